@@ -1,0 +1,55 @@
+# emberlake: build, test and measure. `make help` lists the targets.
+
+# The pinned versions were frozen on 3.11; any Python from 3.11 on can be given: make PYTHON=python3.13 setup
+PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if $(shell $(p) -V 2>/dev/null),$(p))) python3)
+
+BIN := .venv/bin
+FAST := not slow and not bench
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all check interop bench python-version java
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  %-10s %s\n", $$1, $$2}'
+
+setup: .venv/.stamp .venv-peers/.stamp java ## Build the virtual environments and the Java judge (only what changed)
+
+demo: .venv/.stamp ## Run examples/quickstart.py in a temporary folder
+	$(BIN)/python examples/quickstart.py
+
+test: setup ## Run all tests but the slow ones, peers and Java included
+	$(BIN)/python -m pytest -m "$(FAST)"
+
+test-all: setup ## Run every test, slow ones and measurements included
+	$(BIN)/python -m pytest
+
+check: .venv/.stamp ## Lint, formatting, types, layers: fast, no tests of behaviour
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/architecture
+
+interop: setup ## Run only the tests against pypaimon, pypaimon-rust and Java Paimon
+	$(BIN)/python -m pytest -m interop
+
+bench: setup ## Measure emberlake, pypaimon and pypaimon-rust side by side
+	$(BIN)/python bench/compare.py
+
+.venv/.stamp: constraints.txt pyproject.toml | python-version
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -c constraints.txt hatchling editables
+	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[pandas,polars,duckdb,dev]'
+	@touch $@
+
+# pypaimon pins an old pyarrow, so the peers never share an environment with emberlake.
+.venv-peers/.stamp: constraints-peers.txt | python-version
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet -c constraints-peers.txt pypaimon pypaimon-rust
+	@touch $@
+
+java: .venv/.stamp
+	@tests/interop/java/build
+
+python-version:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "emberlake needs Python 3.11 or newer, found: $$($(PYTHON) -V 2>&1). Name one with: make PYTHON=/path/to/python3.11 setup" >&2; exit 1; }

@@ -1,0 +1,144 @@
+"""Apache Paimon tables from Python: a fast engine on Apache Arrow.
+
+Names are loaded when they are first used, so that ``import emberlake`` costs next to nothing.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+from emberlake._version import __version__
+from emberlake.errors import (
+    AlreadyCommitted,
+    AlreadyExists,
+    BranchNotFound,
+    ColumnAlreadyExists,
+    ColumnNotFound,
+    CommitConflict,
+    CommitUnknown,
+    ConflictReason,
+    CorruptFile,
+    DatabaseAlreadyExists,
+    DatabaseNotEmpty,
+    DatabaseNotFound,
+    DataMismatch,
+    EmberlakeError,
+    FileNotFound,
+    InvalidIdentifier,
+    InvalidInput,
+    InvalidOption,
+    InvalidPredicate,
+    InvalidSchema,
+    InvalidState,
+    NotFound,
+    SchemaNotFound,
+    SnapshotNotFound,
+    StorageError,
+    TableAlreadyExists,
+    TableNotFound,
+    TagAlreadyExists,
+    TagNotFound,
+    Unsupported,
+)
+
+if TYPE_CHECKING:
+    from emberlake.catalog import Catalog, CatalogFactory
+    from emberlake.commit.change import CommitResult
+    from emberlake.predicates import PredicateBuilder
+    from emberlake.spec.identifier import Identifier
+    from emberlake.spec.schema import Schema
+    from emberlake.spec.schema_change import Move, SchemaChange
+    from emberlake.table import Table
+    from emberlake.types import (
+        ArrayType,
+        AtomicType,
+        DataField,
+        MapType,
+        MultisetType,
+        RowType,
+        VectorType,
+    )
+    from emberlake.wire import CommitMessage
+
+_HOMES: Final = {
+    "ArrayType": "emberlake.types",
+    "AtomicType": "emberlake.types",
+    "Catalog": "emberlake.catalog",
+    "CatalogFactory": "emberlake.catalog",
+    "CommitMessage": "emberlake.wire",
+    "CommitResult": "emberlake.commit.change",
+    "DataField": "emberlake.types",
+    "Identifier": "emberlake.spec.identifier",
+    "MapType": "emberlake.types",
+    "Move": "emberlake.spec.schema_change",
+    "MultisetType": "emberlake.types",
+    "PredicateBuilder": "emberlake.predicates",
+    "RowType": "emberlake.types",
+    "Schema": "emberlake.spec.schema",
+    "SchemaChange": "emberlake.spec.schema_change",
+    "Table": "emberlake.table",
+    "VectorType": "emberlake.types",
+}
+
+__all__ = [
+    "AlreadyCommitted",
+    "AlreadyExists",
+    "ArrayType",
+    "AtomicType",
+    "BranchNotFound",
+    "Catalog",
+    "CatalogFactory",
+    "ColumnAlreadyExists",
+    "ColumnNotFound",
+    "CommitConflict",
+    "CommitMessage",
+    "CommitResult",
+    "CommitUnknown",
+    "ConflictReason",
+    "CorruptFile",
+    "DataField",
+    "DataMismatch",
+    "DatabaseAlreadyExists",
+    "DatabaseNotEmpty",
+    "DatabaseNotFound",
+    "EmberlakeError",
+    "FileNotFound",
+    "Identifier",
+    "InvalidIdentifier",
+    "InvalidInput",
+    "InvalidOption",
+    "InvalidPredicate",
+    "InvalidSchema",
+    "InvalidState",
+    "MapType",
+    "Move",
+    "MultisetType",
+    "NotFound",
+    "PredicateBuilder",
+    "RowType",
+    "Schema",
+    "SchemaChange",
+    "SchemaNotFound",
+    "SnapshotNotFound",
+    "StorageError",
+    "Table",
+    "TableAlreadyExists",
+    "TableNotFound",
+    "TagAlreadyExists",
+    "TagNotFound",
+    "Unsupported",
+    "VectorType",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,39 @@
+"""Time, ids and chance come from here, so that tests are deterministic and retries do not sleep."""
+
+import random
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def _sleep_ms(milliseconds: float) -> None:
+    time.sleep(milliseconds / 1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Env:
+    """The outside world but for storage."""
+
+    now_ms: Callable[[], int] = _now_ms
+    new_id: Callable[[], str] = _new_id
+    sleep_ms: Callable[[float], None] = _sleep_ms
+    chance: Callable[[], float] = random.random
+
+    def local_now_ms(self) -> int:
+        """The wall clock of this machine's zone as if it were UTC (file creation times)."""
+        instant = datetime.fromtimestamp(self.now_ms() / 1000, tz=UTC)
+        offset = instant.astimezone().utcoffset()
+        return self.now_ms() + (int(offset.total_seconds() * 1000) if offset else 0)
+
+
+SYSTEM_ENV = Env()

@@ -1,0 +1,18 @@
+"""Optional libraries: loaded when they are asked for, named with what installs them when absent."""
+
+import importlib
+from typing import Any
+
+from emberlake.errors import Unsupported
+
+
+def load_extra(module: str, *, extra: str) -> Any:
+    """The module, or an error that says what to install."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.split(".", maxsplit=1)[0]:
+            raise
+        raise Unsupported(
+            f"{module} is not installed; install it with: pip install 'emberlake[{extra}]'"
+        ) from error

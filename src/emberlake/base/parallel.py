@@ -1,0 +1,42 @@
+"""A map over threads that keeps order, bounds what is in flight and surfaces the first error."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
+
+
+def default_workers() -> int:
+    """As many threads as there are cores; Arrow and zstd release the interpreter lock."""
+    return max(1, os.cpu_count() or 1)
+
+
+def parallel_map(
+    function: Callable[[_In], _Out],
+    items: Iterable[_In],
+    *,
+    workers: int | None = None,
+    ahead: int | None = None,
+) -> Iterator[_Out]:
+    """Yield ``function(item)`` in order, with at most ``ahead`` results waiting to be taken."""
+    workers = workers or default_workers()
+    if workers == 1:
+        yield from map(function, items)
+        return
+    in_flight = ahead or 2 * workers
+    with ThreadPoolExecutor(workers, thread_name_prefix="emberlake") as pool:
+        waiting: deque[Future[_Out]] = deque()
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) >= in_flight:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

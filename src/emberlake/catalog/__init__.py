@@ -1,0 +1,14 @@
+"""Layer 10: catalogs, which find databases and tables by name and open them."""
+
+from emberlake.catalog.catalog import Catalog, Database, PagedList, Partition
+from emberlake.catalog.factory import CatalogFactory
+from emberlake.catalog.filesystem import FileSystemCatalog
+
+__all__ = [
+    "Catalog",
+    "CatalogFactory",
+    "Database",
+    "FileSystemCatalog",
+    "PagedList",
+    "Partition",
+]

@@ -1,0 +1,56 @@
+"""Opens the catalog that options describe."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from emberlake.catalog.catalog import Catalog
+from emberlake.catalog.filesystem import FileSystemCatalog
+from emberlake.errors import InvalidOption, Unsupported
+from emberlake.io import open_storage
+
+_METASTORE: Final = "metastore"
+_WAREHOUSE: Final = "warehouse"
+_FILESYSTEM: Final = "filesystem"
+_NOT_YET: Final = ("rest", "jdbc", "hive")
+
+
+class CatalogFactory:
+    """``CatalogFactory.create({"warehouse": "/data"})``."""
+
+    @staticmethod
+    def create(options: Mapping[str, object]) -> Catalog:
+        """The catalog of these options.
+
+        Args:
+            options: ``warehouse`` is the folder of the databases; ``metastore`` is ``filesystem``
+                when not given; ``table-default.<key>`` is an option that new tables get.
+
+        Raises:
+            InvalidOption: ``warehouse`` is missing, or an option has no usable value.
+            Unsupported: a kind of catalog, or of storage, that emberlake does not have.
+        """
+        texts = _option_texts(options)
+        metastore = texts.get(_METASTORE, _FILESYSTEM).strip().lower()
+        if metastore in _NOT_YET:
+            raise Unsupported(
+                f"{_METASTORE}={metastore}: emberlake has {_FILESYSTEM} catalogs only"
+            )
+        if metastore != _FILESYSTEM:
+            raise InvalidOption(f"{_METASTORE}={metastore}: there is {_FILESYSTEM}")
+        if not texts.get(_WAREHOUSE, "").strip():
+            raise InvalidOption(
+                f"a {_FILESYSTEM} catalog needs the option {_WAREHOUSE!r}: "
+                "the folder of its databases"
+            )
+        storage, warehouse = open_storage(texts[_WAREHOUSE], texts)
+        return FileSystemCatalog(storage, warehouse, texts)
+
+
+def _option_texts(options: Mapping[str, object]) -> dict[str, str]:
+    unset = [str(key) for key, value in options.items() if value is None]
+    if unset:
+        raise InvalidOption(f"options without a value: {', '.join(unset)}")
+    return {
+        str(key): str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in options.items()
+    }

@@ -1,0 +1,1 @@
+"""Layer 6: from messages to one atomic snapshot."""

@@ -1,0 +1,108 @@
+"""Keep the number of manifests small: merge them now and then, as the table's options say.
+
+Spec: "Manifest merging at commit". Deciding is pure; ``merge_manifests`` acts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from emberlake.options import (
+    MANIFEST_FULL_COMPACTION_SIZE,
+    MANIFEST_MERGE_MIN_COUNT,
+    MANIFEST_TARGET_SIZE,
+    TableOptions,
+)
+from emberlake.scan.files import may_hold_partition
+from emberlake.spec.manifest import FileKind, ManifestFile
+from emberlake.store.entries import compact_entries, merge_entries
+from emberlake.store.table_store import TableStore
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Manifests that were rewritten, and what stands in their place."""
+
+    replaced: tuple[tuple[str, ...], ...] = ()  # names of each merged group, in list order
+    by: tuple[tuple[ManifestFile, ...], ...] = field(default=())
+
+    @property
+    def written(self) -> tuple[ManifestFile, ...]:
+        return tuple(manifest for group in self.by for manifest in group)
+
+    def apply(self, manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...] | None:
+        """The list with merged manifests in place; None when one to replace is not in it."""
+        names = {m.file_name for m in manifests}
+        if not all(name in names for group in self.replaced for name in group):
+            return None
+        first = {group[0]: by for group, by in zip(self.replaced, self.by, strict=True)}
+        gone = {name for group in self.replaced for name in group}
+        out: list[ManifestFile] = []
+        for manifest in manifests:
+            if manifest.file_name in first:
+                out.extend(first[manifest.file_name])
+            elif manifest.file_name not in gone:
+                out.append(manifest)
+        return tuple(out)
+
+
+def merge_manifests(store: TableStore, manifests: Sequence[ManifestFile]) -> Merged:
+    """Rewrite what is due; the result is empty when nothing is."""
+    options = store.options
+    if is_full_merge_due(manifests, options):
+        group = _to_rewrite(store, manifests)
+        if len(group) > 1:
+            return _rewrite(store, [group], keep_deletes=False)
+    return _rewrite(store, plan_minor_merge(manifests, options), keep_deletes=True)
+
+
+def is_full_merge_due(manifests: Sequence[ManifestFile], options: TableOptions) -> bool:
+    """Whether manifests that are small or hold deletes add up to enough bytes."""
+    target = options.value(MANIFEST_TARGET_SIZE)
+    due = (m.file_size for m in manifests if m.num_deleted_files > 0 or m.file_size < target)
+    return sum(due) >= options.value(MANIFEST_FULL_COMPACTION_SIZE)
+
+
+def plan_minor_merge(
+    manifests: Sequence[ManifestFile], options: TableOptions
+) -> list[list[ManifestFile]]:
+    """Neighbours that together reach the target size; the rest when there are many of them."""
+    target = options.value(MANIFEST_TARGET_SIZE)
+    groups: list[list[ManifestFile]] = []
+    group: list[ManifestFile] = []
+    size = 0
+    for manifest in manifests:
+        group.append(manifest)
+        size += manifest.file_size
+        if size >= target:
+            groups.append(group)
+            group, size = [], 0
+    if len(group) >= options.value(MANIFEST_MERGE_MIN_COUNT):
+        groups.append(group)
+    return [g for g in groups if len(g) > 1]
+
+
+def _rewrite(
+    store: TableStore, groups: Sequence[Sequence[ManifestFile]], *, keep_deletes: bool
+) -> Merged:
+    written: list[tuple[ManifestFile, ...]] = []
+    for group in groups:
+        entries = store.manifests.read_manifests(group)
+        merged = compact_entries(entries) if keep_deletes else merge_entries(entries)
+        written.append(store.manifests.write_manifests(merged, store.partition_types))
+    return Merged(tuple(tuple(m.file_name for m in group) for group in groups), tuple(written))
+
+
+def _to_rewrite(store: TableStore, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+    """What a full merge rewrites: all but large manifests that no delete can speak of."""
+    target = store.options.value(MANIFEST_TARGET_SIZE)
+    with_deletes = [m for m in manifests if m.num_deleted_files > 0]
+    entries = store.manifests.read_manifests(with_deletes)
+    deletes = entries.take(entries.kind == int(FileKind.DELETE))
+    rows = [store.partition_values(partition) for partition in deletes.partitions]
+    return [
+        m
+        for m in manifests
+        if m.num_deleted_files > 0
+        or m.file_size < target
+        or any(may_hold_partition(store, m, row) for row in rows)
+    ]

@@ -1,0 +1,185 @@
+"""Every error that emberlake raises on purpose.
+
+EmberlakeError
+├── NotFound            DatabaseNotFound, TableNotFound, ColumnNotFound, SnapshotNotFound,
+│                       TagNotFound, BranchNotFound, SchemaNotFound, FileNotFound
+├── AlreadyExists       DatabaseAlreadyExists, TableAlreadyExists, ColumnAlreadyExists,
+│                       TagAlreadyExists
+├── InvalidInput        also a ValueError: InvalidIdentifier, InvalidSchema, InvalidOption,
+│                       InvalidPredicate, DataMismatch, DatabaseNotEmpty
+├── InvalidState        also a RuntimeError: an object is used after it was closed or used up
+├── Unsupported         a feature of the format that is not implemented: refused, never guessed
+├── CorruptFile         a file that is there but does not hold what the format says
+├── StorageError        the storage failed; whether the last write took effect may be unknown
+├── CommitConflict      a concurrent change makes this commit wrong; AlreadyCommitted
+└── CommitUnknown       the commit may or may not have happened
+"""
+
+from enum import StrEnum
+
+
+class EmberlakeError(Exception):
+    """Root of all errors raised on purpose by emberlake."""
+
+
+class NotFound(EmberlakeError):
+    """Something that was named does not exist."""
+
+
+class DatabaseNotFound(NotFound):
+    """The database does not exist."""
+
+
+class TableNotFound(NotFound):
+    """The table does not exist."""
+
+
+class ColumnNotFound(NotFound, ValueError):
+    """A column that was named does not exist."""
+
+
+class SnapshotNotFound(NotFound):
+    """The snapshot does not exist or has expired."""
+
+
+class TagNotFound(NotFound):
+    """The tag does not exist."""
+
+
+class BranchNotFound(NotFound):
+    """The branch does not exist."""
+
+
+class SchemaNotFound(NotFound):
+    """A schema version that a file refers to does not exist."""
+
+
+class FileNotFound(NotFound):
+    """A file that the table refers to is missing."""
+
+    def __init__(self, path: str, detail: str = "") -> None:
+        super().__init__(f"{path} does not exist{f': {detail}' if detail else ''}")
+        self.path = path
+        self.detail = detail
+
+    def __reduce__(self) -> tuple[type["FileNotFound"], tuple[str, str]]:
+        return type(self), (self.path, self.detail)
+
+
+class AlreadyExists(EmberlakeError):
+    """Something that should be created is there already."""
+
+
+class DatabaseAlreadyExists(AlreadyExists):
+    """The database exists."""
+
+
+class TableAlreadyExists(AlreadyExists):
+    """The table exists."""
+
+
+class ColumnAlreadyExists(AlreadyExists, ValueError):
+    """The column exists."""
+
+
+class TagAlreadyExists(AlreadyExists):
+    """The tag exists."""
+
+
+class InvalidInput(EmberlakeError, ValueError):
+    """What the caller gave cannot be used; nothing was written."""
+
+
+class InvalidIdentifier(InvalidInput):
+    """A database, table, branch or tag name that is not allowed."""
+
+
+class InvalidSchema(InvalidInput):
+    """A schema, or a change of one, that the format does not allow."""
+
+
+class DatabaseNotEmpty(InvalidInput):
+    """The database holds tables; it is dropped with all of them only on request."""
+
+
+class InvalidOption(InvalidInput):
+    """An option whose value cannot be used."""
+
+
+class InvalidPredicate(InvalidInput):
+    """A filter that does not fit the table."""
+
+
+class DataMismatch(InvalidInput):
+    """Data that does not fit the table; the message lists every difference."""
+
+
+class InvalidState(EmberlakeError, RuntimeError):
+    """An object is used after it was closed or used up."""
+
+
+class Unsupported(EmberlakeError):
+    """A feature of the format that emberlake does not implement."""
+
+
+class CorruptFile(EmberlakeError):
+    """A file does not hold what the format says it holds."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path} is corrupt: {problem}")
+        self.path = path
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type["CorruptFile"], tuple[str, str]]:
+        return type(self), (self.path, self.problem)
+
+
+class StorageError(EmberlakeError):
+    """The storage failed. After a failed write its effect is unknown."""
+
+
+class ConflictReason(StrEnum):
+    """Why a commit cannot be applied on top of what others committed meanwhile."""
+
+    FILE_DELETED_ELSEWHERE = "a file to delete is no longer in the table"
+    FILE_ADDED_TWICE = "a file to add is already in the table"
+    BUCKET_COUNT_CHANGED = "the number of buckets of a partition changed"
+    KEY_RANGES_OVERLAP = "files of one level overlap in their key ranges"
+    DELETION_VECTOR_CHANGED = "the deletion vector of a file changed"
+    SCHEMA_CHANGED = "the schema changed"
+    RETRIES_EXHAUSTED = "other writers won every attempt"
+    ALREADY_COMMITTED = "these messages were committed before"
+
+
+class CommitConflict(EmberlakeError):
+    """A concurrent change makes this commit wrong; the table is unchanged by it."""
+
+    def __init__(self, reason: ConflictReason, detail: str, remedy: str) -> None:
+        super().__init__(f"{reason.value}: {detail}. Help: {remedy}")
+        self.reason = reason
+        self.detail = detail
+        self.remedy = remedy
+
+    def __reduce__(self) -> tuple[type["CommitConflict"], tuple[ConflictReason, str, str]]:
+        return type(self), (self.reason, self.detail, self.remedy)
+
+
+class AlreadyCommitted(CommitConflict):
+    """The same messages, or the same stream identifier, are in the table already."""
+
+
+class CommitUnknown(EmberlakeError):
+    """The commit may or may not have happened; look for its commit user and identifier."""
+
+
+# The names under which pypaimon users know these errors.
+DatabaseNotExistException = DatabaseNotFound
+DatabaseAlreadyExistException = DatabaseAlreadyExists
+DatabaseNotEmptyException = DatabaseNotEmpty
+TableNotExistException = TableNotFound
+TableAlreadyExistException = TableAlreadyExists
+ColumnNotExistException = ColumnNotFound
+ColumnAlreadyExistException = ColumnAlreadyExists
+TagNotExistException = TagNotFound
+TagAlreadyExistException = TagAlreadyExists
+BranchNotExistException = BranchNotFound

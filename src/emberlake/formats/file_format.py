@@ -1,0 +1,202 @@
+"""What every data file format offers: a writer that fills one file, a reader that streams one.
+
+Both speak Arrow: tables and batches have exactly the types of ``arrow_schema``. Whatever a file
+holds physically (other units, widths, child names) is turned into that by the reader.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import BinaryIO, Final, Protocol, Self
+
+import pyarrow as pa
+
+from emberlake.errors import (
+    CorruptFile,
+    DataMismatch,
+    EmberlakeError,
+    InvalidState,
+    StorageError,
+    Unsupported,
+)
+from emberlake.io.storage import Storage
+from emberlake.predicates.expressions import Predicate
+from emberlake.types import (
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+)
+
+DEFAULT_BATCH_ROWS: Final = 131_072
+
+_STORABLE: Final = frozenset(TypeRoot) - {
+    TypeRoot.BLOB,
+    TypeRoot.VARIANT,
+    TypeRoot.GEOMETRY,
+    TypeRoot.GEOGRAPHY,
+}
+
+
+class FileWriter(Protocol):
+    """Writes one data file; it exists once ``close`` has returned, and never after ``abort``."""
+
+    def write(self, table: pa.Table) -> None:
+        """Append the rows of a table that has the Arrow schema of the file's fields."""
+
+    @property
+    def bytes_written(self) -> int:
+        """The bytes that went out so far; what the format still buffers is not in it."""
+
+    def close(self) -> int:
+        """Finish the file and return its size."""
+
+    def abort(self) -> None:
+        """Give up: no file is left. Does nothing after ``close`` or a first ``abort``."""
+
+
+class FileReader(Protocol):
+    """Reads one data file; a context manager."""
+
+    @property
+    def num_rows(self) -> int:
+        """The rows of the file."""
+
+    @property
+    def row_group_count(self) -> int:
+        """The parts (row groups, stripes) that the file can be skipped by."""
+
+    @property
+    def row_groups_read(self) -> int:
+        """How many of them were read so far."""
+
+    def read(
+        self,
+        columns: tuple[DataField, ...],
+        predicate: Predicate | None = None,
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+        use_threads: bool = True,  # noqa: FBT001, FBT002
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches, each with the position of its first row in the file.
+
+        Row groups that cannot hold a row of ``predicate`` are left out; rows are not filtered.
+        Memory is bounded by one row group.
+        """
+
+    def read_table(
+        self,
+        columns: tuple[DataField, ...],
+        predicate: Predicate | None = None,
+        use_threads: bool = True,  # noqa: FBT001, FBT002
+    ) -> pa.Table:
+        """The same rows at once, for callers who need no positions."""
+
+    def close(self) -> None:
+        """Release the file."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class OutputFile:
+    """A new file of a storage: counts its bytes, and is dropped by ``abort``."""
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self.path = path
+        self.position = 0
+        self._context: AbstractContextManager[BinaryIO] | None = storage.open_output(path)
+        self._stream = self._context.__enter__()
+
+    def write(self, data: object) -> None:
+        """Append bytes, or anything that lends its bytes."""
+        view = memoryview(data)  # type: ignore[arg-type]
+        self._open_context()
+        self._stream.write(view)
+        self.position += view.nbytes
+
+    def close(self) -> int:
+        """Make the file whole and durable; its size."""
+        context = self._open_context()
+        self._context = None
+        context.__exit__(None, None, None)
+        return self.position
+
+    def abort(self) -> None:
+        """Leave no file; nothing happens when the file was closed or aborted before."""
+        context, self._context = self._context, None
+        if context is not None:
+            # Storages drop the file when their context ends by an exception.
+            abandoned = _Abandoned(self.path)
+            context.__exit__(_Abandoned, abandoned, None)
+
+    def _open_context(self) -> AbstractContextManager[BinaryIO]:
+        if self._context is None:
+            raise InvalidState(f"{self.path} was closed or aborted; open another file to write")
+        return self._context
+
+
+class _Abandoned(Exception):
+    """Tells a storage's context that its file is not wanted; never leaves this module."""
+
+
+def check_storable(fields: Iterable[DataField], format_name: str) -> None:
+    """Refuse columns whose types emberlake cannot keep in data files, all in one error."""
+    problems = [f"{f.name} ({problem})" for f in fields if (problem := _problem_of(f.type))]
+    if problems:
+        raise Unsupported(
+            f"columns that emberlake cannot keep in {format_name} files: {', '.join(problems)}; "
+            "leave them out"
+        )
+
+
+def check_nulls(table: pa.Table, fields: tuple[DataField, ...], path: str) -> None:
+    """Refuse rows with a null in a column that is NOT NULL."""
+    wrong = [
+        f.name
+        for f, column in zip(fields, table.columns, strict=True)
+        if not f.type.nullable and column.null_count
+    ]
+    if wrong:
+        raise DataMismatch(
+            f"rows cannot be written to {path}: nulls in the NOT NULL columns {', '.join(wrong)}"
+        )
+
+
+def read_failure(path: str, error: Exception) -> EmberlakeError:
+    """The typed error of a failure inside Arrow: bad bytes, or a storage that does not answer."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return StorageError(f"cannot read {path}: {error}")
+    return CorruptFile(path, str(error).strip())
+
+
+def batch_of_rows(count: int) -> pa.RecordBatch:
+    """A batch without columns that still knows its number of rows."""
+    return pa.RecordBatch.from_struct_array(
+        pa.StructArray.from_buffers(pa.struct([]), count, [None])
+    )
+
+
+def _problem_of(data_type: DataType) -> str | None:
+    match data_type:
+        case AtomicType(root=root):
+            return None if root in _STORABLE else str(root)
+        case ArrayType(element=element) | MultisetType(element=element):
+            return _problem_of(element)
+        case MapType(key=key, value=value):
+            return _problem_of(key) or _problem_of(value)
+        case RowType(fields=()):
+            return "a ROW without fields"
+        case RowType(fields=fields):
+            return next((p for f in fields if (p := _problem_of(f.type))), None)
+        case _:
+            return str(data_type)

@@ -1,0 +1,237 @@
+"""Reads Parquet data files of any writer. Spec "Parquet".
+
+Row groups are pruned by their statistics and then decoded one after the other, batch by batch, so
+that memory does not grow with the file. Columns are found by name; of nested columns only the parts
+that are asked for are decoded.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from emberlake.errors import EmberlakeError, InvalidState
+from emberlake.formats.conform import Projection, plan_projection
+from emberlake.formats.file_format import (
+    DEFAULT_BATCH_ROWS,
+    batch_of_rows,
+    check_storable,
+    read_failure,
+)
+from emberlake.formats.parquet_footer import TAIL_BYTES, int96_as_bytes
+from emberlake.formats.parquet_stats import absent_range, column_range
+from emberlake.io.storage import Storage
+from emberlake.predicates.expressions import Predicate
+from emberlake.predicates.prune import ColumnRange, test_ranges
+from emberlake.types import (
+    ArrayType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    arrow_schema,
+)
+
+_FAILURES: Final = (pa.ArrowInvalid, OSError)
+
+
+class ParquetReader:
+    """One open Parquet file."""
+
+    def __init__(self, storage: Storage, path: str, fields: tuple[DataField, ...]) -> None:
+        self._path = path
+        self._fields = {f.name: f for f in fields}
+        self._resources = ExitStack()
+        self._source: Any = self._resources.enter_context(storage.open_input(path))
+        try:
+            self._file = self._open()
+            self._found = self._file.schema_arrow
+        except EmberlakeError:
+            self._resources.close()
+            raise
+        self._metadata = self._file.metadata
+        self._groups_read = 0
+        self._is_open = True
+
+    @property
+    def num_rows(self) -> int:
+        return int(self._metadata.num_rows)
+
+    @property
+    def row_group_count(self) -> int:
+        return int(self._metadata.num_row_groups)
+
+    @property
+    def row_groups_read(self) -> int:
+        return self._groups_read
+
+    def read(
+        self,
+        columns: tuple[DataField, ...],
+        predicate: Predicate | None = None,
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+        use_threads: bool = True,  # noqa: FBT001, FBT002
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        check_storable(columns, "parquet")
+        self._check_open()
+        kept = self._kept_groups(predicate)
+        starts = np.cumsum([0, *self._group_rows()])
+        leaves = self._leaves(columns)
+        projection: Projection | None = None
+        for group in kept:
+            self._groups_read += 1
+            position = int(starts[group])
+            for batch in self._batches(group, leaves, batch_rows, use_threads=use_threads):
+                if projection is None:
+                    projection = plan_projection(self._path, batch.schema, columns)
+                yield position, projection.apply(batch)
+                position += batch.num_rows
+
+    def read_table(
+        self,
+        columns: tuple[DataField, ...],
+        predicate: Predicate | None = None,
+        use_threads: bool = True,  # noqa: FBT001, FBT002
+    ) -> pa.Table:
+        leaves = self._leaves(columns)
+        if not leaves:
+            batches = [batch for _, batch in self.read(columns, predicate, use_threads=use_threads)]
+            schema = arrow_schema(columns)
+            return pa.Table.from_batches(batches, schema if columns or not batches else None)
+        check_storable(columns, "parquet")
+        self._check_open()
+        kept = self._kept_groups(predicate)
+        self._groups_read += len(kept)
+        try:
+            table = self._file.reader.read_row_groups(
+                kept, column_indices=leaves, use_threads=use_threads
+            )
+        except _FAILURES as error:
+            raise read_failure(self._path, error) from error
+        return plan_projection(self._path, table.schema, columns).apply(table)
+
+    def close(self) -> None:
+        self._is_open = False
+        self._resources.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _open(self) -> pq.ParquetFile:
+        try:
+            file = pq.ParquetFile(self._source)
+            if _has_int96(file.schema):
+                plain = pq.read_metadata(pa.BufferReader(int96_as_bytes(self._footer())))
+                file = pq.ParquetFile(self._source, metadata=plain)
+        except (*_FAILURES, ValueError) as error:
+            raise read_failure(self._path, error) from error
+        return self._resources.enter_context(file)
+
+    def _footer(self) -> bytes:
+        end = self._source.size() - TAIL_BYTES
+        size = int.from_bytes(self._source.read_at(4, end), "little")
+        footer: bytes = self._source.read_at(size, end - size)
+        return footer
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise InvalidState(f"{self._path} was closed; open it again to read")
+
+    def _group_rows(self) -> list[int]:
+        return [self._metadata.row_group(i).num_rows for i in range(self.row_group_count)]
+
+    def _kept_groups(self, predicate: Predicate | None) -> list[int]:
+        if predicate is None or not self.row_group_count:
+            return list(range(self.row_group_count))
+        verdict = test_ranges(predicate, np.array(self._group_rows(), np.int64), self._range_of)
+        return [int(i) for i in np.flatnonzero(verdict.may)]
+
+    def _range_of(self, column: DataField) -> ColumnRange | None:
+        field = self._fields.get(column.name)
+        if field is None:
+            return None
+        at = self._found.get_field_index(column.name)
+        if at < 0:
+            return absent_range(self._metadata, field)
+        leaf = sum(_leaf_count(self._found.field(i).type) for i in range(at))
+        return column_range(self._metadata, leaf, self._found.field(at).type, field)
+
+    def _leaves(self, columns: tuple[DataField, ...]) -> list[int]:
+        asked = {f.name: f for f in columns}
+        chosen: list[int] = []
+        start = 0
+        for found in self._found:
+            if found.name in asked:
+                chosen += select_leaves(found.type, asked[found.name].type, start)
+            start += _leaf_count(found.type)
+        return chosen
+
+    def _batches(
+        self, group: int, leaves: list[int], batch_rows: int, *, use_threads: bool
+    ) -> Iterator[pa.RecordBatch]:
+        if not leaves:
+            yield from _empty_batches(self._group_rows()[group], batch_rows)
+            return
+        try:
+            yield from self._file.reader.iter_batches(
+                batch_rows, row_groups=[group], column_indices=leaves, use_threads=use_threads
+            )
+        except _FAILURES as error:
+            raise read_failure(self._path, error) from error
+
+
+def select_leaves(found: pa.DataType, asked: DataType, start: int) -> list[int]:
+    """The primitive columns to decode for a column, the first of which is number ``start``."""
+    match asked:
+        case RowType(fields=fields) if pa.types.is_struct(found):
+            wanted = {f.name: f.type for f in fields}
+            chosen: list[int] = []
+            at = start
+            for child in found:
+                if child.name in wanted:
+                    chosen += select_leaves(child.type, wanted[child.name], at)
+                at += _leaf_count(child.type)
+            # Any leaf tells which rows are null.
+            return chosen or [start]
+        case ArrayType(element=element) if pa.types.is_list(found):
+            return select_leaves(found.value_type, element, start)
+        case MapType(value=value) if pa.types.is_map(found):
+            keys = _leaf_count(found.key_type)
+            items = select_leaves(found.item_type, value, start + keys)
+            return [*range(start, start + keys), *items]
+        case MultisetType():
+            return list(range(start, start + _leaf_count(found)))
+        case _:
+            return list(range(start, start + _leaf_count(found)))
+
+
+def _leaf_count(found: pa.DataType) -> int:
+    if pa.types.is_struct(found):
+        return sum(_leaf_count(child.type) for child in found)
+    if pa.types.is_map(found):
+        return _leaf_count(found.key_type) + _leaf_count(found.item_type)
+    if pa.types.is_list(found) or pa.types.is_large_list(found):
+        return _leaf_count(found.value_type)
+    return 1
+
+
+def _has_int96(schema: pq.ParquetSchema) -> bool:
+    return any(schema.column(i).physical_type == "INT96" for i in range(len(schema)))
+
+
+def _empty_batches(row_count: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    for start in range(0, row_count, batch_rows):
+        yield batch_of_rows(min(batch_rows, row_count - start))

@@ -1,0 +1,271 @@
+"""Writes Parquet data files. Spec "Parquet".
+
+Every call of ``write`` makes one row group. Its columns are encoded and compressed by several
+threads, since compression is most of the work, and then laid out in the order of the schema as any
+Parquet writer would do it. A column gets a dictionary only where a sample says that it pays.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from emberlake.base.parallel import default_workers, parallel_map
+from emberlake.errors import DataMismatch, InvalidOption
+from emberlake.formats.field_ids import schema_with_ids
+from emberlake.formats.file_format import OutputFile, check_nulls, check_storable
+from emberlake.formats.parquet_footer import MAGIC, Chunk, chunks_of, encode_footer, row_group
+from emberlake.formats.thrift import Struct
+from emberlake.io.storage import Storage
+from emberlake.options import FILE_COMPRESSION, ZSTD_LEVEL, TableOptions
+from emberlake.types import AtomicType, DataField, TypeRoot
+
+_FIELD_ID: Final = b"PARQUET:field_id"
+_CODECS: Final = {
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "brotli": "brotli",
+    "lz4": "lz4",
+    "lz4_raw": "lz4",
+    "none": "none",
+    "uncompressed": "none",
+}
+_MAX_GROUP_ROWS: Final = 16 * 1024 * 1024
+_SMALL_BYTES: Final = 1024 * 1024  # below this, threads cost more than they bring
+_GROUPS_PER_WORKER: Final = 8
+
+_SAMPLE_ROWS: Final = 8192
+_MAX_DICTIONARY_BYTES: Final = 1024 * 1024  # where Arrow gives up a dictionary
+_MAX_DICTIONARY_VALUES: Final = 65_536
+
+
+class ParquetWriter:
+    """Fills one Parquet file."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        fields: tuple[DataField, ...],
+        options: TableOptions,
+    ) -> None:
+        check_storable(fields, "parquet")
+        self._fields = fields
+        self._settings = _settings(options)
+        self._schema = schema_with_ids(fields, _FIELD_ID)
+        self._columns = tuple(_ColumnPlan.of(f) for f in fields)
+        self._row_groups: list[Struct] = []
+        self._file = OutputFile(storage, path)
+        self._file.write(MAGIC)
+
+    @property
+    def bytes_written(self) -> int:
+        return self._file.position
+
+    def write(self, table: pa.Table) -> None:
+        check_nulls(table, self._fields, self._file.path)
+        for start in range(0, table.num_rows, _MAX_GROUP_ROWS):
+            self._write_row_group(table.slice(start, _MAX_GROUP_ROWS))
+
+    def close(self) -> int:
+        empty = pa.BufferOutputStream()
+        pq.ParquetWriter(empty, self._schema, **self._settings).close()
+        self._file.write(encode_footer(empty.getvalue(), self._row_groups))
+        return self._file.close()
+
+    def abort(self) -> None:
+        self._file.abort()
+
+    def _write_row_group(self, table: pa.Table) -> None:
+        sizes = [column.nbytes for column in table.columns]
+        workers = min(default_workers(), pa.cpu_count()) if sum(sizes) > _SMALL_BYTES else 1
+        groups = plan_column_groups(sizes, workers * _GROUPS_PER_WORKER if workers > 1 else 1)
+        sample = _sample_rows(table.num_rows)
+        chunks: dict[int, list[Chunk]] = {}
+        # Longest first, so that no thread is left alone with a large column at the end.
+        for group, encoded in zip(
+            groups,
+            parallel_map(
+                lambda columns: self._encode(table, columns, sample),
+                groups,
+                workers=workers,
+                ahead=len(groups) + 1,
+            ),
+            strict=True,
+        ):
+            chunks.update(zip(group, encoded, strict=True))
+        ordered = [chunk for at in range(len(sizes)) for chunk in chunks[at]]
+        self._row_groups.append(
+            row_group(ordered, table.num_rows, self._file.position, len(self._row_groups))
+        )
+        for chunk in ordered:
+            self._file.write(chunk.data)
+
+    def _encode(
+        self, table: pa.Table, group: Sequence[int], sample: np.ndarray
+    ) -> list[list[Chunk]]:
+        plans = [self._columns[at] for at in group]
+        columns = [plan.stored(table.column(at)) for at, plan in zip(group, plans, strict=True)]
+        schema = pa.schema(
+            [
+                pa.field(plan.name, column.type, nullable=plan.is_nullable)
+                for plan, column in zip(plans, columns, strict=True)
+            ]
+        )
+        dictionaries = [
+            leaf
+            for plan, column in zip(plans, columns, strict=True)
+            if pays_dictionary(column, sample)
+            for leaf in _leaves(plan.name, column.type)
+        ]
+        out = pa.BufferOutputStream()
+        try:
+            with pq.ParquetWriter(
+                out, schema, use_dictionary=dictionaries or False, **self._settings
+            ) as writer:
+                writer.write_table(pa.Table.from_arrays(columns, schema=schema), _MAX_GROUP_ROWS)
+        except pa.ArrowInvalid as error:
+            raise DataMismatch(f"rows cannot be written to {self._file.path}: {error}") from error
+        found = iter(chunks_of(out.getvalue()))
+        return [
+            [next(found) for _ in _leaves(plan.name, column.type)]
+            for plan, column in zip(plans, columns, strict=True)
+        ]
+
+
+def plan_column_groups(sizes: Sequence[int], count: int) -> list[tuple[int, ...]]:
+    """Columns in at most ``count`` groups of similar size, the largest group first."""
+    groups: list[list[int]] = [[] for _ in range(min(count, len(sizes)))]
+    totals = [0] * len(groups)
+    for at in sorted(range(len(sizes)), key=lambda i: -sizes[i]):
+        smallest = totals.index(min(totals))
+        groups[smallest].append(at)
+        totals[smallest] += sizes[at] + 1
+    order = sorted(range(len(groups)), key=lambda i: -totals[i])
+    return [tuple(sorted(groups[i])) for i in order]
+
+
+def pays_dictionary(column: pa.ChunkedArray, sample: np.ndarray) -> bool:
+    """Whether a column should be stored by way of a dictionary of its values.
+
+    Few values: smaller and faster. Many: the dictionary is built, given up at its limit, and
+    nothing but time is lost. Nested columns always try.
+    """
+    if pa.types.is_nested(column.type):
+        return True
+    if pa.types.is_boolean(column.type):
+        return False
+    rows = len(column)
+    taken = column if len(sample) == rows else column.take(pa.array(sample))
+    present = len(taken) - taken.null_count
+    distinct = pc.count_distinct(taken).as_py()
+    if len(sample) == rows:
+        estimate = float(distinct)
+    else:
+        estimate = estimate_distinct(present, distinct) if present else 0.0
+    width = column.nbytes / max(rows, 1)
+    return (
+        estimate <= rows / 2
+        and estimate <= _MAX_DICTIONARY_VALUES
+        and estimate * width <= _MAX_DICTIONARY_BYTES
+    )
+
+
+def estimate_distinct(sampled: int, distinct: int) -> float:
+    """How many distinct values there are when ``sampled`` random rows show ``distinct`` of them.
+
+    Solves d = D (1 - exp(-n / D)), the expectation for D equally frequent values.
+    """
+    if distinct >= sampled:
+        return float("inf")
+    low, high = float(distinct), float(sampled) ** 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        expected = middle * -np.expm1(-sampled / middle)
+        low, high = (middle, high) if expected < distinct else (low, middle)
+    return low
+
+
+@dataclass(frozen=True)
+class _ColumnPlan:
+    """How one column is handed to the encoder."""
+
+    name: str
+    is_nullable: bool
+    integer: pa.DataType | None  # of decimals that are stored as integers
+
+    @staticmethod
+    def of(field: DataField) -> "_ColumnPlan":
+        return _ColumnPlan(field.name, field.type.nullable, _integer_of(field))
+
+    def stored(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        # Decimals of up to 18 digits are integers on disk. Handing their low words over as
+        # integers spares the encoder its digit by digit conversion; the footer names the type.
+        if self.integer is None:
+            return column
+        return pa.chunked_array(
+            [_unscaled(chunk, self.integer) for chunk in column.chunks], type=self.integer
+        )
+
+
+def _integer_of(field: DataField) -> pa.DataType | None:
+    match field.type:
+        case AtomicType(root=TypeRoot.DECIMAL, precision=precision) if precision <= 9:
+            return pa.int32()
+        case AtomicType(root=TypeRoot.DECIMAL, precision=precision) if precision <= 18:
+            return pa.int64()
+        case _:
+            return None
+
+
+def _unscaled(decimals: pa.Array, integer: pa.DataType) -> pa.Array:
+    words = np.frombuffer(decimals.buffers()[1], np.int64)
+    low = words[2 * decimals.offset : 2 * (decimals.offset + len(decimals)) : 2]
+    values = low.astype(np.int32 if integer == pa.int32() else np.int64)
+    mask = decimals.is_null().to_numpy(zero_copy_only=False) if decimals.null_count else None
+    return pa.array(values, type=integer, mask=mask)
+
+
+def _settings(options: TableOptions) -> dict[str, Any]:
+    name = options.value(FILE_COMPRESSION)
+    if name not in _CODECS:
+        raise InvalidOption(
+            f"{FILE_COMPRESSION.key}={name}: parquet files can be {', '.join(_CODECS)}"
+        )
+    codec = _CODECS[name]
+    return {
+        "compression": codec,
+        "compression_level": options.value(ZSTD_LEVEL) if codec == "zstd" else None,
+        "version": "2.6",
+        "data_page_version": "1.0",
+        "store_schema": False,
+        "store_decimal_as_integer": True,
+        "write_time_adjusted_to_utc": True,
+        "use_compliant_nested_type": True,
+    }
+
+
+def _sample_rows(row_count: int) -> np.ndarray:
+    if row_count <= _SAMPLE_ROWS:
+        return np.arange(row_count)
+    # A fixed seed: the same rows always make the same file.
+    return np.sort(np.random.default_rng(0).integers(0, row_count, _SAMPLE_ROWS))
+
+
+def _leaves(path: str, arrow: pa.DataType) -> list[str]:
+    """The paths of the primitive columns that an Arrow column becomes in Parquet."""
+    if pa.types.is_struct(arrow):
+        return [leaf for f in arrow for leaf in _leaves(f"{path}.{f.name}", f.type)]
+    if pa.types.is_list(arrow):
+        return _leaves(f"{path}.list.element", arrow.value_type)
+    if pa.types.is_map(arrow):
+        return [
+            *_leaves(f"{path}.key_value.key", arrow.key_type),
+            *_leaves(f"{path}.key_value.value", arrow.item_type),
+        ]
+    return [path]

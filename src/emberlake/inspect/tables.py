@@ -1,0 +1,428 @@
+"""Every kind of system table: its columns, and where their values come from.
+
+Spec: "System tables". Names, types and order of the columns are those that all engines use.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+
+from emberlake.errors import CorruptFile, SnapshotNotFound, TableNotFound
+from emberlake.inspect.files import load_file_columns
+from emberlake.inspect.live_files import load_manifest_files
+from emberlake.inspect.system_table import LazyColumns, SystemTable, SystemTableKind
+from emberlake.inspect.text import partition_values
+from emberlake.inspect.times import wall_clock_ms
+from emberlake.inspect.totals import FileTotals, load_bucket_totals, load_partition_totals
+from emberlake.options import DELETION_VECTORS
+from emberlake.spec.identifier import Identifier
+from emberlake.spec.layout import BRANCH_PREFIX, CONSUMER_PREFIX
+from emberlake.spec.manifest import DELETION_VECTORS_INDEX
+from emberlake.spec.snapshot import Snapshot
+from emberlake.store.table_store import TableStore
+from emberlake.types import ArrayType, AtomicType, DataField, DataType, arrow_type
+from emberlake.types.json import field_to_json
+
+
+def open_system_table(name: str, identifier: Identifier, store: TableStore) -> SystemTable:
+    """The system table of that name over a data table.
+
+    Raises:
+        TableNotFound: there is no such system table; the message lists those that are.
+    """
+    kind = SYSTEM_TABLES.get(name.lower())
+    if kind is None:
+        raise TableNotFound(
+            f"{identifier}: there is no system table {name!r}; "
+            f"there are {', '.join(sorted(SYSTEM_TABLES))}"
+        )
+    return SystemTable(kind, identifier, store)
+
+
+def _fields(**types: str | DataType) -> tuple[DataField, ...]:
+    return tuple(
+        DataField(index, name, AtomicType(text) if isinstance(text, str) else text)
+        for index, (name, text) in enumerate(types.items())
+    )
+
+
+def _columns_of_rows(
+    fields: Sequence[DataField], rows: Sequence[Sequence[object]]
+) -> dict[str, Callable[[], pa.Array]]:
+    # For tables whose rows are small files of their own: loading them costs more than this.
+    return {
+        field.name: partial(pa.array, [row[index] for row in rows], arrow_type(field.type))
+        for index, field in enumerate(fields)
+    }
+
+
+# --- snapshots ------------------------------------------------------------------------------------
+
+_SNAPSHOT_FIELDS: Final = _fields(
+    snapshot_id="BIGINT NOT NULL",
+    schema_id="BIGINT NOT NULL",
+    commit_user="STRING NOT NULL",
+    commit_identifier="BIGINT NOT NULL",
+    commit_kind="STRING NOT NULL",
+    commit_time="TIMESTAMP(3) NOT NULL",
+    base_manifest_list="STRING NOT NULL",
+    delta_manifest_list="STRING NOT NULL",
+    changelog_manifest_list="STRING",
+    total_record_count="BIGINT",
+    delta_record_count="BIGINT",
+    changelog_record_count="BIGINT",
+    watermark="BIGINT",
+    next_row_id="BIGINT",
+    operation="STRING",
+    writer_version="STRING",
+)
+
+
+def _load_snapshots(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
+    del snapshot  # all of them are shown
+    rows = [
+        (
+            snapshot.id,
+            snapshot.schema_id,
+            snapshot.commit_user,
+            snapshot.commit_identifier,
+            snapshot.commit_kind.value,
+            wall_clock_ms(snapshot.time_millis),
+            snapshot.base_manifest_list,
+            snapshot.delta_manifest_list,
+            snapshot.changelog_manifest_list,
+            snapshot.total_record_count,
+            snapshot.delta_record_count,
+            snapshot.changelog_record_count,
+            snapshot.watermark,
+            snapshot.next_row_id,
+            snapshot.operation,
+            snapshot.writer_version,
+        )
+        for snapshot in _iter_snapshots(store)
+    ]
+    return _columns_of_rows(_SNAPSHOT_FIELDS, rows)
+
+
+def _iter_snapshots(store: TableStore) -> Iterator[Snapshot]:
+    for snapshot_id in store.snapshots.list_ids():
+        try:
+            yield store.snapshots.load(snapshot_id)
+        except SnapshotNotFound:  # expired since it was listed
+            continue
+
+
+# --- schemas and options --------------------------------------------------------------------------
+
+_SCHEMA_FIELDS: Final = _fields(
+    schema_id="BIGINT NOT NULL",
+    fields="STRING NOT NULL",
+    partition_keys="STRING NOT NULL",
+    primary_keys="STRING NOT NULL",
+    options="STRING NOT NULL",
+    comment="STRING",
+    update_time="TIMESTAMP(3) NOT NULL",
+)
+
+
+def _load_schemas(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
+    del snapshot
+    rows = [
+        (
+            schema.id,
+            _json([field_to_json(field) for field in schema.fields]),
+            _json(schema.partition_keys),
+            _json(schema.primary_keys),
+            _json(dict(schema.options)),
+            schema.comment,
+            wall_clock_ms(schema.time_millis),
+        )
+        for schema in map(store.schemas.load, store.schemas.list_ids())
+    ]
+    return _columns_of_rows(_SCHEMA_FIELDS, rows)
+
+
+_OPTION_FIELDS: Final = _fields(key="STRING NOT NULL", value="STRING NOT NULL")
+
+
+def _load_options(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
+    del snapshot
+    stored = store.schemas.load(store.schema.id)  # without what was given for this read only
+    return _columns_of_rows(_OPTION_FIELDS, sorted(stored.options.items()))
+
+
+# --- manifests ------------------------------------------------------------------------------------
+
+_MANIFEST_FIELDS: Final = _fields(
+    file_name="STRING NOT NULL",
+    file_size="BIGINT NOT NULL",
+    num_added_files="BIGINT NOT NULL",
+    num_deleted_files="BIGINT NOT NULL",
+    schema_id="BIGINT NOT NULL",
+    min_partition_stats="STRING",
+    max_partition_stats="STRING",
+    min_row_id="BIGINT",
+    max_row_id="BIGINT",
+)
+
+
+def _load_manifests(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
+    if snapshot is None:
+        return _columns_of_rows(_MANIFEST_FIELDS, [])
+    files = load_manifest_files(store, snapshot)
+    least = _braced(store, [file.partition_stats.min_values for file in files])
+    greatest = _braced(store, [file.partition_stats.max_values for file in files])
+    rows = [
+        (
+            file.file_name,
+            file.file_size,
+            file.num_added_files,
+            file.num_deleted_files,
+            file.schema_id,
+            least[index],
+            greatest[index],
+            file.min_row_id,
+            file.max_row_id,
+        )
+        for index, file in enumerate(files)
+    ]
+    return _columns_of_rows(_MANIFEST_FIELDS, rows)
+
+
+def _braced(store: TableStore, partitions: Sequence[bytes]) -> list[str]:
+    rows = partition_values(store.schema.partition_fields, partitions, "null")
+    return ["{" + ", ".join(values) + "}" for values in rows]
+
+
+# --- partitions and buckets -----------------------------------------------------------------------
+
+_PARTITION_FIELDS: Final = _fields(
+    partition="STRING",
+    record_count="BIGINT NOT NULL",
+    file_size_in_bytes="BIGINT NOT NULL",
+    file_count="BIGINT NOT NULL",
+    last_update_time="TIMESTAMP(3)",
+    created_at="TIMESTAMP(3)",
+    created_by="STRING",
+    updated_by="STRING",
+    options="STRING",
+    total_buckets="INT NOT NULL",
+    done="BOOLEAN NOT NULL",
+    deleted_record_count="BIGINT",
+)
+
+
+def _load_partitions(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
+    totals = load_partition_totals(store, snapshot)
+    count = len(totals.names)
+    # Who created a partition and whether it is done is known to catalogs with a server only.
+    untracked = {
+        field.name: partial(pa.nulls, count, arrow_type(field.type))
+        for field in _PARTITION_FIELDS
+        if field.name in ("created_at", "created_by", "updated_by", "options")
+    }
+    return {
+        **_total_columns(totals.files),
+        **untracked,
+        "partition": partial(_partition_names, store, totals.names),
+        "total_buckets": partial(pa.array, totals.files.total_buckets, pa.int32()),
+        "done": partial(pa.repeat, pa.scalar(False), count),
+        "deleted_record_count": partial(_deleted_rows, store, snapshot, totals.partitions),
+    }
+
+
+_BUCKET_FIELDS: Final = _fields(
+    partition="STRING",
+    bucket="INT NOT NULL",
+    record_count="BIGINT NOT NULL",
+    file_size_in_bytes="BIGINT NOT NULL",
+    file_count="BIGINT NOT NULL",
+    last_update_time="TIMESTAMP(3)",
+)
+
+
+def _load_buckets(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
+    totals = load_bucket_totals(store, snapshot)
+    return {
+        **_total_columns(totals.files),
+        "partition": partial(_partition_names, store, totals.names),
+        "bucket": partial(pa.array, totals.buckets, pa.int32()),
+    }
+
+
+def _total_columns(files: FileTotals) -> dict[str, Callable[[], pa.Array]]:
+    return {
+        "record_count": partial(pa.array, files.record_count, pa.int64()),
+        "file_size_in_bytes": partial(pa.array, files.file_size_in_bytes, pa.int64()),
+        "file_count": partial(pa.array, files.file_count, pa.int64()),
+        "last_update_time": lambda: files.last_creation_time,
+    }
+
+
+def _partition_names(store: TableStore, names: Sequence[str]) -> pa.Array:
+    if not store.schema.partition_keys:
+        return pa.nulls(len(names), pa.string())
+    return pa.array(names, pa.string())
+
+
+def _deleted_rows(
+    store: TableStore, snapshot: Snapshot | None, partitions: Sequence[bytes]
+) -> pa.Array:
+    """Rows that deletion vectors hide, by partition; null where a vector does not say how many."""
+    deleted: dict[bytes, int | None] = dict.fromkeys(partitions, 0)
+    for partition, cardinality in _iter_cardinalities(store, snapshot):
+        known = deleted.get(partition, 0)
+        is_known = known is not None and cardinality is not None
+        deleted[partition] = (known or 0) + (cardinality or 0) if is_known else None
+    return pa.array([deleted[partition] for partition in partitions], pa.int64())
+
+
+def _iter_cardinalities(
+    store: TableStore, snapshot: Snapshot | None
+) -> Iterator[tuple[bytes, int | None]]:
+    if snapshot is None or not store.options.value(DELETION_VECTORS):
+        return
+    index_manifest = snapshot.index_manifest
+    if index_manifest is None:
+        return
+    for entry in store.manifests.read_index(index_manifest):
+        if entry.index_file.index_type == DELETION_VECTORS_INDEX:
+            for vector in entry.index_file.deletion_vectors or ():
+                yield entry.partition, vector.cardinality
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+_FILE_FIELDS: Final = _fields(
+    partition="STRING",
+    bucket="INT NOT NULL",
+    file_path="STRING NOT NULL",
+    file_format="STRING NOT NULL",
+    schema_id="BIGINT NOT NULL",
+    level="INT NOT NULL",
+    record_count="BIGINT NOT NULL",
+    file_size_in_bytes="BIGINT NOT NULL",
+    min_key="STRING",
+    max_key="STRING",
+    null_value_counts="STRING NOT NULL",
+    min_value_stats="STRING NOT NULL",
+    max_value_stats="STRING NOT NULL",
+    min_sequence_number="BIGINT",
+    max_sequence_number="BIGINT",
+    creation_time="TIMESTAMP(3)",
+    deleteRowCount="BIGINT",  # spelled so by every engine
+    file_source="STRING",
+    first_row_id="BIGINT",
+    write_cols=ArrayType(True, AtomicType("STRING")),
+)
+
+
+# --- tags, branches, consumers --------------------------------------------------------------------
+
+_TAG_FIELDS: Final = _fields(
+    tag_name="STRING NOT NULL",
+    snapshot_id="BIGINT NOT NULL",
+    schema_id="BIGINT NOT NULL",
+    commit_time="TIMESTAMP(3) NOT NULL",
+    record_count="BIGINT",
+    create_time="TIMESTAMP(3)",
+    time_retained="STRING",
+)
+
+
+def _load_tags(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
+    del snapshot
+    rows = [
+        (
+            name,
+            tag.id,
+            tag.schema_id,
+            wall_clock_ms(tag.time_millis),
+            tag.total_record_count,
+            _tag_created(tag),
+            _tag_retained(tag),
+        )
+        for name, tag in sorted(store.tags.list().items())
+    ]
+    return _columns_of_rows(_TAG_FIELDS, rows)
+
+
+def _tag_created(tag: Snapshot) -> int | None:
+    """``[year, month, day, hour, minute, second, nanosecond]``; trailing zeros may be left out."""
+    parts: list[int] = tag.unknown.get("tagCreateTime") or []
+    if not parts:
+        return None
+    year, month, day, hour, minute, second, nanosecond = (*parts, 0, 0, 0, 0)[:7]
+    # The wall clock, as if it were UTC.
+    shown = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    return int(shown.timestamp()) * 1000 + nanosecond // 1_000_000
+
+
+def _tag_retained(tag: Snapshot) -> str | None:
+    """The seconds that a tag is kept for, as an ISO 8601 duration: ``PT36H``."""
+    seconds = tag.unknown.get("tagTimeRetained")
+    if seconds is None:
+        return None
+    minutes, rest = divmod(float(seconds), 60)
+    hours, minutes = divmod(int(minutes), 60)
+    parts = [f"{hours}H" if hours else "", f"{minutes}M" if minutes else ""]
+    parts.append(f"{rest:.9f}".rstrip("0").rstrip(".") + "S" if rest else "")
+    return "PT" + ("".join(parts) or "0S")
+
+
+_BRANCH_FIELDS: Final = _fields(branch_name="STRING NOT NULL", create_time="TIMESTAMP(3) NOT NULL")
+
+
+def _load_branches(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
+    del snapshot
+    rows = [
+        (info.name.removeprefix(BRANCH_PREFIX), wall_clock_ms(info.modified_ms))
+        for info in store.storage.list(store.layout.branch_folder)
+        if info.is_folder and info.name.startswith(BRANCH_PREFIX)
+    ]
+    return _columns_of_rows(_BRANCH_FIELDS, sorted(rows))
+
+
+_CONSUMER_FIELDS: Final = _fields(consumer_id="STRING NOT NULL", next_snapshot_id="BIGINT NOT NULL")
+
+
+def _load_consumers(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
+    del snapshot
+    rows = [
+        (info.name.removeprefix(CONSUMER_PREFIX), _next_snapshot(store, info.path))
+        for info in store.storage.list(store.layout.consumer_folder)
+        if not info.is_folder and info.name.startswith(CONSUMER_PREFIX)
+    ]
+    return _columns_of_rows(_CONSUMER_FIELDS, sorted(rows))
+
+
+def _next_snapshot(store: TableStore, path: str) -> int:
+    try:
+        return int(json.loads(store.storage.read(path))["nextSnapshot"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptFile(path, f"it is not a consumer: {error}") from error
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+SYSTEM_TABLES: Final[Mapping[str, SystemTableKind]] = {
+    kind.name: kind
+    for kind in (
+        SystemTableKind("snapshots", _SNAPSHOT_FIELDS, ("snapshot_id",), _load_snapshots),
+        SystemTableKind("schemas", _SCHEMA_FIELDS, ("schema_id",), _load_schemas),
+        SystemTableKind("options", _OPTION_FIELDS, ("key",), _load_options),
+        SystemTableKind("manifests", _MANIFEST_FIELDS, ("file_name",), _load_manifests),
+        SystemTableKind("partitions", _PARTITION_FIELDS, ("partition",), _load_partitions),
+        SystemTableKind("buckets", _BUCKET_FIELDS, ("partition", "bucket"), _load_buckets),
+        SystemTableKind("files", _FILE_FIELDS, ("file_path",), load_file_columns),
+        SystemTableKind("tags", _TAG_FIELDS, ("tag_name",), _load_tags),
+        SystemTableKind("branches", _BRANCH_FIELDS, ("branch_name",), _load_branches),
+        SystemTableKind("consumers", _CONSUMER_FIELDS, ("consumer_id",), _load_consumers),
+    )
+}

@@ -1,0 +1,20 @@
+"""Instants and the wall clock of this machine's zone.
+
+Snapshots keep instants; data files keep the wall clock of their writer. System tables show the
+wall clock throughout, as other engines do, so that columns of different tables compare.
+"""
+
+from datetime import UTC, datetime
+
+
+def wall_clock_ms(instant_ms: int) -> int:
+    """The local wall clock at an instant, in milliseconds as if it were UTC."""
+    offset = datetime.fromtimestamp(instant_ms / 1000, tz=UTC).astimezone().utcoffset()
+    return instant_ms + (int(offset.total_seconds() * 1000) if offset else 0)
+
+
+def instant_ms(wall_clock_ms: int) -> int:
+    """The instant at which the local wall clock shows that time."""
+    shown = datetime.fromtimestamp(wall_clock_ms / 1000, tz=UTC).replace(tzinfo=None)
+    offset = shown.astimezone().utcoffset()
+    return wall_clock_ms - (int(offset.total_seconds() * 1000) if offset else 0)

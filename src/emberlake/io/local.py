@@ -1,0 +1,205 @@
+"""Storage on the local disk, or on a network disk that is mounted like one.
+
+A file is published by writing it under a hidden temporary name, flushing it, and hard-linking it to
+its name: the link fails when the name is taken, so of several writers exactly one wins and no
+reader ever sees half a file.
+"""
+
+import io
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+
+from emberlake.errors import AlreadyExists, FileNotFound, StorageError
+from emberlake.io.storage import FileInfo
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStorage:
+    """Files of this machine. Paths are absolute, plain or with the scheme ``file:``."""
+
+    def read(self, path: str) -> bytes:
+        with _failures_of("read", path):
+            return local_path(path).read_bytes()
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        with _failures_of("read", path), local_path(path).open("rb", buffering=0) as file:
+            return os.pread(file.fileno(), length, offset)
+
+    def open_input(self, path: str) -> AbstractContextManager[object]:
+        with _failures_of("open", path):
+            opened: AbstractContextManager[object] = pa.OSFile(str(local_path(path)), "rb")
+            return opened
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[BinaryIO]:
+        target = local_path(path)
+        with _failures_of("create", path):
+            sink = _create(target)
+        try:
+            # Errors of the caller inside the block pass as they are; only ours are translated.
+            yield cast("BinaryIO", sink)
+            with _failures_of("write", path):
+                sink.close()
+        except BaseException:
+            with suppress(OSError):
+                sink.close()
+            with suppress(OSError):
+                target.unlink()
+            raise
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        target = local_path(path)
+        with _failures_of("publish", path):
+            temporary = _write_temporary(target, data)
+            try:
+                is_ours = _link(temporary, target)
+            finally:
+                temporary.unlink()
+            if is_ours:
+                _flush_folder(target.parent)
+            return is_ours
+
+    def put(self, path: str, data: bytes) -> None:
+        target = local_path(path)
+        with _failures_of("write", path):
+            temporary = _write_temporary(target, data)
+            try:
+                temporary.replace(target)
+            except OSError:
+                temporary.unlink()
+                raise
+
+    def exists(self, path: str) -> bool:
+        return local_path(path).exists()
+
+    def size(self, path: str) -> int:
+        with _failures_of("look at", path):
+            return local_path(path).stat().st_size
+
+    def list(self, path: str) -> Iterator[FileInfo]:
+        with _failures_of("list", path):
+            try:
+                with os.scandir(local_path(path)) as items:
+                    found = [info for item in items if (info := _file_info(path, item))]
+            except FileNotFoundError:
+                return iter(())
+        return iter(sorted(found, key=lambda info: info.name))
+
+    def make_folder(self, path: str) -> None:
+        with _failures_of("create", path):
+            local_path(path).mkdir(parents=True, exist_ok=True)
+
+    def delete(self, path: str) -> None:
+        with _failures_of("delete", path):
+            local_path(path).unlink(missing_ok=True)
+
+    def delete_folder(self, path: str) -> None:
+        with _failures_of("delete", path), suppress(FileNotFoundError):
+            shutil.rmtree(local_path(path))
+
+    def move_folder(self, source: str, target: str) -> None:
+        new = local_path(target)
+        # A rename would replace an empty folder without a word.
+        if os.path.lexists(new):
+            raise AlreadyExists(f"{target} exists; move {source} to another name")
+        with _failures_of("move", source):
+            if not local_path(source).is_dir():
+                raise FileNotFound(source)
+            new.parent.mkdir(parents=True, exist_ok=True)
+            local_path(source).rename(new)
+
+
+class _DurableWriter(io.BufferedWriter):
+    """A file that is on the disk once it is closed, whoever closes it.
+
+    The folder is not flushed: file systems that journal keep the name of a new file with it, and
+    nothing refers to the file before a snapshot, whose folder is flushed.
+    """
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        try:
+            self.flush()
+            os.fsync(self.fileno())
+        finally:
+            super().close()
+
+
+def local_path(path: str) -> Path:
+    """The path without the scheme ``file:``; its text is taken as it is, never percent-decoded."""
+    if not path.startswith("file:"):
+        return Path(path)
+    rest = path.removeprefix("file:")
+    return Path("/" + rest.lstrip("/") if rest.startswith("/") else rest)
+
+
+@contextmanager
+def _failures_of(action: str, path: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FileNotFound(path) from error
+    except OSError as error:
+        raise StorageError(f"cannot {action} {path}: {error.strerror or error}") from error
+
+
+def _create(target: Path) -> _DurableWriter:
+    # Exclusive: new files have unique names, so a name that is taken is a mistake to surface.
+    try:
+        return _DurableWriter(io.FileIO(target, "xb"))
+    except FileNotFoundError:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return _DurableWriter(io.FileIO(target, "xb"))
+
+
+def _write_temporary(target: Path, data: bytes) -> Path:
+    temporary = target.parent / f".{target.name}.{uuid.uuid4()}.tmp"
+    sink = _create(temporary)
+    try:
+        with sink:
+            sink.write(data)
+    except BaseException:
+        temporary.unlink()
+        raise
+    return temporary
+
+
+def _link(temporary: Path, target: Path) -> bool:
+    try:
+        target.hardlink_to(temporary)
+    except FileExistsError:
+        # A network disk may repeat a link whose answer got lost: two names say that it landed.
+        return temporary.stat().st_nlink == 2
+    return True
+
+
+def _flush_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _file_info(folder: str, item: "os.DirEntry[str]") -> FileInfo | None:
+    try:
+        status = item.stat()
+    except FileNotFoundError:  # deleted since it was listed
+        return None
+    is_folder = item.is_dir()
+    return FileInfo(
+        path=f"{folder.rstrip('/')}/{item.name}",
+        name=item.name,
+        size=0 if is_folder else status.st_size,
+        is_folder=is_folder,
+        modified_ms=status.st_mtime_ns // 1_000_000,
+    )

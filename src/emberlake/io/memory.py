@@ -1,0 +1,165 @@
+"""Storage in the memory of this process: for tests, and for tables that need not last."""
+
+import io
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import BinaryIO, Final
+from weakref import WeakValueDictionary
+
+import pyarrow as pa
+
+from emberlake.base.env import SYSTEM_ENV, Env
+from emberlake.errors import AlreadyExists, FileNotFound, InvalidState, StorageError
+from emberlake.io.storage import FileInfo
+
+_LIVE: Final[WeakValueDictionary[str, "MemoryStorage"]] = WeakValueDictionary()
+
+
+class MemoryStorage:
+    """Files in a dictionary. A pickle of it stands for the same storage, in the same process."""
+
+    def __init__(self, env: Env = SYSTEM_ENV) -> None:
+        self._env = env
+        self._lock = threading.RLock()
+        self._files: dict[str, tuple[bytes, int]] = {}  # path -> bytes, modification time
+        self._folders: set[str] = set()
+        self._id = str(uuid.uuid4())
+        _LIVE[self._id] = self
+
+    def read(self, path: str) -> bytes:
+        try:
+            return self._files[_plain(path)][0]
+        except KeyError:
+            raise FileNotFound(path) from None
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return self.read(path)[offset : offset + length]
+
+    def open_input(self, path: str) -> AbstractContextManager[object]:
+        opened: AbstractContextManager[object] = pa.BufferReader(self.read(path))
+        return opened
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[BinaryIO]:
+        sink = _Sink()
+        yield sink
+        data = sink.contents()
+        if not self.put_if_absent(path, data):
+            raise StorageError(f"cannot create {path}: File exists")
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        with self._lock:
+            if _plain(path) in self._files:
+                return False
+            self.put(path, data)
+            return True
+
+    def put(self, path: str, data: bytes) -> None:
+        with self._lock:
+            if _plain(path) in self._folders:
+                raise StorageError(f"cannot write {path}: Is a directory")
+            self._files[_plain(path)] = (bytes(data), self._env.now_ms())
+            self.make_folder(_parent(_plain(path)))
+
+    def exists(self, path: str) -> bool:
+        return _plain(path) in self._files or _plain(path) in self._folders
+
+    def size(self, path: str) -> int:
+        return len(self.read(path))
+
+    def list(self, path: str) -> Iterator[FileInfo]:
+        folder = _plain(path)
+        with self._lock:
+            files = [
+                FileInfo(name, _name(name), len(data), is_folder=False, modified_ms=modified_ms)
+                for name, (data, modified_ms) in self._files.items()
+                if _parent(name) == folder
+            ]
+            folders = [
+                FileInfo(name, _name(name), 0, is_folder=True, modified_ms=0)
+                for name in self._folders
+                if _parent(name) == folder and name != folder
+            ]
+        return iter(sorted(files + folders, key=lambda info: info.name))
+
+    def make_folder(self, path: str) -> None:
+        with self._lock:
+            folder = _plain(path)
+            while folder and folder not in self._folders:
+                self._folders.add(folder)
+                folder = _parent(folder)
+
+    def delete(self, path: str) -> None:
+        with self._lock:
+            self._files.pop(_plain(path), None)
+
+    def delete_folder(self, path: str) -> None:
+        folder = _plain(path)
+        with self._lock:
+            self._folders = {name for name in self._folders if not _is_within(name, folder)}
+            for name in [name for name in self._files if _is_within(name, folder)]:
+                del self._files[name]
+
+    def move_folder(self, source: str, target: str) -> None:
+        old, new = _plain(source), _plain(target)
+        with self._lock:
+            if self.exists(new):
+                raise AlreadyExists(f"{target} exists; move {source} to another name")
+            if old not in self._folders:
+                raise FileNotFound(source)
+            self._files = {_moved(name, old, new): file for name, file in self._files.items()}
+            self._folders = {_moved(name, old, new) for name in self._folders}
+            self.make_folder(_parent(new))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _live_storage, (self._id,)
+
+
+class _Sink(io.BytesIO):
+    """Keeps its bytes when a writer closes it: Arrow's writers close what they wrote to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept: bytes | None = None
+
+    def close(self) -> None:
+        if self._kept is None:
+            self._kept = self.getvalue()
+        super().close()
+
+    def contents(self) -> bytes:
+        self.close()
+        assert self._kept is not None
+        return self._kept
+
+
+def _live_storage(storage_id: str) -> MemoryStorage:
+    storage = _LIVE.get(storage_id)
+    if storage is None:
+        raise InvalidState(
+            "a MemoryStorage is reachable only in the process that made it and only while it is "
+            "in use; keep tables that cross processes on disk"
+        )
+    return storage
+
+
+def _plain(path: str) -> str:
+    return path.rstrip("/")
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder + "/")
+
+
+def _moved(path: str, old: str, new: str) -> str:
+    return new + path.removeprefix(old) if _is_within(path, old) else path

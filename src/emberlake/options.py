@@ -1,0 +1,252 @@
+"""Table options: the ones that emberlake acts on, with their defaults and how their text is read.
+
+Raw option strings are parsed once, by ``TableOptions``; everything inside asks for typed values:
+``options[BUCKET]``. Keys that emberlake does not know are kept as they are: other engines use them.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Generic, TypeVar, cast
+
+from emberlake.errors import InvalidOption
+
+T = TypeVar("T")
+
+MEBIBYTE: Final = 1024 * 1024
+UNAWARE_BUCKET: Final = -1
+POSTPONE_BUCKET: Final = -2
+
+
+def parse_bool(text: str) -> bool:
+    """``true`` or ``false`` in any case."""
+    match text.strip().lower():
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            raise ValueError("expected true or false")
+
+
+def parse_int(text: str) -> int:
+    """A whole number."""
+    return int(text.strip())
+
+
+def parse_words(text: str) -> tuple[str, ...]:
+    """A list separated by commas."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+_SIZE: Final = re.compile(r"^\s*(\d+)\s*([a-z]*)\s*$", re.IGNORECASE)
+_SIZE_UNITS: Final = {
+    **dict.fromkeys(("", "b", "bytes"), 1),
+    **dict.fromkeys(("k", "kb", "kibibytes"), 1024),
+    **dict.fromkeys(("m", "mb", "mebibytes"), MEBIBYTE),
+    **dict.fromkeys(("g", "gb", "gibibytes"), 1024 * MEBIBYTE),
+    **dict.fromkeys(("t", "tb", "tebibytes"), 1024 * 1024 * MEBIBYTE),
+}
+_TIME_UNITS_MS: Final = {
+    **dict.fromkeys(("", "ms", "milli", "millis", "millisecond", "milliseconds"), 1),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1000),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60_000),
+    **dict.fromkeys(("h", "hour", "hours"), 3_600_000),
+    **dict.fromkeys(("d", "day", "days"), 86_400_000),
+}
+
+
+def parse_size(text: str) -> int:
+    """A number of bytes: ``128 mb``, ``64kb``, ``1024``."""
+    return _parse_unit(text, _SIZE_UNITS, "a size such as 128 mb")
+
+
+def parse_duration_ms(text: str) -> int:
+    """A number of milliseconds: ``1 h``, ``10 s``, ``500 ms``."""
+    return _parse_unit(text, _TIME_UNITS_MS, "a duration such as 10 s")
+
+
+def _parse_unit(text: str, units: Mapping[str, int], expected: str) -> int:
+    match = _SIZE.match(text)
+    unit = units.get(match.group(2).lower()) if match else None
+    if match is None or unit is None:
+        raise ValueError(f"expected {expected}")
+    return int(match.group(1)) * unit
+
+
+class MergeEngine(StrEnum):
+    """What becomes of rows with the same primary key."""
+
+    DEDUPLICATE = "deduplicate"
+    PARTIAL_UPDATE = "partial-update"
+    AGGREGATION = "aggregation"
+    FIRST_ROW = "first-row"
+
+
+class ChangelogProducer(StrEnum):
+    """How changelog files come to be."""
+
+    NONE = "none"
+    INPUT = "input"
+    LOOKUP = "lookup"
+    FULL_COMPACTION = "full-compaction"
+
+
+class BucketFunction(StrEnum):
+    """How the bucket key becomes a bucket."""
+
+    DEFAULT = "default"
+    MOD = "mod"
+    HIVE = "hive"
+
+
+@dataclass(frozen=True)
+class Option(Generic[T]):
+    """One option: its key, its default, and how its text is read."""
+
+    key: str
+    default: T
+    parse: Callable[[str], T]
+
+
+def _text(text: str) -> str:
+    return text
+
+
+def _optional(parse: Callable[[str], T]) -> Callable[[str], T | None]:
+    return parse
+
+
+BUCKET: Final = Option("bucket", -1, parse_int)
+BUCKET_KEY: Final = Option[tuple[str, ...]]("bucket-key", (), parse_words)
+BUCKET_FUNCTION: Final = Option("bucket-function.type", BucketFunction.DEFAULT, BucketFunction)
+TYPE: Final = Option("type", "table", _text)
+BRANCH: Final = Option("branch", "main", _text)
+
+FILE_FORMAT: Final = Option("file.format", "parquet", str.lower)
+FILE_COMPRESSION: Final = Option("file.compression", "zstd", str.lower)
+ZSTD_LEVEL: Final = Option("file.compression.zstd-level", 1, parse_int)
+FILE_BLOCK_SIZE: Final = Option[int | None]("file.block-size", None, _optional(parse_size))
+FILE_SUFFIX_COMPRESSION: Final = Option("file.suffix.include.compression", False, parse_bool)
+TARGET_FILE_SIZE: Final = Option[int | None]("target-file-size", None, _optional(parse_size))
+TARGET_FILE_ROWS: Final = Option("target-file-row-num", 2**63 - 1, parse_int)
+DATA_FILE_PREFIX: Final = Option("data-file.prefix", "data-", _text)
+DATA_FILE_DIRECTORY: Final = Option("data-file.path-directory", "", _text)
+EXTERNAL_PATHS: Final = Option[tuple[str, ...]]("data-file.external-paths", (), parse_words)
+INDEX_IN_DATA_DIR: Final = Option("index-file-in-data-file-dir", False, parse_bool)
+PARTITION_DEFAULT_NAME: Final = Option("partition.default-name", "__DEFAULT_PARTITION__", _text)
+PARTITION_LEGACY_NAME: Final = Option("partition.legacy-name", True, parse_bool)
+WRITE_BUFFER_SIZE: Final = Option("write-buffer-size", 256 * MEBIBYTE, parse_size)
+
+STATS_MODE: Final = Option("metadata.stats-mode", "truncate(16)", str.lower)
+STATS_DENSE_STORE: Final = Option("metadata.stats-dense-store", True, parse_bool)
+STATS_KEEP_FIRST_N: Final = Option("metadata.stats-keep-first-n-columns", -1, parse_int)
+
+MANIFEST_COMPRESSION: Final = Option("manifest.compression", "zstd", str.lower)
+MANIFEST_TARGET_SIZE: Final = Option("manifest.target-file-size", 8 * MEBIBYTE, parse_size)
+MANIFEST_MERGE_MIN_COUNT: Final = Option("manifest.merge-min-count", 30, parse_int)
+MANIFEST_FULL_COMPACTION_SIZE: Final = Option(
+    "manifest.full-compaction-threshold-size", 16 * MEBIBYTE, parse_size
+)
+MANIFEST_DELETE_DROP_STATS: Final = Option("manifest.delete-file-drop-stats", False, parse_bool)
+
+COMMIT_MAX_RETRIES: Final = Option("commit.max-retries", 10, parse_int)
+COMMIT_TIMEOUT_MS: Final = Option[int | None]("commit.timeout", None, _optional(parse_duration_ms))
+COMMIT_MIN_WAIT_MS: Final = Option("commit.min-retry-wait", 10, parse_duration_ms)
+COMMIT_MAX_WAIT_MS: Final = Option("commit.max-retry-wait", 10_000, parse_duration_ms)
+DYNAMIC_PARTITION_OVERWRITE: Final = Option("dynamic-partition-overwrite", True, parse_bool)
+IGNORE_EMPTY_COMMIT: Final = Option[bool | None](
+    "snapshot.ignore-empty-commit", None, _optional(parse_bool)
+)
+COMMIT_USER_PREFIX: Final = Option[str | None]("commit.user-prefix", None, _optional(_text))
+
+SPLIT_TARGET_SIZE: Final = Option("source.split.target-size", 128 * MEBIBYTE, parse_size)
+SPLIT_OPEN_FILE_COST: Final = Option("source.split.open-file-cost", 4 * MEBIBYTE, parse_size)
+SCAN_MODE: Final = Option("scan.mode", "default", str.lower)
+SCAN_SNAPSHOT_ID: Final = Option[int | None]("scan.snapshot-id", None, _optional(parse_int))
+SCAN_TAG_NAME: Final = Option[str | None]("scan.tag-name", None, _optional(_text))
+SCAN_TIMESTAMP_MILLIS: Final = Option[int | None](
+    "scan.timestamp-millis", None, _optional(parse_int)
+)
+SCAN_TIMESTAMP: Final = Option[str | None]("scan.timestamp", None, _optional(_text))
+SCAN_VERSION: Final = Option[str | None]("scan.version", None, _optional(_text))
+SCAN_WATERMARK: Final = Option[int | None]("scan.watermark", None, _optional(parse_int))
+INCREMENTAL_BETWEEN: Final = Option[tuple[str, ...]]("incremental-between", (), parse_words)
+INCREMENTAL_BETWEEN_TIMESTAMP: Final = Option[tuple[str, ...]](
+    "incremental-between-timestamp", (), parse_words
+)
+INCREMENTAL_SCAN_MODE: Final = Option("incremental-between-scan-mode", "auto", str.lower)
+
+MERGE_ENGINE: Final = Option("merge-engine", MergeEngine.DEDUPLICATE, MergeEngine)
+CHANGELOG_PRODUCER: Final = Option("changelog-producer", ChangelogProducer.NONE, ChangelogProducer)
+SEQUENCE_FIELD: Final = Option[tuple[str, ...]]("sequence.field", (), parse_words)
+ROWKIND_FIELD: Final = Option[str | None]("rowkind.field", None, _optional(_text))
+PRIMARY_KEY_NULLABLE: Final = Option("primary-key.nullable", False, parse_bool)
+DELETION_VECTORS: Final = Option("deletion-vectors.enabled", False, parse_bool)
+DELETION_VECTORS_BITMAP64: Final = Option("deletion-vectors.bitmap64", False, parse_bool)
+ROW_TRACKING: Final = Option("row-tracking.enabled", False, parse_bool)
+DATA_EVOLUTION: Final = Option("data-evolution.enabled", False, parse_bool)
+QUERY_AUTH: Final = Option("query-auth.enabled", False, parse_bool)
+CHAIN_TABLE: Final = Option("chain-table.enabled", False, parse_bool)
+DISABLE_EXPLICIT_CAST: Final = Option("disable-explicit-type-casting", False, parse_bool)
+NULL_TO_NOT_NULL_DISABLED: Final = Option(
+    "alter-column-null-to-not-null.disabled", True, parse_bool
+)
+
+KNOWN: Final[tuple[Option[object], ...]] = tuple(
+    cast("Option[object]", value) for value in list(globals().values()) if isinstance(value, Option)
+)
+
+
+class TableOptions(Mapping[str, str]):
+    """The options of a table: raw text by key, typed values by ``Option``."""
+
+    __slots__ = ("_parsed", "_raw")
+
+    def __init__(self, raw: Mapping[str, str] | None = None) -> None:
+        self._raw = dict(raw or {})
+        self._parsed: dict[str, object] = {}
+        problems: list[str] = []
+        for option in KNOWN:
+            text = self._raw.get(option.key)
+            try:
+                self._parsed[option.key] = option.default if text is None else option.parse(text)
+            except ValueError as error:
+                problems.append(f"{option.key}={text!r}: {_explain(option, error)}")
+        if problems:
+            raise InvalidOption("options that cannot be read: " + "; ".join(problems))
+
+    def value(self, option: Option[T]) -> T:
+        """The typed value of an option, or its default."""
+        return cast("T", self._parsed[option.key])
+
+    def is_set(self, option: Option[Any]) -> bool:
+        """Whether the option is given rather than defaulted."""
+        return option.key in self._raw
+
+    def merged(self, overrides: Mapping[str, str | None]) -> "TableOptions":
+        """These options with some set, or removed where the value is None."""
+        raw = {**self._raw, **{k: v for k, v in overrides.items() if v is not None}}
+        return TableOptions({k: v for k, v in raw.items() if overrides.get(k, v) is not None})
+
+    def __getitem__(self, key: str) -> str:
+        return self._raw[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._raw)
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def __repr__(self) -> str:
+        return f"TableOptions({self._raw!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return TableOptions, (self._raw,)
+
+
+def _explain(option: Option[object], error: ValueError) -> str:
+    if isinstance(option.parse, type) and issubclass(option.parse, StrEnum):
+        return "expected one of " + ", ".join(option.parse)
+    return str(error)

@@ -1,0 +1,42 @@
+"""Layer 3: filters. Built from Python or text, evaluated on rows, tested on statistics."""
+
+from emberlake.predicates.builder import PredicateBuilder
+from emberlake.predicates.evaluate import evaluate, filter_rows
+from emberlake.predicates.expressions import (
+    And,
+    Leaf,
+    Op,
+    Or,
+    Predicate,
+    and_all,
+    columns_of,
+    leaves_of,
+    map_columns,
+    never,
+    or_all,
+    split_conjuncts,
+)
+from emberlake.predicates.prune import ColumnRange, Verdict, test_ranges
+from emberlake.predicates.text import parse_predicate
+
+__all__ = [
+    "And",
+    "ColumnRange",
+    "Leaf",
+    "Op",
+    "Or",
+    "Predicate",
+    "PredicateBuilder",
+    "Verdict",
+    "and_all",
+    "columns_of",
+    "evaluate",
+    "filter_rows",
+    "leaves_of",
+    "map_columns",
+    "never",
+    "or_all",
+    "parse_predicate",
+    "split_conjuncts",
+    "test_ranges",
+]

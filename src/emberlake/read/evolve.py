@@ -1,0 +1,273 @@
+"""From the schema a file was written with to the schema that is asked for.
+
+Spec: "Schema evolution". A column of a file is found by its field id, at every level of ROW, and
+read under the name and the type it had then. What the file does not have is null; what has
+another type by now is cast (see ``casts``). A ROW of which a file has no wanted field is null as a
+whole, as other engines read it.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, TypeVar
+
+import pyarrow as pa
+
+from emberlake.errors import Unsupported
+from emberlake.predicates.expressions import And, Leaf, Or, Predicate, and_all
+from emberlake.read.casts import cast_array, find_cast
+from emberlake.spec.values import Value
+from emberlake.types import (
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    RowType,
+    TypeRoot,
+    arrow_field,
+    arrow_schema,
+    arrow_type,
+)
+
+Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """How rows of one file become rows of the asked columns."""
+
+    file_columns: tuple[DataField, ...]  # what to read, as the file has it
+    read_fields: tuple[DataField, ...]  # what comes out
+    positions: tuple[int | None, ...]  # for each read field its place in file_columns
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of what comes out."""
+        return arrow_schema(self.read_fields)
+
+    @cached_property
+    def is_identity(self) -> bool:
+        """Whether rows of the file are rows of the asked columns already."""
+        return self.positions == tuple(range(len(self.file_columns))) and all(
+            arrow_field(old) == arrow_field(new) and _is_same(old.type, new.type)
+            for old, new in zip(self.file_columns, self.read_fields, strict=True)
+        )
+
+    def apply(self, batch: Rows) -> Rows:
+        """The asked columns of rows that hold ``file_columns``."""
+        if self.is_identity:
+            return batch
+        if not self.read_fields:
+            return batch.select([])  # keeps the number of rows
+        columns = [
+            self._column(batch, position, field)
+            for position, field in zip(self.positions, self.read_fields, strict=True)
+        ]
+        return type(batch).from_arrays(columns, schema=self.arrow_schema)
+
+    def _column(self, batch: Rows, position: int | None, field: DataField) -> pa.Array:
+        if position is None:
+            return pa.nulls(batch.num_rows, arrow_type(field.type))
+        source = self.file_columns[position].type
+        column = batch.column(position)
+        if not isinstance(column, pa.ChunkedArray):
+            return _convert(column, source, field.type)
+        chunks = [_convert(chunk, source, field.type) for chunk in column.chunks]
+        return pa.chunked_array(chunks, arrow_type(field.type))
+
+
+def plan_evolution(
+    file_fields: tuple[DataField, ...], read_fields: tuple[DataField, ...]
+) -> Evolution:
+    """How to read ``read_fields`` out of a file that was written with ``file_fields``.
+
+    Raises:
+        Unsupported: a column has changed to a type that its old values cannot be cast to.
+    """
+    by_id = {field.id: field for field in file_fields}
+    file_columns: list[DataField] = []
+    positions: list[int | None] = []
+    for field in read_fields:
+        old = by_id.get(field.id)
+        pruned = None if old is None else _prune(old.type, field.type, field.name)
+        if old is None or pruned is None:
+            positions.append(None)
+            continue
+        column = _with_type(old, pruned)
+        if column not in file_columns:
+            file_columns.append(column)
+        positions.append(file_columns.index(column))
+    return Evolution(tuple(file_columns), read_fields, tuple(positions))
+
+
+def translate_predicate(
+    predicate: Predicate, file_fields: tuple[DataField, ...]
+) -> Predicate | None:
+    """The strongest predicate on a file's own columns that every matching row of it fulfils.
+
+    It may only be used to skip: a leaf on a column that the file lacks, or has with a type whose
+    values compare otherwise, is left out, so more rows can pass than the predicate itself allows.
+    """
+    match predicate:
+        case Leaf():
+            return _translate_leaf(predicate, file_fields)
+        case And(children):
+            return and_all(translate_predicate(child, file_fields) for child in children)
+        case Or(children):
+            sides = [translate_predicate(child, file_fields) for child in children]
+            known = tuple(side for side in sides if side is not None)
+            return Or(known) if len(known) == len(sides) else None
+
+
+# --- planning -------------------------------------------------------------------------------------
+
+
+def _prune(old: DataType, new: DataType, name: str) -> DataType | None:
+    """The part of a file's type that the asked type needs; None when it needs nothing of it."""
+    match old, new:
+        case RowType(), RowType():
+            by_id = {field.id: field for field in old.fields}
+            kept = []
+            for field in new.fields:
+                inner = by_id.get(field.id)
+                if inner is None:
+                    continue
+                pruned = _prune(inner.type, field.type, f"{name}.{field.name}")
+                if pruned is not None:
+                    kept.append(_with_type(inner, pruned))
+            return RowType(old.nullable, tuple(kept)) if kept else None
+        case ArrayType(), ArrayType():
+            element = _prune(old.element, new.element, f"{name}.element")
+            return None if element is None else ArrayType(old.nullable, element)
+        case MapType(), MapType():
+            if not _is_same(old.key, new.key):
+                raise Unsupported(_no_cast(name, old, new) + ": the keys of a map cannot change")
+            value = _prune(old.value, new.value, f"{name}.value")
+            return None if value is None else MapType(old.nullable, old.key, value)
+        case _:
+            if not _is_same(old, new) and find_cast(old, new) is None:
+                raise Unsupported(_no_cast(name, old, new))
+            return old
+
+
+def _no_cast(name: str, old: DataType, new: DataType) -> str:
+    return f"column {name} was written as {old} and cannot be read as {new}"
+
+
+def _with_type(field: DataField, data_type: DataType) -> DataField:
+    return DataField(field.id, field.name, data_type, field.description, field.default_value)
+
+
+def _is_same(old: DataType, new: DataType) -> bool:
+    """Whether values of both types are the same, whatever the names and nullability are."""
+    match old, new:
+        case RowType(), RowType():
+            return len(old.fields) == len(new.fields) and all(
+                a.id == b.id and _is_same(a.type, b.type)
+                for a, b in zip(old.fields, new.fields, strict=True)
+            )
+        case ArrayType(), ArrayType():
+            return _is_same(old.element, new.element)
+        case MapType(), MapType():
+            return _is_same(old.key, new.key) and _is_same(old.value, new.value)
+        case _:
+            return old.with_nullable(True) == new.with_nullable(True)
+
+
+# --- applying -------------------------------------------------------------------------------------
+
+
+def _convert(array: pa.Array, old: DataType, new: DataType) -> pa.Array:
+    if _is_same(old, new) and array.type == arrow_type(new):
+        return array
+    match old, new:
+        case RowType(), RowType():
+            return _convert_row(array, old, new)
+        case ArrayType(), ArrayType():
+            offsets, start, end = _offsets(array)
+            values = _convert(array.values.slice(start, end - start), old.element, new.element)
+            return pa.ListArray.from_arrays(
+                offsets, values, type=arrow_type(new), mask=_null_mask(array)
+            )
+        case MapType(), MapType():
+            offsets, start, end = _offsets(array)
+            keys = _convert(array.keys.slice(start, end - start), old.key, new.key)
+            items = _convert(array.items.slice(start, end - start), old.value, new.value)
+            return pa.MapArray.from_arrays(
+                offsets, keys, items, type=arrow_type(new), mask=_null_mask(array)
+            )
+        case _:
+            return array if _is_same(old, new) else cast_array(array, old, new)
+
+
+def _convert_row(array: pa.Array, old: RowType, new: RowType) -> pa.Array:
+    place = {field.id: index for index, field in enumerate(old.fields)}
+    children = []
+    for field in new.fields:
+        index = place.get(field.id)
+        if index is None:
+            children.append(pa.nulls(len(array), arrow_type(field.type)))
+        else:
+            children.append(_convert(array.field(index), old.fields[index].type, field.type))
+    fields = list(arrow_type(new))
+    return pa.StructArray.from_arrays(children, fields=fields, mask=_null_mask(array))
+
+
+def _offsets(array: pa.Array) -> tuple[pa.Array, int, int]:
+    """Offsets of a list or map from 0 on, and the range of its values that they stand for."""
+    offsets = array.offsets.to_numpy()
+    return pa.array(offsets - offsets[0], pa.int32()), int(offsets[0]), int(offsets[-1])
+
+
+def _null_mask(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None
+
+
+# --- predicates -----------------------------------------------------------------------------------
+
+
+def _translate_leaf(leaf: Leaf, file_fields: tuple[DataField, ...]) -> Leaf | None:
+    column = _find(file_fields, leaf.column.id)
+    if column is None:
+        return None
+    path: list[str] = []
+    old, new = column.type, leaf.column.type
+    for name in leaf.path:
+        if not (isinstance(old, RowType) and isinstance(new, RowType)):
+            return None
+        wanted = new.field(name)
+        inner = None if wanted is None else _find(old.fields, wanted.id)
+        if wanted is None or inner is None:
+            return None
+        path.append(inner.name)
+        old, new = inner.type, wanted.type
+    if not _compares_the_same(leaf.literals, old, new):
+        return None
+    return Leaf(column, leaf.op, leaf.literals, tuple(path))
+
+
+def _find(fields: tuple[DataField, ...], field_id: int) -> DataField | None:
+    return next((field for field in fields if field.id == field_id), None)
+
+
+_INTEGER_BITS: Final = {
+    TypeRoot.TINYINT: 8,
+    TypeRoot.SMALLINT: 16,
+    TypeRoot.INT: 32,
+    TypeRoot.BIGINT: 64,
+}
+
+
+def _compares_the_same(literals: tuple[Value, ...], old: DataType, new: DataType) -> bool:
+    """Whether a value in a file compares with the literals as its cast to the new type does."""
+    if _is_same(old, new):
+        return True
+    if not (isinstance(old, AtomicType) and isinstance(new, AtomicType)):
+        return False
+    if old.root.is_integer and new.root.is_integer:
+        limit = 1 << (_INTEGER_BITS[old.root] - 1)
+        return _INTEGER_BITS[old.root] <= _INTEGER_BITS[new.root] and all(
+            literal is None or (isinstance(literal, int) and -limit <= literal < limit)
+            for literal in literals
+        )
+    return False

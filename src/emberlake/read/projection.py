@@ -1,0 +1,136 @@
+"""Which columns a read hands out, and what must be read for them.
+
+A projected name is a column, or a path into ROW columns (``"s.x"``), which comes out flat under
+the joined name (``s_x``). A column whose own name has a dot wins over a path.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from emberlake.errors import ColumnNotFound, InvalidInput
+from emberlake.predicates import Predicate, columns_of
+from emberlake.types import DataField, DataType, RowType, arrow_type
+
+
+@dataclass(frozen=True)
+class Output:
+    """One column that is handed out: where it comes from and what it is called."""
+
+    path: tuple[str, ...]
+    field: DataField
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The columns that are handed out, in order."""
+
+    outputs: tuple[Output, ...]
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        return tuple(output.field for output in self.outputs)
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        return pa.schema(
+            [pa.field(f.name, arrow_type(f.type), nullable=f.type.nullable) for f in self.fields]
+        )
+
+    def read_fields(
+        self, table_fields: Sequence[DataField], predicate: Predicate | None
+    ) -> tuple[DataField, ...]:
+        """The columns to read, each with just the nested fields that are needed."""
+        by_name = {f.name: f for f in table_fields}
+        whole = {output.path[0] for output in self.outputs if len(output.path) == 1}
+        whole |= columns_of(predicate) if predicate is not None else frozenset()
+        names = list(dict.fromkeys([o.path[0] for o in self.outputs] + sorted(whole)))
+        return tuple(
+            by_name[name]
+            if name in whole
+            else _prune(by_name[name], [o.path[1:] for o in self.outputs if o.path[0] == name])
+            for name in names
+        )
+
+    def apply(self, rows: pa.Table) -> pa.Table:
+        """The columns to hand out, from rows that hold ``read_fields``."""
+        if rows.schema.names == [o.field.name for o in self.outputs] and all(
+            len(o.path) == 1 for o in self.outputs
+        ):
+            return rows
+        columns = [_extract(rows, output.path) for output in self.outputs]
+        return pa.Table.from_arrays(columns, schema=self.arrow_schema)
+
+
+def project_all(fields: Sequence[DataField]) -> Projection:
+    """Every column as it is."""
+    return Projection(tuple(Output((f.name,), f) for f in fields))
+
+
+def project(fields: Sequence[DataField], names: Iterable[str]) -> Projection:
+    """The named columns and nested fields.
+
+    Raises:
+        ColumnNotFound: naming every name that there is not.
+    """
+    names = list(names)
+    if not names:
+        raise InvalidInput("a projection needs at least one column")
+    paths = [_resolve(fields, name) for name in names]
+    unknown = [name for name, found in zip(names, paths, strict=True) if found is None]
+    if unknown:
+        choices = ", ".join(f.name for f in fields)
+        raise ColumnNotFound(f"no such columns: {', '.join(unknown)}; the table has {choices}")
+    outputs: list[Output] = []
+    taken: set[str] = set()
+    for found in paths:
+        assert found is not None
+        path, field = found
+        name = _free_name("_".join(path), taken)
+        taken.add(name)
+        outputs.append(Output(path, DataField(field.id, name, field.type, field.description)))
+    return Projection(tuple(outputs))
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    candidate, number = name, 0
+    while candidate in taken:
+        candidate = f"{name}_${number}"
+        number += 1
+    return candidate
+
+
+def _resolve(fields: Sequence[DataField], name: str) -> tuple[tuple[str, ...], DataField] | None:
+    for field in fields:
+        if field.name == name:
+            return (field.name,), field
+    for field in fields:
+        inner = name.removeprefix(f"{field.name}.")
+        if inner != name and isinstance(field.type, RowType):
+            found = _resolve(field.type.fields, inner)
+            if found is not None:
+                path, leaf = found
+                nullable = field.type.nullable or leaf.type.nullable
+                return (field.name, *path), _with_type(leaf, leaf.type.with_nullable(nullable))
+    return None
+
+
+def _prune(field: DataField, paths: Sequence[tuple[str, ...]]) -> DataField:
+    if () in paths or not isinstance(field.type, RowType):
+        return field
+    wanted = [f for f in field.type.fields if any(path[0] == f.name for path in paths)]
+    pruned = tuple(_prune(f, [p[1:] for p in paths if p[0] == f.name]) for f in wanted)
+    return _with_type(field, RowType(field.type.nullable, pruned))
+
+
+def _with_type(field: DataField, data_type: DataType) -> DataField:
+    return DataField(field.id, field.name, data_type, field.description, field.default_value)
+
+
+def _extract(rows: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
+    column = rows.column(path[0])
+    for name in path[1:]:
+        column = pc.struct_field(column, name)
+    return column

@@ -1,0 +1,34 @@
+"""What a writer must know of the buckets it goes on writing to."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from emberlake.scan.files import live_entries
+from emberlake.spec.snapshot import Snapshot
+from emberlake.store.table_store import TableStore
+
+
+@dataclass(frozen=True, slots=True)
+class BucketState:
+    """The largest sequence number in a bucket, and how many buckets its partition has."""
+
+    max_sequence_number: int
+    total_buckets: int
+
+
+def load_bucket_states(
+    store: TableStore, snapshot: Snapshot | None, partition: bytes
+) -> dict[int, BucketState]:
+    """The state of every bucket of a partition that holds files."""
+    if snapshot is None:
+        return {}
+    entries = live_entries(store, snapshot, partitions=frozenset({partition}))
+    return {
+        int(bucket): BucketState(
+            max_sequence_number=int(entries.max_sequence_number[rows].max()),
+            total_buckets=int(entries.total_buckets[rows][0]),
+        )
+        for bucket in np.unique(entries.bucket)
+        if (rows := entries.bucket == bucket) is not None
+    }

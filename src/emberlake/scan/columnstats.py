@@ -1,0 +1,154 @@
+"""The value statistics of many files, column at a time and across schema versions.
+
+Files are taken in groups that share a schema and a set of columns with statistics; inside a group
+one column of all statistics rows is decoded at once. Spec: "Statistics", "Schema evolution".
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from emberlake.predicates import ColumnRange
+from emberlake.spec.row_columns import decode_column
+from emberlake.store.entries import ManifestEntries
+from emberlake.store.table_store import TableStore
+from emberlake.types import AtomicType, DataField, DataType, arrow_type
+
+Rows = npt.NDArray[np.int64]
+RangeOfPartition = Callable[[str, Rows], ColumnRange | None]
+RangeOfColumn = Callable[[DataField], ColumnRange | None]
+
+
+def file_ranges(
+    store: TableStore, entries: ManifestEntries, partition_range: RangeOfPartition
+) -> Iterator[tuple[Rows, RangeOfColumn]]:
+    """Groups of files, each with a look-up of a column's range in every file of the group."""
+    for schema_id in np.unique(entries.schema_id).tolist():
+        file_fields = store.schemas.load(schema_id).fields
+        of_schema = np.flatnonzero(entries.schema_id == schema_id)
+        for rows, columns in _by_stats_columns(entries, of_schema):
+            stats_fields = _stats_fields(file_fields, columns)
+            group = _Group(entries, rows, file_fields, stats_fields, partition_range)
+            yield rows, group.range_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    entries: ManifestEntries
+    rows: Rows
+    file_fields: tuple[DataField, ...]
+    stats_fields: tuple[DataField, ...]
+    partition_range: RangeOfPartition
+
+    def range_of(self, field: DataField) -> ColumnRange | None:
+        known = self.partition_range(field.name, self.rows)
+        if known is not None:
+            return known
+        in_file = next((f for f in self.file_fields if f.id == field.id), None)
+        if in_file is None:
+            return self._all_null(field.type)
+        index = next((i for i, f in enumerate(self.stats_fields) if f.id == field.id), None)
+        if index is None or not _is_comparable(in_file.type, field.type):
+            return None
+        return self._decode(index, arrow_type(field.type))
+
+    def _all_null(self, data_type: DataType) -> ColumnRange:
+        # The column was added after these files were written: every row of them is null.
+        nulls = pa.nulls(len(self.rows), arrow_type(data_type))
+        return ColumnRange(nulls, nulls, pa.array(self.entries.row_count[self.rows], pa.int64()))
+
+    def _decode(self, index: int, target: pa.DataType) -> ColumnRange | None:
+        picked = pa.array(self.rows)
+        least = self.entries.value_stats_min.take(picked)
+        greatest = self.entries.value_stats_max.take(picked)
+        types = [f.type for f in self.stats_fields]
+        # Files without statistics hold an empty row, which has fewer fields than the others.
+        arity = pa.scalar(len(types).to_bytes(4, "big"), least.type)
+        described = pc.equal(pc.binary_slice(least, 0, 4), arity)
+        if not pc.all(described, min_count=0).as_py():
+            return self._decode_some(index, target, described)
+        return ColumnRange(
+            decode_column(types, least, index).cast(target),
+            decode_column(types, greatest, index).cast(target),
+            self._null_counts(index, picked),
+        )
+
+    def _null_counts(self, index: int, picked: pa.Array) -> pa.Array:
+        lists = self.entries.value_stats_null_counts.take(picked)
+        shortest = pc.min(pc.list_value_length(lists)).as_py()
+        if shortest is None or shortest <= index:
+            return pa.nulls(len(picked), pa.int64())
+        return pc.list_element(lists, index)
+
+    def _decode_some(
+        self, index: int, target: pa.DataType, described: pa.Array
+    ) -> ColumnRange | None:
+        """As ``_decode``, with unknown (null) for the files that have no statistics."""
+        mask = described.to_numpy(zero_copy_only=False)
+        if not mask.any():
+            return None
+        inner = _Group(
+            self.entries, self.rows[mask], self.file_fields, self.stats_fields, self.partition_range
+        )._decode(index, target)
+        assert inner is not None
+        places = pa.array(np.where(mask, np.cumsum(mask) - 1, 0), mask=~mask)
+        assert inner.min is not None
+        assert inner.max is not None
+        assert inner.null_count is not None
+        return ColumnRange(
+            inner.min.take(places), inner.max.take(places), inner.null_count.take(places)
+        )
+
+
+def _stats_fields(
+    file_fields: tuple[DataField, ...], columns: tuple[str, ...] | None
+) -> tuple[DataField, ...]:
+    if columns is None:
+        return file_fields
+    by_name = {f.name: f for f in file_fields}
+    return tuple(by_name[name] for name in columns)
+
+
+def _is_comparable(file_type: DataType, read_type: DataType) -> bool:
+    """Whether statistics of the file's type order like values of the type that is read."""
+    if not isinstance(file_type, AtomicType) or not isinstance(read_type, AtomicType):
+        return False
+    if file_type.with_nullable(True) == read_type.with_nullable(True):
+        return True
+    if file_type.root.is_integer and read_type.root.is_integer:
+        return bool(arrow_type(read_type).bit_width >= arrow_type(file_type).bit_width)
+    same_text = file_type.root.is_text and read_type.root.is_text
+    return same_text and read_type.length >= file_type.length
+
+
+def _by_stats_columns(
+    entries: ManifestEntries, rows: Rows
+) -> Iterator[tuple[Rows, tuple[str, ...] | None]]:
+    lists = entries.value_stats_cols.take(pa.array(rows))
+    if lists.null_count == len(lists):
+        yield rows, None
+        return
+    first = lists[0].as_py()
+    if first is not None and lists.null_count == 0 and _all_equal_first(lists, len(first)):
+        yield rows, tuple(first)
+        return
+    groups: dict[tuple[str, ...] | None, list[int]] = {}
+    # Writers of different engines or options are mixed here: rare, so a loop over files will do.
+    for row, names in zip(rows.tolist(), lists.to_pylist(), strict=True):
+        groups.setdefault(None if names is None else tuple(names), []).append(row)
+    for columns, members in groups.items():
+        yield np.array(members, np.int64), columns
+
+
+def _all_equal_first(lists: pa.Array, width: int) -> bool:
+    lengths = pc.list_value_length(lists)
+    if not pc.all(pc.equal(lengths, width), min_count=0).as_py():
+        return False
+    if width == 0:
+        return True
+    codes = lists.flatten().dictionary_encode().indices.to_numpy().reshape(-1, width)
+    return bool((codes == codes[0]).all())

@@ -1,0 +1,273 @@
+"""Which live data files a read is about: pruned by manifest, partition, bucket and statistics.
+
+Nothing is guessed: a file is left out only when its metadata proves that no row can match.
+Spec: "Pruning pipeline".
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from emberlake.options import BUCKET, BUCKET_FUNCTION
+from emberlake.predicates import (
+    ColumnRange,
+    Leaf,
+    Op,
+    Predicate,
+    and_all,
+    columns_of,
+    evaluate,
+    split_conjuncts,
+    test_ranges,
+)
+from emberlake.scan.columnstats import file_ranges
+from emberlake.spec.binary_row import decode_row
+from emberlake.spec.bucket import bucket_of
+from emberlake.spec.manifest import ManifestFile
+from emberlake.spec.row_columns import decode_column
+from emberlake.spec.snapshot import Snapshot
+from emberlake.spec.values import Value
+from emberlake.store.entries import ManifestEntries, merge_entries
+from emberlake.store.table_store import TableStore
+from emberlake.types import DataField
+
+Mask = npt.NDArray[np.bool_]
+
+# More combinations of bucket key literals than this are not worth their hashes.
+_MAX_BUCKET_COMBINATIONS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Funnel:
+    """How many manifests and files each step of pruning left."""
+
+    manifests: int = 0
+    manifests_read: int = 0
+    files: int = 0
+    after_partition: int = 0
+    after_bucket: int = 0
+    after_statistics: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """The files to read, and which of them hold matching rows only."""
+
+    entries: ManifestEntries
+    is_exact: Mask
+    funnel: Funnel
+
+
+def manifests_of(store: TableStore, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+    """The manifests that together hold the whole state of a snapshot."""
+    return (
+        *store.manifests.read_list(snapshot.base_manifest_list, snapshot.base_manifest_list_size),
+        *delta_manifests_of(store, snapshot),
+    )
+
+
+def delta_manifests_of(store: TableStore, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+    """The manifests that hold the changes of a snapshot only."""
+    return store.manifests.read_list(
+        snapshot.delta_manifest_list, snapshot.delta_manifest_list_size
+    )
+
+
+PartitionChoice = frozenset[bytes] | Callable[[bytes], bool]
+
+
+def live_entries(
+    store: TableStore, snapshot: Snapshot, *, partitions: PartitionChoice | None = None
+) -> ManifestEntries:
+    """All live files of a snapshot, or those of some partitions: named ones, or by a test."""
+    manifests: Sequence[ManifestFile] = manifests_of(store, snapshot)
+    if isinstance(partitions, frozenset) and store.partition_types:
+        rows = [store.partition_values(partition) for partition in partitions]
+        manifests = [m for m in manifests if any(may_hold_partition(store, m, row) for row in rows)]
+    entries = store.manifests.read_manifests(manifests)
+    if partitions is not None and len(entries):
+        is_wanted = in_partitions(partitions)
+        wanted = np.array([is_wanted(p) for p in entries.partitions], bool)
+        entries = entries.take(wanted[entries.partition_codes])
+    return merge_entries(entries)
+
+
+def in_partitions(partitions: PartitionChoice) -> Callable[[bytes], bool]:
+    """The test whether a serialized partition is among those chosen."""
+    return partitions.__contains__ if isinstance(partitions, frozenset) else partitions
+
+
+def plan_files(
+    store: TableStore, manifests: Sequence[ManifestFile], predicate: Predicate | None
+) -> FilePlan:
+    """The live files of some manifests that can hold rows matching a predicate."""
+    funnel = Funnel(
+        manifests=len(manifests),
+        files=sum(m.num_added_files - m.num_deleted_files for m in manifests),
+    )
+    on_partition = partition_part(store, predicate)
+    kept = _prune_manifests(store, manifests, on_partition)
+    entries = store.manifests.read_manifests(kept)
+    entries = merge_entries(entries.take(test_partitions(store, entries, on_partition)))
+    funnel = replace(funnel, manifests_read=len(kept), after_partition=len(entries))
+    entries = entries.take(test_buckets(store, entries, predicate))
+    funnel = replace(funnel, after_bucket=len(entries))
+    may, exact = test_statistics(store, entries, predicate)
+    entries, exact = entries.take(may), exact[may]
+    return FilePlan(entries, exact, replace(funnel, after_statistics=len(entries)))
+
+
+def partition_part(store: TableStore, predicate: Predicate | None) -> Predicate | None:
+    """The conjuncts that speak of partition columns alone."""
+    if predicate is None:
+        return None
+    keys = frozenset(store.schema.partition_keys)
+    parts = [p for p in split_conjuncts(predicate) if columns_of(p) <= keys]
+    return and_all(parts) if parts else None
+
+
+def _prune_manifests(
+    store: TableStore, manifests: Sequence[ManifestFile], on_partition: Predicate | None
+) -> list[ManifestFile]:
+    if on_partition is None or not manifests:
+        return list(manifests)
+    types = store.partition_types
+    arity = len(types).to_bytes(4, "big")
+    described = [m.partition_stats.min_values[:4] == arity for m in manifests]
+    known = [m for m, is_known in zip(manifests, described, strict=True) if is_known]
+    lookup = partial(_manifest_range, store, known)
+    counts = np.array([m.num_added_files + m.num_deleted_files for m in known], np.int64)
+    may = iter(test_ranges(on_partition, counts, lookup).may.tolist())
+    return [
+        m for m, is_known in zip(manifests, described, strict=True) if not is_known or next(may)
+    ]
+
+
+def _manifest_range(
+    store: TableStore, manifests: Sequence[ManifestFile], field: DataField
+) -> ColumnRange | None:
+    if field.name not in store.schema.partition_keys:
+        return None
+    index = store.schema.partition_keys.index(field.name)
+    stats = [m.partition_stats for m in manifests]
+    nulls = [s.null_counts[index] if s.null_counts else None for s in stats]
+    return ColumnRange(
+        decode_column(store.partition_types, _binary([s.min_values for s in stats]), index),
+        decode_column(store.partition_types, _binary([s.max_values for s in stats]), index),
+        pa.array(nulls, pa.int64()),
+    )
+
+
+def may_hold_partition(
+    store: TableStore, manifest: ManifestFile, values: tuple[Value, ...]
+) -> bool:
+    """Whether a manifest can have entries of a partition."""
+    stats = manifest.partition_stats
+    if stats.min_values[:4] != len(values).to_bytes(4, "big"):
+        return True
+    least: tuple[Any, ...] = decode_row(store.partition_types, stats.min_values)
+    greatest: tuple[Any, ...] = decode_row(store.partition_types, stats.max_values)
+    return all(
+        value is None or low is None or high is None or low <= value <= high
+        for value, low, high in zip(values, least, greatest, strict=True)
+    )
+
+
+def test_partitions(
+    store: TableStore, entries: ManifestEntries, on_partition: Predicate | None
+) -> Mask:
+    """For every file: can its partition hold a matching row."""
+    if on_partition is None or not len(entries):
+        return np.ones(len(entries), bool)
+    batch = pa.RecordBatch.from_arrays(
+        _partition_columns(store, entries), names=list(store.schema.partition_keys)
+    )
+    matches = evaluate(on_partition, batch).fill_null(False).to_numpy(zero_copy_only=False)
+    found: Mask = matches[entries.partition_codes]
+    return found
+
+
+def _partition_columns(store: TableStore, entries: ManifestEntries) -> list[pa.Array]:
+    rows = _binary(entries.partitions)
+    types = store.partition_types
+    return [decode_column(types, rows, index) for index in range(len(types))]
+
+
+def _binary(rows: Sequence[bytes]) -> pa.Array:
+    return pa.array(list(rows), pa.binary())
+
+
+def test_buckets(store: TableStore, entries: ManifestEntries, predicate: Predicate | None) -> Mask:
+    """For every file: can its bucket hold a matching row."""
+    keys = None
+    if predicate is not None and store.options.value(BUCKET) > 0:
+        keys = _bucket_key_literals(store, predicate)
+    if keys is None:
+        return np.ones(len(entries), bool)
+    function = store.options.value(BUCKET_FUNCTION)
+    types = [store.schema.field_by_name[name].type for name in store.schema.bucket_keys]
+    keep = np.zeros(len(entries), bool)
+    # A partition keeps the bucket count it was written with, whatever the table asks for now.
+    for total in np.unique(entries.total_buckets).tolist():
+        of_total = entries.total_buckets == total
+        if total <= 0:
+            keep |= of_total
+            continue
+        buckets = sorted({bucket_of(function, types, key, total) for key in keys})
+        keep |= of_total & np.isin(entries.bucket, buckets)
+    return keep
+
+
+def _bucket_key_literals(store: TableStore, predicate: Predicate) -> list[tuple[Value, ...]] | None:
+    """Every bucket key that a matching row can have, or None when they are not pinned down."""
+    choices: dict[str, tuple[Value, ...]] = {}
+    for part in split_conjuncts(predicate):
+        if isinstance(part, Leaf) and part.op in (Op.EQUAL, Op.IN) and not part.path:
+            choices.setdefault(part.column.name, part.literals)
+    pinned = [choices.get(name) for name in store.schema.bucket_keys]
+    if not pinned or any(literals is None for literals in pinned):
+        return None
+    literals = [tuple(v for v in choice or () if v is not None) for choice in pinned]
+    if np.prod([len(choice) for choice in literals]) > _MAX_BUCKET_COMBINATIONS:
+        return None
+    return list(itertools.product(*literals))
+
+
+def test_statistics(
+    store: TableStore, entries: ManifestEntries, predicate: Predicate | None
+) -> tuple[Mask, Mask]:
+    """For every file: can it hold a matching row, and do all its rows match."""
+    count = len(entries)
+    if predicate is None:
+        return np.ones(count, bool), np.ones(count, bool)
+    may, exact = np.ones(count, bool), np.zeros(count, bool)
+    for rows, lookup in file_ranges(store, entries, _partition_range(store, entries)):
+        verdict = test_ranges(predicate, entries.row_count[rows], lookup)
+        may[rows], exact[rows] = verdict.may, verdict.all
+    return may, exact
+
+
+def _partition_range(
+    store: TableStore, entries: ManifestEntries
+) -> Callable[[str, npt.NDArray[np.int64]], ColumnRange | None]:
+    """Ranges of partition columns: in one file they have one value."""
+    columns = dict(
+        zip(store.schema.partition_keys, _partition_columns(store, entries), strict=True)
+    )
+
+    def lookup(name: str, rows: npt.NDArray[np.int64]) -> ColumnRange | None:
+        if name not in columns:
+            return None
+        values = columns[name].take(pa.array(entries.partition_codes[rows]))
+        nulls = np.where(
+            values.is_null().to_numpy(zero_copy_only=False), entries.row_count[rows], 0
+        )
+        return ColumnRange(values, values, pa.array(nulls, pa.int64()))
+
+    return lookup

@@ -1,0 +1,203 @@
+"""Names of tables: ``db.t``, `` `a.b`.`t` ``, ``db.t$branch_x``, ``db.t$snapshots``.
+
+Databases, tables, branches and tags become folders and files, so a name that could lead out of its
+folder, or be taken for something else there, is refused before any path is made of it.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from emberlake.errors import InvalidIdentifier
+
+MAIN_BRANCH: Final = "main"
+SYSTEM_DATABASE: Final = "sys"
+_SEPARATOR: Final = "$"
+_BRANCH_PREFIX: Final = "branch_"
+
+
+class NameKind(StrEnum):
+    """What a name is for."""
+
+    DATABASE = "database"
+    TABLE = "table"
+    BRANCH = "branch"
+    TAG = "tag"
+    SYSTEM_TABLE = "system table"
+
+
+@dataclass(frozen=True)
+class Identifier:
+    """A table, or one of its branches, or one of its system tables."""
+
+    database: str
+    table: str
+    branch: str | None = None
+    system_table: str | None = None
+
+    def __post_init__(self) -> None:
+        _refuse(NameKind.DATABASE, self.database, _find_problem(self.database))
+        _refuse(NameKind.TABLE, self.table, _find_table_problem(self.table))
+        if self.branch is not None and self.branch.lower() == MAIN_BRANCH:
+            object.__setattr__(self, "branch", None)
+        if self.branch is not None:
+            check_name(NameKind.BRANCH, self.branch)
+        if self.system_table is not None:
+            check_name(NameKind.SYSTEM_TABLE, self.system_table)
+
+    @classmethod
+    def create(
+        cls,
+        database: str,
+        name: str,
+        branch: str | None = None,
+        system_table: str | None = None,
+    ) -> "Identifier":
+        """An identifier of a database and a name, which may carry ``$branch_x`` and ``$files``."""
+        if branch is not None or system_table is not None:
+            return cls(database, name, branch, system_table)
+        table, *parts = name.split(_SEPARATOR)
+        if parts and parts[0].startswith(_BRANCH_PREFIX):
+            branch = parts.pop(0).removeprefix(_BRANCH_PREFIX)
+        if len(parts) > 1:
+            raise InvalidIdentifier(
+                f"table name {name!r}: expected table, table$branch_<name>, table$<system table> "
+                "or table$branch_<name>$<system table>"
+            )
+        return cls(database, table, branch, parts[0] if parts else None)
+
+    @classmethod
+    def parse(cls, text: str) -> "Identifier":
+        """The identifier that a text spells; names that hold a dot stand in backticks."""
+        match = _TEXT.fullmatch(text.strip())
+        if match is None:
+            raise InvalidIdentifier(
+                f"{text!r} is not an identifier: expected database.table, "
+                "with backticks around a name that holds a dot"
+            )
+        quoted_database, database, quoted_table, table = match.groups()
+        return cls.create(
+            database if quoted_database is None else quoted_database,
+            table if quoted_table is None else quoted_table,
+        )
+
+    @classmethod
+    def from_string(cls, full_name: str) -> "Identifier":
+        """The same as ``parse``."""
+        return cls.parse(full_name)
+
+    @property
+    def object_name(self) -> str:
+        """The table with its branch and its system table: ``t$branch_x$files``."""
+        parts = [self.table]
+        if self.branch is not None:
+            parts.append(_BRANCH_PREFIX + self.branch)
+        if self.system_table is not None:
+            parts.append(self.system_table)
+        return _SEPARATOR.join(parts)
+
+    @property
+    def full_name(self) -> str:
+        """The text that ``parse`` reads back."""
+        return f"{_quote(self.database)}.{_quote(self.object_name)}"
+
+    def __str__(self) -> str:
+        return self.full_name
+
+    # The names under which pypaimon users know the parts.
+
+    def get_full_name(self) -> str:
+        return self.full_name
+
+    def get_database_name(self) -> str:
+        return self.database
+
+    def get_table_name(self) -> str:
+        return self.table
+
+    def get_object_name(self) -> str:
+        return self.object_name
+
+    def get_branch_name(self) -> str | None:
+        return self.branch
+
+    def get_branch_name_or_default(self) -> str:
+        return self.branch or MAIN_BRANCH
+
+    def get_system_table_name(self) -> str | None:
+        return self.system_table
+
+    def is_system_table(self) -> bool:
+        return self.system_table is not None
+
+
+def check_name(kind: NameKind | str, name: str) -> None:
+    """Refuse a name that cannot be given to a new database, table, branch or tag.
+
+    Raises:
+        InvalidIdentifier: says what is wrong with the name.
+    """
+    match NameKind(kind):
+        case NameKind.DATABASE:
+            problem = _find_problem(name)
+            if name == SYSTEM_DATABASE:
+                problem = "it is reserved for system tables"
+        case NameKind.TABLE:
+            problem = _find_table_problem(name)
+        case NameKind.BRANCH:
+            problem = _find_branch_problem(name)
+        case NameKind.TAG:
+            problem = _find_problem(name)
+        case NameKind.SYSTEM_TABLE:
+            problem = _find_table_problem(name)
+    _refuse(NameKind(kind), name, problem)
+
+
+# Either side of the dot: in backticks, or anything without dots and backticks.
+_TEXT: Final = re.compile(r"(?:`([^`]*)`|([^.`]*))\.(?:`([^`]*)`|([^.`]*))", re.DOTALL)
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def _refuse(kind: NameKind, name: str, problem: str | None) -> None:
+    if problem is not None:
+        raise InvalidIdentifier(f"{kind} name {name!r} is not allowed: {problem}")
+
+
+def _find_problem(name: object) -> str | None:
+    if not isinstance(name, str):
+        return f"it is a {type(name).__name__}, not a text"
+    if not name.strip():
+        return "it is empty"
+    if name != name.strip():
+        return "it begins or ends with a space"
+    if _CONTROL.search(name):
+        return "it holds a control character"
+    forbidden = next((part for part in ("/", "\\", "..", "`") if part in name), None)
+    if forbidden is not None:
+        return f"it holds {forbidden!r}"
+    if name.startswith("."):
+        return "it begins with a dot, as hidden folders do"
+    return None
+
+
+def _find_table_problem(name: object) -> str | None:
+    problem = _find_problem(name)
+    if problem is None and isinstance(name, str) and _SEPARATOR in name:
+        return f"it holds {_SEPARATOR!r}, which sets off branches and system tables"
+    return problem
+
+
+def _find_branch_problem(name: str) -> str | None:
+    problem = _find_table_problem(name)
+    if problem is not None:
+        return problem
+    if name.lower() == MAIN_BRANCH:
+        return "it is the name of the default branch"
+    if name.isdigit():
+        return "it has digits only, as snapshot ids do"
+    return None
+
+
+def _quote(name: str) -> str:
+    return f"`{name}`" if "." in name else name

@@ -1,0 +1,61 @@
+"""Partitions named by a user: some or all partition columns with a value each."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from emberlake.errors import InvalidInput
+from emberlake.spec.binary_row import decode_row
+from emberlake.spec.values import Value, cast_literal
+from emberlake.types import DataField
+
+
+@dataclass(frozen=True)
+class PartitionMatch:
+    """Tells which serialized partitions have the given values; no values match every partition."""
+
+    fields: tuple[DataField, ...]
+    values: tuple[tuple[int, Value], ...]  # (position of the partition column, value)
+
+    def __call__(self, partition: bytes) -> bool:
+        if not self.values:
+            return True
+        row = decode_row([f.type for f in self.fields], partition)
+        return all(row[index] == value for index, value in self.values)
+
+
+@dataclass(frozen=True)
+class AnyPartitionMatch:
+    """Tells which serialized partitions fit at least one of several descriptions."""
+
+    matches: tuple[PartitionMatch, ...]
+
+    def __call__(self, partition: bytes) -> bool:
+        return any(match(partition) for match in self.matches)
+
+
+def match_partition(
+    fields: Sequence[DataField], literals: Mapping[str, object], *, default_name: str
+) -> PartitionMatch:
+    """Match partitions by literals, each cast to its column's type.
+
+    Raises:
+        InvalidInput: naming every key that is no partition column and every literal that does
+            not fit its column.
+    """
+    names = [f.name for f in fields]
+    problems: list[str] = []
+    values: list[tuple[int, Value]] = []
+    for name, literal in literals.items():
+        if name not in names:
+            problems.append(f"{name} is not a partition column (they are {', '.join(names) or 'none'})")
+            continue
+        index = names.index(name)
+        try:
+            value = None if literal == default_name else cast_literal(fields[index].type, literal)
+        except InvalidInput as error:
+            problems.append(f"{name}: {error}")
+            continue
+        values.append((index, value))
+    if problems:
+        raise InvalidInput(f"partition {dict(literals)}: " + "; ".join(problems))
+    return PartitionMatch(tuple(fields), tuple(values))

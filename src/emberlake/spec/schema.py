@@ -1,0 +1,176 @@
+"""A table's schema: what users declare (``Schema``) and what schema files hold (``TableSchema``).
+
+Spec: "Schema files". A schema file is never changed; every change of a table writes the next one.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+
+from emberlake.errors import CorruptFile, EmberlakeError, Unsupported
+from emberlake.options import BUCKET_KEY, TableOptions
+from emberlake.types import DataField, DataType, from_arrow_schema
+from emberlake.types.data_types import ArrayType, MapType, MultisetType, RowType
+from emberlake.types.json import field_from_json, field_to_json
+
+SCHEMA_VERSION: Final = 3
+SYSTEM_FIELD_ID_START: Final = 1_073_741_823  # ids from here on belong to system fields
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a user declares to create a table."""
+
+    fields: tuple[DataField, ...] = ()
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+
+    def __init__(
+        self,
+        fields: Sequence[DataField] | None = None,
+        partition_keys: Sequence[str] | None = None,
+        primary_keys: Sequence[str] | None = None,
+        options: Mapping[str, str] | None = None,
+        comment: str | None = None,
+    ) -> None:
+        object.__setattr__(self, "fields", tuple(fields or ()))
+        object.__setattr__(self, "partition_keys", tuple(partition_keys or ()))
+        object.__setattr__(self, "primary_keys", tuple(primary_keys or ()))
+        object.__setattr__(self, "options", dict(options or {}))
+        object.__setattr__(self, "comment", comment)
+
+    @staticmethod
+    def from_pyarrow_schema(
+        pa_schema: pa.Schema,
+        partition_keys: Sequence[str] | None = None,
+        primary_keys: Sequence[str] | None = None,
+        options: Mapping[str, str] | None = None,
+        comment: str | None = None,
+    ) -> "Schema":
+        """A schema whose columns are those of an Arrow schema."""
+        return Schema(from_arrow_schema(pa_schema), partition_keys, primary_keys, options, comment)
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """One version of a table's schema, as its schema file holds it."""
+
+    id: int
+    fields: tuple[DataField, ...]
+    highest_field_id: int
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    options: TableOptions = field(default_factory=TableOptions)
+    comment: str | None = None
+    time_millis: int = 0
+    version: int = SCHEMA_VERSION
+
+    @cached_property
+    def field_by_name(self) -> Mapping[str, DataField]:
+        return {f.name: f for f in self.fields}
+
+    @cached_property
+    def field_names(self) -> tuple[str, ...]:
+        return tuple(f.name for f in self.fields)
+
+    @cached_property
+    def partition_fields(self) -> tuple[DataField, ...]:
+        return tuple(self.field_by_name[name] for name in self.partition_keys)
+
+    @cached_property
+    def trimmed_primary_keys(self) -> tuple[str, ...]:
+        """The primary key without partition columns: what identifies a row inside a partition."""
+        return tuple(key for key in self.primary_keys if key not in self.partition_keys)
+
+    @cached_property
+    def bucket_keys(self) -> tuple[str, ...]:
+        """The columns that decide a row's bucket."""
+        return self.options.value(BUCKET_KEY) or self.trimmed_primary_keys
+
+    def with_options(self, overrides: Mapping[str, str | None]) -> "TableSchema":
+        """This schema with dynamic options; it is not written anywhere."""
+        return replace(self, options=self.options.merged(overrides))
+
+    def encode(self) -> bytes:
+        """The bytes of the schema file."""
+        value: dict[str, Any] = {
+            "version": self.version,
+            "id": self.id,
+            "fields": [field_to_json(f) for f in self.fields],
+            "highestFieldId": self.highest_field_id,
+            "partitionKeys": list(self.partition_keys),
+            "primaryKeys": list(self.primary_keys),
+            "options": dict(self.options),
+            "timeMillis": self.time_millis,
+        }
+        if self.comment is not None:
+            value["comment"] = self.comment
+        return json.dumps(value, indent=2, ensure_ascii=False).encode()
+
+
+def decode_table_schema(raw: bytes, path: str) -> TableSchema:
+    """The schema in a schema file, with the defaults that its version implies."""
+    try:
+        value = json.loads(raw)
+        version = int(value.get("version") or 1)
+        if version > SCHEMA_VERSION:
+            raise Unsupported(
+                f"{path} has schema version {version}; emberlake knows up to {SCHEMA_VERSION}"
+            )
+        return TableSchema(
+            id=int(value["id"]),
+            fields=tuple(field_from_json(f) for f in value["fields"]),
+            highest_field_id=int(value["highestFieldId"]),
+            partition_keys=tuple(value.get("partitionKeys") or ()),
+            primary_keys=tuple(value.get("primaryKeys") or ()),
+            options=TableOptions(_implied_options(version, value.get("options") or {})),
+            comment=value.get("comment"),
+            time_millis=int(value.get("timeMillis") or 0),
+            version=version,
+        )
+    except Unsupported:
+        raise
+    except (EmberlakeError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptFile(path, f"it is not a schema: {error}") from error
+
+
+def highest_field_id(fields: Iterable[DataField]) -> int:
+    """The largest id among fields and their nested fields; -1 for none; system ids do not count."""
+    ids = [f.id for top in fields for f in walk_fields(top) if f.id < SYSTEM_FIELD_ID_START]
+    return max(ids, default=-1)
+
+
+def walk_fields(top: DataField) -> Iterable[DataField]:
+    """A field and all fields nested in it."""
+    yield top
+    yield from _nested_fields(top.type)
+
+
+def _nested_fields(data_type: DataType) -> Iterable[DataField]:
+    match data_type:
+        case RowType(fields=fields):
+            for nested in fields:
+                yield from walk_fields(nested)
+        case ArrayType(element=element) | MultisetType(element=element):
+            yield from _nested_fields(element)
+        case MapType(key=key, value=value):
+            yield from _nested_fields(key)
+            yield from _nested_fields(value)
+        case _:
+            return
+
+
+def _implied_options(version: int, options: Mapping[str, str]) -> dict[str, str]:
+    # Older schema versions had other defaults; making them explicit keeps one set of defaults.
+    implied = {}
+    if version <= 1:
+        implied["bucket"] = "1"
+    if version <= 2:
+        implied["file.format"] = "orc"
+    return {**implied, **{key: str(value) for key, value in options.items()}}

@@ -1,0 +1,240 @@
+"""The manifest lists, manifests and index manifests of a table: which files each snapshot has.
+
+Spec: "Manifest list, manifest, index manifest". These files are written once, under unique names,
+and never changed, so what was decoded is remembered for the whole process.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeVar
+
+from emberlake.base.parallel import parallel_map
+from emberlake.errors import CorruptFile
+from emberlake.io.storage import Storage
+from emberlake.options import MEBIBYTE
+from emberlake.spec.layout import TableLayout
+from emberlake.spec.manifest import (
+    EMPTY_STATS,
+    FileKind,
+    IndexManifestEntry,
+    ManifestEntry,
+    ManifestFile,
+)
+from emberlake.spec.stats import partition_stats
+from emberlake.store.avro_blocks import Block, encode_container, pack_block
+from emberlake.store.entries import ManifestEntries
+from emberlake.store.manifest_avro import (
+    decode_entries,
+    decode_index_manifest,
+    decode_manifest_list,
+    encode_entry,
+    encode_index_entry,
+    encode_manifest_file,
+)
+from emberlake.store.manifest_schemas import (
+    INDEX_MANIFEST_SCHEMA,
+    MANIFEST_LIST_SCHEMA,
+    MANIFEST_SCHEMA,
+)
+from emberlake.types import DataType
+
+_T = TypeVar("_T")
+
+# Records in a block; also how often the size of a growing manifest is looked at.
+_BLOCK_RECORDS: Final = 1000
+_CACHE_BYTES: Final = 256 * MEBIBYTE
+_MANIFEST_FILE_BYTES: Final = 1024  # a generous guess at what one value takes in memory
+
+
+class ManifestStore:
+    """Reads and writes the manifests of a table, all branches alike."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        layout: TableLayout,
+        *,
+        compression: str = "zstd",
+        zstd_level: int = 1,
+        new_id: Callable[[], str],
+        target_size: int = 8 * MEBIBYTE,
+    ) -> None:
+        self._storage = storage
+        self._layout = layout
+        self._codec = compression
+        self._level = zstd_level
+        self._new_id = new_id
+        self._target_size = target_size
+
+    def read_list(self, name: str, size: int | None = None) -> tuple[ManifestFile, ...]:
+        """The manifests that a manifest list names.
+
+        Args:
+            name: the name of the manifest list.
+            size: its size if the snapshot knows it; a file of another size is corrupt.
+        """
+        path = self._layout.manifest(name)
+        found: tuple[ManifestFile, ...] | None = _CACHE.find((self._storage, path))
+        if found is None:
+            found = decode_manifest_list(self._read(path, size), path)
+            _CACHE.keep((self._storage, path), found, len(found) * _MANIFEST_FILE_BYTES)
+        return found
+
+    def read_manifest(self, manifest: ManifestFile) -> ManifestEntries:
+        """The entries of a manifest."""
+        path = self._layout.manifest(manifest.file_name)
+        found: ManifestEntries | None = _CACHE.find((self._storage, path))
+        if found is None:
+            found = decode_entries(self._read(path, manifest.file_size), path)
+            _CACHE.keep((self._storage, path), found, found.nbytes)
+        return found
+
+    def read_manifests(self, manifests: Sequence[ManifestFile]) -> ManifestEntries:
+        """The entries of some manifests, in their order."""
+        unread = [m for m in manifests if not self._is_cached(m)]
+        if len(unread) < 2:
+            return ManifestEntries.concat([self.read_manifest(m) for m in manifests])
+        return ManifestEntries.concat(parallel_map(self.read_manifest, manifests))
+
+    def read_index(self, name: str) -> tuple[IndexManifestEntry, ...]:
+        """The index files that an index manifest names."""
+        path = self._layout.manifest(name)
+        found: tuple[IndexManifestEntry, ...] | None = _CACHE.find((self._storage, path))
+        if found is None:
+            raw = self._read(path, None)
+            found = decode_index_manifest(raw, path)
+            _CACHE.keep((self._storage, path), found, 10 * len(raw))
+        return found
+
+    def write_list(self, manifests: Sequence[ManifestFile]) -> tuple[str, int]:
+        """Write a manifest list, which may be empty; its name and size."""
+        name = f"manifest-list-{self._new_id()}-0"
+        blocks = self._pack(manifests, encode_manifest_file)
+        return name, self._write(name, MANIFEST_LIST_SCHEMA, blocks)
+
+    def write_manifests(
+        self,
+        entries: Sequence[ManifestEntry] | ManifestEntries,
+        partition_types: Sequence[DataType],
+    ) -> tuple[ManifestFile, ...]:
+        """Write entries to as many manifests as the target size asks for; none for no entries."""
+        values = entries.entries() if isinstance(entries, ManifestEntries) else entries
+        prefix = f"manifest-{self._new_id()}"
+        written: list[ManifestFile] = []
+        start, end, blocks = 0, 0, list[Block]()
+        for block in self._pack(values, encode_entry):
+            blocks.append(block)
+            end += block.count
+            is_full = sum(len(b.data) for b in blocks) >= self._target_size
+            if is_full or end == len(values):
+                name = f"{prefix}-{len(written)}"
+                size = self._write(name, MANIFEST_SCHEMA, blocks)
+                written.append(describe_manifest(name, size, values[start:end], partition_types))
+                start, blocks = end, []
+        return tuple(written)
+
+    def write_index(self, entries: Sequence[IndexManifestEntry]) -> str:
+        """Write an index manifest; its name."""
+        name = f"index-manifest-{self._new_id()}-0"
+        self._write(name, INDEX_MANIFEST_SCHEMA, self._pack(entries, encode_index_entry))
+        return name
+
+    def _is_cached(self, manifest: ManifestFile) -> bool:
+        path = self._layout.manifest(manifest.file_name)
+        return _CACHE.find((self._storage, path)) is not None
+
+    def _read(self, path: str, size: int | None) -> bytes:
+        raw = self._storage.read(path)
+        # Cut off between two blocks, a container would pass as a shorter one.
+        if size is not None and len(raw) != size:
+            raise CorruptFile(path, f"it has {len(raw)} bytes where {size} were written")
+        return raw
+
+    def _pack(self, records: Sequence[_T], encode: Callable[[_T], bytes]) -> Iterator[Block]:
+        for start in range(0, len(records), _BLOCK_RECORDS):
+            some = records[start : start + _BLOCK_RECORDS]
+            data = b"".join(map(encode, some))
+            yield pack_block(len(some), data, self._codec, self._level)
+
+    def _write(self, name: str, schema: str, blocks: Sequence[Block] | Iterator[Block]) -> int:
+        data = encode_container(schema, self._codec, tuple(blocks))
+        with self._storage.open_output(self._layout.manifest(name)) as sink:
+            sink.write(data)
+        return len(data)
+
+
+def describe_manifest(
+    name: str, size: int, entries: Sequence[ManifestEntry], partition_types: Sequence[DataType]
+) -> ManifestFile:
+    """What a manifest list says of a manifest with these entries."""
+    num_added = sum(entry.kind is FileKind.ADD for entry in entries)
+    buckets = [entry.bucket for entry in entries]
+    levels = [entry.file.level for entry in entries]
+    first_ids = [e.file.first_row_id for e in entries if e.file.first_row_id is not None]
+    # Row ids say something of the manifest only if every file in it has some.
+    has_row_ids = len(first_ids) == len(entries)
+    return ManifestFile(
+        file_name=name,
+        file_size=size,
+        num_added_files=num_added,
+        num_deleted_files=len(entries) - num_added,
+        partition_stats=(
+            partition_stats(partition_types, [entry.partition for entry in entries])
+            if partition_types
+            else EMPTY_STATS
+        ),
+        schema_id=max(entry.file.schema_id for entry in entries),
+        min_bucket=min(buckets),
+        max_bucket=max(buckets),
+        min_level=min(levels),
+        max_level=max(levels),
+        min_row_id=min(first_ids) if has_row_ids else None,
+        max_row_id=max(map(_last_row_id, entries)) if has_row_ids else None,
+    )
+
+
+def _last_row_id(entry: ManifestEntry) -> int:
+    assert entry.file.first_row_id is not None
+    return entry.file.first_row_id + entry.file.row_count - 1
+
+
+class _Cache:
+    """The least recently used values go when all together take too many bytes."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[object, tuple[Any, int]] = OrderedDict()
+        self._bytes = 0
+
+    def find(self, key: object) -> Any:
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is None:
+                return None
+            self._kept.move_to_end(key)
+            return kept[0]
+
+    def keep(self, key: object, value: object, size: int) -> None:
+        with self._lock:
+            if key in self._kept:
+                return
+            self._kept[key] = (value, size)
+            self._bytes += size
+            while self._bytes > self._limit_bytes:
+                _, (_, freed) = self._kept.popitem(last=False)
+                self._bytes -= freed
+
+    def clear(self) -> None:
+        with self._lock:
+            self._kept.clear()
+            self._bytes = 0
+
+
+_CACHE: Final = _Cache(_CACHE_BYTES)
+
+
+def forget_manifests() -> None:
+    """Drop everything that was remembered, as benchmarks of cold reads need it."""
+    _CACHE.clear()

@@ -1,0 +1,49 @@
+"""The schema files of a table: one per version, never changed. Spec: "Schema files"."""
+
+from emberlake.errors import FileNotFound, SchemaNotFound
+from emberlake.io.storage import Storage
+from emberlake.spec.layout import SCHEMA_PREFIX, TableLayout, parse_numbered
+from emberlake.spec.schema import TableSchema, decode_table_schema
+
+
+class SchemaStore:
+    """Loads and creates the schemas of one branch of a table; remembers what it loaded."""
+
+    def __init__(self, storage: Storage, layout: TableLayout) -> None:
+        self._storage = storage
+        self._layout = layout
+        self._loaded: dict[int, TableSchema] = {}
+
+    def load(self, schema_id: int) -> TableSchema:
+        """The schema of that id.
+
+        Raises:
+            SchemaNotFound: there is no such schema file.
+        """
+        schema = self._loaded.get(schema_id)
+        if schema is None:
+            path = self._layout.schema(schema_id)
+            try:
+                raw = self._storage.read(path)
+            except FileNotFound as error:
+                raise SchemaNotFound(f"schema {schema_id} does not exist: no {path}") from error
+            schema = decode_table_schema(raw, path)
+            self._loaded[schema_id] = schema
+        return schema
+
+    def latest(self) -> TableSchema | None:
+        """The newest schema; None when there is none, which means that there is no table."""
+        ids = self.list_ids()
+        return self.load(ids[-1]) if ids else None
+
+    def list_ids(self) -> tuple[int, ...]:
+        """The ids of all schemas, ascending."""
+        found = (
+            parse_numbered(info.name, SCHEMA_PREFIX)
+            for info in self._storage.list(self._layout.schema_folder)
+        )
+        return tuple(sorted(number for number in found if number is not None))
+
+    def create(self, schema: TableSchema) -> bool:
+        """Publish a schema under its id; False when the id is taken."""
+        return self._storage.put_if_absent(self._layout.schema(schema.id), schema.encode())

@@ -1,0 +1,122 @@
+"""The snapshot files of a table. Spec: "Snapshot JSON", "Hint files".
+
+Publishing ``snapshot-N`` where there is none is what makes a commit visible. The hint files LATEST
+and EARLIEST save a listing when they are right, and are never trusted when they are not.
+"""
+
+from collections.abc import Iterator
+
+from emberlake.errors import FileNotFound, SnapshotNotFound
+from emberlake.io.storage import Storage
+from emberlake.spec.layout import SNAPSHOT_PREFIX, TableLayout, parse_numbered
+from emberlake.spec.snapshot import Snapshot, decode_snapshot
+
+
+class SnapshotStore:
+    """Finds, loads and publishes the snapshots of one branch of a table.
+
+    Nothing is remembered: after a rollback the same id may name another snapshot.
+    """
+
+    def __init__(self, storage: Storage, layout: TableLayout) -> None:
+        self._storage = storage
+        self._layout = layout
+
+    def load(self, snapshot_id: int) -> Snapshot:
+        """The snapshot of that id.
+
+        Raises:
+            SnapshotNotFound: it was never written, or it has expired.
+        """
+        snapshot = self._find(snapshot_id)
+        if snapshot is None:
+            raise SnapshotNotFound(
+                f"snapshot {snapshot_id} does not exist or has expired: "
+                f"no {self._layout.snapshot(snapshot_id)}; {self._describe_range()}"
+            )
+        return snapshot
+
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot; None while nothing was committed."""
+        latest_id = self.latest_id()
+        return None if latest_id is None else self.load(latest_id)
+
+    def latest_id(self) -> int | None:
+        # The hint may be behind (its writer died after publishing) or ahead (a rollback deleted
+        # snapshots), so it counts only when it names the last snapshot there is.
+        hint = self._read_hint(self._layout.latest_hint)
+        if hint is not None and self.exists(hint) and not self.exists(hint + 1):
+            return hint
+        return max(self.list_ids(), default=None)
+
+    def earliest_id(self) -> int | None:
+        hint = self._read_hint(self._layout.earliest_hint)
+        if hint is not None and self.exists(hint):
+            return hint
+        return min(self.list_ids(), default=None)
+
+    def exists(self, snapshot_id: int) -> bool:
+        return self._storage.exists(self._layout.snapshot(snapshot_id))
+
+    def list_ids(self) -> tuple[int, ...]:
+        """The ids of all snapshots, ascending."""
+        found = (
+            parse_numbered(info.name, SNAPSHOT_PREFIX)
+            for info in self._storage.list(self._layout.snapshot_folder)
+        )
+        return tuple(sorted(number for number in found if number is not None))
+
+    def iter_back(self, from_id: int) -> Iterator[Snapshot]:
+        """Snapshots from that id back to the first one that is missing, newest first."""
+        for snapshot_id in range(from_id, 0, -1):
+            snapshot = self._find(snapshot_id)
+            if snapshot is None:
+                return
+            yield snapshot
+
+    def at_or_before(self, time_millis: int) -> Snapshot | None:
+        """The newest snapshot committed at that time or before; None when all are newer."""
+        ids = self.list_ids()
+        low, high, best = 0, len(ids) - 1, None
+        while low <= high:
+            middle = (low + high) // 2
+            snapshot = self._find(ids[middle])
+            # Expiration takes the oldest first: what vanished since the listing is too old.
+            if snapshot is None or snapshot.time_millis <= time_millis:
+                best = snapshot or best
+                low = middle + 1
+            else:
+                high = middle - 1
+        return best
+
+    def publish(self, snapshot: Snapshot) -> bool:
+        """Make the snapshot visible under its id; False when another commit has the id."""
+        return self._storage.put_if_absent(self._layout.snapshot(snapshot.id), snapshot.encode())
+
+    def delete(self, snapshot_id: int) -> None:
+        self._storage.delete(self._layout.snapshot(snapshot_id))
+
+    def write_latest_hint(self, snapshot_id: int) -> None:
+        self._storage.put(self._layout.latest_hint, b"%d" % snapshot_id)
+
+    def write_earliest_hint(self, snapshot_id: int) -> None:
+        self._storage.put(self._layout.earliest_hint, b"%d" % snapshot_id)
+
+    def _find(self, snapshot_id: int) -> Snapshot | None:
+        path = self._layout.snapshot(snapshot_id)
+        try:
+            raw = self._storage.read(path)
+        except FileNotFound:
+            return None
+        return decode_snapshot(raw, path)
+
+    def _read_hint(self, path: str) -> int | None:
+        try:
+            text = self._storage.read(path)
+        except FileNotFound:
+            return None
+        return int(text) if text.strip().isdigit() and int(text) > 0 else None
+
+    def _describe_range(self) -> str:
+        ids = self.list_ids()
+        return f"there are snapshots {ids[0]} to {ids[-1]}" if ids else "there is no snapshot"

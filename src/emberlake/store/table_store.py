@@ -1,0 +1,117 @@
+"""Everything that the parts below the facade need of one table: where it is and what it is.
+
+Parts take this value (or less), never a ``Table``. Stores are opened on first use and are cheap;
+the value itself pickles as plain data, so a worker opens its own handles.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from emberlake.base.env import SYSTEM_ENV, Env
+from emberlake.io.storage import Storage
+from emberlake.options import (
+    DATA_FILE_DIRECTORY,
+    MANIFEST_COMPRESSION,
+    MANIFEST_TARGET_SIZE,
+    PARTITION_DEFAULT_NAME,
+    PARTITION_LEGACY_NAME,
+    ZSTD_LEVEL,
+    TableOptions,
+)
+from emberlake.spec.binary_row import decode_row
+from emberlake.spec.layout import TableLayout
+from emberlake.spec.manifest import DataFile
+from emberlake.spec.partition import partition_path, partition_spec
+from emberlake.spec.schema import TableSchema
+from emberlake.spec.values import Value
+from emberlake.store.manifests import ManifestStore
+from emberlake.store.schemas import SchemaStore
+from emberlake.store.snapshots import SnapshotStore
+from emberlake.store.tags import TagStore
+from emberlake.types import DataType
+
+
+@dataclass(frozen=True)
+class TableStore:
+    """Storage, layout and schema of one table, with the stores of its metadata."""
+
+    storage: Storage
+    layout: TableLayout
+    schema: TableSchema
+    env: Env = field(default=SYSTEM_ENV, compare=False)
+
+    @property
+    def options(self) -> TableOptions:
+        return self.schema.options
+
+    @cached_property
+    def schemas(self) -> SchemaStore:
+        return SchemaStore(self.storage, self.layout)
+
+    @cached_property
+    def snapshots(self) -> SnapshotStore:
+        return SnapshotStore(self.storage, self.layout)
+
+    @cached_property
+    def tags(self) -> TagStore:
+        return TagStore(self.storage, self.layout)
+
+    @cached_property
+    def manifests(self) -> ManifestStore:
+        return ManifestStore(
+            self.storage,
+            self.layout,
+            compression=self.options.value(MANIFEST_COMPRESSION),
+            zstd_level=self.options.value(ZSTD_LEVEL),
+            new_id=self.env.new_id,
+            target_size=self.options.value(MANIFEST_TARGET_SIZE),
+        )
+
+    @cached_property
+    def partition_types(self) -> tuple[DataType, ...]:
+        return tuple(f.type for f in self.schema.partition_fields)
+
+    def partition_values(self, partition: bytes) -> tuple[Value, ...]:
+        """The values of a serialized partition row."""
+        return decode_row(self.partition_types, partition)
+
+    def partition_path(self, partition: bytes) -> str:
+        """The folder of a partition below the table's root; empty when unpartitioned."""
+        return partition_path(
+            self.schema.partition_fields,
+            self.partition_values(partition),
+            default_name=self.options.value(PARTITION_DEFAULT_NAME),
+            legacy_name=self.options.value(PARTITION_LEGACY_NAME),
+        )
+
+    def partition_spec(self, partition: bytes) -> Mapping[str, str]:
+        """The partition as text by column, as its folder names spell it."""
+        return partition_spec(
+            self.schema.partition_fields,
+            self.partition_values(partition),
+            default_name=self.options.value(PARTITION_DEFAULT_NAME),
+            legacy_name=self.options.value(PARTITION_LEGACY_NAME),
+        )
+
+    def bucket_folder(self, partition: bytes, bucket: int) -> str:
+        """The folder that holds the files of a bucket."""
+        directory = self.options.value(DATA_FILE_DIRECTORY)
+        return self.layout.bucket_folder(self.partition_path(partition), bucket, directory)
+
+    def data_file_path(self, partition: bytes, bucket: int, file: DataFile) -> str:
+        """Where a data file is."""
+        directory = self.options.value(DATA_FILE_DIRECTORY)
+        return self.layout.data_file(self.partition_path(partition), bucket, file, directory)
+
+    def with_schema(self, schema: TableSchema) -> "TableStore":
+        """The same table seen with another schema or other dynamic options."""
+        return replace(self, schema=schema)
+
+    def __getstate__(self) -> dict[str, object]:
+        # Opened stores stay behind; caches are rebuilt where the value arrives.
+        return {"storage": self.storage, "layout": self.layout, "schema": self.schema}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        for name, value in {**state, "env": SYSTEM_ENV}.items():
+            object.__setattr__(self, name, value)

@@ -1,0 +1,85 @@
+"""The tags of a table: named copies of snapshots, which expiration leaves alone. Spec: "Tag"."""
+
+from emberlake.errors import FileNotFound, InvalidIdentifier, TagAlreadyExists, TagNotFound
+from emberlake.io.storage import Storage
+from emberlake.spec.layout import TAG_PREFIX, TableLayout
+from emberlake.spec.snapshot import Snapshot, decode_snapshot
+
+
+class TagStore:
+    """Loads, creates, renames and deletes the tags of one branch of a table."""
+
+    def __init__(self, storage: Storage, layout: TableLayout) -> None:
+        self._storage = storage
+        self._layout = layout
+
+    def load(self, name: str) -> Snapshot:
+        """The snapshot that a tag keeps.
+
+        Raises:
+            TagNotFound: there is no such tag.
+        """
+        return decode_snapshot(self._read(name), self._layout.tag(name))
+
+    def exists(self, name: str) -> bool:
+        return self._storage.exists(self._layout.tag(name))
+
+    def list(self) -> dict[str, Snapshot]:
+        """All tags by name, in the order of their snapshots."""
+        tags: dict[str, Snapshot] = {}
+        for info in self._storage.list(self._layout.tag_folder):
+            name = info.name.removeprefix(TAG_PREFIX)
+            if info.name.startswith(TAG_PREFIX) and not info.is_folder:
+                try:
+                    tags[name] = self.load(name)
+                except TagNotFound:  # deleted since the listing
+                    continue
+        return dict(sorted(tags.items(), key=lambda item: (item[1].id, item[0])))
+
+    def create(self, name: str, snapshot: Snapshot, *, ignore_if_exists: bool = False) -> None:
+        """Keep a snapshot under a name.
+
+        Raises:
+            TagAlreadyExists: the name is taken and that is not to be ignored.
+            InvalidIdentifier: the name cannot be a tag's.
+        """
+        check_tag_name(name)
+        created = self._storage.put_if_absent(self._layout.tag(name), snapshot.encode())
+        if not created and not ignore_if_exists:
+            raise _already_exists(name)
+
+    def delete(self, name: str) -> None:
+        """Forget a tag; no error when there is none."""
+        self._storage.delete(self._layout.tag(name))
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a tag another name.
+
+        Raises:
+            TagNotFound: there is no tag of the old name.
+            TagAlreadyExists: the new name is taken.
+        """
+        check_tag_name(new)
+        if not self._storage.put_if_absent(self._layout.tag(new), self._read(old)):
+            raise _already_exists(new)
+        self._storage.delete(self._layout.tag(old))
+
+    def _read(self, name: str) -> bytes:
+        path = self._layout.tag(name)
+        try:
+            return self._storage.read(path)
+        except FileNotFound as error:
+            raise TagNotFound(f"tag {name!r} does not exist: no {path}") from error
+
+
+def check_tag_name(name: str) -> None:
+    """Refuse names that other engines cannot use: blank, digits only, or with a slash."""
+    if not name.strip() or name.isdigit() or "/" in name:
+        raise InvalidIdentifier(
+            f"{name!r} cannot be the name of a tag: it must not be blank, nor all digits, nor "
+            "contain a slash"
+        )
+
+
+def _already_exists(name: str) -> TagAlreadyExists:
+    return TagAlreadyExists(f"tag {name!r} exists; delete it first or choose another name")

@@ -1,0 +1,5 @@
+"""Layer 9: the facade that users hold."""
+
+from emberlake.table.table import Table
+
+__all__ = ["Table"]

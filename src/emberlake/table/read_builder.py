@@ -1,0 +1,175 @@
+"""Read builder, scan and read: the reading half of the facade."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from emberlake.base.extras import load_extra
+from emberlake.errors import InvalidInput
+from emberlake.predicates import Predicate, PredicateBuilder, and_all, parse_predicate
+from emberlake.read.projection import Projection, project, project_all
+from emberlake.read.table_reader import TableReader
+from emberlake.scan.explain import Explanation, explain_scan
+from emberlake.scan.plan import ScanPlan, plan_scan
+from emberlake.scan.splits import DataSplit
+from emberlake.spec.validation import check_readable
+from emberlake.store.table_store import TableStore
+from emberlake.types import DataField
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+
+
+@dataclass
+class ReadBuilder:
+    """Says what to read: which rows, which columns, how many; pickles."""
+
+    store: TableStore
+    _predicate: Predicate | None = field(default=None, repr=False)
+    _projection: Projection | None = field(default=None, repr=False)
+    _limit: int | None = field(default=None, repr=False)
+
+    def with_filter(self, predicate: Predicate | str | None) -> Self:
+        """Keep only matching rows: a predicate, or text such as ``"city = 'paris'"``."""
+        self._predicate = (
+            parse_predicate(predicate, self.store.schema.fields)
+            if isinstance(predicate, str)
+            else predicate
+        )
+        return self
+
+    def with_partition_filter(self, predicate: Predicate | None) -> Self:
+        """Keep only matching partitions, besides what ``with_filter`` says."""
+        if predicate is not None:
+            both = [p for p in (self._predicate, predicate) if p is not None]
+            self._predicate = and_all(both)
+        return self
+
+    def with_projection(self, projection: Sequence[str] | None) -> Self:
+        """Hand out these columns, or fields of ROW columns (``"s.x"``, handed out as ``s_x``)."""
+        fields = self.store.schema.fields
+        self._projection = None if projection is None else project(fields, projection)
+        return self
+
+    def with_limit(self, limit: int | None) -> Self:
+        """Hand out at most this many rows, whichever come first."""
+        if limit is not None and limit < 0:
+            raise InvalidInput(f"a limit of {limit} rows makes no sense")
+        self._limit = limit
+        return self
+
+    def new_predicate_builder(self) -> PredicateBuilder:
+        """Makes predicates on the columns of the table."""
+        return PredicateBuilder(list(self.store.schema.fields))
+
+    def new_scan(self) -> "TableScan":
+        """The half that finds the files to read."""
+        check_readable(self.store.schema)
+        return TableScan(self.store, self._predicate, self._limit)
+
+    def new_read(self) -> "TableRead":
+        """The half that reads them."""
+        check_readable(self.store.schema)
+        projection = self._projection or project_all(self.store.schema.fields)
+        return TableRead(TableReader(self.store, projection, self._predicate, self._limit))
+
+    def read_type(self) -> list[DataField]:
+        """The columns that come out."""
+        projection = self._projection or project_all(self.store.schema.fields)
+        return list(projection.fields)
+
+    def explain(self, verbose: bool = False) -> Explanation:  # noqa: FBT001, FBT002
+        """Which files a read would open, which it skips, and why; ``print`` it."""
+        check_readable(self.store.schema)
+        names = [f.name for f in self.read_type()]
+        return explain_scan(
+            self.store, self._predicate, self._limit, columns=names, verbose=verbose
+        )
+
+
+@dataclass(frozen=True)
+class TableScan:
+    """Finds the files to read."""
+
+    store: TableStore
+    predicate: Predicate | None
+    limit: int | None
+
+    def plan(self) -> "Plan":
+        """Prune files by partition, bucket and statistics; pack the rest into splits."""
+        return Plan(plan_scan(self.store, self.predicate, self.limit))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The splits to read, of one snapshot."""
+
+    _plan: ScanPlan = field(repr=False)
+
+    def splits(self) -> list[DataSplit]:
+        """Units of reading; they pickle, so that workers can read one each."""
+        return list(self._plan.splits)
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that is read; None for an empty table."""
+        return None if self._plan.snapshot is None else self._plan.snapshot.id
+
+
+class Row(tuple[Any, ...]):
+    """One row as a tuple of Python values."""
+
+    __slots__ = ()
+
+    def get_field(self, position: int) -> Any:
+        """The value of a column by its position."""
+        return self[position]
+
+
+@dataclass(frozen=True)
+class TableRead:
+    """Reads splits in the form that is asked for."""
+
+    _reader: TableReader = field(repr=False)
+
+    def to_arrow(self, splits: Sequence[DataSplit]) -> pa.Table:
+        """All rows as an Arrow table."""
+        return self._reader.read_table(splits)
+
+    def to_arrow_batch_reader(self, splits: Sequence[DataSplit]) -> pa.RecordBatchReader:
+        """A stream of batches; memory does not grow with the number of rows."""
+        return pa.RecordBatchReader.from_batches(
+            self._reader.projection.arrow_schema, self._reader.read_batches(splits)
+        )
+
+    def to_iterator(self, splits: Sequence[DataSplit]) -> Iterator[Row]:
+        """Rows one at a time."""
+        for batch in self._reader.read_batches(splits):
+            # Python objects are what is asked for here, so this loop cannot be avoided.
+            for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                yield Row(values)
+
+    def to_pandas(self, splits: Sequence[DataSplit]) -> "pd.DataFrame":
+        """All rows as a pandas DataFrame."""
+        load_extra("pandas", extra="pandas")
+        return self.to_arrow(splits).to_pandas()
+
+    def to_polars(self, splits: Sequence[DataSplit]) -> "pl.DataFrame":
+        """All rows as a Polars DataFrame."""
+        return load_extra("polars", extra="polars").from_arrow(self.to_arrow(splits))
+
+    def to_duckdb(
+        self,
+        splits: Sequence[DataSplit],
+        table_name: str,
+        connection: "duckdb.DuckDBPyConnection | None" = None,
+    ) -> "duckdb.DuckDBPyConnection":
+        """Register all rows as a table of a DuckDB connection, a new one by default."""
+        duckdb = load_extra("duckdb", extra="duckdb")
+        connection = connection or duckdb.connect(database=":memory:")
+        connection.register(table_name, self.to_arrow(splits))
+        return connection

@@ -1,0 +1,197 @@
+"""A table as users hold it: what it is, and builders for reading and writing it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from emberlake.base.env import SYSTEM_ENV, Env
+from emberlake.errors import InvalidState, SnapshotNotFound
+from emberlake.io.storage import Storage
+from emberlake.maintenance.rollback import rollback_to_snapshot, rollback_to_tag
+from emberlake.options import TableOptions
+from emberlake.scan.travel import between as load_between
+from emberlake.scan.travel import check_scan_options, is_incremental, is_travelling, travel
+from emberlake.spec.identifier import Identifier
+from emberlake.spec.layout import TableLayout
+from emberlake.spec.schema import TableSchema
+from emberlake.spec.snapshot import Snapshot
+from emberlake.store.snapshots import SnapshotStore
+from emberlake.store.table_store import TableStore
+from emberlake.table.read_builder import ReadBuilder
+from emberlake.table.write_builder import (
+    BatchWriteBuilder,
+    StreamWriteBuilder,
+    new_commit_user,
+)
+from emberlake.types import DataField
+
+_SHOWN_OPTIONS: Final = 6
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Table:
+    """A table of a catalog; pickles, so that it can be used on workers."""
+
+    identifier: Identifier
+    store: TableStore = field(compare=True)
+
+    def __init__(
+        self,
+        identifier: Identifier,
+        storage: Storage,
+        layout: TableLayout,
+        schema: TableSchema,
+        env: Env = SYSTEM_ENV,
+    ) -> None:
+        object.__setattr__(self, "identifier", identifier)
+        object.__setattr__(self, "store", TableStore(storage, layout, schema, env))
+
+    @property
+    def table_path(self) -> str:
+        return self.store.layout.root
+
+    @property
+    def table_schema(self) -> TableSchema:
+        return self.store.schema
+
+    @property
+    def fields(self) -> list[DataField]:
+        return list(self.store.schema.fields)
+
+    @property
+    def field_names(self) -> list[str]:
+        return list(self.store.schema.field_names)
+
+    @property
+    def primary_keys(self) -> list[str]:
+        return list(self.store.schema.primary_keys)
+
+    @property
+    def partition_keys(self) -> list[str]:
+        return list(self.store.schema.partition_keys)
+
+    @property
+    def options(self) -> TableOptions:
+        return self.store.options
+
+    @property
+    def comment(self) -> str | None:
+        return self.store.schema.comment
+
+    @property
+    def is_primary_key_table(self) -> bool:
+        return bool(self.store.schema.primary_keys)
+
+    def copy(self, options: Mapping[str, object]) -> "Table":
+        """The same table with other options for this program alone, or at an earlier snapshot.
+
+        Raises:
+            SnapshotNotFound, TagNotFound: the snapshot to travel to does not exist.
+        """
+        texts = {key: None if value is None else _text(value) for key, value in options.items()}
+        schema = self.store.schema.with_options(texts)
+        store = self.store.with_schema(schema)
+        check_scan_options(schema.options)
+        if is_incremental(schema.options):
+            load_between(store)
+        elif is_travelling(schema.options):
+            snapshot = travel(store)
+            assert snapshot is not None
+            then = store.schemas.load(snapshot.schema_id)
+            store = store.with_schema(_as_of(then, schema))
+        return _with_store(self, store)
+
+    def new_read_builder(self) -> ReadBuilder:
+        """Start a read."""
+        return ReadBuilder(self.store)
+
+    def new_batch_write_builder(self) -> BatchWriteBuilder:
+        """Start a write of one commit."""
+        self._check_present()
+        return BatchWriteBuilder(self.store, new_commit_user(self.store))
+
+    def new_stream_write_builder(self, commit_user: str | None = None) -> StreamWriteBuilder:
+        """Start a write of many commits.
+
+        Give the same ``commit_user`` after a restart: it is how commits that were made before
+        are recognised.
+        """
+        self._check_present()
+        return StreamWriteBuilder(self.store, commit_user or new_commit_user(self.store))
+
+    def snapshot_manager(self) -> SnapshotStore:
+        """The snapshots of the table."""
+        return self.store.snapshots
+
+    def latest_snapshot(self) -> Snapshot | None:
+        """The newest snapshot, or None when nothing was ever committed."""
+        return self.store.snapshots.latest()
+
+    def create_tag(
+        self,
+        tag_name: str,
+        snapshot_id: int | None = None,
+        ignore_if_exists: bool = False,  # noqa: FBT001, FBT002
+    ) -> None:
+        """Keep a snapshot, the latest by default, under a name."""
+        snapshots = self.store.snapshots
+        snapshot = snapshots.latest() if snapshot_id is None else snapshots.load(snapshot_id)
+        if snapshot is None:
+            raise SnapshotNotFound(f"{self.identifier} has no snapshot to tag")
+        self.store.tags.create(tag_name, snapshot, ignore_if_exists=ignore_if_exists)
+
+    def delete_tag(self, tag_name: str) -> bool:
+        """Delete a tag; False when there is none of that name."""
+        if not self.store.tags.exists(tag_name):
+            return False
+        self.store.tags.delete(tag_name)
+        return True
+
+    def rename_tag(self, old_name: str, new_name: str) -> None:
+        """Give a tag another name."""
+        self.store.tags.rename(old_name, new_name)
+
+    def list_tags(self) -> list[str]:
+        """The names of all tags, sorted."""
+        return sorted(self.store.tags.list())
+
+    def rollback_to(self, target: int | str) -> None:
+        """Make a snapshot (by id) or a tag (by name) the latest; what came after is gone."""
+        if isinstance(target, str):
+            rollback_to_tag(self.store, target)
+        else:
+            rollback_to_snapshot(self.store, target)
+
+    def __repr__(self) -> str:
+        schema = self.store.schema
+        lines = [f"Table {self.identifier} at {self.table_path}"]
+        lines += [f"  {f}" for f in schema.fields]
+        if schema.partition_keys:
+            lines.append(f"  partitioned by {', '.join(schema.partition_keys)}")
+        if schema.primary_keys:
+            lines.append(f"  primary key {', '.join(schema.primary_keys)}")
+        shown = list(schema.options.items())[:_SHOWN_OPTIONS]
+        lines += [f"  {key} = {value}" for key, value in shown]
+        if len(schema.options) > _SHOWN_OPTIONS:
+            lines.append(f"  and {len(schema.options) - _SHOWN_OPTIONS} more options")
+        return "\n".join(lines)
+
+    def _check_present(self) -> None:
+        if is_travelling(self.options) or is_incremental(self.options):
+            raise InvalidState(
+                f"{self.identifier} is seen at an earlier snapshot here; "
+                "write to the table without scan options"
+            )
+
+
+def _with_store(table: Table, store: TableStore) -> Table:
+    return Table(table.identifier, store.storage, store.layout, store.schema, store.env)
+
+
+def _as_of(then: TableSchema, now: TableSchema) -> TableSchema:
+    """The columns of an earlier schema with the options of the present one."""
+    return then.with_options({**dict.fromkeys(then.options), **now.options})
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,349 @@
+"""Write builders, and the two halves of a write: ``TableWrite`` and ``TableCommit``."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from emberlake.commit.change import CommitResult, append_change, overwrite_change
+from emberlake.commit.committer import CommitCallback, Committer, already_committed
+from emberlake.errors import ColumnNotFound, DataMismatch, FileNotFound, InvalidState
+from emberlake.options import (
+    COMMIT_USER_PREFIX,
+    DYNAMIC_PARTITION_OVERWRITE,
+    PARTITION_DEFAULT_NAME,
+)
+from emberlake.spec.partition_match import AnyPartitionMatch, PartitionMatch, match_partition
+from emberlake.spec.validation import check_writable
+from emberlake.store.table_store import TableStore
+from emberlake.wire import CommitMessage
+from emberlake.write.table_writer import TableWriter
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def new_commit_user(store: TableStore) -> str:
+    """A fresh name for whoever commits."""
+    prefix = store.options.value(COMMIT_USER_PREFIX)
+    unique = store.env.new_id()
+    return f"{prefix}_{unique}" if prefix else unique
+
+
+@dataclass
+class BatchWriteBuilder:
+    """Makes the two halves of a batch write; pickles, so that workers can write for one commit."""
+
+    store: TableStore
+    commit_user: str
+    _replaces: PartitionMatch | None = field(default=None, repr=False)
+
+    def overwrite(self, static_partition: Mapping[str, object] | None = None) -> Self:
+        """Replace instead of append.
+
+        With ``dynamic-partition-overwrite`` (the default) the partitions that the new data
+        touches are replaced; without it all partitions that match ``static_partition``, which
+        for an empty one, or an unpartitioned table, is everything. Data outside of
+        ``static_partition`` is refused either way.
+        """
+        self._replaces = _match(self.store, static_partition or {})
+        return self
+
+    def new_write(self) -> "BatchTableWrite":
+        """The half that writes files."""
+        check_writable(self.store.schema)
+        return BatchTableWrite(
+            TableWriter(
+                self.store,
+                ignore_previous=self._replaces is not None,
+                accepts=self._replaces,
+            ),
+            self.store,
+        )
+
+    def new_commit(self) -> "BatchTableCommit":
+        """The half that makes written files visible."""
+        return BatchTableCommit(self.store, self.commit_user, self._replaces)
+
+
+@dataclass
+class StreamWriteBuilder:
+    """Makes the two halves of a stream of commits by one commit user."""
+
+    store: TableStore
+    commit_user: str
+
+    def new_write(self) -> "StreamTableWrite":
+        """The half that writes files."""
+        check_writable(self.store.schema)
+        return StreamTableWrite(TableWriter(self.store), self.store)
+
+    def new_commit(self) -> "StreamTableCommit":
+        """The half that makes written files visible."""
+        return StreamTableCommit(self.store, self.commit_user)
+
+
+class TableWrite:
+    """Writes Arrow and pandas data to files of a table; nothing is visible before the commit."""
+
+    def __init__(self, writer: TableWriter, store: TableStore) -> None:
+        self._writer = writer
+        self._store = store
+
+    def with_write_type(self, write_cols: Sequence[str]) -> Self:
+        """Declare that the data has just these columns; the others become null or default."""
+        names = self._store.schema.field_names
+        unknown = [name for name in write_cols if name not in names]
+        if unknown:
+            raise ColumnNotFound(
+                f"no such columns: {', '.join(unknown)}; the table has {', '.join(names)}"
+            )
+        self._writer.set_write_columns(write_cols)
+        return self
+
+    def write_arrow(self, data: object) -> None:
+        """Write a table, a batch, or anything with ``__arrow_c_stream__``, aligned by name.
+
+        Raises:
+            DataMismatch: listing every column that does not fit; nothing of it was written.
+        """
+        self._writer.write(data)
+
+    def write_arrow_batch(self, data: pa.RecordBatch) -> None:
+        """Write one record batch."""
+        self._writer.write(data)
+
+    def write_pandas(self, dataframe: "pd.DataFrame") -> None:
+        """Write a pandas DataFrame; its index is not written."""
+        try:
+            table = pa.Table.from_pandas(dataframe, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise DataMismatch(f"the DataFrame has no Arrow form: {error}") from error
+        self._writer.write(table)
+
+    def abort(self) -> None:
+        """Delete what was written and not handed over by ``prepare_commit``; ends the write."""
+        self._writer.abort()
+
+    def close(self) -> None:
+        """Release everything; what was not handed over by ``prepare_commit`` is deleted."""
+        self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class BatchTableWrite(TableWrite):
+    """Writes for one commit."""
+
+    _is_prepared = False
+
+    def prepare_commit(self) -> list[CommitMessage]:
+        """Finish all files and describe them; once per writer."""
+        if self._is_prepared:
+            raise InvalidState("prepare_commit was called before; open a new writer for more data")
+        messages = self._writer.prepare()
+        self._is_prepared = True
+        return messages
+
+
+class StreamTableWrite(TableWrite):
+    """Writes for many commits, one after the other."""
+
+    def prepare_commit(self, commit_identifier: int) -> list[CommitMessage]:  # noqa: ARG002
+        """Finish the files since the last call; the identifier goes to the commit."""
+        return self._writer.prepare()
+
+
+class TableCommit:
+    """Makes written files visible, all of them at once."""
+
+    def __init__(self, store: TableStore, commit_user: str) -> None:
+        self.commit_user = commit_user
+        self._store = store
+        self._callbacks: list[CommitCallback] = []
+        self._committer = Committer(store, commit_user, self._callbacks)
+
+    def add_commit_callback(self, callback: CommitCallback) -> None:
+        """Call ``callback(context)`` after every commit; should it fail, the commit stands."""
+        self._callbacks.append(callback)
+
+    def abort(self, messages: Sequence[CommitMessage]) -> None:
+        """Delete the files of messages that will not be committed.
+
+        Raises:
+            AlreadyCommitted: they are in the table; nothing is deleted.
+        """
+        self._committer.check_not_committed(append_change(messages))
+        for message in messages:
+            for file in message.written_files:
+                path = self._store.data_file_path(message.partition, message.bucket, file)
+                self._store.storage.delete(path)
+            for index_file in message.new_index_files:
+                self._store.storage.delete(self._store.layout.index(index_file.file_name))
+
+    def close(self) -> None:
+        """Release everything; a commit is durable without it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class BatchTableCommit(TableCommit):
+    """Commits of batch writes."""
+
+    def __init__(
+        self, store: TableStore, commit_user: str, replaces: PartitionMatch | None = None
+    ) -> None:
+        super().__init__(store, commit_user)
+        self._replaces = replaces
+
+    def commit(
+        self,
+        messages: Sequence[CommitMessage],
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> CommitResult:
+        """Make the messages' files visible in one snapshot.
+
+        Raises:
+            AlreadyCommitted: these messages are in the table; nothing changes.
+            CommitConflict: a concurrent change makes this commit wrong; nothing changes.
+            CommitUnknown: the storage failed and the outcome cannot be found out.
+        """
+        if self._replaces is None:
+            change = append_change(messages)
+            return self._committer.commit(change, properties=snapshot_properties)
+        return self._overwrite(messages, self._replaces, snapshot_properties)
+
+    def overwrite(
+        self,
+        messages: Sequence[CommitMessage],
+        static_partitions: Mapping[str, object] | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> CommitResult:
+        """Replace all partitions that match ``static_partitions`` by the messages' files."""
+        match = _match(self._store, static_partitions or {})
+        return self._replace(messages, match, snapshot_properties)
+
+    def truncate_table(self) -> CommitResult:
+        """Delete all rows."""
+        return self._replace([], _match(self._store, {}), None)
+
+    def truncate_partitions(self, partitions: Sequence[Mapping[str, object]]) -> CommitResult:
+        """Delete all rows of the partitions that match any of the descriptions."""
+        matches = tuple(_match(self._store, partition) for partition in partitions)
+        return self._committer.commit(overwrite_change([], AnyPartitionMatch(matches)))
+
+    def _overwrite(
+        self,
+        messages: Sequence[CommitMessage],
+        match: PartitionMatch,
+        properties: Mapping[str, str] | None,
+    ) -> CommitResult:
+        is_dynamic = self._store.options.value(DYNAMIC_PARTITION_OVERWRITE)
+        if not (is_dynamic and self._store.schema.partition_keys):
+            return self._replace(messages, match, properties)
+        self._check_inside(messages, match)
+        touched = frozenset(m.partition for m in messages if not m.is_empty)
+        if not touched:
+            return CommitResult(snapshot_id=None)
+        change = overwrite_change(messages, touched)
+        return self._committer.commit(change, properties=properties)
+
+    def _replace(
+        self,
+        messages: Sequence[CommitMessage],
+        match: PartitionMatch,
+        properties: Mapping[str, str] | None,
+    ) -> CommitResult:
+        self._check_inside(messages, match)
+        return self._committer.commit(overwrite_change(messages, match), properties=properties)
+
+    def _check_inside(
+        self, messages: Sequence[CommitMessage], match: Callable[[bytes], bool]
+    ) -> None:
+        outside = sorted({m.partition for m in messages if not match(m.partition)})
+        if outside:
+            shown = ", ".join(str(dict(self._store.partition_spec(p))) for p in outside[:5])
+            raise DataMismatch(f"messages for partitions outside those to overwrite: {shown}")
+
+
+class StreamTableCommit(TableCommit):
+    """Commits of a stream: each has an identifier, greater than the one before."""
+
+    def __init__(self, store: TableStore, commit_user: str) -> None:
+        super().__init__(store, commit_user)
+        self._newest: int | None = None
+        self._has_looked = False
+
+    def commit(
+        self,
+        messages: Sequence[CommitMessage],
+        commit_identifier: int,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> CommitResult:
+        """Make the messages' files visible under an identifier.
+
+        Raises:
+            AlreadyCommitted: this commit user has committed this identifier or a later one.
+        """
+        newest = self._newest_identifier()
+        if newest is not None and commit_identifier <= newest:
+            raise already_committed(self.commit_user, commit_identifier, newest)
+        result = self._committer.commit(
+            append_change(messages), commit_identifier, properties=snapshot_properties
+        )
+        if result.snapshot_id is not None:
+            self._newest = commit_identifier
+        return result
+
+    def filter_and_commit(self, commits: Mapping[int, Sequence[CommitMessage]]) -> int:
+        """Commit what is not committed yet, in order; how many commits were made.
+
+        For restarts: give all commits whose outcome is not known.
+        """
+        newest = self._newest_identifier()
+        todo = [i for i in sorted(commits) if newest is None or i > newest]
+        for identifier in todo:
+            self._check_files(commits[identifier])
+        return sum(self.commit(commits[i], i).snapshot_id is not None for i in todo)
+
+    def _newest_identifier(self) -> int | None:
+        if not self._has_looked:
+            self._newest = self._committer.newest_identifier()
+            self._has_looked = True
+        return self._newest
+
+    def _check_files(self, messages: Sequence[CommitMessage]) -> None:
+        """Files of an old attempt may have been cleaned up since; they must not be committed."""
+        for message in messages:
+            for file in message.written_files:
+                path = self._store.data_file_path(message.partition, message.bucket, file)
+                if not self._store.storage.exists(path):
+                    raise FileNotFound(path, "it was written for a commit that cannot be made now")
+
+
+def _match(store: TableStore, literals: Mapping[str, object]) -> PartitionMatch:
+    return match_partition(
+        store.schema.partition_fields,
+        literals,
+        default_name=store.options.value(PARTITION_DEFAULT_NAME),
+    )

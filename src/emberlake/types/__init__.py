@@ -1,0 +1,40 @@
+"""Layer 1: the column types of the format, their text and JSON forms, and their Arrow types."""
+
+from emberlake.types.arrow import (
+    arrow_field,
+    arrow_schema,
+    arrow_type,
+    from_arrow_schema,
+    from_arrow_type,
+)
+from emberlake.types.data_types import (
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    VectorType,
+)
+from emberlake.types.json import type_from_json, type_to_json
+
+__all__ = [
+    "ArrayType",
+    "AtomicType",
+    "DataField",
+    "DataType",
+    "MapType",
+    "MultisetType",
+    "RowType",
+    "TypeRoot",
+    "VectorType",
+    "arrow_field",
+    "arrow_schema",
+    "arrow_type",
+    "from_arrow_schema",
+    "from_arrow_type",
+    "type_from_json",
+    "type_to_json",
+]

@@ -1,0 +1,350 @@
+"""Fit incoming Arrow data to the columns of a table: by name, with casts that lose nothing.
+
+Every difference is collected and reported in one ``DataMismatch`` before anything is written.
+What is accepted besides equal types: integers of another width when the values fit, integers to
+decimals and exact floats, float to double, decimals of another precision when the digits fit,
+dictionary to its values, large and view variants, finer or coarser time units when nothing is
+cut off, and structs whose fields are in another order or lack nullable ones.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from emberlake.errors import DataMismatch, EmberlakeError, InvalidInput
+from emberlake.spec.values import Value, cast_literal, to_arrow_scalar
+from emberlake.types import (
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    arrow_schema,
+    arrow_type,
+)
+from emberlake.types.data_types import MAX_LENGTH
+
+
+def align(
+    data: pa.Table, fields: tuple[DataField, ...], *, write_columns: tuple[str, ...] | None = None
+) -> pa.Table:
+    """The data as a table with exactly the given columns.
+
+    Args:
+        data: What the user gave.
+        fields: The columns of the table.
+        write_columns: The columns that the data must have, no more and no less; the others
+            become null or their default. Without it, missing nullable columns become null.
+
+    Raises:
+        DataMismatch: listing every column that does not fit.
+    """
+    if data.schema.equals(arrow_schema(fields)) and not any(map(_needs_checks, fields)):
+        return data
+    problems = _name_problems(data.schema.names, fields, write_columns)
+    columns: list[pa.ChunkedArray] = []
+    given = set(data.schema.names)
+    for field in fields:
+        try:
+            if field.name in given and not problems.get(field.name):
+                columns.append(_fit_column(data.column(field.name), field))
+            else:
+                columns.append(_fill_column(field, data.num_rows))
+        except _Mismatch as mismatch:
+            problems.setdefault(field.name, str(mismatch))
+    if problems:
+        lines = "".join(f"\n  - {name}: {problem}" for name, problem in problems.items())
+        raise DataMismatch(f"the data does not fit the table:{lines}")
+    return pa.Table.from_arrays(columns, schema=arrow_schema(fields))
+
+
+class _Mismatch(EmberlakeError):
+    """One column does not fit."""
+
+
+def _name_problems(
+    given: list[str], fields: tuple[DataField, ...], write_columns: tuple[str, ...] | None
+) -> dict[str, str]:
+    known = {f.name for f in fields}
+    expected = known if write_columns is None else set(write_columns)
+    problems: dict[str, str] = {}
+    for name in given:
+        if given.count(name) > 1:
+            problems[name] = "is given more than once"
+        elif name not in known:
+            problems[name] = f"is not a column of the table (it has {', '.join(sorted(known))})"
+        elif name not in expected:
+            problems[name] = "is not among the columns declared by with_write_type"
+    if write_columns is not None:
+        missing = [name for name in write_columns if name not in given]
+        problems.update(dict.fromkeys(missing, "is declared by with_write_type but not given"))
+    return problems
+
+
+def _needs_checks(field: DataField) -> bool:
+    return not field.type.nullable or field.type.is_nested or _limit(field.type) is not None
+
+
+def _fill_column(field: DataField, rows: int) -> pa.ChunkedArray:
+    target = arrow_type(field.type)
+    if field.default_value is not None:
+        scalar = to_arrow_scalar(field.type, _default(field))
+        return pa.chunked_array([pa.repeat(scalar, rows)], type=target)
+    if not field.type.nullable:
+        raise _Mismatch("is missing, and the column is NOT NULL")
+    return pa.chunked_array([pa.nulls(rows, target)], type=target)
+
+
+def _default(field: DataField) -> Value:
+    try:
+        return cast_literal(field.type, field.default_value)
+    except InvalidInput as error:
+        raise _Mismatch(f"its default value cannot be used: {error}") from error
+
+
+def _fit_column(column: pa.ChunkedArray, field: DataField) -> pa.ChunkedArray:
+    target = arrow_type(field.type)
+    if column.type == target and not _has_inner_checks(field.type):
+        fitted = column
+    else:
+        chunks = column.chunks or [pa.nulls(0, column.type)]
+        fitted = pa.chunked_array([_fit(chunk, field.type) for chunk in chunks], type=target)
+    if not field.type.nullable and fitted.null_count:
+        raise _Mismatch(f"holds {fitted.null_count} nulls, and the column is NOT NULL")
+    _check_length(fitted, field.type)
+    return fitted
+
+
+def _has_inner_checks(data_type: DataType) -> bool:
+    """Whether values inside a nested type can break a rule that the Arrow type does not show."""
+    match data_type:
+        case RowType(fields=fields):
+            return any(not f.type.nullable or _has_inner_checks(f.type) for f in fields)
+        case ArrayType(element=element):
+            return not element.nullable or _has_inner_checks(element)
+        case MapType(value=value):
+            return not value.nullable or _has_inner_checks(value)
+        case _:
+            return False
+
+
+def _limit(data_type: DataType) -> int | None:
+    if isinstance(data_type, AtomicType) and 0 < data_type.length < MAX_LENGTH:
+        return data_type.length
+    return None
+
+
+def _check_length(column: pa.ChunkedArray, data_type: DataType) -> None:
+    limit = _limit(data_type)
+    if limit is None:
+        return
+    is_text = isinstance(data_type, AtomicType) and data_type.root.is_text
+    longest = pc.max(pc.utf8_length(column) if is_text else pc.binary_length(column)).as_py()
+    if longest is not None and longest > limit:
+        raise _Mismatch(f"holds a value of length {longest}; {data_type} takes at most {limit}")
+
+
+def _fit(array: pa.Array, data_type: DataType) -> pa.Array:
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    target = arrow_type(data_type)
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), target)
+    match data_type:
+        case RowType():
+            return _fit_struct(array, data_type)
+        case ArrayType(element=element):
+            return _fit_list(array, element, target)
+        case MapType() | MultisetType():
+            return _fit_map(array, data_type, target)
+        case AtomicType():
+            return _fit_atomic(array, data_type, target)
+        case _:
+            raise _Mismatch(f"{array.type} cannot be written to {data_type}")
+
+
+def _fit_struct(array: pa.Array, row: RowType) -> pa.Array:
+    if not pa.types.is_struct(array.type):
+        raise _Mismatch(f"{array.type} cannot be written to {row}")
+    given = [f.name for f in array.type]
+    unknown = [name for name in given if row.field(name) is None]
+    if unknown:
+        raise _Mismatch(f"its fields {', '.join(unknown)} are not in {row}")
+    parents = pc.is_valid(array)
+    children = []
+    for field in row.fields:
+        if field.name in given:
+            # flatten() pushes the parent's nulls into the children, so count only below parents.
+            child = pc.struct_field(array, [given.index(field.name)])
+            fitted = _fit(child, field.type)
+        elif field.type.nullable:
+            fitted = pa.nulls(len(array), arrow_type(field.type))
+        else:
+            raise _Mismatch(f"its field {field.name} is missing and NOT NULL")
+        _check_required(fitted, field.type, f"field {field.name}", within=parents)
+        children.append(fitted)
+    fields = [pa.field(f.name, arrow_type(f.type), nullable=f.type.nullable) for f in row.fields]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=pc.invert(parents))
+
+
+def _fit_list(array: pa.Array, element: DataType, target: pa.DataType) -> pa.Array:
+    kind = array.type
+    if not (
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    ):
+        raise _Mismatch(f"{kind} cannot be written to ARRAY<{element}>")
+    values = _fit(array.flatten(), element)
+    _check_required(values, element, "an element")
+    return pa.ListArray.from_arrays(
+        _offsets(pc.list_value_length(array)), values, type=target, mask=pc.is_null(array)
+    )
+
+
+def _fit_map(array: pa.Array, data_type: MapType | MultisetType, target: pa.DataType) -> pa.Array:
+    if not pa.types.is_map(array.type):
+        raise _Mismatch(f"{array.type} cannot be written to {data_type}")
+    key_type = data_type.key if isinstance(data_type, MapType) else data_type.element
+    value_type = data_type.value if isinstance(data_type, MapType) else AtomicType("INT", False)
+    entries = array.cast(
+        pa.list_(
+            pa.struct(
+                [
+                    pa.field("key", array.type.key_type, nullable=False),
+                    pa.field("value", array.type.item_type),
+                ]
+            )
+        )
+    )
+    flat = entries.flatten()
+    keys = _fit(pc.struct_field(flat, [0]), key_type)
+    values = _fit(pc.struct_field(flat, [1]), value_type)
+    _check_required(values, value_type, "a value")
+    return pa.MapArray.from_arrays(
+        _offsets(pc.list_value_length(entries)),
+        keys,
+        values,
+        type=target,
+        mask=pc.is_null(array),
+    )
+
+
+def _offsets(lengths: pa.Array) -> pa.Array:
+    lengths = pc.fill_null(lengths, 0).cast(pa.int32())
+    total = pc.cumulative_sum(lengths)
+    return pa.concat_arrays([pa.array([0], pa.int32()), total])
+
+
+def _check_required(
+    values: pa.Array, data_type: DataType, what: str, *, within: pa.Array | None = None
+) -> None:
+    if data_type.nullable or not values.null_count:
+        return
+    nulls = pc.is_null(values)
+    if within is not None:
+        nulls = pc.and_(nulls, within)
+    if pc.any(nulls).as_py():
+        raise _Mismatch(f"{what} is null, and its type is {data_type}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Which Arrow types may become which column types, and by which steps."""
+
+    source: Callable[[pa.DataType], bool]
+    roots: frozenset[TypeRoot]
+    via: Callable[[pa.DataType, AtomicType], tuple[pa.DataType, ...]] = lambda _source, _target: ()
+
+
+_INTEGERS: Final = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
+_FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
+_TEXTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+_BYTES: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
+
+
+def _any_of(*tests: Callable[[pa.DataType], bool]) -> Callable[[pa.DataType], bool]:
+    return lambda kind: any(test(kind) for test in tests)
+
+
+def _wide_decimal(_source: pa.DataType, target: AtomicType) -> tuple[pa.DataType, ...]:
+    # Arrow refuses to cast integers to a decimal that could not hold the widest integer, whatever
+    # the values; going through the widest decimal checks the values instead.
+    return (pa.decimal128(38, target.scale),)
+
+
+_RULES: Final = (
+    _Rule(pa.types.is_boolean, frozenset({TypeRoot.BOOLEAN})),
+    _Rule(pa.types.is_integer, _INTEGERS | _FLOATS),
+    _Rule(pa.types.is_integer, frozenset({TypeRoot.DECIMAL}), _wide_decimal),
+    _Rule(_any_of(pa.types.is_float16, pa.types.is_float32), _FLOATS),
+    _Rule(pa.types.is_float64, frozenset({TypeRoot.DOUBLE})),
+    _Rule(pa.types.is_decimal, frozenset({TypeRoot.DECIMAL})),
+    _Rule(
+        _any_of(pa.types.is_string, pa.types.is_large_string, lambda k: k == pa.string_view()),
+        _TEXTS,
+    ),
+    _Rule(
+        _any_of(
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+            pa.types.is_fixed_size_binary,
+            lambda k: k == pa.binary_view(),
+        ),
+        _BYTES,
+    ),
+    _Rule(pa.types.is_date, frozenset({TypeRoot.DATE})),
+    _Rule(pa.types.is_time, frozenset({TypeRoot.TIME})),
+    _Rule(
+        lambda kind: pa.types.is_timestamp(kind) and kind.tz is None,
+        frozenset({TypeRoot.TIMESTAMP}),
+    ),
+    _Rule(
+        lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None,
+        frozenset({TypeRoot.TIMESTAMP_LTZ}),
+    ),
+)
+
+
+def _fit_atomic(array: pa.Array, data_type: AtomicType, target: pa.DataType) -> pa.Array:
+    if array.type == target:
+        return array
+    rule = next((r for r in _RULES if r.source(array.type) and data_type.root in r.roots), None)
+    if rule is None:
+        raise _Mismatch(f"{array.type} cannot be written to {data_type}{_hint(array, data_type)}")
+    try:
+        for step in (*rule.via(array.type, data_type), target):
+            array = array.cast(step, safe=True)
+    except pa.ArrowInvalid as error:
+        raise _Mismatch(f"{array.type} to {data_type} would lose data: {error}") from error
+    return array
+
+
+def _hint(array: pa.Array, data_type: AtomicType) -> str:
+    if pa.types.is_timestamp(array.type) and data_type.root.is_timestamp:
+        zone = "a time zone" if data_type.root is TypeRoot.TIMESTAMP_LTZ else "no time zone"
+        return f" (the column wants {zone}: convert it first)"
+    return ""
+
+
+def as_tables(data: object) -> Iterable[pa.Table]:
+    """The Arrow tables of what a user handed in: a table, a batch, or any Arrow stream."""
+    if isinstance(data, pa.Table):
+        yield data
+    elif isinstance(data, pa.RecordBatch):
+        yield pa.Table.from_batches([data])
+    elif isinstance(data, pa.RecordBatchReader):
+        for batch in data:
+            yield pa.Table.from_batches([batch])
+    elif hasattr(data, "__arrow_c_stream__"):
+        for batch in pa.RecordBatchReader.from_stream(data):
+            yield pa.Table.from_batches([batch])
+    else:
+        raise InvalidInput(
+            f"cannot write {type(data).__name__}: give a pyarrow Table, RecordBatch, "
+            "RecordBatchReader or anything with __arrow_c_stream__"
+        )

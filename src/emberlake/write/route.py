@@ -1,0 +1,119 @@
+"""Which partition and bucket every row belongs to, column at a time.
+
+Partition columns are dictionary-encoded and combined with the bucket into one small integer per
+row; one stable sort then gives the rows of every group in their order of arrival.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from emberlake.options import BUCKET, BUCKET_FUNCTION
+from emberlake.spec.binary_row import encode_row
+from emberlake.spec.bucket import assign_buckets
+from emberlake.spec.manifest import EMPTY_ROW
+from emberlake.spec.schema import TableSchema
+from emberlake.spec.values import Value, from_arrow_array
+from emberlake.types import DataField
+
+Codes = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows of one bucket of one partition; ``rows`` is None when all rows belong to it."""
+
+    partition: bytes
+    bucket: int
+    rows: npt.NDArray[np.int64] | None
+
+    def take(self, table: pa.Table) -> pa.Table:
+        """The group's rows, in memory of their own."""
+        return table if self.rows is None else table.take(pa.array(self.rows))
+
+
+def route(table: pa.Table, schema: TableSchema) -> Iterator[Group]:
+    """The groups of a table's rows."""
+    if table.num_rows == 0:
+        return
+    buckets = _buckets(table, schema)
+    partitions, partition_codes = _partitions(table, schema.partition_fields)
+    if len(partitions) == 1 and buckets is None:
+        yield Group(partitions[0], 0, None)
+        return
+    bucket_count = 1 if buckets is None else int(buckets.max()) + 1
+    codes = partition_codes.astype(np.int64) * bucket_count
+    if buckets is not None:
+        codes += buckets
+    for code, rows in _rows_by_code(codes, len(partitions) * bucket_count):
+        yield Group(partitions[code // bucket_count], code % bucket_count, rows)
+
+
+def _buckets(table: pa.Table, schema: TableSchema) -> npt.NDArray[np.int32] | None:
+    count = schema.options.value(BUCKET)
+    if count <= 0:
+        return None
+    keys = [schema.field_by_name[name] for name in schema.bucket_keys]
+    return assign_buckets(
+        schema.options.value(BUCKET_FUNCTION),
+        [f.type for f in keys],
+        [table.column(f.name) for f in keys],
+        count,
+    )
+
+
+def _partitions(table: pa.Table, fields: Sequence[DataField]) -> tuple[list[bytes], Codes]:
+    """The distinct partitions of the rows, serialized, and the number of each row's partition."""
+    if not fields:
+        return [EMPTY_ROW], np.zeros(table.num_rows, np.int32)
+    combined = np.zeros(table.num_rows, np.int64)
+    dictionaries: list[pa.Array] = []
+    for field in fields:
+        encoded = _combined(table.column(field.name)).dictionary_encode(null_encoding="encode")
+        dictionaries.append(encoded.dictionary)
+        combined = combined * len(encoded.dictionary) + encoded.indices.to_numpy()
+    distinct, codes = _dense_codes(combined, math.prod(len(d) for d in dictionaries))
+    values: list[list[Value]] = []
+    remaining = distinct
+    for field, dictionary in zip(reversed(fields), reversed(dictionaries), strict=True):
+        remaining, indices = np.divmod(remaining, len(dictionary))
+        values.append(from_arrow_array(field.type, dictionary.take(pa.array(indices))))
+    types = [f.type for f in fields]
+    partitions = [encode_row(types, row) for row in zip(*reversed(values), strict=True)]
+    return partitions, codes
+
+
+def _combined(column: pa.ChunkedArray) -> pa.Array:
+    array = column.combine_chunks()
+    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
+
+
+# Up to this many possible codes a table of them is cheaper than sorting the rows.
+_TABLE_LIMIT: Final = 1 << 22
+
+
+def _dense_codes(codes: Codes, limit: int) -> tuple[Codes, Codes]:
+    """The codes that occur, in order, and for every row the number of its code among them."""
+    if limit > _TABLE_LIMIT:
+        distinct, numbers = np.unique(codes, return_inverse=True)
+        return distinct, numbers.reshape(-1)
+    occurs = np.zeros(limit, bool)
+    occurs[codes] = True
+    distinct = np.flatnonzero(occurs)
+    numbers = np.zeros(limit, np.int32)
+    numbers[distinct] = np.arange(len(distinct), dtype=np.int32)
+    return distinct, numbers[codes]
+
+
+def _rows_by_code(codes: Codes, limit: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    distinct, numbers = _dense_codes(codes, limit)
+    # NumPy sorts 16-bit integers by radix, in linear time; stable, so rows keep their order.
+    small = numbers.astype(np.uint16 if len(distinct) <= 1 << 16 else np.int64)
+    order = np.argsort(small, kind="stable")
+    ends = np.cumsum(np.bincount(small, minlength=len(distinct)))
+    yield from zip(distinct.tolist(), np.split(order, ends[:-1]), strict=True)

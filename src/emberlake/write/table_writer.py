@@ -1,0 +1,219 @@
+"""The write engine of append tables: align, route, buffer within bounds, flush, report.
+
+Memory stays below ``write-buffer-size`` plus one row group a thread: when the buffers of all
+buckets together grow beyond it, the largest are written out.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+
+from emberlake.base.parallel import default_workers
+from emberlake.errors import CommitConflict, ConflictReason, DataMismatch, InvalidState
+from emberlake.options import BUCKET, WRITE_BUFFER_SIZE
+from emberlake.scan.buckets import BucketState, load_bucket_states
+from emberlake.store.table_store import TableStore
+from emberlake.wire import CommitMessage
+from emberlake.write.align import align, as_tables
+from emberlake.write.rolling import BucketWriter, FileLimits
+from emberlake.write.route import Group, route
+
+# Open files cost memory and handles; beyond this many the ones idle for longest are closed.
+_MAX_OPEN_FILES: Final = 128
+
+
+_Action = Callable[[BucketWriter, Executor | None], None]
+
+
+class TableWriter:
+    """Writes rows to the buckets of an append table and reports the files as commit messages.
+
+    Args:
+        store: The table.
+        ignore_previous: Whether an overwrite replaces what is there, so that sequence numbers
+            and bucket counts of existing files do not matter.
+        accepts: Tells whether a serialized partition may be written to (static overwrite).
+        workers: How many threads encode files.
+    """
+
+    def __init__(
+        self,
+        store: TableStore,
+        *,
+        ignore_previous: bool = False,
+        accepts: Callable[[bytes], bool] | None = None,
+        workers: int | None = None,
+    ) -> None:
+        self._store = store
+        self._ignore_previous = ignore_previous
+        self._accepts = accepts
+        self._workers = workers or default_workers()
+        self._limits = FileLimits.of(store.options)
+        self._memory_bound = store.options.value(WRITE_BUFFER_SIZE)
+        self._total_buckets = store.options.value(BUCKET)
+        self._write_columns: tuple[str, ...] | None = None
+        # Insertion order is the order of last use: the first writers are idle for longest.
+        self._writers: dict[tuple[bytes, int], BucketWriter] = {}
+        self._states_by_partition: dict[bytes, dict[int, BucketState]] = {}
+        self._base_snapshot_id = store.snapshots.latest_id() or 0
+        self._is_open = True
+
+    def set_write_columns(self, columns: Iterable[str]) -> None:
+        """Declare that the data will have just these columns."""
+        self._write_columns = tuple(columns)
+
+    def write(self, data: object) -> None:
+        """Write Arrow data: a table, a batch, or a stream, of which one batch is held at a time."""
+        self._check_open()
+        for table in as_tables(data):
+            self._write_table(
+                align(table, self._store.schema.fields, write_columns=self._write_columns)
+            )
+
+    def prepare(self) -> list[CommitMessage]:
+        """Finish all files and hand them over; the writer can go on with new ones."""
+        self._check_open()
+        self._each(_finish, list(self._writers.values()))
+        messages = [
+            CommitMessage(
+                partition=partition,
+                bucket=bucket,
+                total_buckets=self._total_buckets,
+                new_files=files,
+                base_snapshot_id=self._base_snapshot_id,
+            )
+            for (partition, bucket), writer in self._writers.items()
+            if (files := writer.take_files())
+        ]
+        self._base_snapshot_id = self._store.snapshots.latest_id() or 0
+        return messages
+
+    def abort(self) -> None:
+        """Delete every file that was not handed over; the writer is closed then."""
+        self._is_open = False
+        self._close_pool()
+        for writer in self._writers.values():
+            writer.abort()
+        self._writers.clear()
+
+    def close(self) -> None:
+        """Release everything; files that were not handed over are deleted."""
+        if self._is_open:
+            self.abort()
+
+    def _write_table(self, table: pa.Table) -> None:
+        groups = list(route(table, self._store.schema))
+        self._check_partitions(groups)
+        writers = [self._writer(group.partition, group.bucket) for group in groups]
+        if len(groups) == 1 or self._workers == 1:
+            taken = [group.take(table) for group in groups]
+        else:
+            taken = list(self._pool.map(lambda group: group.take(table), groups))
+        for writer, rows in zip(writers, taken, strict=True):
+            writer.add(rows)
+        self._each(_flush, [writer for writer in writers if writer.is_due])
+        self._bound_memory()
+        self._bound_open_files()
+
+    def _check_partitions(self, groups: list[Group]) -> None:
+        accepts = self._accepts
+        if accepts is None:
+            return
+        outside = [group.partition for group in groups if not accepts(group.partition)]
+        if outside:
+            texts = ", ".join(str(dict(self._store.partition_spec(p))) for p in outside[:5])
+            raise DataMismatch(
+                f"rows for partitions outside the one to overwrite: {texts}"
+                f"{' and more' if len(outside) > 5 else ''}; nothing of this call was written"
+            )
+
+    def _writer(self, partition: bytes, bucket: int) -> BucketWriter:
+        key = (partition, bucket)
+        writer = self._writers.pop(key, None)
+        if writer is None:
+            writer = BucketWriter(
+                self._store,
+                partition,
+                bucket,
+                self._limits,
+                self._first_sequence(partition, bucket),
+            )
+        self._writers[key] = writer
+        return writer
+
+    def _first_sequence(self, partition: bytes, bucket: int) -> int:
+        if self._total_buckets <= 0 or self._ignore_previous:
+            return 0
+        state = self._bucket_states(partition).get(bucket)
+        return 0 if state is None else state.max_sequence_number + 1
+
+    def _bucket_states(self, partition: bytes) -> dict[int, BucketState]:
+        if partition not in self._states_by_partition:
+            snapshot = self._store.snapshots.latest()
+            states = load_bucket_states(self._store, snapshot, partition)
+            other = {s.total_buckets for s in states.values()} - {self._total_buckets}
+            if other:
+                raise CommitConflict(
+                    ConflictReason.BUCKET_COUNT_CHANGED,
+                    f"partition {dict(self._store.partition_spec(partition))} has "
+                    f"{min(other)} buckets, the table now asks for {self._total_buckets}",
+                    "rewrite the partition with an overwrite, then append to it",
+                )
+            self._states_by_partition[partition] = states
+        return self._states_by_partition[partition]
+
+    def _bound_memory(self) -> None:
+        total = sum(writer.buffered_bytes for writer in self._writers.values())
+        if total <= self._memory_bound:
+            return
+        largest = sorted(self._writers.values(), key=lambda w: w.buffered_bytes, reverse=True)
+        due = []
+        for writer in largest:
+            # Going down to half of the bound keeps this from happening with every batch.
+            if total <= self._memory_bound // 2:
+                break
+            total -= writer.buffered_bytes
+            due.append(writer)
+        self._each(_flush, due)
+
+    def _bound_open_files(self) -> None:
+        opened = [writer for writer in self._writers.values() if writer.has_open_file]
+        self._each(_close_file, opened[: max(0, len(opened) - _MAX_OPEN_FILES)])
+
+    def _each(self, action: _Action, writers: list[BucketWriter]) -> None:
+        """Act on writers in parallel; a single one gets a helper thread for its statistics."""
+        if self._workers == 1:
+            for writer in writers:
+                action(writer, None)
+        elif len(writers) == 1:
+            action(writers[0], self._pool)
+        else:
+            list(self._pool.map(lambda writer: action(writer, None), writers))
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._workers, thread_name_prefix="emberlake-write")
+
+    def _close_pool(self) -> None:
+        if "_pool" in self.__dict__:
+            self._pool.shutdown(wait=True)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise InvalidState("this writer is closed; open a new one with new_write()")
+
+
+def _flush(writer: BucketWriter, pool: Executor | None) -> None:
+    writer.flush(pool)
+
+
+def _close_file(writer: BucketWriter, _pool: Executor | None) -> None:
+    writer.close_file()
+
+
+def _finish(writer: BucketWriter, pool: Executor | None) -> None:
+    writer.flush(pool)
+    writer.close_file()

@@ -1,0 +1,234 @@
+"""The shape of the package: who may import whom, and what lives in one place only."""
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+MAX_LINES = 450
+
+# Imports go down only. Parts of one set are siblings that do not know each other.
+LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"errors", "_version"}),
+    frozenset({"base"}),
+    frozenset({"types"}),
+    frozenset({"options"}),
+    frozenset({"spec"}),
+    frozenset({"predicates", "io"}),
+    frozenset({"formats", "store", "wire"}),
+    frozenset({"scan"}),
+    frozenset({"read", "write", "commit"}),
+    frozenset({"maintenance"}),
+    frozenset({"spark"}),
+    frozenset({"inspect"}),
+    frozenset({"table"}),
+    frozenset({"catalog"}),
+    frozenset({"cli", "datasource", "web"}),
+)
+LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
+TOP = len(LAYERS)  # emberlake/__init__.py: gathers the public names from everywhere
+
+# Library -> the only places that import it; no place means nowhere.
+FENCES: dict[str, tuple[str, ...]] = {
+    "pyspark": ("emberlake.spark", "emberlake.datasource", "pyspark_emberlake"),
+    "pyarrow.parquet": ("emberlake.formats",),
+    "pyarrow.orc": ("emberlake.formats",),
+    "fastavro": ("emberlake.store.avro_container", "emberlake.formats.avro"),
+    "pypaimon": (),
+    "pypaimon_rust": (),
+    "pickle": (),  # nothing that comes from storage or another process is unpickled
+    "http": ("emberlake.catalog.rest",),
+    "urllib.request": ("emberlake.catalog.rest",),
+    "urllib3": ("emberlake.catalog.rest",),
+    "requests": ("emberlake.catalog.rest",),
+    "httpx": ("emberlake.catalog.rest",),
+    "aiohttp": ("emberlake.catalog.rest",),
+    "socket": ("emberlake.catalog.rest",),
+}
+
+# The codecs of the format touch neither disk nor clock nor chance.
+PURE = "emberlake.spec"
+IMPURE = frozenset({"os", "pathlib", "shutil", "tempfile", "time", "random", "secrets", "uuid"})
+
+EXTRAS = ("pyspark", "pandas", "polars", "duckdb", "obstore", "pytest", "hypothesis")
+
+
+@dataclass(frozen=True)
+class Module:
+    """One source file of the package."""
+
+    path: Path
+    name: str
+    tree: ast.Module
+    line_count: int
+
+    @property
+    def part(self) -> str | None:
+        """The folder or module right below `emberlake`; None for emberlake/__init__.py itself."""
+        _, _, below = self.name.partition(".")
+        return below.split(".")[0] or None
+
+    def imports(self) -> Iterator[tuple[int, str]]:
+        """Line and dotted name of everything that is imported, at any depth of the code."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                yield from ((node.lineno, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                yield node.lineno, node.module
+                yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+    def at(self, line: int) -> str:
+        return f"{self.path.relative_to(SOURCE)}:{line}"
+
+
+def test_imports_go_down_only() -> None:
+    wrong = [
+        f"{module.at(line)} imports {name}"
+        for module in package_modules()
+        for line, name in module.imports()
+        if (target := part_of(name)) is not None
+        and target != module.part
+        and level_of(target) >= level_of(module.part)
+    ]
+
+    assert sorted(set(wrong)) == []
+
+
+def test_every_part_has_a_layer() -> None:
+    assert {module.part for module in package_modules()} - set(LEVEL) == {None}
+
+
+@pytest.mark.parametrize("library", FENCES)
+def test_a_fenced_library_is_imported_in_its_place_only(library: str) -> None:
+    wrong = [
+        f"{module.at(line)} imports {name}"
+        for module in modules()
+        for line, name in module.imports()
+        if is_inside(name, library) and not is_inside_any(module.name, FENCES[library])
+    ]
+
+    assert wrong == []
+
+
+def test_avro_files_are_touched_by_the_avro_modules_only() -> None:
+    names = {"read_avro", "scan_avro", "write_avro", "sink_avro"}
+    wrong = [
+        module.at(node.lineno)
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr in names
+        and not is_inside_any(module.name, FENCES["fastavro"])
+    ]
+
+    assert wrong == []
+
+
+def test_the_codecs_of_the_format_are_pure() -> None:
+    wrong = [
+        f"{module.at(line)} imports {name}"
+        for module in package_modules()
+        for line, name in module.imports()
+        if is_inside(module.name, PURE) and name.split(".")[0] in IMPURE
+    ]
+
+    assert wrong == []
+
+
+def test_no_function_hides_an_import_of_the_package() -> None:
+    wrong = [
+        module.at(node.lineno)
+        for module in modules()
+        for function in ast.walk(module.tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if imports_package(node)
+    ]
+
+    assert wrong == []
+
+
+def test_private_names_stay_in_their_module() -> None:
+    wrong = [
+        f"{module.at(node.lineno)} takes {alias.name} from {node.module}"
+        for module in package_modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ImportFrom) and imports_package(node)
+        for alias in node.names
+        if alias.name.startswith("_") and not alias.name.startswith("__")
+    ]
+
+    assert [problem for problem in wrong if "emberlake._version" not in problem] == []
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    assert [
+        str(m.path.relative_to(SOURCE)) for m in modules() if not ast.get_docstring(m.tree)
+    ] == []
+
+
+def test_no_module_is_too_long_to_read() -> None:
+    long = {m.name: m.line_count for m in modules() if m.line_count >= MAX_LINES}
+
+    assert long == {}
+
+
+def test_importing_emberlake_loads_no_extra() -> None:
+    program = (
+        "import json, sys, emberlake; "
+        "[getattr(emberlake, name) for name in emberlake.__all__]; "  # they are loaded on first use
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+
+    output = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True
+    ).stdout
+
+    assert [name for name in EXTRAS if name in json.loads(output)] == []
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    return tuple(parse(path) for path in sorted(SOURCE.rglob("*.py")))
+
+
+def package_modules() -> tuple[Module, ...]:
+    return tuple(module for module in modules() if is_inside(module.name, "emberlake"))
+
+
+def parse(path: Path) -> Module:
+    text = path.read_text(encoding="utf-8")
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return Module(path, name, ast.parse(text), text.count("\n"))
+
+
+def part_of(name: str) -> str | None:
+    """The part of the package that an imported name belongs to; None for other libraries."""
+    package, _, below = name.partition(".")
+    return below.split(".")[0] or None if package == "emberlake" else None
+
+
+def level_of(part: str | None) -> int:
+    return TOP if part is None else LEVEL.get(part, TOP)
+
+
+def imports_package(node: ast.AST) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return node.level > 0 or (node.module or "").split(".")[0] == "emberlake"
+    return isinstance(node, ast.Import) and any(is_inside(a.name, "emberlake") for a in node.names)
+
+
+def is_inside(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")
+
+
+def is_inside_any(name: str, packages: tuple[str, ...]) -> bool:
+    return any(is_inside(name, package) for package in packages)

@@ -1,0 +1,464 @@
+"""What every catalog must do; each fixture parameter is one catalog."""
+
+import pickle
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pyarrow as pa
+import pytest
+
+from emberlake.catalog import Catalog, CatalogFactory, FileSystemCatalog
+from emberlake.errors import (
+    AlreadyExists,
+    BranchNotFound,
+    ColumnNotFound,
+    DatabaseAlreadyExists,
+    DatabaseNotEmpty,
+    DatabaseNotFound,
+    InvalidIdentifier,
+    InvalidInput,
+    TableAlreadyExists,
+    TableNotFound,
+)
+from emberlake.io import MemoryStorage
+from emberlake.spec.identifier import Identifier
+from emberlake.spec.schema import Schema
+from emberlake.spec.schema_change import SchemaChange
+from emberlake.types import AtomicType
+
+COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("day", pa.date32())])
+
+
+def _on_disk(folder) -> Catalog:
+    return CatalogFactory.create({"warehouse": str(folder)})
+
+
+def _in_memory(_) -> Catalog:
+    return FileSystemCatalog(MemoryStorage(), "/warehouse")
+
+
+CATALOGS: dict[str, Callable[..., Catalog]] = {"disk": _on_disk, "memory": _in_memory}
+
+
+@pytest.fixture(params=CATALOGS)
+def catalog(request, tmp_path) -> Catalog:
+    made = CATALOGS[request.param](tmp_path)
+    made.create_database("db")
+    return made
+
+
+def a_schema(**arguments) -> Schema:
+    return Schema.from_pyarrow_schema(COLUMNS, **arguments)
+
+
+# --- databases ------------------------------------------------------------------------------------
+
+
+def test_databases_are_listed_by_name(catalog):
+    catalog.create_database("b")
+    catalog.create_database("a")
+
+    assert catalog.list_databases() == ["a", "b", "db"]
+    assert catalog.get_database("a").name == "a"
+
+
+def test_a_database_is_created_once(catalog):
+    catalog.create_database("db", ignore_if_exists=True)
+
+    with pytest.raises(DatabaseAlreadyExists, match="'db' exists"):
+        catalog.create_database("db")
+
+
+def test_a_missing_database_is_an_error_everywhere(catalog):
+    for call in (
+        lambda: catalog.get_database("no"),
+        lambda: catalog.drop_database("no"),
+        lambda: catalog.list_tables("no"),
+        lambda: catalog.create_table("no.t", a_schema()),
+    ):
+        with pytest.raises(DatabaseNotFound, match="'no' does not exist"):
+            call()
+    catalog.drop_database("no", ignore_if_not_exists=True)
+
+
+def test_a_database_with_tables_is_dropped_only_by_cascade(catalog):
+    catalog.create_table("db.t", a_schema())
+
+    with pytest.raises(DatabaseNotEmpty, match=r"holds t; .*cascade=True"):
+        catalog.drop_database("db")
+    assert catalog.list_tables("db") == ["t"]
+
+    catalog.drop_database("db", cascade=True)
+    assert catalog.list_databases() == []
+
+
+def test_an_empty_database_is_dropped(catalog):
+    catalog.drop_database("db")
+
+    assert catalog.list_databases() == []
+
+
+@pytest.mark.parametrize(
+    "name", ["../evil", "a/b", "", ".", "..", ".hidden", "a\\b", "a\nb", "sys"]
+)
+def test_names_that_are_no_names_are_refused_before_anything_is_made(catalog, name):
+    for call in (
+        lambda: catalog.create_database(name),
+        lambda: catalog.drop_database(name, ignore_if_not_exists=True, cascade=True),
+        lambda: catalog.get_database(name),
+    ):
+        with pytest.raises(InvalidIdentifier):
+            call()
+    assert catalog.list_databases() == ["db"]
+
+
+@pytest.mark.parametrize(
+    "identifier", ["db.../../evil", "db.`../../evil`", "db.`.x`", "t", "", "a.b.c"]
+)
+def test_tables_with_names_that_are_no_names_are_refused(catalog, identifier):
+    for call in (
+        lambda: catalog.create_table(identifier, a_schema()),
+        lambda: catalog.get_table(identifier),
+        lambda: catalog.drop_table(identifier, ignore_if_not_exists=True),
+        lambda: catalog.rename_table("db.t", identifier),
+    ):
+        with pytest.raises(InvalidIdentifier):
+            call()
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def test_a_created_table_is_found_again(catalog):
+    catalog.create_table("db.t", a_schema(primary_keys=["id"], options={"bucket": "2"}))
+
+    table = catalog.get_table("db.t")
+
+    assert [field.name for field in table.fields] == ["id", "name", "day"]
+    assert list(table.primary_keys) == ["id"]
+    assert table.table_schema.id == 0
+    assert table.table_schema.options["bucket"] == "2"
+    assert table.table_schema.time_millis > 0
+    assert catalog.list_tables("db") == ["t"]
+
+
+def test_identifiers_may_be_quoted_or_made(catalog):
+    catalog.create_database("a.b")
+    catalog.create_table("`a.b`.`t`", a_schema())
+
+    assert catalog.list_tables("a.b") == ["t"]
+    assert catalog.get_table(Identifier("a.b", "t")).identifier == Identifier("a.b", "t")
+
+
+def test_a_table_is_created_once(catalog):
+    catalog.create_table("db.t", a_schema())
+    catalog.create_table("db.t", a_schema(primary_keys=["id"]), ignore_if_exists=True)
+
+    with pytest.raises(TableAlreadyExists, match=r"db\.t exists"):
+        catalog.create_table("db.t", a_schema())
+    assert list(catalog.get_table("db.t").primary_keys) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"primary_keys": ["nope"]},
+        {"primary_keys": ["id", "id"]},
+        {"partition_keys": ["nope"]},
+        {"options": {"bucket": "many"}},
+        {"options": {"bucket": "4"}},
+        {"primary_keys": ["id"], "options": {"merge-engine": "magic"}},
+        {"options": {"path": "/elsewhere"}},
+    ],
+    ids=str,
+)
+def test_a_wrong_table_is_refused_and_nothing_is_written(catalog, wrong):
+    with pytest.raises(InvalidInput):
+        catalog.create_table("db.t", a_schema(**wrong))
+
+    assert catalog.list_tables("db") == []
+    catalog.drop_database("db")
+
+
+def test_of_many_creators_one_wins(catalog):
+    start = Barrier(8)
+
+    def create(index):
+        start.wait()
+        try:
+            catalog.create_table("db.t", a_schema(comment=str(index)))
+        except AlreadyExists:
+            return None
+        return str(index)
+
+    with ThreadPoolExecutor(8) as pool:
+        winners = [winner for winner in pool.map(create, range(8)) if winner]
+
+    assert winners == [catalog.get_table("db.t").table_schema.comment]
+
+
+def test_a_missing_table_is_an_error_everywhere(catalog):
+    for call in (
+        lambda: catalog.get_table("db.no"),
+        lambda: catalog.get_table("db.no$snapshots"),
+        lambda: catalog.get_table("db.no$branch_b"),
+        lambda: catalog.get_table("no.no"),
+        lambda: catalog.drop_table("db.no"),
+        lambda: catalog.rename_table("db.no", "db.t"),
+        lambda: catalog.alter_table("db.no", [SchemaChange.set_option("a", "b")]),
+        lambda: catalog.list_partitions_paged("db.no"),
+        lambda: catalog.drop_partitions("db.no", [{"day": "2026-06-26"}]),
+    ):
+        with pytest.raises(TableNotFound, match="does not exist"):
+            call()
+    catalog.drop_table("db.no", ignore_if_not_exists=True)
+    catalog.alter_table("db.no", [], ignore_if_not_exists=True)
+
+
+def test_a_dropped_table_is_gone_and_can_be_made_again(catalog):
+    catalog.create_table("db.t", a_schema(comment="old"))
+    catalog.drop_table("db.t")
+
+    assert catalog.list_tables("db") == []
+    catalog.create_table("db.t", a_schema(comment="new"))
+    assert catalog.get_table("db.t").table_schema.comment == "new"
+
+
+def test_a_table_is_renamed_also_into_another_database(catalog):
+    catalog.create_database("other")
+    catalog.create_table("db.t", a_schema(comment="mine"))
+
+    catalog.rename_table("db.t", "other.u")
+
+    assert (catalog.list_tables("db"), catalog.list_tables("other")) == ([], ["u"])
+    assert catalog.get_table("other.u").table_schema.comment == "mine"
+
+
+def test_a_rename_never_replaces_anything(catalog):
+    catalog.create_table("db.t", a_schema(comment="t"))
+    catalog.create_table("db.u", a_schema(comment="u"))
+
+    with pytest.raises(TableAlreadyExists, match=r"db\.u exists"):
+        catalog.rename_table("db.t", "db.u")
+    with pytest.raises(DatabaseNotFound):
+        catalog.rename_table("db.t", "no.u")
+    assert catalog.get_table("db.u").table_schema.comment == "u"
+
+
+@pytest.mark.parametrize("identifier", ["db.t$branch_b", "db.t$snapshots"])
+def test_branches_and_system_tables_are_not_created_dropped_or_renamed(catalog, identifier):
+    catalog.create_table("db.t", a_schema())
+    for call in (
+        lambda: catalog.create_table(identifier, a_schema()),
+        lambda: catalog.drop_table(identifier),
+        lambda: catalog.rename_table(identifier, "db.u"),
+        lambda: catalog.rename_table("db.t", identifier),
+    ):
+        with pytest.raises(InvalidIdentifier):
+            call()
+    assert catalog.list_tables("db") == ["t"]
+
+
+# --- changes --------------------------------------------------------------------------------------
+
+
+def test_changes_make_the_next_schema(catalog):
+    catalog.create_table("db.t", a_schema())
+
+    catalog.alter_table(
+        "db.t",
+        [
+            SchemaChange.add_column("age", AtomicType("INT")),
+            SchemaChange.set_option("snapshot.num-retained.max", "5"),
+        ],
+    )
+
+    schema = catalog.get_table("db.t").table_schema
+    assert schema.id == 1
+    assert [field.name for field in schema.fields] == ["id", "name", "day", "age"]
+    assert schema.options["snapshot.num-retained.max"] == "5"
+
+
+def test_when_one_change_is_refused_none_is_made(catalog):
+    catalog.create_table("db.t", a_schema())
+
+    with pytest.raises(ColumnNotFound):
+        catalog.alter_table(
+            "db.t", [SchemaChange.set_option("a", "b"), SchemaChange.drop_column("nope")]
+        )
+    assert catalog.get_table("db.t").table_schema.id == 0
+
+
+def test_changes_that_change_nothing_make_no_schema(catalog):
+    catalog.create_table("db.t", a_schema(options={"a": "b"}))
+
+    catalog.alter_table("db.t", [])
+    catalog.alter_table("db.t", [SchemaChange.set_option("a", "b")])
+
+    assert catalog.get_table("db.t").table_schema.id == 0
+
+
+def test_concurrent_changes_are_all_kept(catalog):
+    catalog.create_table("db.t", a_schema())
+    start = Barrier(6)
+
+    def alter(index):
+        start.wait()
+        catalog.alter_table("db.t", [SchemaChange.set_option(f"option.{index}", "set")])
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(alter, range(6)))
+
+    schema = catalog.get_table("db.t").table_schema
+    assert schema.id == 6
+    assert [schema.options.get(f"option.{index}") for index in range(6)] == ["set"] * 6
+
+
+def test_system_tables_cannot_be_altered(catalog):
+    catalog.create_table("db.t", a_schema())
+
+    with pytest.raises(InvalidIdentifier, match="system table"):
+        catalog.alter_table("db.t$options", [SchemaChange.set_option("a", "b")])
+
+
+# --- what lies behind the dollar ------------------------------------------------------------------
+
+
+def test_system_tables_are_opened_by_name(catalog):
+    catalog.create_table("db.t", a_schema(comment="hello"))
+
+    table = catalog.get_table("db.t$schemas")
+    builder = table.new_read_builder().with_projection(["comment"])
+
+    assert table.identifier == Identifier("db", "t", system_table="schemas")
+    found = builder.new_read().to_arrow(builder.new_scan().plan().splits())
+    assert found.to_pydict() == {"comment": ["hello"]}
+
+
+def test_unknown_system_tables_and_branches_are_refused(catalog):
+    catalog.create_table("db.t", a_schema())
+
+    with pytest.raises(TableNotFound, match=r"there are .*snapshots"):
+        catalog.get_table("db.t$nope")
+    with pytest.raises(BranchNotFound, match=r"db\.t has no branch 'b'"):
+        catalog.get_table("db.t$branch_b")
+
+
+# --- partitions -----------------------------------------------------------------------------------
+
+
+def with_rows(catalog: Catalog, days: list[str | None], **arguments) -> None:
+    catalog.create_table("db.p", a_schema(partition_keys=["day"], **arguments))
+    rows = pa.table({"id": list(range(len(days))), "name": ["n"] * len(days), "day": days})
+    rows = rows.set_column(2, "day", rows["day"].cast(pa.date32()))
+    builder = catalog.get_table("db.p").new_batch_write_builder()
+    write, commit = builder.new_write(), builder.new_commit()
+    write.write_arrow(rows)
+    commit.commit(write.prepare_commit())
+    write.close()
+    commit.close()
+
+
+def days_of(catalog: Catalog, **arguments) -> list[str]:
+    page = catalog.list_partitions_paged("db.p", **arguments)
+    return [partition.spec["day"] for partition in page.elements]
+
+
+def test_partitions_are_listed_with_what_they_hold(catalog):
+    with_rows(catalog, ["2026-06-26", "2026-06-25", "2026-06-26", None])
+
+    page = catalog.list_partitions_paged("db.p")
+
+    assert [p.spec for p in page.elements] == [
+        {"day": "2026-06-25"},
+        {"day": "2026-06-26"},
+        {"day": "__DEFAULT_PARTITION__"},
+    ]
+    assert [p.record_count for p in page.elements] == [1, 2, 1]
+    assert [p.file_count for p in page.elements] == [1, 1, 1]
+    assert all(p.file_size_in_bytes > 0 for p in page.elements)
+    assert all(p.last_file_creation_time > 1_700_000_000_000 for p in page.elements)
+    assert page.next_page_token is None
+
+
+def test_a_table_without_rows_has_no_partitions(catalog):
+    catalog.create_table("db.p", a_schema(partition_keys=["day"]))
+
+    assert catalog.list_partitions_paged("db.p").elements == []
+
+
+def test_partitions_come_in_pages(catalog):
+    with_rows(catalog, [f"2026-06-0{n}" for n in range(1, 6)])
+
+    first = catalog.list_partitions_paged("db.p", max_results=2)
+    second = catalog.list_partitions_paged("db.p", 2, first.next_page_token)
+    third = catalog.list_partitions_paged("db.p", 2, second.next_page_token)
+
+    pages = [[p.spec["day"][-2:] for p in page.elements] for page in (first, second, third)]
+    assert pages == [["01", "02"], ["03", "04"], ["05"]]
+    assert third.next_page_token is None
+
+
+def test_a_page_goes_on_where_the_last_one_ended_whatever_happened_between(catalog):
+    with_rows(catalog, [f"2026-06-0{n}" for n in range(1, 6)])
+    first = catalog.list_partitions_paged("db.p", max_results=2)
+
+    catalog.drop_partitions("db.p", [{"day": "2026-06-01"}, {"day": "2026-06-02"}])
+
+    assert days_of(catalog, page_token=first.next_page_token)[0] == "2026-06-03"
+
+
+def test_page_arguments_that_make_no_sense_are_refused(catalog):
+    with_rows(catalog, ["2026-06-01"])
+
+    with pytest.raises(InvalidInput, match="page token"):
+        catalog.list_partitions_paged("db.p", page_token="zz")
+    with pytest.raises(InvalidInput, match="max_results"):
+        catalog.list_partitions_paged("db.p", max_results=0)
+
+
+@pytest.mark.parametrize("pattern", ["day=2026-06*", "day=2026-06%", "*-06-*"])
+def test_partitions_are_found_by_pattern(catalog, pattern):
+    with_rows(catalog, ["2026-06-26", "2026-07-01"])
+
+    assert days_of(catalog, partition_name_pattern=pattern) == ["2026-06-26"]
+
+
+def test_listed_partitions_can_be_dropped_as_they_are_listed(catalog):
+    with_rows(catalog, ["2026-06-26", "2026-06-25", None])
+    first, _, last = catalog.list_partitions_paged("db.p").elements
+
+    catalog.drop_partitions("db.p", [first.spec, last.spec])
+
+    assert days_of(catalog) == ["2026-06-26"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [[], [{}], [{"nope": "1"}], [{"day": "tomorrow"}], [{"day": "2026-06-26"}, {}]]
+)
+def test_partitions_that_are_not_understood_are_refused_and_nothing_is_dropped(catalog, wrong):
+    with_rows(catalog, ["2026-06-26"])
+
+    with pytest.raises(InvalidInput):
+        catalog.drop_partitions("db.p", wrong)
+    assert days_of(catalog) == ["2026-06-26"]
+
+
+def test_a_table_without_partition_columns_has_none_to_drop(catalog):
+    catalog.create_table("db.t", a_schema())
+
+    with pytest.raises(InvalidInput, match=r"db\.t is not partitioned"):
+        catalog.drop_partitions("db.t", [{"day": "2026-06-26"}])
+
+
+# --- the catalog itself ---------------------------------------------------------------------------
+
+
+def test_a_catalog_pickles(catalog):
+    catalog.create_table("db.t", a_schema())
+
+    again = pickle.loads(pickle.dumps(catalog))
+
+    assert again.list_tables("db") == ["t"]
+    assert again.options == catalog.options

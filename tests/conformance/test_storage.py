@@ -1,0 +1,244 @@
+"""What every storage must do, run against each of them."""
+
+import pickle
+import threading
+from pathlib import Path
+
+import pytest
+
+from emberlake.errors import AlreadyExists, FileNotFound, StorageError
+from emberlake.io import LocalStorage, MemoryStorage, Storage
+
+
+@pytest.fixture(params=["local", "memory"])
+def storage(request: pytest.FixtureRequest) -> Storage:
+    return LocalStorage() if request.param == "local" else MemoryStorage()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    return str(tmp_path / "warehouse")
+
+
+def names(storage: Storage, path: str) -> list[str]:
+    return [info.name for info in storage.list(path)]
+
+
+def test_it_is_a_storage(storage: Storage) -> None:
+    assert isinstance(storage, Storage)
+
+
+def test_what_was_put_is_read(storage: Storage, root: str) -> None:
+    storage.put(f"{root}/a/b", b"hello")
+
+    assert storage.read(f"{root}/a/b") == b"hello"
+    assert storage.size(f"{root}/a/b") == 5
+
+
+def test_put_replaces(storage: Storage, root: str) -> None:
+    storage.put(f"{root}/hint", b"1")
+    storage.put(f"{root}/hint", b"22")
+
+    assert storage.read(f"{root}/hint") == b"22"
+    assert names(storage, root) == ["hint"]
+
+
+def test_put_if_absent_creates_once(storage: Storage, root: str) -> None:
+    assert storage.put_if_absent(f"{root}/snapshot-1", b"ours") is True
+    assert storage.put_if_absent(f"{root}/snapshot-1", b"theirs") is False
+
+    assert storage.read(f"{root}/snapshot-1") == b"ours"
+    assert names(storage, root) == ["snapshot-1"]
+
+
+def test_of_many_writers_of_one_name_exactly_one_wins(storage: Storage, root: str) -> None:
+    wins: list[int] = []
+    start = threading.Barrier(8)
+
+    def publish(writer: int) -> None:
+        start.wait()
+        if storage.put_if_absent(f"{root}/snapshot-1", b"%d" % writer):
+            wins.append(writer)
+
+    threads = [threading.Thread(target=publish, args=(writer,)) for writer in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(wins) == 1
+    assert storage.read(f"{root}/snapshot-1") == b"%d" % wins[0]
+
+
+@pytest.mark.parametrize(
+    ("offset", "length", "expected"), [(0, 3, b"012"), (4, 3, b"456"), (8, 9, b"89"), (20, 1, b"")]
+)
+def test_a_range_is_read(
+    storage: Storage, root: str, offset: int, length: int, expected: bytes
+) -> None:
+    storage.put(f"{root}/file", b"0123456789")
+
+    assert storage.read_range(f"{root}/file", offset, length) == expected
+
+
+def test_an_input_is_seekable(storage: Storage, root: str) -> None:
+    storage.put(f"{root}/file", b"0123456789")
+
+    with storage.open_input(f"{root}/file") as source:
+        source.seek(7)
+        tail = source.read()
+
+    assert tail == b"789"
+
+
+def test_an_output_becomes_a_file(storage: Storage, root: str) -> None:
+    with storage.open_output(f"{root}/p=1/bucket-0/data") as sink:
+        sink.write(b"abc")
+        sink.write(b"def")
+
+    assert storage.read(f"{root}/p=1/bucket-0/data") == b"abcdef"
+
+
+def test_an_output_may_be_closed_by_whoever_writes_to_it(storage: Storage, root: str) -> None:
+    with storage.open_output(f"{root}/data") as sink:
+        sink.write(b"abc")
+        sink.close()
+
+    assert storage.read(f"{root}/data") == b"abc"
+
+
+def test_an_output_that_fails_leaves_nothing(storage: Storage, root: str) -> None:
+    storage.make_folder(root)
+
+    with pytest.raises(TypeError), storage.open_output(f"{root}/data") as sink:
+        sink.writelines([b"abc", "not bytes"])
+
+    assert names(storage, root) == []
+
+
+def test_an_output_never_replaces_a_file(storage: Storage, root: str) -> None:
+    storage.put(f"{root}/data", b"first")
+
+    with pytest.raises(StorageError, match="data"), storage.open_output(f"{root}/data") as sink:
+        sink.write(b"second")
+
+    assert storage.read(f"{root}/data") == b"first"
+
+
+def test_a_missing_file_is_named(storage: Storage, root: str) -> None:
+    path = f"{root}/nothing"
+    for ask in (
+        lambda: storage.read(path),
+        lambda: storage.read_range(path, 0, 1),
+        lambda: storage.size(path),
+        lambda: storage.open_input(path),
+    ):
+        with pytest.raises(FileNotFound) as raised:
+            ask()
+        assert raised.value.path == path
+
+
+def test_files_and_folders_exist(storage: Storage, root: str) -> None:
+    storage.put(f"{root}/folder/file", b"")
+
+    assert storage.exists(f"{root}/folder/file")
+    assert storage.exists(f"{root}/folder")
+    assert storage.exists(f"{root}/folder/")
+    assert not storage.exists(f"{root}/folder/other")
+    assert not storage.exists(f"{root}/fold")
+
+
+def test_a_listing_is_one_level_deep_and_sorted(storage: Storage, root: str) -> None:
+    storage.put(f"{root}/b", b"12")
+    storage.put(f"{root}/a/deep/file", b"1")
+    storage.make_folder(f"{root}/c")
+
+    found = [(i.path, i.name, i.size, i.is_folder) for i in storage.list(root)]
+
+    assert found == [
+        (f"{root}/a", "a", 0, True),
+        (f"{root}/b", "b", 2, False),
+        (f"{root}/c", "c", 0, True),
+    ]
+
+
+def test_a_listing_tells_when_a_file_was_written(storage: Storage, root: str) -> None:
+    storage.put(f"{root}/file", b"")
+
+    (info,) = storage.list(root)
+
+    assert info.modified_ms > 1_600_000_000_000
+
+
+def test_a_missing_folder_lists_nothing(storage: Storage, root: str) -> None:
+    assert names(storage, f"{root}/nothing") == []
+
+
+def test_deleting_is_idempotent(storage: Storage, root: str) -> None:
+    storage.put(f"{root}/file", b"")
+
+    storage.delete(f"{root}/file")
+    storage.delete(f"{root}/file")
+
+    assert not storage.exists(f"{root}/file")
+    assert storage.exists(root)
+
+
+def test_a_folder_is_deleted_with_all_that_is_in_it(storage: Storage, root: str) -> None:
+    storage.put(f"{root}/t/a/file", b"")
+    storage.put(f"{root}/t2/file", b"")
+
+    storage.delete_folder(f"{root}/t")
+    storage.delete_folder(f"{root}/t")
+
+    assert names(storage, root) == ["t2"]
+    assert not storage.exists(f"{root}/t/a/file")
+
+
+def test_making_a_folder_is_idempotent(storage: Storage, root: str) -> None:
+    storage.make_folder(f"{root}/a/b")
+    storage.make_folder(f"{root}/a/b")
+
+    assert names(storage, f"{root}/a") == ["b"]
+
+
+def test_a_folder_is_moved(storage: Storage, root: str) -> None:
+    storage.put(f"{root}/old/a/file", b"1")
+
+    storage.move_folder(f"{root}/old", f"{root}/other/new")
+
+    assert storage.read(f"{root}/other/new/a/file") == b"1"
+    assert not storage.exists(f"{root}/old")
+
+
+def test_a_folder_is_not_moved_onto_another(storage: Storage, root: str) -> None:
+    storage.put(f"{root}/old/file", b"1")
+    storage.make_folder(f"{root}/new")
+
+    with pytest.raises(AlreadyExists, match="new"):
+        storage.move_folder(f"{root}/old", f"{root}/new")
+
+    assert storage.read(f"{root}/old/file") == b"1"
+
+
+def test_a_missing_folder_cannot_be_moved(storage: Storage, root: str) -> None:
+    with pytest.raises(FileNotFound):
+        storage.move_folder(f"{root}/old", f"{root}/new")
+
+
+def test_it_survives_pickling(storage: Storage, root: str) -> None:
+    storage.put(f"{root}/file", b"1")
+
+    again = pickle.loads(pickle.dumps(storage))
+
+    assert again.read(f"{root}/file") == b"1"
+    assert again == storage
+    assert hash(again) == hash(storage)
+
+
+def test_names_are_taken_as_they_are(storage: Storage, root: str) -> None:
+    path = f"{root}/dt=p%3D1/käse bröt/file"
+    storage.put(path, b"1")
+
+    assert storage.read(path) == b"1"
+    assert names(storage, root) == ["dt=p%3D1"]

@@ -1,0 +1,249 @@
+"""Other implementations of Paimon, asked as processes: Java Paimon, pypaimon and pypaimon-rust.
+
+Each is started when it is first needed and then answers any number of requests, one JSON line each.
+What is not installed skips the test and says why; with CI=true in the environment it fails instead.
+"""
+
+import atexit
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pytest
+
+from canonical import Row, canonical_rows, sorted_rows
+
+ROOT = Path(__file__).parents[2]
+JAVA_BUILD = ROOT / ".build" / "java"
+PEERS_PYTHON = ROOT / ".venv-peers" / "bin" / "python"
+WORKER = Path(__file__).with_name("peer_worker.py")
+
+NO_OPTIONS: Mapping[str, str] = {}
+
+
+class JudgeError(Exception):
+    """The other implementation refused or failed; the message is its own."""
+
+
+@dataclass(frozen=True)
+class JavaRead:
+    """What Java Paimon read: columns, rows in canonical form, and the bucket of every row."""
+
+    columns: tuple[str, ...]
+    rows: list[Row]
+    buckets: list[int]
+
+
+class LineProcess:
+    """A process that answers one JSON line for each JSON line it is given."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="emberlake-judge-"))
+        self._errors = (self.folder / "stderr").open("w+b")
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+        )
+        self._files = 0
+        atexit.register(self.close)
+
+    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            self._errors.seek(0)
+            raise JudgeError(f"the process ended: {self._errors.read().decode()[-4000:]}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise JudgeError(answer["error"])
+        return answer
+
+    def new_file(self) -> Path:
+        """A path of its own for data that is too large for a line."""
+        self._files += 1
+        return self.folder / f"data-{self._files}"
+
+    def close(self) -> None:
+        """End the process by ending its input; a second call does nothing."""
+        if self._errors.closed:
+            return
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=30)
+        self._process.stdout.close()
+        self._errors.close()
+        shutil.rmtree(self.folder)
+
+
+class JavaJudge:
+    """Java Paimon: reads tables, through the program of java/PaimonJudge.java."""
+
+    def __init__(self, process: LineProcess) -> None:
+        self._process = process
+
+    def read(
+        self, warehouse: str | Path, table: str, options: Mapping[str, str] = NO_OPTIONS
+    ) -> JavaRead:
+        out = self._process.new_file()
+        request = {"table": table, "options": dict(options), "out": str(out)}
+        answer = self._process.ask({"warehouse": str(warehouse), **request})
+        rows = [json.loads(line) for line in out.read_text(encoding="utf-8").split("\n") if line]
+        out.unlink()
+        return JavaRead(tuple(answer["columns"]), rows, answer["buckets"])
+
+    def rows(
+        self, warehouse: str | Path, table: str, options: Mapping[str, str] = NO_OPTIONS
+    ) -> list[Row]:
+        """The table's rows in canonical form and order."""
+        return sorted_rows(self.read(warehouse, table, options).rows)
+
+
+class Peer:
+    """pypaimon or pypaimon-rust: creates, writes and reads tables in the peers' environment.
+
+    pypaimon-rust cannot create tables from an Arrow schema, so both leave that to pypaimon.
+    """
+
+    def __init__(self, engine: Literal["pypaimon", "rust"], process: LineProcess) -> None:
+        self.engine = engine
+        self._process = process
+
+    def create_table(
+        self,
+        warehouse: str | Path,
+        table: str,
+        schema: pa.Schema,
+        *,
+        partition_keys: Sequence[str] = (),
+        primary_keys: Sequence[str] = (),
+        options: Mapping[str, str] = NO_OPTIONS,
+    ) -> None:
+        """Create the table, and its database where that is missing."""
+        self._ask(
+            "create_table",
+            warehouse=str(warehouse),
+            table=table,
+            schema=str(self._save(schema.empty_table())),
+            partition_keys=list(partition_keys),
+            primary_keys=list(primary_keys),
+            options=dict(options),
+        )
+
+    def write(
+        self,
+        warehouse: str | Path,
+        table: str,
+        data: pa.Table,
+        *,
+        overwrite: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Append `data`, or replace what `overwrite` says ({} is everything), in one commit."""
+        self._ask(
+            "write",
+            warehouse=str(warehouse),
+            table=table,
+            data=str(self._save(data)),
+            overwrite=None if overwrite is None else dict(overwrite),
+        )
+
+    def read(
+        self,
+        warehouse: str | Path,
+        table: str,
+        options: Mapping[str, str] = NO_OPTIONS,
+        *,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        out = self._process.new_file()
+        self._ask(
+            "read",
+            warehouse=str(warehouse),
+            table=table,
+            options=dict(options),
+            columns=None if columns is None else list(columns),
+            out=str(out),
+        )
+        return _load(out)
+
+    def rows(
+        self, warehouse: str | Path, table: str, options: Mapping[str, str] = NO_OPTIONS
+    ) -> list[Row]:
+        """The table's rows in canonical form and order."""
+        return sorted_rows(canonical_rows(self.read(warehouse, table, options)))
+
+    def buckets(self, warehouse: str | Path, table: str, data: pa.Table) -> list[int]:
+        """The bucket that the engine gives to each row of `data`, in a table of fixed buckets."""
+        path = str(self._save(data))
+        answer = self._ask("buckets", warehouse=str(warehouse), table=table, data=path)
+        found: list[int] = answer["buckets"]
+        return found
+
+    def _ask(self, operation: str, **request: Any) -> dict[str, Any]:
+        return self._process.ask({"operation": operation, "engine": self.engine, **request})
+
+    def _save(self, data: pa.Table) -> Path:
+        path = self._process.new_file()
+        with pa.ipc.new_file(str(path), data.schema) as writer:
+            writer.write_table(data)
+        return path
+
+
+def java_rows(
+    warehouse: str | Path, requests: Iterable[tuple[str, Mapping[str, str]]]
+) -> list[list[Row]]:
+    """The rows that Java reads for each (table, options), in canonical form and order."""
+    judge = java_judge()
+    return [judge.rows(warehouse, table, options) for table, options in requests]
+
+
+@cache
+def java_judge() -> JavaJudge:
+    """Java Paimon, started when first asked for."""
+    jars = sorted(JAVA_BUILD.glob("paimon-bundle-*.jar"))
+    spark_jars = sorted((ROOT / ".venv" / "lib").glob("python3*/site-packages/pyspark/jars"))
+    if not shutil.which("java"):
+        _missing("java is not installed")
+    if not jars or not (JAVA_BUILD / "PaimonJudge.class").exists():
+        _missing("the Java judge is not built: run make setup with a JDK and Maven installed")
+    if not spark_jars:
+        _missing("pyspark, whose jars Java Paimon needs, is not in .venv: run make setup")
+    class_path = f"{JAVA_BUILD}:{jars[-1]}:{spark_jars[-1]}/*"
+    quiet = ["-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Duser.timezone=UTC"]
+    return JavaJudge(LineProcess(["java", *quiet, "-cp", class_path, "PaimonJudge"]))
+
+
+@cache
+def peer(engine: Literal["pypaimon", "rust"]) -> Peer:
+    """pypaimon or pypaimon-rust, started when first asked for; both share one process."""
+    return Peer(engine, _peer_process())
+
+
+@cache
+def _peer_process() -> LineProcess:
+    if not PEERS_PYTHON.exists():
+        _missing(".venv-peers is not built: run make setup")
+    return LineProcess([str(PEERS_PYTHON), str(WORKER)])
+
+
+def _missing(reason: str) -> None:
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"interop tests must run under CI=true, but {reason}")
+    pytest.skip(reason)
+
+
+def _load(path: Path) -> pa.Table:
+    with pa.OSFile(str(path), "rb") as source:  # not mapped: the file goes away
+        table = pa.ipc.open_file(source).read_all()
+    path.unlink()
+    return table

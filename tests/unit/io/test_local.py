@@ -1,0 +1,108 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from emberlake.errors import FileNotFound, StorageError
+from emberlake.io import LocalStorage
+
+
+def test_a_file_scheme_names_the_same_file(tmp_path: Path) -> None:
+    LocalStorage().put(f"{tmp_path}/a b%20", b"1")
+
+    assert LocalStorage().read(f"file:{tmp_path}/a b%20") == b"1"
+    assert LocalStorage().read(f"file://{tmp_path}/a b%20") == b"1"
+
+
+def test_the_paths_of_a_listing_keep_the_form_that_was_asked_for(tmp_path: Path) -> None:
+    LocalStorage().put(f"{tmp_path}/file", b"1")
+
+    (info,) = LocalStorage().list(f"file:{tmp_path}/")
+
+    assert info.path == f"file:{tmp_path}/file"
+
+
+def test_a_publication_whose_flush_fails_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", fail)
+
+    with pytest.raises(StorageError, match=r"cannot publish .*snapshot-1: disk on fire"):
+        LocalStorage().put_if_absent(f"{tmp_path}/snapshot-1", b"1")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_whose_flush_fails_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", fail)
+
+    with (
+        pytest.raises(StorageError, match="disk on fire"),
+        LocalStorage().open_output(f"{tmp_path}/data") as sink,
+    ):
+        sink.write(b"1")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_whose_answer_got_lost_still_counts_as_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = Path.hardlink_to
+
+    def link_and_claim_that_it_exists(self: Path, target: Path) -> None:
+        link(self, target)
+        raise FileExistsError
+
+    monkeypatch.setattr(Path, "hardlink_to", link_and_claim_that_it_exists)
+
+    assert LocalStorage().put_if_absent(f"{tmp_path}/snapshot-1", b"1") is True
+    assert [p.name for p in tmp_path.iterdir()] == ["snapshot-1"]
+
+
+def test_a_replacement_that_fails_keeps_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LocalStorage().put(f"{tmp_path}/hint", b"1")
+    monkeypatch.setattr(Path, "replace", fail)
+
+    with pytest.raises(StorageError, match="disk on fire"):
+        LocalStorage().put(f"{tmp_path}/hint", b"2")
+
+    assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"1"]
+
+
+def test_a_temporary_file_is_hidden_and_beside_its_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(Path, "hardlink_to", lambda self, target: seen.append(str(target)))
+
+    LocalStorage().put_if_absent(f"{tmp_path}/snapshot-1", b"1")
+
+    assert seen[0].startswith(f"{tmp_path}/.snapshot-1.")
+    assert seen[0].endswith(".tmp")
+
+
+def test_reading_a_folder_is_a_storage_error(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot read"):
+        LocalStorage().read(str(tmp_path))
+
+
+def test_a_file_deleted_while_listing_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
+
+    assert list(LocalStorage().list(str(tmp_path))) == []
+
+
+def test_a_missing_file_keeps_its_path_when_pickled(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFound) as raised:
+        LocalStorage().read(f"{tmp_path}/nothing")
+
+    assert raised.value.path == f"{tmp_path}/nothing"
+
+
+def fail(*_: object) -> None:
+    raise OSError(5, "disk on fire")

@@ -1,0 +1,353 @@
+import pytest
+
+from emberlake.errors import InvalidSchema, Unsupported
+from emberlake.spec.schema import Schema
+from emberlake.spec.validation import (
+    build_table_schema,
+    check_readable,
+    check_writable,
+    find_problems,
+)
+from emberlake.types import ArrayType, AtomicType, DataField, MapType, RowType, VectorType
+
+T = AtomicType
+
+
+def a_schema(types=None, partition_keys=(), primary_keys=(), **options):
+    types = types or {"k": "BIGINT", "a": "INT", "s": "STRING", "p": "STRING"}
+    fields = [
+        DataField(7, name, T(value) if isinstance(value, str) else value)
+        for name, value in types.items()
+    ]
+    return Schema(fields, partition_keys, primary_keys, options)
+
+
+def build(*args, **options):
+    return build_table_schema(a_schema(*args, **options), time_millis=5)
+
+
+def test_a_plain_table_is_built():
+    schema = build(partition_keys=["p"], **{"file.format": "orc"})
+
+    assert (schema.id, schema.version, schema.time_millis) == (0, 3, 5)
+    assert [f.id for f in schema.fields] == [0, 1, 2, 3]
+    assert schema.highest_field_id == 3
+    assert schema.partition_keys == ("p",)
+    assert dict(schema.options) == {"file.format": "orc"}
+
+
+def test_field_ids_are_given_as_paimon_numbers_them():
+    inner = RowType(True, (DataField(9, "z", T("INT")),))
+    outer = RowType(True, (DataField(9, "x", T("INT")), DataField(9, "y", inner)))
+    types = {"a": "INT", "r": outer, "l": ArrayType(True, inner), "b": "INT"}
+
+    schema = build(types)
+
+    row = schema.field_by_name["r"]
+    assert row.id == 1
+    assert [(f.name, f.id) for f in row.type.fields] == [("x", 2), ("y", 4)]
+    assert row.type.fields[1].type.fields[0].id == 3  # what is inside is numbered first
+    assert schema.field_by_name["l"].id == 5
+    assert schema.field_by_name["l"].type.element.fields[0].id == 6
+    assert schema.field_by_name["b"].id == schema.highest_field_id == 7
+
+
+def test_primary_key_columns_become_not_null():
+    schema = build(primary_keys=["k"], bucket="1")
+    nullable = build(
+        {"k": "BIGINT NOT NULL", "a": "INT"},
+        primary_keys=["k"],
+        **{"bucket": "1", "primary-key.nullable": "true"},
+    )
+
+    assert str(schema.field_by_name["k"].type) == "BIGINT NOT NULL"
+    assert str(schema.field_by_name["a"].type) == "INT"
+    assert str(nullable.field_by_name["k"].type) == "BIGINT"
+
+
+def test_keys_may_be_given_as_options():
+    schema = build(**{"primary-key": "k, p", "partition": "p", "bucket": "2"})
+
+    assert schema.primary_keys == ("k", "p")
+    assert schema.partition_keys == ("p",)
+    assert dict(schema.options) == {"bucket": "2"}
+    with pytest.raises(InvalidSchema, match="different keys"):
+        build(primary_keys=["k"], **{"primary-key": "a"})
+
+
+def test_option_values_are_written_as_text():
+    schema = build(bucket=4, **{"bucket-key": "k, a", "deletion-vectors.enabled": True})
+
+    assert dict(schema.options) == {
+        "bucket": "4",
+        "bucket-key": "k,a",
+        "deletion-vectors.enabled": "true",
+    }
+
+
+def test_every_problem_is_in_one_error():
+    with pytest.raises(InvalidSchema) as caught:
+        build(
+            partition_keys=["nowhere"],
+            primary_keys=["gone", "gone"],
+            **{"bucket": "0", "merge-engine": "newest", "sequence.field": "no", "file.format": []},
+        )
+
+    for part in (
+        "nowhere",
+        "gone is given twice",
+        "bucket=0",
+        "newest",
+        "sequence.field no",
+        "list",
+    ):
+        assert part in str(caught.value)
+
+
+KEY = {"primary_keys": ["k"], "bucket": "1"}
+NESTED = {
+    "k": "INT",
+    "l": ArrayType(True, T("INT")),
+    "m": MapType(True, T("INT NOT NULL"), T("INT")),
+    "v": "VARIANT",
+    "ts": "TIMESTAMP(9)",
+}
+ROW_TWICE = RowType(True, (DataField(0, "x", T("INT")), DataField(1, "x", T("INT"))))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"partition_keys": ["x"]}, "partition column x is not a column"),
+        ({"partition_keys": ["p", "p"]}, "p is given twice"),
+        ({"primary_keys": ["x"]}, r"primary key column x is not a column .*columns: k, a, s, p"),
+        ({"primary_keys": ["p"], "partition_keys": ["p"]}, "only partition columns"),
+        ({"types": NESTED, "partition_keys": ["l"]}, "cannot be of type ARRAY"),
+        ({"types": NESTED, "primary_keys": ["v"]}, "cannot be of type VARIANT"),
+        ({"types": {"_SEQUENCE_NUMBER": "INT"}}, "keeps for itself"),
+        ({"types": {"rowkind": "INT"}}, "keeps for itself"),
+        ({"types": {"_KEY_a": "INT"}}, "keeps for itself"),
+        ({"types": {"": "INT"}}, "has no name"),
+        ({"types": {"r": ROW_TWICE}}, "field x appears 2 times"),
+        ({"types": {"r": RowType(True, ())}}, "ROW without fields"),
+        ({"bucket": "x"}, "bucket='x'"),
+        ({"bucket": "0"}, "1 or more, or -1"),
+        ({"bucket": "-2"}, "bucket=-2"),
+        ({"bucket": "-3", "primary_keys": ["k"]}, "-1 or -2"),
+        ({"bucket": "4"}, "needs bucket-key"),
+        ({"bucket-key": "k"}, "needs a number of buckets"),
+        ({"bucket": "4", "bucket-key": "x"}, "bucket-key x is not a column"),
+        ({"bucket": "4", "bucket-key": "k,k"}, "k twice"),
+        ({"bucket": "4", "bucket-key": "p", "partition_keys": ["p"]}, "partition column"),
+        ({"bucket": "4", "bucket-key": "a", "primary_keys": ["k"]}, "not in the primary key"),
+        ({"types": NESTED, "bucket": "4", "bucket-key": "l"}, "ARRAY<INT>"),
+        ({"bucket": "4", "bucket-key": "s", "bucket-function.type": "mod"}, "mod needs"),
+        ({"merge-engine": "first-row"}, "merge-engine needs a primary key"),
+        ({"changelog-producer": "input"}, "changelog-producer needs a primary key"),
+        ({"sequence.field": "a"}, "sequence.field needs a primary key"),
+        ({"rowkind.field": "s"}, "rowkind.field needs a primary key"),
+        ({"fields.a.aggregate-function": "sum"}, "needs a primary key"),
+        ({"primary-key.nullable": "true"}, "primary-key.nullable needs a primary key"),
+        ({**KEY, "merge-engine": "first-row", "changelog-producer": "input"}, "first-row does not"),
+        ({**KEY, "merge-engine": "first-row", "sequence.field": "a"}, "sequence.field"),
+        ({**KEY, "merge-engine": "first-row", "deletion-vectors.enabled": "true"}, "first-row"),
+        (
+            {**KEY, "deletion-vectors.enabled": "true", "changelog-producer": "full-compaction"},
+            "deletion vectors do not go",
+        ),
+        ({**KEY, "sequence.field": "x"}, "sequence.field x is not a column"),
+        ({**KEY, "sequence.field": "a,a"}, "a twice"),
+        ({**KEY, "sequence.field": "a", "fields.a.aggregate-function": "sum"}, "aggregated"),
+        ({**KEY, "sequence.field": "a", "partition_keys": ["p"]}, "p is missing"),
+        ({**KEY, "rowkind.field": "x"}, "rowkind.field x is not a column"),
+        ({**KEY, "rowkind.field": "a"}, "not a text"),
+        (
+            {**KEY, "merge-engine": "aggregation", "fields.a.aggregate-function": "summ"},
+            "expected one of bool_and",
+        ),
+        (
+            {**KEY, "merge-engine": "partial-update", "fields.x.sequence-group": "a"},
+            "names x, which is not a column",
+        ),
+        (
+            {**KEY, "merge-engine": "partial-update", "fields.a.sequence-group": "k"},
+            "names k, which is in the primary key",
+        ),
+        (
+            {
+                **KEY,
+                "merge-engine": "partial-update",
+                "fields.a.sequence-group": "s",
+                "fields.p.sequence-group": "s",
+            },
+            "another sequence group",
+        ),
+        (
+            {
+                **KEY,
+                "merge-engine": "partial-update",
+                "ignore-delete": "true",
+                "partial-update.remove-record-on-delete": "true",
+            },
+            "exclude each other",
+        ),
+        (
+            {
+                **KEY,
+                "merge-engine": "partial-update",
+                "fields.a.sequence-group": "s",
+                "partial-update.remove-record-on-delete": "true",
+            },
+            "sequence groups exclude",
+        ),
+        (
+            {
+                **KEY,
+                "merge-engine": "partial-update",
+                "partial-update.remove-record-on-sequence-group": "a",
+            },
+            "orders no sequence group",
+        ),
+        ({"row-tracking.enabled": "true", "primary_keys": ["k"]}, "does not go with a primary key"),
+        ({"row-tracking.enabled": "true", "bucket": "2", "bucket-key": "k"}, "with buckets"),
+        ({"data-evolution.enabled": "true"}, "needs row-tracking.enabled"),
+        ({"types": {"a": "INT", "b": "BLOB"}}, "BLOB needs data-evolution"),
+        ({**KEY, "clustering.incremental": "true"}, "clustering.incremental"),
+        ({"sequence.snapshot-ordering": "true"}, "sequence.snapshot-ordering needs"),
+        ({"metadata.stats-mode": "some"}, "expected none, counts"),
+        ({"metadata.stats-mode": "truncate(0)"}, "expected none, counts"),
+        ({"fields.a.stats-mode": "some"}, "fields.a.stats-mode=some"),
+        ({"fields.x.stats-mode": "full"}, "x is not a column"),
+        ({"fields.a.default-value": "one"}, "default value of column a"),
+        ({"file-index.bloom-filter.columns": "a,x"}, "names x"),
+        ({"types": NESTED, "file.format": "avro"}, "precision of 6"),
+        ({"types": {"g": "GEOMETRY"}, "file.format": "orc"}, "only Parquet"),
+        ({**KEY, "file.format.per.level": "avro"}, "pairs such as 0:avro"),
+        ({"target-file-row-num": "0"}, "1 or more"),
+        ({"snapshot.num-retained.min": "0"}, "1 or more"),
+        ({"snapshot.num-retained.min": "5", "snapshot.num-retained.max": "2"}, "larger than"),
+    ],
+)
+def test_what_the_format_does_not_allow_is_refused(arguments, problem):
+    with pytest.raises(InvalidSchema, match=problem):
+        build(**arguments)
+
+
+def test_a_table_needs_columns_with_different_names():
+    with pytest.raises(InvalidSchema, match="no columns"):
+        build_table_schema(Schema(), time_millis=0)
+    twice = Schema([DataField(0, "a", T("INT")), DataField(1, "a", T("INT"))])
+    with pytest.raises(InvalidSchema, match="column a appears 2 times"):
+        build_table_schema(twice, time_millis=0)
+
+
+def test_a_default_value_must_fit_its_column():
+    good = Schema([DataField(0, "a", T("DATE"), None, "2026-06-26")])
+    bad = Schema([DataField(0, "a", T("DATE"), None, "soon")])
+
+    assert build_table_schema(good, time_millis=0).fields[0].default_value == "2026-06-26"
+    with pytest.raises(InvalidSchema, match="default value of column a"):
+        build_table_schema(bad, time_millis=0)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"merge-engine": "deduplicate", "changelog-producer": "none"},
+        {"bucket": "4", "bucket-key": "k,s"},
+        {"bucket": "4", "bucket-key": "k", "bucket-function.type": "mod"},
+        {"row-tracking.enabled": "true", "data-evolution.enabled": "true"},
+        {"primary_keys": ["k"]},
+        {"primary_keys": ["k"], "bucket": "-2"},
+        {"primary_keys": ["k"], "partition_keys": ["p"]},
+        {"primary_keys": ["k", "p"], "partition_keys": ["p"], "sequence.field": "a"},
+        {**KEY, "merge-engine": "first-row", "changelog-producer": "lookup"},
+        {
+            **KEY,
+            "merge-engine": "partial-update",
+            "fields.a,p.sequence-group": "s",
+            "fields.default-aggregate-function": "last_non_null_value",
+        },
+        {**KEY, "merge-engine": "aggregation", "fields.a.aggregate-function": "sum"},
+        {"metadata.stats-mode": "truncate(8)", "fields.a.stats-mode": "none"},
+        {"snapshot.num-retained.min": "1", "some.other.engine": "x"},
+        {"types": {"a.b": "INT"}, "fields.a.b.stats-mode": "full"},
+    ],
+)
+def test_what_the_format_allows_is_built(arguments):
+    assert find_problems(build(**arguments)) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"type": "format-table"}, "format-table"),
+        ({"chain-table.enabled": "true"}, "chain table"),
+        ({"query-auth.enabled": "true"}, "query-auth"),
+        ({"file.format": "lance"}, "file.format=lance"),
+    ],
+)
+def test_a_kind_of_table_that_is_not_known_cannot_be_created(arguments, reason):
+    with pytest.raises(Unsupported, match=reason):
+        build(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"primary_keys": ["k"]}, "primary key"),
+        ({"row-tracking.enabled": "true"}, "row tracking"),
+        ({"scan.fallback-branch": "b"}, "two branches"),
+        ({"manifest.format": "orc"}, "manifest.format"),
+        (
+            {"types": NESTED, "fields.m.map.storage-layout": "shared-shredding"},
+            "storage-layout=shared-shredding",
+        ),
+        ({**KEY, "pk-clustering-override": "true"}, "pk-clustering-override"),
+        ({**KEY, "record-level.expire-time": "1 d"}, "record-level.expire-time"),
+    ],
+)
+def test_what_cannot_be_read_cannot_be_written_either(arguments, reason):
+    schema = build(**arguments)
+
+    with pytest.raises(Unsupported, match=f"cannot be read: .*{reason}"):
+        check_readable(schema)
+    with pytest.raises(Unsupported, match=f"cannot be written: .*{reason}"):
+        check_writable(schema)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"data-file.external-paths": "s3://b/x"}, "external-paths"),
+        ({"metadata.iceberg.storage": "table-location"}, "Iceberg"),
+        ({"commit.callbacks": "com.example.Hook"}, "commit.callbacks"),
+        ({"types": {"a": "INT", "v": "VARIANT"}}, "v VARIANT"),
+    ],
+)
+def test_some_tables_can_be_read_but_not_written(arguments, reason):
+    schema = build(**arguments)
+
+    check_readable(schema)
+
+    with pytest.raises(Unsupported, match=reason):
+        check_writable(schema)
+
+
+def test_columns_of_types_that_are_not_known_can_be_left_out():
+    types = {"a": "INT", "v": ArrayType(True, T("VARIANT")), "e": VectorType(True, T("FLOAT"), 3)}
+    schema = build(types)
+
+    check_readable(schema, schema.fields[:1])
+
+    with pytest.raises(Unsupported, match=r"v ARRAY<VARIANT>, e VECTOR<FLOAT, 3>"):
+        check_readable(schema, schema.fields)
+
+
+def test_an_append_table_is_read_and_written():
+    for options in ({}, {"deletion-vectors.enabled": "true"}, {"bucket": "2", "bucket-key": "k"}):
+        schema = build(partition_keys=["p"], **options)
+
+        check_readable(schema, schema.fields)
+        check_writable(schema)
