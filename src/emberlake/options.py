@@ -177,6 +177,9 @@ INCREMENTAL_BETWEEN_TIMESTAMP: Final = Option[tuple[str, ...]](
     "incremental-between-timestamp", (), parse_words
 )
 INCREMENTAL_SCAN_MODE: Final = Option("incremental-between-scan-mode", "auto", str.lower)
+INCREMENTAL_TAG_TO_SNAPSHOT: Final = Option(
+    "incremental-between-tag-to-snapshot", False, parse_bool
+)
 
 MERGE_ENGINE: Final = Option("merge-engine", MergeEngine.DEDUPLICATE, MergeEngine)
 CHANGELOG_PRODUCER: Final = Option("changelog-producer", ChangelogProducer.NONE, ChangelogProducer)
@@ -224,6 +227,13 @@ class TableOptions(Mapping[str, str]):
     def is_set(self, option: Option[Any]) -> bool:
         """Whether the option is given rather than defaulted."""
         return option.key in self._raw
+
+    def is_true(self, key: str) -> bool:
+        """Whether an option that emberlake does not know otherwise is true; a bad text is not."""
+        try:
+            return parse_bool(self._raw.get(key, "false"))
+        except ValueError:
+            return False
 
     def merged(self, overrides: Mapping[str, str | None]) -> "TableOptions":
         """These options with some set, or removed where the value is None."""

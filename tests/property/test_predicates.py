@@ -137,7 +137,11 @@ def a_comparison(draw: st.DrawFn) -> tuple[Any, ...]:
     if method in ("is_null", "is_not_null"):
         return method, name, []
     if method in ("is_in", "is_not_in"):
-        return method, name, draw(st.lists(literals, max_size=4))
+        return (
+            method,
+            name,
+            draw(st.lists(literals, max_size=4) | st.lists(kind.literals, min_size=9, max_size=10)),
+        )
     if method == "like":
         return method, name, [draw(words.map(lambda w: w.replace("\\", "\\\\")))]
     count = 2 if "between" in method else 1
@@ -323,7 +327,7 @@ def ranges_of(draw: st.DrawFn, kind: Kind, files: list[list[Any]]) -> ColumnRang
     )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     spec=filters(with_not=True),
     files=st.lists(st.lists(a_row(), min_size=1, max_size=3), min_size=1, max_size=5),

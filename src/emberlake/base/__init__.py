@@ -1,1 +1,1 @@
-"""Layer 0: hashing, parallel map, clock and ids. Nothing here knows of tables."""
+"""Layer 0: hashing, Avro blocks, parallel map, clock, ids, rows. Nothing here knows of tables."""

@@ -36,9 +36,10 @@ from emberlake.io import Storage
 from emberlake.options import TYPE
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier, NameKind, check_name
 from emberlake.spec.layout import TableLayout
+from emberlake.spec.new_table import build_table_schema
 from emberlake.spec.schema import Schema, TableSchema
-from emberlake.spec.schema_change import SchemaChange, apply_changes
-from emberlake.spec.validation import build_table_schema
+from emberlake.spec.schema_change import SchemaChange
+from emberlake.spec.schema_evolution import apply_changes
 from emberlake.store.schemas import SchemaStore
 from emberlake.store.snapshots import SnapshotStore
 from emberlake.store.table_store import TableStore
@@ -119,10 +120,9 @@ class FileSystemCatalog(Catalog):
     ) -> None:
         """Drop a database; with ``cascade`` also all that is in it."""
         path = self._database_path(name)
-        if not self.storage.exists(path):
-            if ignore_if_not_exists:
-                return
-            raise DatabaseNotFound(f"database {name!r} does not exist in {self.warehouse}")
+        if ignore_if_not_exists and not self.storage.exists(path):
+            return
+        self.get_database(name)
         content = [info.name for info in self.storage.list(path)]
         if content and not cascade:
             raise DatabaseNotEmpty(

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
 
 from emberlake.catalog.catalog import PagedList, Partition
 from emberlake.errors import InvalidInput
@@ -91,6 +90,6 @@ def _partition_at(keys: tuple[str, ...], totals: PartitionTotals, index: int) ->
         record_count=int(files.record_count[index]),
         file_size_in_bytes=int(files.file_size_in_bytes[index]),
         file_count=int(files.file_count[index]),
-        last_file_creation_time=None if created is None else instant_ms(cast("int", created)),
+        last_file_creation_time=None if created is None else instant_ms(created),
         total_buckets=int(files.total_buckets[index]),
     )

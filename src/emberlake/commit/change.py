@@ -1,12 +1,20 @@
 """What a commit changes: files added and deleted, and partitions replaced."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from emberlake.errors import Unsupported
 from emberlake.scan.files import PartitionChoice
-from emberlake.spec.manifest import DataFile, FileKind, IndexManifestEntry, ManifestEntry
+from emberlake.spec.manifest import (
+    DELETION_VECTORS_INDEX,
+    DataFile,
+    FileKind,
+    IndexFile,
+    IndexManifestEntry,
+    ManifestEntry,
+)
 from emberlake.spec.snapshot import CommitKind
-from emberlake.wire import CommitMessage
+from emberlake.wire import BaseSnapshot, CommitMessage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,14 +32,24 @@ class Change:
     index_added: tuple[IndexManifestEntry, ...] = ()
     index_deleted: tuple[IndexManifestEntry, ...] = ()
     replaces: PartitionChoice | None = None
-    # No commit of these files can be in a snapshot up to this one.
-    base_snapshot_id: int = 0
+    # What the writers saw. A commit of these files can only be in a snapshot after it.
+    bases: frozenset[BaseSnapshot | None] = frozenset()
 
     @property
     def is_empty(self) -> bool:
         return self.replaces is None and not (
-            self.added or self.deleted or self.changelog or self.index_added or self.index_deleted
+            self.added or self.deleted or self.changelog or self.touches_indexes
         )
+
+    @property
+    def touches_indexes(self) -> bool:
+        return bool(self.index_added or self.index_deleted)
+
+    @property
+    def new_names(self) -> frozenset[str]:
+        """The names of files that are new to the table; a file that changes its level is not."""
+        known = {entry.file.file_name for entry in self.deleted}
+        return frozenset(entry.file.file_name for entry in self.added) - known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,62 +64,83 @@ class CommitResult:
     bytes_added: int = 0
     bytes_deleted: int = 0
     retries: int = 0
-    stage_ms: dict[str, int] = field(default_factory=dict, compare=False)
 
 
 NOTHING_COMMITTED = CommitResult(snapshot_id=None)
 
 
-def append_change(messages: Iterable[CommitMessage]) -> Change:
+def append_change(messages: Sequence[CommitMessage]) -> Change:
     """The change that adds what writers wrote."""
-    messages = list(messages)
-    added = tuple(entry for m in messages for entry in _entries(FileKind.ADD, m, m.new_files))
-    deleted = tuple(
-        entry for m in messages for entry in _entries(FileKind.DELETE, m, m.deleted_files)
-    )
-    index_added = tuple(
-        IndexManifestEntry(
-            kind=FileKind.ADD, partition=m.partition, bucket=m.bucket, index_file=index_file
-        )
-        for m in messages
-        for index_file in m.new_index_files
+    _refuse_compaction(messages)
+    deleted = _entries(FileKind.DELETE, messages, "deleted_files")
+    index_added = _index_entries(FileKind.ADD, messages, "new_index_files")
+    index_deleted = _index_entries(FileKind.DELETE, messages, "deleted_index_files")
+    has_vectors = any(
+        entry.index_file.index_type == DELETION_VECTORS_INDEX
+        for entry in (*index_added, *index_deleted)
     )
     return Change(
-        kind=CommitKind.OVERWRITE if deleted else CommitKind.APPEND,
-        added=added,
+        # Spec "Splitting into snapshots": what takes rows away is an OVERWRITE.
+        kind=CommitKind.OVERWRITE if deleted or has_vectors else CommitKind.APPEND,
+        added=_entries(FileKind.ADD, messages, "new_files"),
         deleted=deleted,
-        changelog=tuple(e for m in messages for e in _entries(FileKind.ADD, m, m.changelog_files)),
+        changelog=_entries(FileKind.ADD, messages, "changelog_files"),
         index_added=index_added,
-        index_deleted=tuple(
-            IndexManifestEntry(
-                kind=FileKind.DELETE, partition=m.partition, bucket=m.bucket, index_file=index_file
-            )
-            for m in messages
-            for index_file in m.deleted_index_files
-        ),
-        base_snapshot_id=min((m.base_snapshot_id for m in messages), default=0),
+        index_deleted=index_deleted,
+        bases=frozenset(m.base for m in messages),
     )
 
 
 def overwrite_change(messages: Sequence[CommitMessage], replaces: PartitionChoice) -> Change:
-    """The change that puts what writers wrote in the place of whole partitions."""
-    added = tuple(entry for m in messages for entry in _entries(FileKind.ADD, m, m.new_files))
+    """The change that puts what writers wrote in the place of whole partitions.
+
+    Spec "Overwrite": changelog files have no place in it.
+    """
+    _refuse_compaction(messages)
     return Change(
         kind=CommitKind.OVERWRITE,
-        added=added,
+        added=_entries(FileKind.ADD, messages, "new_files"),
+        index_added=_index_entries(FileKind.ADD, messages, "new_index_files"),
         replaces=replaces,
-        base_snapshot_id=min((m.base_snapshot_id for m in messages), default=0),
+        bases=frozenset(m.base for m in messages),
     )
 
 
+def written_change(messages: Sequence[CommitMessage]) -> Change:
+    """The change that adds every file that writers wrote, whatever for: to search for them."""
+    return Change(
+        kind=CommitKind.OVERWRITE,
+        added=_entries(FileKind.ADD, messages, "written_files"),
+        bases=frozenset(m.base for m in messages),
+    )
+
+
+def _refuse_compaction(messages: Sequence[CommitMessage]) -> None:
+    if any(m.compact_before or m.compact_after or m.compact_changelog_files for m in messages):
+        raise Unsupported("messages of a compaction cannot be committed yet")
+
+
 def _entries(
-    kind: FileKind, message: CommitMessage, files: Iterable[DataFile]
-) -> Iterable[ManifestEntry]:
-    for file in files:
-        yield ManifestEntry(
+    kind: FileKind, messages: Iterable[CommitMessage], files: str
+) -> tuple[ManifestEntry, ...]:
+    def entry(message: CommitMessage, file: DataFile) -> ManifestEntry:
+        return ManifestEntry(
             kind=kind,
             partition=message.partition,
             bucket=message.bucket,
             total_buckets=message.total_buckets,
             file=file,
         )
+
+    return tuple(entry(m, file) for m in messages for file in getattr(m, files))
+
+
+def _index_entries(
+    kind: FileKind, messages: Iterable[CommitMessage], files: str
+) -> tuple[IndexManifestEntry, ...]:
+    def entry(message: CommitMessage, file: IndexFile) -> IndexManifestEntry:
+        return IndexManifestEntry(
+            kind=kind, partition=message.partition, bucket=message.bucket, index_file=file
+        )
+
+    return tuple(entry(m, file) for m in messages for file in getattr(m, files))

@@ -59,12 +59,15 @@ def check_bucket_counts(
 def check_already_committed(
     names: Collection[str], theirs: Sequence[ManifestEntry], *, snapshot_id: int
 ) -> CommitConflict | None:
-    """Whether another snapshot holds files of ours: then these messages were committed before."""
-    found = next((e for e in theirs if e.kind is FileKind.ADD and e.file.file_name in names), None)
+    """Whether a snapshot speaks of files of ours: then these messages were committed before.
+
+    An entry that deletes a file tells the same as the one that added it, which may have expired.
+    """
+    found = next((entry for entry in theirs if entry.file.file_name in names), None)
     if found is None:
         return None
     return AlreadyCommitted(
         ConflictReason.ALREADY_COMMITTED,
-        f"{found.file.file_name} is in the table since snapshot {snapshot_id} or before",
-        "nothing to do: the data is in the table once",
+        f"snapshot {snapshot_id} knows {found.file.file_name}",
+        "nothing to do: the messages took effect once and must not do so again",
     )

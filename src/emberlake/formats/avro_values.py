@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from emberlake.errors import Unsupported
+from emberlake.formats.nested import entries_of, relabelled
 from emberlake.types import (
     ArrayType,
     AtomicType,
@@ -317,22 +318,15 @@ def _plain_row(array: pa.Array, fields: tuple[DataField, ...]) -> pa.Array:
 
 def _plain_map(array: pa.Array, key: DataType, value: DataType) -> pa.Array:
     keys, items = _plain_array(array.keys, key), _plain_array(array.items, value)
-    pairs = pa.StructArray.from_arrays([keys, items], names=["key", "value"])
     if not _is_text(key):
+        pairs = pa.StructArray.from_arrays([keys, items], names=["key", "value"])
         return _plain_list(array, pairs)
     kind = pa.map_(keys.type, items.type)
-    entries = pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field])
-    return _rebuilt(array, kind, entries)
+    return relabelled(array, kind, entries_of(kind, keys, items))
 
 
 def _plain_list(array: pa.Array, values: pa.Array) -> pa.Array:
-    return _rebuilt(array, pa.list_(values.type), values)
-
-
-def _rebuilt(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
-    return pa.Array.from_buffers(
-        kind, len(array), array.buffers()[:2], array.null_count, array.offset, [values]
-    )
+    return relabelled(array, pa.list_(values.type), values)
 
 
 def _decimal_bytes(array: pa.Array) -> pa.Array:

@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from emberlake.errors import CorruptFile, Unsupported
 from emberlake.formats.file_format import batch_of_rows
+from emberlake.formats.int96 import INT96, OutOfRange, from_int96, with_nulls_of
+from emberlake.formats.nested import entries_of, relabelled
 from emberlake.types import (
     ArrayType,
     AtomicType,
@@ -33,9 +35,6 @@ _Rows = TypeVar("_Rows", pa.RecordBatch, pa.Table)
 
 _NANOS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DECIMAL_BYTES: Final = 16
-_INT96: Final = pa.binary(12)  # nanoseconds of the day (8 bytes), Julian day (4 bytes)
-_JULIAN_EPOCH_DAY: Final = 2_440_588
-_DAY_NANOS: Final = 86_400 * 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Projection:
                 chunks = [conversion(chunk) for chunk in column.chunks]
                 return pa.chunked_array(chunks, type=field.type)
             return conversion(column)
-        except _OutOfRange as error:
+        except OutOfRange as error:
             raise Unsupported(
                 f"{self.path}: the column {field.name} holds a timestamp outside of the years that "
                 f"{field.type} can express ({error}); leave the column out"
@@ -76,10 +75,6 @@ class Projection:
             raise CorruptFile(
                 self.path, f"the column {field.name} is no {field.type}: {error}"
             ) from error
-
-
-class _OutOfRange(Exception):
-    """A value that the file can hold and Arrow cannot; ``Projection`` says in which column."""
 
 
 def plan_projection(path: str, found: pa.Schema, columns: tuple[DataField, ...]) -> Projection:
@@ -118,21 +113,9 @@ def plan_conversion(source: pa.DataType, data_type: DataType) -> Conversion | No
 
 
 def is_identical(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether two Arrow types are the same, names of list children included."""
-    # Arrow's own comparison looks at everything but the names of children of lists and maps.
-    if one != other:
-        return False
-    if pa.types.is_list(one):
-        return one.value_field.name == other.value_field.name and is_identical(
-            one.value_type, other.value_type
-        )
-    if pa.types.is_map(one):
-        return is_identical(one.key_type, other.key_type) and is_identical(
-            one.item_type, other.item_type
-        )
-    if pa.types.is_struct(one):
-        return all(is_identical(one.field(i).type, other.field(i).type) for i in range(len(one)))
-    return True
+    """Whether two Arrow types are the same, names of list and map children included."""
+    # Arrow's own comparison leaves those names out; the text of a type has them.
+    return bool(one == other) and str(one) == str(other)
 
 
 def decimal_from_bytes(array: pa.Array, decimal: pa.DataType) -> pa.Array:
@@ -154,7 +137,7 @@ def decimal_from_bytes(array: pa.Array, decimal: pa.DataType) -> pa.Array:
         kept = min(size, _DECIMAL_BYTES)
         out[rows, :kept] = digits[:, :kept]
         out[rows, kept:] = sign[:, None]
-    return _with_nulls_of(array, decimal, out)
+    return with_nulls_of(array, decimal, out)
 
 
 def _index_of(path: str, found: pa.Schema, name: str) -> int | None:
@@ -190,8 +173,8 @@ def _atomic_conversion(source: pa.DataType, data_type: AtomicType) -> Conversion
     match data_type.root:
         case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ if pa.types.is_timestamp(source):
             return _instant_conversion(source, target)
-        case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ if source == _INT96:
-            return lambda array: _from_int96(array, target)
+        case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ if source == INT96:
+            return lambda array: from_int96(array, target)
         case TypeRoot.TIME if pa.types.is_time(source):
             return _time_conversion(source)
         case TypeRoot.DECIMAL:
@@ -236,32 +219,13 @@ def _finer_instants(array: pa.Array, source: pa.DataType, target: pa.DataType) -
     try:
         return plain.cast(pa.timestamp(target.unit)).view(target)
     except pa.ArrowInvalid as error:
-        raise _OutOfRange(str(error)) from error
-
-
-def _from_int96(array: pa.Array, target: pa.DataType) -> pa.Array:
-    width = _INT96.byte_width
-    data = np.frombuffer(array.buffers()[1] or b"", np.uint8)
-    words = data[width * array.offset : width * (array.offset + len(array))].reshape(-1, width)
-    nanos = np.ascontiguousarray(words[:, :8]).view("<i8")[:, 0]
-    days = np.ascontiguousarray(words[:, 8:]).view("<i4")[:, 0].astype(np.int64)
-    if array.null_count:  # what stands in the place of a null is arbitrary
-        valid = array.is_valid().to_numpy(zero_copy_only=False)
-        nanos, days = np.where(valid, nanos, 0), np.where(valid, days, _JULIAN_EPOCH_DAY)
-    # Some writers count back from the day after: a negative time of the day.
-    days = days - _JULIAN_EPOCH_DAY + nanos // _DAY_NANOS
-    unit_of_day = _DAY_NANOS // _NANOS[target.unit]
-    rest = nanos % _DAY_NANOS // _NANOS[target.unit]
-    limit = 2**63 // unit_of_day
-    if len(days) and (days.min() <= -limit or days.max() >= limit):
-        raise _OutOfRange("INT96 reaches further")
-    return _with_nulls_of(array, target, days * unit_of_day + rest)
+        raise OutOfRange(str(error)) from error
 
 
 def _floor_divided(array: pa.Array, divisor: int, target: pa.DataType) -> pa.Array:
     # Towards the past also before 1970, which a cast of Arrow does not do.
     numbers = array.view(pa.int64()).fill_null(0).to_numpy()
-    return _with_nulls_of(array, target, numbers // divisor)
+    return with_nulls_of(array, target, numbers // divisor)
 
 
 def _time_conversion(source: pa.DataType) -> Conversion:
@@ -288,19 +252,7 @@ def _unscaled(array: pa.Array, target: pa.DataType) -> pa.Array:
     words = np.empty((len(numbers), 2), np.int64)
     words[:, 0] = numbers
     words[:, 1] = numbers >> 63
-    return _with_nulls_of(array, target, words)
-
-
-def _with_nulls_of(array: pa.Array, target: pa.DataType, values: np.ndarray) -> pa.Array:
-    # is_valid() may share the bitmap of a slice, so its own offset goes along.
-    validity = None
-    if array.null_count:
-        bits = np.packbits(
-            array.is_valid().to_numpy(zero_copy_only=False), bitorder="little"
-        ).tobytes()
-        validity = pa.py_buffer(bits)
-    data = pa.py_buffer(np.ascontiguousarray(values))
-    return pa.Array.from_buffers(target, len(array), [validity, data], array.null_count)
+    return with_nulls_of(array, target, words)
 
 
 def _list_conversion(source: pa.DataType, data_type: DataType, element: DataType) -> Conversion:
@@ -314,9 +266,8 @@ def _list_conversion(source: pa.DataType, data_type: DataType, element: DataType
     target = arrow_type(data_type)
 
     def convert(array: pa.Array) -> pa.Array:
-        # The child is kept whole, so the offsets of a slice still point into it.
         values = inner(array.values) if inner else array.values
-        return _relabelled(array, target, values)
+        return relabelled(array, target, values)
 
     return convert
 
@@ -335,7 +286,7 @@ def _map_conversion(
     def convert(array: pa.Array) -> pa.Array:
         keys = key_inner(array.keys) if key_inner else array.keys
         items = value_inner(array.items) if value_inner else array.items
-        return _relabelled(array, target, _entries(keys, items, target))
+        return relabelled(array, target, entries_of(target, keys, items))
 
     return convert
 
@@ -355,19 +306,9 @@ def _pairs_conversion(
         keys, items = array.values.field("key"), array.values.field("value")
         keys = key_inner(keys) if key_inner else keys
         items = value_inner(items) if value_inner else items
-        return _relabelled(array, target, _entries(keys, items, target))
+        return relabelled(array, target, entries_of(target, keys, items))
 
     return convert
-
-
-def _entries(keys: pa.Array, items: pa.Array, target: pa.DataType) -> pa.Array:
-    return pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
-
-
-def _relabelled(array: pa.Array, target: pa.DataType, values: pa.Array) -> pa.Array:
-    return pa.Array.from_buffers(
-        target, len(array), array.buffers()[:2], array.null_count, array.offset, [values]
-    )
 
 
 def _row_conversion(source: pa.DataType, fields: tuple[DataField, ...]) -> Conversion:

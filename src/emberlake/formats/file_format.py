@@ -29,17 +29,11 @@ from emberlake.types import (
     MapType,
     MultisetType,
     RowType,
-    TypeRoot,
 )
 
 DEFAULT_BATCH_ROWS: Final = 131_072
-
-_STORABLE: Final = frozenset(TypeRoot) - {
-    TypeRoot.BLOB,
-    TypeRoot.VARIANT,
-    TypeRoot.GEOMETRY,
-    TypeRoot.GEOGRAPHY,
-}
+# What Arrow raises when a file cannot be read; ``read_failure`` tells the reasons apart.
+READ_FAILURES: Final = (pa.ArrowException, OSError)
 
 
 class FileWriter(Protocol):
@@ -120,13 +114,13 @@ class OutputFile:
     def write(self, data: object) -> None:
         """Append bytes, or anything that lends its bytes."""
         view = memoryview(data)  # type: ignore[arg-type]
-        self._open_context()
+        self.check_open()
         self._stream.write(view)
         self.position += view.nbytes
 
     def close(self) -> int:
         """Make the file whole and durable; its size."""
-        context = self._open_context()
+        context = self.check_open()
         self._context = None
         context.__exit__(None, None, None)
         return self.position
@@ -139,7 +133,8 @@ class OutputFile:
             abandoned = _Abandoned(self.path)
             context.__exit__(_Abandoned, abandoned, None)
 
-    def _open_context(self) -> AbstractContextManager[BinaryIO]:
+    def check_open(self) -> AbstractContextManager[BinaryIO]:
+        """Refuse a file that is done with; the context of its storage."""
         if self._context is None:
             raise InvalidState(f"{self.path} was closed or aborted; open another file to write")
         return self._context
@@ -176,6 +171,8 @@ def read_failure(path: str, error: Exception) -> EmberlakeError:
     """The typed error of a failure inside Arrow: bad bytes, or a storage that does not answer."""
     if isinstance(error, OSError) and error.errno is not None:
         return StorageError(f"cannot read {path}: {error}")
+    if isinstance(error, NotImplementedError):
+        return Unsupported(f"{path} cannot be read: {error}")
     return CorruptFile(path, str(error).strip())
 
 
@@ -189,7 +186,7 @@ def batch_of_rows(count: int) -> pa.RecordBatch:
 def _problem_of(data_type: DataType) -> str | None:
     match data_type:
         case AtomicType(root=root):
-            return None if root in _STORABLE else str(root)
+            return str(root) if root.is_opaque else None
         case ArrayType(element=element) | MultisetType(element=element):
             return _problem_of(element)
         case MapType(key=key, value=value):

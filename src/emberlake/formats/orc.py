@@ -11,7 +11,9 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Final, Self
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.orc as po
 
 from emberlake.errors import EmberlakeError, InvalidOption, InvalidState, Unsupported
@@ -19,12 +21,14 @@ from emberlake.formats.conform import plan_projection
 from emberlake.formats.field_ids import schema_with_ids
 from emberlake.formats.file_format import (
     DEFAULT_BATCH_ROWS,
+    READ_FAILURES,
     OutputFile,
     batch_of_rows,
     check_nulls,
     check_storable,
     read_failure,
 )
+from emberlake.formats.nested import entries_of, map_leaf_types, relabelled
 from emberlake.io.storage import Storage
 from emberlake.options import FILE_BLOCK_SIZE, FILE_COMPRESSION, MEBIBYTE, TableOptions
 from emberlake.predicates.expressions import Predicate
@@ -41,8 +45,8 @@ _CODECS: Final = {
 }
 _STRIPE_BYTES: Final = 64 * MEBIBYTE
 _COMPRESSION_BLOCK_BYTES: Final = 256 * 1024
+_UNITS_OF_SECOND: Final = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 _DICTIONARY_THRESHOLD: Final = 0.8  # a dictionary when at most this share of texts is distinct
-_FAILURES: Final = (pa.ArrowInvalid, OSError)
 
 
 class OrcWriter:
@@ -58,7 +62,7 @@ class OrcWriter:
         check_storable(fields, "orc")
         codec = _codec(options)
         self._fields = fields
-        self._schema = _stored_schema(schema_with_ids(fields, _FIELD_ID))
+        self._schema = pa.schema([_stored_field(f) for f in schema_with_ids(fields, _FIELD_ID)])
         self._file = OutputFile(storage, path)
         self._writer = po.ORCWriter(
             pa.PythonFile(_Sink(self._file), "w"),
@@ -73,7 +77,9 @@ class OrcWriter:
         return self._file.position
 
     def write(self, table: pa.Table) -> None:
+        self._file.check_open()
         check_nulls(table, self._fields, self._file.path)
+        self._check_timestamps(table)
         columns = [
             _stored(column, field.type)
             for column, field in zip(table.columns, self._schema, strict=True)
@@ -81,6 +87,7 @@ class OrcWriter:
         self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
 
     def close(self) -> int:
+        self._file.check_open()
         # Arrow opens the file with the first table, so a file without rows needs one too.
         self._writer.write(self._schema.empty_table())
         self._writer.close()
@@ -89,6 +96,16 @@ class OrcWriter:
     def abort(self) -> None:
         self._file.abort()
         self._writer.is_open = False  # else it would write its footer when it is collected
+
+    def _check_timestamps(self, table: pa.Table) -> None:
+        for field, column in zip(self._fields, table.columns, strict=True):
+            for chunk in column.chunks:
+                if not _is_writable(chunk):
+                    raise Unsupported(
+                        f"the column {field.name} has timestamps before 1970 with fractions of a "
+                        "second, which Arrow writes to ORC in a way that other engines cannot "
+                        "read; set file.format to parquet"
+                    )
 
 
 class OrcReader:
@@ -102,7 +119,7 @@ class OrcReader:
         try:
             self._file = po.ORCFile(source)
             self._found = self._file.schema
-        except _FAILURES as error:
+        except READ_FAILURES as error:
             self._resources.close()
             raise read_failure(path, error) from error
         self._stripes_read = 0
@@ -183,7 +200,7 @@ class OrcReader:
             self._stripes_read += 1
             try:
                 batch = self._file.read_stripe(stripe, names)
-            except _FAILURES as error:
+            except READ_FAILURES as error:
                 raise _stripe_failure(self._path, error) from error
             # Before slicing: children of a slice are converted whole.
             yield plan_projection(self._path, batch.schema, columns).apply(batch)
@@ -225,26 +242,63 @@ def _stripe_failure(path: str, error: Exception) -> EmberlakeError:
     return read_failure(path, error)
 
 
-def _stored_schema(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([_stored_field(f) for f in schema])
-
-
 def _stored_field(field: pa.Field) -> pa.Field:
-    return field.with_type(_stored_type(field.type))
+    return field.with_type(map_leaf_types(field.type, _stored_type))
 
 
-def _stored_type(arrow: pa.DataType) -> pa.DataType:
-    """The type with integers in the place of times, at any depth."""
-    if pa.types.is_time(arrow):
-        return pa.int32()
-    if pa.types.is_list(arrow):
-        return pa.list_(_stored_field(arrow.value_field))
-    if pa.types.is_map(arrow):
-        return pa.map_(_stored_field(arrow.key_field), _stored_field(arrow.item_field))
-    if pa.types.is_struct(arrow):
-        return pa.struct([_stored_field(f) for f in arrow])
-    return arrow
+def _stored_type(kind: pa.DataType) -> pa.DataType:
+    return pa.int32() if pa.types.is_time(kind) else kind
+
+
+def _is_writable(array: pa.Array) -> bool:
+    """Whether no timestamp is both before 1970 and between two seconds, at any depth."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        return all(_is_writable(child) for child in array.flatten())
+    if pa.types.is_map(kind):
+        return _is_writable(array.keys) and _is_writable(array.items)
+    if pa.types.is_list(kind):
+        return _is_writable(array.flatten())
+    if not pa.types.is_timestamp(kind) or kind.unit == "s":
+        return True
+    instants = array.view(pa.int64()).drop_null().to_numpy()
+    before = instants[instants < 0]
+    return not (before % _UNITS_OF_SECOND[kind.unit]).any()
 
 
 def _stored(column: pa.ChunkedArray, stored: pa.DataType) -> pa.ChunkedArray:
-    return column if column.type == stored else column.cast(stored)
+    if column.type != stored:
+        column = column.cast(stored)
+    if not pa.types.is_nested(stored):
+        return column
+    return pa.chunked_array([_dense(chunk) for chunk in column.chunks], type=stored)
+
+
+def _dense(array: pa.Array) -> pa.Array:
+    """The same values without slices and without anything below nulls, at any depth.
+
+    Arrow's ORC writer takes slices of structs for the whole, and writes what stands below a null.
+    """
+    kind = array.type
+    mask = array.is_null() if array.null_count else None
+    if pa.types.is_struct(kind):
+        children = [_dense(child) for child in array.flatten()]
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+    if pa.types.is_map(kind):
+        pairs = _as_list(array)
+        keys, items = _dense(pairs.flatten()).flatten()
+        return pa.MapArray.from_arrays(_offsets(pairs), keys, items, type=kind, mask=mask)
+    if pa.types.is_list(kind):
+        values = _dense(array.flatten())
+        return pa.ListArray.from_arrays(_offsets(array), values, type=kind, mask=mask)
+    return pa.concat_arrays([array, array.slice(0, 0)]) if array.offset else array
+
+
+def _as_list(array: pa.Array) -> pa.Array:
+    entries = entries_of(array.type, array.keys, array.items)
+    return relabelled(array, pa.list_(entries.type), entries)
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy()
+    return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())

@@ -8,7 +8,7 @@ that are asked for are decoded.
 from collections.abc import Iterator
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from emberlake.errors import EmberlakeError, InvalidState
 from emberlake.formats.conform import Projection, plan_projection
 from emberlake.formats.file_format import (
     DEFAULT_BATCH_ROWS,
+    READ_FAILURES,
     batch_of_rows,
     check_storable,
     read_failure,
@@ -36,8 +37,6 @@ from emberlake.types import (
     RowType,
     arrow_schema,
 )
-
-_FAILURES: Final = (pa.ArrowInvalid, OSError)
 
 
 class ParquetReader:
@@ -111,7 +110,7 @@ class ParquetReader:
             table = self._file.reader.read_row_groups(
                 kept, column_indices=leaves, use_threads=use_threads
             )
-        except _FAILURES as error:
+        except READ_FAILURES as error:
             raise read_failure(self._path, error) from error
         return plan_projection(self._path, table.schema, columns).apply(table)
 
@@ -136,7 +135,7 @@ class ParquetReader:
             if _has_int96(file.schema):
                 plain = pq.read_metadata(pa.BufferReader(int96_as_bytes(self._footer())))
                 file = pq.ParquetFile(self._source, metadata=plain)
-        except (*_FAILURES, ValueError) as error:
+        except (*READ_FAILURES, ValueError, LookupError) as error:
             raise read_failure(self._path, error) from error
         return self._resources.enter_context(file)
 
@@ -189,7 +188,7 @@ class ParquetReader:
             yield from self._file.reader.iter_batches(
                 batch_rows, row_groups=[group], column_indices=leaves, use_threads=use_threads
             )
-        except _FAILURES as error:
+        except READ_FAILURES as error:
             raise read_failure(self._path, error) from error
 
 

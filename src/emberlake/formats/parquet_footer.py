@@ -5,6 +5,7 @@ their column chunks into one file: bytes are copied as they are, only the offset
 change. Numbers are the field ids of Parquet's Thrift definition.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +25,8 @@ _ROW_GROUPS: Final = 4
 _ELEMENT_TYPE: Final = 1
 _ELEMENT_LENGTH: Final = 2
 _ELEMENT_NAME: Final = 4
+_ELEMENT_CONVERTED: Final = 6
+_ELEMENT_LOGICAL: Final = 10
 # RowGroup
 _COLUMNS: Final = 1
 _TOTAL_BYTES: Final = 2
@@ -42,6 +45,8 @@ _DATA_PAGE: Final = 9
 _INDEX_PAGE: Final = 10
 _DICTIONARY_PAGE: Final = 11
 _STATISTICS: Final = 12
+# Statistics
+_NULL_COUNT: Final = 3
 # Type
 _INT96: Final = (thrift.I32, 3)
 _FIXED: Final = (thrift.I32, 7)
@@ -57,6 +62,16 @@ class Chunk:
 
     data: pa.Buffer
     column: Struct
+
+    def as_int96(self) -> "Chunk":
+        """The chunk of a column of 12 bytes as what these bytes are."""
+        meta = dict(self.column[_META_DATA][1])
+        meta[_COLUMN_TYPE] = _INT96
+        # INT96 has no order: bounds of its bytes mean nothing.
+        statistics = meta.pop(_STATISTICS, (thrift.STRUCT, {}))[1]
+        if _NULL_COUNT in statistics:
+            meta[_STATISTICS] = (thrift.STRUCT, {_NULL_COUNT: statistics[_NULL_COUNT]})
+        return Chunk(self.data, {**self.column, _META_DATA: (thrift.STRUCT, meta)})
 
     def placed(self, offset: int) -> Struct:
         """The ColumnChunk of this chunk when its bytes start at ``offset``."""
@@ -77,8 +92,8 @@ def chunks_of(file: pa.Buffer) -> list[Chunk]:
     return [_cut(file, column) for column in group[_COLUMNS][1][1]]
 
 
-def row_group(chunks: list[Chunk], row_count: int, offset: int, ordinal: int) -> Struct:
-    """The RowGroup of chunks whose bytes follow each other from ``offset``."""
+def encode_row_group(chunks: Sequence[Chunk], row_count: int, offset: int, ordinal: int) -> bytes:
+    """The bytes of the RowGroup of chunks whose bytes follow each other from ``offset``."""
     columns = []
     compressed = uncompressed = 0
     for chunk in chunks:
@@ -94,17 +109,42 @@ def row_group(chunks: list[Chunk], row_count: int, offset: int, ordinal: int) ->
     }
     if ordinal <= _LAST_ORDINAL:
         group[_ORDINAL] = (thrift.I16, ordinal)
-    return group
+    return thrift.encode_struct(group)
 
 
-def encode_footer(empty_file: pa.Buffer, row_groups: list[Struct]) -> bytes:
-    """The end of a file with these row groups, its schema taken from a file without rows."""
-    footer = _footer_of(empty_file)
-    root = footer[_SCHEMA][1][1][0]
-    root[_ELEMENT_NAME] = (thrift.BINARY, _ROOT_NAME)
-    footer[_ROW_GROUPS] = (thrift.LIST, (thrift.STRUCT, row_groups))
-    footer[_NUM_ROWS] = (thrift.I64, sum(group[_GROUP_ROWS][1] for group in row_groups))
-    return _with_tail(thrift.encode_struct(footer))
+@dataclass(frozen=True)
+class FooterFrame:
+    """What footers of files with the same columns share: all but the row groups."""
+
+    before: bytes
+    after: bytes
+
+    @staticmethod
+    def of(empty_file: pa.Buffer) -> "FooterFrame":
+        """The frame of a Parquet file in memory without rows; bare 12 bytes stand for INT96."""
+        footer = _footer_of(empty_file)
+        root, *elements = footer[_SCHEMA][1][1]
+        root[_ELEMENT_NAME] = (thrift.BINARY, _ROOT_NAME)
+        for element in elements:
+            if _is_bare_12_bytes(element):
+                element[_ELEMENT_TYPE] = _INT96
+                del element[_ELEMENT_LENGTH]
+        before = {key: value for key, value in footer.items() if key < _NUM_ROWS}
+        after = {key: value for key, value in footer.items() if key > _ROW_GROUPS}
+        return FooterFrame(
+            thrift.encode_fields(before),
+            thrift.encode_fields(after, after=_ROW_GROUPS) + thrift.STOP,
+        )
+
+    def encode(self, row_count: int, row_groups: Sequence[bytes]) -> bytes:
+        """The end of a file with these row groups."""
+        rows: Struct = {_NUM_ROWS: (thrift.I64, row_count)}
+        return _with_tail(
+            self.before
+            + thrift.encode_fields(rows, after=_SCHEMA)
+            + thrift.encode_structs(_ROW_GROUPS, row_groups, after=_NUM_ROWS)
+            + self.after
+        )
 
 
 def int96_as_bytes(footer: bytes) -> bytes:
@@ -125,6 +165,15 @@ def int96_as_bytes(footer: bytes) -> bytes:
                 meta[_COLUMN_TYPE] = _FIXED
                 meta.pop(_STATISTICS, None)
     return MAGIC + _with_tail(thrift.encode_struct(metadata))
+
+
+def _is_bare_12_bytes(element: Struct) -> bool:
+    return (
+        element.get(_ELEMENT_TYPE) == _FIXED
+        and element[_ELEMENT_LENGTH] == _INT96_BYTES
+        and _ELEMENT_CONVERTED not in element  # decimals are annotated
+        and _ELEMENT_LOGICAL not in element
+    )
 
 
 def _with_tail(footer: bytes) -> bytes:

@@ -5,8 +5,9 @@ threads, since compression is most of the work, and then laid out in the order o
 Parquet writer would do it. A column gets a dictionary only where a sample says that it pays.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -18,11 +19,12 @@ from emberlake.base.parallel import default_workers, parallel_map
 from emberlake.errors import DataMismatch, InvalidOption
 from emberlake.formats.field_ids import schema_with_ids
 from emberlake.formats.file_format import OutputFile, check_nulls, check_storable
-from emberlake.formats.parquet_footer import MAGIC, Chunk, chunks_of, encode_footer, row_group
-from emberlake.formats.thrift import Struct
+from emberlake.formats.int96 import INT96, to_int96
+from emberlake.formats.nested import map_leaf_types, map_leaves
+from emberlake.formats.parquet_footer import MAGIC, Chunk, FooterFrame, chunks_of, encode_row_group
 from emberlake.io.storage import Storage
 from emberlake.options import FILE_COMPRESSION, ZSTD_LEVEL, TableOptions
-from emberlake.types import AtomicType, DataField, TypeRoot
+from emberlake.types import AtomicType, DataField, TypeRoot, arrow_type
 
 _FIELD_ID: Final = b"PARQUET:field_id"
 _CODECS: Final = {
@@ -34,6 +36,14 @@ _CODECS: Final = {
     "lz4_raw": "lz4",
     "none": "none",
     "uncompressed": "none",
+}
+_LAYOUT: Final[dict[str, Any]] = {
+    "version": "2.6",
+    "data_page_version": "1.0",
+    "store_schema": False,
+    "store_decimal_as_integer": True,
+    "write_time_adjusted_to_utc": True,
+    "use_compliant_nested_type": True,
 }
 _MAX_GROUP_ROWS: Final = 16 * 1024 * 1024
 _SMALL_BYTES: Final = 1024 * 1024  # below this, threads cost more than they bring
@@ -57,9 +67,9 @@ class ParquetWriter:
         check_storable(fields, "parquet")
         self._fields = fields
         self._settings = _settings(options)
-        self._schema = schema_with_ids(fields, _FIELD_ID)
         self._columns = tuple(_ColumnPlan.of(f) for f in fields)
-        self._row_groups: list[Struct] = []
+        self._row_groups: list[bytes] = []
+        self._row_count = 0
         self._file = OutputFile(storage, path)
         self._file.write(MAGIC)
 
@@ -73,9 +83,7 @@ class ParquetWriter:
             self._write_row_group(table.slice(start, _MAX_GROUP_ROWS))
 
     def close(self) -> int:
-        empty = pa.BufferOutputStream()
-        pq.ParquetWriter(empty, self._schema, **self._settings).close()
-        self._file.write(encode_footer(empty.getvalue(), self._row_groups))
+        self._file.write(_frame(self._fields).encode(self._row_count, self._row_groups))
         return self._file.close()
 
     def abort(self) -> None:
@@ -101,8 +109,9 @@ class ParquetWriter:
             chunks.update(zip(group, encoded, strict=True))
         ordered = [chunk for at in range(len(sizes)) for chunk in chunks[at]]
         self._row_groups.append(
-            row_group(ordered, table.num_rows, self._file.position, len(self._row_groups))
+            encode_row_group(ordered, table.num_rows, self._file.position, len(self._row_groups))
         )
+        self._row_count += table.num_rows
         for chunk in ordered:
             self._file.write(chunk.data)
 
@@ -121,7 +130,7 @@ class ParquetWriter:
             leaf
             for plan, column in zip(plans, columns, strict=True)
             if pays_dictionary(column, sample)
-            for leaf in _leaves(plan.name, column.type)
+            for leaf, _ in _leaves(plan.name, column.type)
         ]
         out = pa.BufferOutputStream()
         try:
@@ -133,7 +142,10 @@ class ParquetWriter:
             raise DataMismatch(f"rows cannot be written to {self._file.path}: {error}") from error
         found = iter(chunks_of(out.getvalue()))
         return [
-            [next(found) for _ in _leaves(plan.name, column.type)]
+            [
+                next(found).as_int96() if kind == INT96 else next(found)
+                for _, kind in _leaves(plan.name, column.type)
+            ]
             for plan, column in zip(plans, columns, strict=True)
         ]
 
@@ -197,20 +209,39 @@ class _ColumnPlan:
 
     name: str
     is_nullable: bool
-    integer: pa.DataType | None  # of decimals that are stored as integers
+    change: Callable[[pa.Array], pa.Array] | None
 
     @staticmethod
     def of(field: DataField) -> "_ColumnPlan":
-        return _ColumnPlan(field.name, field.type.nullable, _integer_of(field))
+        return _ColumnPlan(field.name, field.type.nullable, _change_of(field))
 
     def stored(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        # Decimals of up to 18 digits are integers on disk. Handing their low words over as
-        # integers spares the encoder its digit by digit conversion; the footer names the type.
-        if self.integer is None:
+        if self.change is None:
             return column
-        return pa.chunked_array(
-            [_unscaled(chunk, self.integer) for chunk in column.chunks], type=self.integer
-        )
+        chunks = column.chunks or [pa.array([], column.type)]
+        return pa.chunked_array([self.change(chunk) for chunk in chunks])
+
+
+def _change_of(field: DataField) -> Callable[[pa.Array], pa.Array] | None:
+    # Decimals of up to 18 digits are integers on disk. Handing their low words over as integers
+    # spares the encoder its conversion digit by digit; the footer names the type.
+    integer = _integer_of(field)
+    if integer is not None:
+        return lambda array: _unscaled(array, integer)
+    # Java reads and writes nanoseconds as INT96 only, which Arrow has for all columns or none: they
+    # are encoded as the bytes they are, and the footer names the type.
+    kind = arrow_type(field.type)
+    if map_leaf_types(kind, _stored_type) != kind:
+        return lambda array: map_leaves(array, _stored_leaf)
+    return None
+
+
+def _stored_type(kind: pa.DataType) -> pa.DataType:
+    return INT96 if pa.types.is_timestamp(kind) and kind.unit == "ns" else kind
+
+
+def _stored_leaf(array: pa.Array) -> pa.Array:
+    return to_int96(array) if _stored_type(array.type) == INT96 else array
 
 
 def _integer_of(field: DataField) -> pa.DataType | None:
@@ -231,6 +262,19 @@ def _unscaled(decimals: pa.Array, integer: pa.DataType) -> pa.Array:
     return pa.array(values, type=integer, mask=mask)
 
 
+@lru_cache(maxsize=64)
+def _frame(fields: tuple[DataField, ...]) -> FooterFrame:
+    empty = pa.BufferOutputStream()
+    schema = pa.schema(
+        [
+            f.with_type(map_leaf_types(f.type, _stored_type))
+            for f in schema_with_ids(fields, _FIELD_ID)
+        ]
+    )
+    pq.ParquetWriter(empty, schema, **_LAYOUT).close()
+    return FooterFrame.of(empty.getvalue())
+
+
 def _settings(options: TableOptions) -> dict[str, Any]:
     name = options.value(FILE_COMPRESSION)
     if name not in _CODECS:
@@ -241,12 +285,7 @@ def _settings(options: TableOptions) -> dict[str, Any]:
     return {
         "compression": codec,
         "compression_level": options.value(ZSTD_LEVEL) if codec == "zstd" else None,
-        "version": "2.6",
-        "data_page_version": "1.0",
-        "store_schema": False,
-        "store_decimal_as_integer": True,
-        "write_time_adjusted_to_utc": True,
-        "use_compliant_nested_type": True,
+        **_LAYOUT,
     }
 
 
@@ -257,15 +296,13 @@ def _sample_rows(row_count: int) -> np.ndarray:
     return np.sort(np.random.default_rng(0).integers(0, row_count, _SAMPLE_ROWS))
 
 
-def _leaves(path: str, arrow: pa.DataType) -> list[str]:
-    """The paths of the primitive columns that an Arrow column becomes in Parquet."""
-    if pa.types.is_struct(arrow):
-        return [leaf for f in arrow for leaf in _leaves(f"{path}.{f.name}", f.type)]
-    if pa.types.is_list(arrow):
-        return _leaves(f"{path}.list.element", arrow.value_type)
-    if pa.types.is_map(arrow):
-        return [
-            *_leaves(f"{path}.key_value.key", arrow.key_type),
-            *_leaves(f"{path}.key_value.value", arrow.item_type),
-        ]
-    return [path]
+def _leaves(path: str, kind: pa.DataType) -> list[tuple[str, pa.DataType]]:
+    """Path and type of the primitive columns that an Arrow column becomes in Parquet."""
+    if pa.types.is_struct(kind):
+        return [leaf for f in kind for leaf in _leaves(f"{path}.{f.name}", f.type)]
+    if pa.types.is_list(kind):
+        return _leaves(f"{path}.list.element", kind.value_type)
+    if pa.types.is_map(kind):
+        keys = _leaves(f"{path}.key_value.key", kind.key_type)
+        return keys + _leaves(f"{path}.key_value.value", kind.item_type)
+    return [(path, kind)]

@@ -5,6 +5,7 @@ Nothing is interpreted, so what is not understood here survives decoding and enc
 """
 
 import struct
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 Struct: TypeAlias = dict[int, tuple[int, Any]]  # the values are as different as the fields are
@@ -20,6 +21,7 @@ BINARY: Final = 8
 LIST: Final = 9
 SET: Final = 10
 STRUCT: Final = 12
+STOP: Final = b"\0"
 
 _INTEGERS: Final = frozenset({I16, I32, I64})
 _LISTS: Final = frozenset({LIST, SET})
@@ -35,9 +37,22 @@ def decode_struct(raw: bytes) -> Struct:
 
 def encode_struct(value: Struct) -> bytes:
     """The bytes of a struct, fields in ascending order of id."""
+    return encode_fields(value) + STOP
+
+
+def encode_fields(value: Struct, *, after: int = 0) -> bytes:
+    """The bytes of some fields of a struct, which follow the field ``after``; no end mark."""
     out = bytearray()
-    _encode_struct(out, value)
+    _encode_fields(out, value, after)
     return bytes(out)
+
+
+def encode_structs(field_id: int, encoded: Sequence[bytes], *, after: int) -> bytes:
+    """The bytes of a field that is a list of structs, each of them encoded already."""
+    out = bytearray()
+    _encode_header(out, field_id - after, field_id, LIST)
+    _encode_list_header(out, len(encoded), STRUCT)
+    return bytes(out) + b"".join(encoded)
 
 
 class _Decoder:
@@ -50,7 +65,7 @@ class _Decoder:
         # full; low 4 bits are the type. A zero byte ends the struct.
         out: Struct = {}
         field_id = 0
-        while header := self._byte():
+        while header := self._take(1)[0]:
             step, kind = header >> 4, header & 0x0F
             field_id = field_id + step if step else self._zigzag()
             # Booleans of structs have their value in the type.
@@ -67,55 +82,63 @@ class _Decoder:
         if kind == STRUCT:
             return self.struct()
         if kind <= BYTE:
-            return self._byte()
+            return self._take(1)[0]
         if kind == DOUBLE:
             return struct.unpack("<d", self._take(8))[0]
         raise ValueError(f"{kind} is not a type of Thrift's compact protocol")
 
     def _list(self) -> tuple[int, list[Any]]:
         # List header: high 4 bits are the size, or 15 and then the size in full.
-        header = self._byte()
+        header = self._take(1)[0]
         size, kind = header >> 4, header & 0x0F
         size = self._varint() if size == 15 else size
         return kind, [self._value(kind) for _ in range(size)]
-
-    def _byte(self) -> int:
-        value = self._raw[self._at]
-        self._at += 1
-        return value
 
     def _take(self, size: int) -> bytes:
         start, self._at = self._at, self._at + size
         if self._at > len(self._raw):
             raise IndexError
-        return bytes(self._raw[start : self._at])
+        return self._raw[start : self._at]
 
     def _varint(self) -> int:
-        value = shift = 0
-        while (byte := self._byte()) & 0x80:
+        byte = self._raw[self._at]
+        self._at += 1
+        value, shift = byte & 0x7F, 7
+        while byte & 0x80:
+            byte = self._raw[self._at]
+            self._at += 1
             value |= (byte & 0x7F) << shift
             shift += 7
-        return value | byte << shift
+        return value
 
     def _zigzag(self) -> int:
         value = self._varint()
         return (value >> 1) ^ -(value & 1)
 
 
-def _encode_struct(out: bytearray, value: Struct) -> None:
-    last = 0
-    for field_id, (kind, content) in sorted(value.items()):
-        kind_now = (TRUE if content else FALSE) if kind <= FALSE else kind
-        step = field_id - last
-        if 0 < step < 16:
-            out.append(step << 4 | kind_now)
+def _encode_fields(out: bytearray, value: Struct, last: int) -> None:
+    for field_id in sorted(value):
+        kind, content = value[field_id]
+        if kind <= FALSE:
+            _encode_header(out, field_id - last, field_id, TRUE if content else FALSE)
         else:
-            out.append(kind_now)
-            _encode_zigzag(out, field_id)
-        last = field_id
-        if kind > FALSE:
+            _encode_header(out, field_id - last, field_id, kind)
             _encode_value(out, kind, content)
-    out.append(0)
+        last = field_id
+
+
+def _encode_header(out: bytearray, step: int, field_id: int, kind: int) -> None:
+    if 0 < step < 16:
+        out.append(step << 4 | kind)
+    else:
+        out.append(kind)
+        _encode_zigzag(out, field_id)
+
+
+def _encode_list_header(out: bytearray, size: int, kind: int) -> None:
+    out.append(min(size, 15) << 4 | kind)
+    if size >= 15:
+        _encode_varint(out, size)
 
 
 def _encode_value(out: bytearray, kind: int, value: Any) -> None:
@@ -126,13 +149,12 @@ def _encode_value(out: bytearray, kind: int, value: Any) -> None:
         out += value
     elif kind in _LISTS:
         element, values = value
-        out.append(min(len(values), 15) << 4 | element)
-        if len(values) >= 15:
-            _encode_varint(out, len(values))
+        _encode_list_header(out, len(values), element)
         for item in values:
             _encode_value(out, element, item)
     elif kind == STRUCT:
-        _encode_struct(out, value)
+        _encode_fields(out, value, 0)
+        out += STOP
     elif kind <= BYTE:
         out.append(value)
     elif kind == DOUBLE:

@@ -22,7 +22,7 @@ from emberlake.store.entries import ManifestEntries
 from emberlake.store.table_store import TableStore
 from emberlake.types import DataField
 
-_SOURCES: Final = pa.array([source.name for source in FileSource], pa.string())
+_SOURCES: Final = [source.name for source in FileSource]
 _NO_COLUMNS: Final = "-"  # cannot be a list of names: those end with a separator
 _SEPARATOR: Final = "\0"
 
@@ -50,7 +50,7 @@ def load_file_columns(
         "max_sequence_number": lambda: pa.array(files.entries.max_sequence_number, pa.int64()),
         "creation_time": lambda: files.entries.creation_time,
         "deleteRowCount": lambda: files.entries.delete_row_count,
-        "file_source": lambda: _SOURCES.take(files.entries.file_source),
+        "file_source": lambda: pa.array(_SOURCES, pa.string()).take(files.entries.file_source),
         "first_row_id": lambda: files.entries.first_row_id,
         "write_cols": lambda: files.entries.write_cols,
     }

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from emberlake.base.extras import load_extra
+from emberlake.base.row import Row, iter_rows
 from emberlake.errors import ColumnNotFound, InvalidInput
 from emberlake.options import TableOptions
 from emberlake.predicates import (
@@ -204,11 +205,10 @@ class SystemRead:
         """The rows as a stream of batches."""
         return self.to_arrow(splits).to_reader()
 
-    def to_iterator(self, splits: Sequence[SystemSplit]) -> Iterator[tuple[object, ...]]:
+    def to_iterator(self, splits: Sequence[SystemSplit]) -> Iterator[Row]:
         """The rows one by one, as tuples in the order of the columns."""
         for batch in self.to_arrow(splits).to_batches():
-            # Rows are what was asked for here; every other method stays columnar.
-            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            yield from iter_rows(batch)
 
     def to_pandas(self, splits: Sequence[SystemSplit]) -> Any:
         """The rows as a pandas DataFrame."""

@@ -62,8 +62,7 @@ def load_partition_totals(store: TableStore, snapshot: Snapshot | None) -> Parti
     """What each partition holds. An unpartitioned table with data is one partition without name."""
     entries = load_live_files(store, snapshot)
     values, names = describe_partitions(store, entries.partitions)
-    # Names of different partitions can be the same (null and the text that stands for null).
-    order = sorted(range(len(names)), key=lambda i: (names[i], entries.partitions[i]))
+    order = _name_order(names, entries.partitions)
     totals = _sum_files(entries, entries.partition_codes, len(names))
     return PartitionTotals(
         tuple(entries.partitions[i] for i in order),
@@ -78,9 +77,7 @@ def load_bucket_totals(store: TableStore, snapshot: Snapshot | None) -> BucketTo
     entries = load_live_files(store, snapshot)
     _, names = describe_partitions(store, entries.partitions)
     rank = np.empty(len(names), np.int64)
-    rank[sorted(range(len(names)), key=lambda i: (names[i], entries.partitions[i]))] = np.arange(
-        len(names)
-    )
+    rank[_name_order(names, entries.partitions)] = np.arange(len(names))
     keys = np.stack([rank[entries.partition_codes], entries.bucket.astype(np.int64)], axis=1)
     groups, firsts, codes = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     return BucketTotals(
@@ -97,6 +94,11 @@ def describe_partitions(
     default_name = store.options.value(PARTITION_DEFAULT_NAME)
     values = partition_values(store.schema.partition_fields, partitions, default_name)
     return values, [partition_name(store.schema.partition_keys, row) for row in values]
+
+
+def _name_order(names: Sequence[str], partitions: Sequence[bytes]) -> list[int]:
+    # Names of different partitions can be the same (null and the text that stands for null).
+    return sorted(range(len(names)), key=lambda i: (names[i], partitions[i]))
 
 
 def _sum_files(

@@ -24,7 +24,8 @@ from emberlake.predicates.expressions import (
     or_all,
 )
 from emberlake.predicates.like import LikeToken, Wildcard, parse_like
-from emberlake.spec.values import Placement, Value, place_literal
+from emberlake.spec.literals import Placement, place_literal
+from emberlake.spec.values import Value
 from emberlake.types import AtomicType, DataField, DataType, RowType, TypeRoot
 
 COMPLEMENT: Final = {

@@ -119,6 +119,9 @@ def _is_in(leaf: Leaf, values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chun
     if not leaf.literals:  # in nothing: known even for null
         return pc.and_not(values.is_null(), values.is_null())
     known: list[Value] = [literal for literal in leaf.literals if literal is not None]
+    if known and len(known) == len(leaf.literals) <= _FEW_LITERALS:
+        scalars = (to_arrow_scalar(leaf.type, literal) for literal in known)
+        return reduce(pc.or_, (pc.equal(values, scalar) for scalar in scalars))
     if pa.types.is_floating(values.type):
         # The kernel compares bits: there NaN would be NaN, and the two zeros would differ.
         known = [v + 0.0 for v in known if isinstance(v, float) and not math.isnan(v)]
@@ -128,6 +131,10 @@ def _is_in(leaf: Leaf, values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chun
     if None in leaf.literals:
         unknown = pc.or_(unknown, pc.invert(found))
     return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+
+
+# Up to here a comparison per literal is faster than building and asking a hash table.
+_FEW_LITERALS: Final = 8
 
 
 def _matches_text(leaf: Leaf, values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

@@ -6,13 +6,13 @@ another type by now is cast (see ``casts``). A ROW of which a file has no wanted
 whole, as other engines read it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
-from emberlake.errors import Unsupported
+from emberlake.errors import DataMismatch, Unsupported
 from emberlake.predicates.expressions import And, Leaf, Or, Predicate, and_all
 from emberlake.read.casts import cast_array, find_cast
 from emberlake.spec.values import Value
@@ -23,11 +23,11 @@ from emberlake.types import (
     DataType,
     MapType,
     RowType,
-    TypeRoot,
     arrow_field,
     arrow_schema,
     arrow_type,
 )
+from emberlake.types.data_types import INTEGER_BITS
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
@@ -70,9 +70,12 @@ class Evolution:
             return pa.nulls(batch.num_rows, arrow_type(field.type))
         source = self.file_columns[position].type
         column = batch.column(position)
-        if not isinstance(column, pa.ChunkedArray):
-            return _convert(column, source, field.type)
-        chunks = [_convert(chunk, source, field.type) for chunk in column.chunks]
+        try:
+            if not isinstance(column, pa.ChunkedArray):
+                return _convert(column, source, field.type)
+            chunks = [_convert(chunk, source, field.type) for chunk in column.chunks]
+        except DataMismatch as error:
+            raise DataMismatch(f"column {field.name}: {error}") from error
         return pa.chunked_array(chunks, arrow_type(field.type))
 
 
@@ -93,7 +96,7 @@ def plan_evolution(
         if old is None or pruned is None:
             positions.append(None)
             continue
-        column = _with_type(old, pruned)
+        column = replace(old, type=pruned)
         if column not in file_columns:
             file_columns.append(column)
         positions.append(file_columns.index(column))
@@ -134,7 +137,7 @@ def _prune(old: DataType, new: DataType, name: str) -> DataType | None:
                     continue
                 pruned = _prune(inner.type, field.type, f"{name}.{field.name}")
                 if pruned is not None:
-                    kept.append(_with_type(inner, pruned))
+                    kept.append(replace(inner, type=pruned))
             return RowType(old.nullable, tuple(kept)) if kept else None
         case ArrayType(), ArrayType():
             element = _prune(old.element, new.element, f"{name}.element")
@@ -152,10 +155,6 @@ def _prune(old: DataType, new: DataType, name: str) -> DataType | None:
 
 def _no_cast(name: str, old: DataType, new: DataType) -> str:
     return f"column {name} was written as {old} and cannot be read as {new}"
-
-
-def _with_type(field: DataField, data_type: DataType) -> DataField:
-    return DataField(field.id, field.name, data_type, field.description, field.default_value)
 
 
 def _is_same(old: DataType, new: DataType) -> bool:
@@ -250,14 +249,6 @@ def _find(fields: tuple[DataField, ...], field_id: int) -> DataField | None:
     return next((field for field in fields if field.id == field_id), None)
 
 
-_INTEGER_BITS: Final = {
-    TypeRoot.TINYINT: 8,
-    TypeRoot.SMALLINT: 16,
-    TypeRoot.INT: 32,
-    TypeRoot.BIGINT: 64,
-}
-
-
 def _compares_the_same(literals: tuple[Value, ...], old: DataType, new: DataType) -> bool:
     """Whether a value in a file compares with the literals as its cast to the new type does."""
     if _is_same(old, new):
@@ -265,8 +256,8 @@ def _compares_the_same(literals: tuple[Value, ...], old: DataType, new: DataType
     if not (isinstance(old, AtomicType) and isinstance(new, AtomicType)):
         return False
     if old.root.is_integer and new.root.is_integer:
-        limit = 1 << (_INTEGER_BITS[old.root] - 1)
-        return _INTEGER_BITS[old.root] <= _INTEGER_BITS[new.root] and all(
+        limit = 1 << (INTEGER_BITS[old.root] - 1)
+        return INTEGER_BITS[old.root] <= INTEGER_BITS[new.root] and all(
             literal is None or (isinstance(literal, int) and -limit <= literal < limit)
             for literal in literals
         )

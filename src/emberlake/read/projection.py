@@ -5,14 +5,15 @@ the joined name (``s_x``). A column whose own name has a dot wins over a path.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from emberlake.errors import ColumnNotFound, InvalidInput
-from emberlake.predicates import Predicate, columns_of
-from emberlake.types import DataField, DataType, RowType, arrow_type
+from emberlake.predicates import Predicate, leaves_of
+from emberlake.types import DataField, RowType, arrow_schema
 
 
 @dataclass(frozen=True)
@@ -33,32 +34,25 @@ class Projection:
     def fields(self) -> tuple[DataField, ...]:
         return tuple(output.field for output in self.outputs)
 
-    @property
+    @cached_property
     def arrow_schema(self) -> pa.Schema:
-        return pa.schema(
-            [pa.field(f.name, arrow_type(f.type), nullable=f.type.nullable) for f in self.fields]
-        )
+        return arrow_schema(self.fields)
 
     def read_fields(
         self, table_fields: Sequence[DataField], predicate: Predicate | None
     ) -> tuple[DataField, ...]:
         """The columns to read, each with just the nested fields that are needed."""
+        paths: dict[str, list[tuple[str, ...]]] = {}
+        for output in self.outputs:
+            paths.setdefault(output.path[0], []).append(output.path[1:])
+        for leaf in leaves_of(predicate) if predicate is not None else ():
+            paths.setdefault(leaf.column.name, []).append(leaf.path)
         by_name = {f.name: f for f in table_fields}
-        whole = {output.path[0] for output in self.outputs if len(output.path) == 1}
-        whole |= columns_of(predicate) if predicate is not None else frozenset()
-        names = list(dict.fromkeys([o.path[0] for o in self.outputs] + sorted(whole)))
-        return tuple(
-            by_name[name]
-            if name in whole
-            else _prune(by_name[name], [o.path[1:] for o in self.outputs if o.path[0] == name])
-            for name in names
-        )
+        return tuple(_prune(by_name[name], inner) for name, inner in paths.items())
 
     def apply(self, rows: pa.Table) -> pa.Table:
         """The columns to hand out, from rows that hold ``read_fields``."""
-        if rows.schema.names == [o.field.name for o in self.outputs] and all(
-            len(o.path) == 1 for o in self.outputs
-        ):
+        if rows.schema.equals(self.arrow_schema):
             return rows
         columns = [_extract(rows, output.path) for output in self.outputs]
         return pa.Table.from_arrays(columns, schema=self.arrow_schema)
@@ -75,6 +69,8 @@ def project(fields: Sequence[DataField], names: Iterable[str]) -> Projection:
     Raises:
         ColumnNotFound: naming every name that there is not.
     """
+    if isinstance(names, str):
+        raise InvalidInput(f"a projection is a list of columns, as in [{names!r}]")
     names = list(names)
     if not names:
         raise InvalidInput("a projection needs at least one column")
@@ -90,7 +86,7 @@ def project(fields: Sequence[DataField], names: Iterable[str]) -> Projection:
         path, field = found
         name = _free_name("_".join(path), taken)
         taken.add(name)
-        outputs.append(Output(path, DataField(field.id, name, field.type, field.description)))
+        outputs.append(Output(path, replace(field, name=name)))
     return Projection(tuple(outputs))
 
 
@@ -113,7 +109,7 @@ def _resolve(fields: Sequence[DataField], name: str) -> tuple[tuple[str, ...], D
             if found is not None:
                 path, leaf = found
                 nullable = field.type.nullable or leaf.type.nullable
-                return (field.name, *path), _with_type(leaf, leaf.type.with_nullable(nullable))
+                return (field.name, *path), replace(leaf, type=leaf.type.with_nullable(nullable))
     return None
 
 
@@ -122,11 +118,7 @@ def _prune(field: DataField, paths: Sequence[tuple[str, ...]]) -> DataField:
         return field
     wanted = [f for f in field.type.fields if any(path[0] == f.name for path in paths)]
     pruned = tuple(_prune(f, [p[1:] for p in paths if p[0] == f.name]) for f in wanted)
-    return _with_type(field, RowType(field.type.nullable, pruned))
-
-
-def _with_type(field: DataField, data_type: DataType) -> DataField:
-    return DataField(field.id, field.name, data_type, field.description, field.default_value)
+    return replace(field, type=RowType(field.type.nullable, pruned))
 
 
 def _extract(rows: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:

@@ -1,6 +1,7 @@
 """Read splits: all at once in parallel, or as a stream of batches in bounded memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pyarrow as pa
 from emberlake.base.parallel import parallel_map
 from emberlake.predicates import Predicate
 from emberlake.read.projection import Projection
-from emberlake.read.split_read import FileRead
+from emberlake.read.split_read import FileRead, ReadShape, plan_read_shape
 from emberlake.scan.splits import DataSplit
 from emberlake.store.table_store import TableStore
 
@@ -40,23 +41,30 @@ class TableReader:
         for read in self._file_reads(splits):
             if left == 0:
                 return
-            for batch in read.batches():
-                if left is not None:
-                    batch = batch.slice(0, left)  # noqa: PLW2901
-                    left -= batch.num_rows
-                if batch.num_rows:
-                    yield batch
-                if left == 0:
-                    return
+            with closing(read.batches()) as batches:
+                for batch in batches:
+                    if left is not None:
+                        batch = batch.slice(0, left)  # noqa: PLW2901
+                        left -= batch.num_rows
+                    if batch.num_rows:
+                        yield batch
+                    if left == 0:
+                        return
 
     @property
     def _schema(self) -> pa.Schema:
         return self.projection.arrow_schema
 
     def _file_reads(self, splits: Iterable[DataSplit]) -> Iterator[FileRead]:
+        shapes: dict[tuple[int, bool], ReadShape] = {}
         for split in splits:
             # What the plan found out about whole files holds for its own predicate only.
             knows_exact = split.predicate == self.predicate
             for file, is_exact in zip(split.files, split.is_exact, strict=True):
-                predicate = None if knows_exact and is_exact else self.predicate
-                yield FileRead(self.store, split, file, self.projection, predicate)
+                is_plain = knows_exact and is_exact
+                shape = shapes.get((file.schema_id, is_plain))
+                if shape is None:
+                    predicate = None if is_plain else self.predicate
+                    shape = plan_read_shape(self.store, file.schema_id, self.projection, predicate)
+                    shapes[file.schema_id, is_plain] = shape
+                yield FileRead(self.store, split, file, shape)

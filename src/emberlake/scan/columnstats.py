@@ -12,11 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from emberlake.errors import CorruptFile
 from emberlake.predicates import ColumnRange
 from emberlake.spec.row_columns import decode_column
 from emberlake.store.entries import ManifestEntries
 from emberlake.store.table_store import TableStore
-from emberlake.types import AtomicType, DataField, DataType, arrow_type
+from emberlake.types import AtomicType, DataField, DataType, TypeRoot, arrow_type
 
 Rows = npt.NDArray[np.int64]
 RangeOfPartition = Callable[[str, Rows], ColumnRange | None]
@@ -32,6 +33,12 @@ def file_ranges(
         of_schema = np.flatnonzero(entries.schema_id == schema_id)
         for rows, columns in _by_stats_columns(entries, of_schema):
             stats_fields = _stats_fields(file_fields, columns)
+            if stats_fields is None:
+                raise CorruptFile(
+                    entries.file_name[rows[0]].as_py(),
+                    f"its statistics are of the columns {', '.join(columns or ())}, "
+                    f"which schema {schema_id} does not have all of",
+                )
             group = _Group(entries, rows, file_fields, stats_fields, partition_range)
             yield rows, group.range_of
 
@@ -62,15 +69,16 @@ class _Group:
         return ColumnRange(nulls, nulls, pa.array(self.entries.row_count[self.rows], pa.int64()))
 
     def _decode(self, index: int, target: pa.DataType) -> ColumnRange | None:
-        picked = pa.array(self.rows)
+        types = [f.type for f in self.stats_fields]
+        arity = len(types).to_bytes(4, "big")
+        # Files without statistics hold an empty row, which has fewer fields than the others.
+        heads = pc.binary_slice(self.entries.value_stats_min.take(pa.array(self.rows)), 0, 4)
+        is_empty = pc.not_equal(heads, pa.scalar(arity, heads.type)).to_numpy(zero_copy_only=False)
+        if is_empty.all():
+            return None
+        picked = pa.array(self.rows, mask=is_empty)  # a null picks a null, which says nothing
         least = self.entries.value_stats_min.take(picked)
         greatest = self.entries.value_stats_max.take(picked)
-        types = [f.type for f in self.stats_fields]
-        # Files without statistics hold an empty row, which has fewer fields than the others.
-        arity = pa.scalar(len(types).to_bytes(4, "big"), least.type)
-        described = pc.equal(pc.binary_slice(least, 0, 4), arity)
-        if not pc.all(described, min_count=0).as_py():
-            return self._decode_some(index, target, described)
         return ColumnRange(
             decode_column(types, least, index).cast(target),
             decode_column(types, greatest, index).cast(target),
@@ -84,33 +92,15 @@ class _Group:
             return pa.nulls(len(picked), pa.int64())
         return pc.list_element(lists, index)
 
-    def _decode_some(
-        self, index: int, target: pa.DataType, described: pa.Array
-    ) -> ColumnRange | None:
-        """As ``_decode``, with unknown (null) for the files that have no statistics."""
-        mask = described.to_numpy(zero_copy_only=False)
-        if not mask.any():
-            return None
-        inner = _Group(
-            self.entries, self.rows[mask], self.file_fields, self.stats_fields, self.partition_range
-        )._decode(index, target)
-        assert inner is not None
-        places = pa.array(np.where(mask, np.cumsum(mask) - 1, 0), mask=~mask)
-        assert inner.min is not None
-        assert inner.max is not None
-        assert inner.null_count is not None
-        return ColumnRange(
-            inner.min.take(places), inner.max.take(places), inner.null_count.take(places)
-        )
-
 
 def _stats_fields(
     file_fields: tuple[DataField, ...], columns: tuple[str, ...] | None
-) -> tuple[DataField, ...]:
+) -> tuple[DataField, ...] | None:
     if columns is None:
         return file_fields
     by_name = {f.name: f for f in file_fields}
-    return tuple(by_name[name] for name in columns)
+    found = tuple(by_name[name] for name in columns if name in by_name)
+    return found if len(found) == len(columns) else None
 
 
 def _is_comparable(file_type: DataType, read_type: DataType) -> bool:
@@ -121,8 +111,9 @@ def _is_comparable(file_type: DataType, read_type: DataType) -> bool:
         return True
     if file_type.root.is_integer and read_type.root.is_integer:
         return bool(arrow_type(read_type).bit_width >= arrow_type(file_type).bit_width)
-    same_text = file_type.root.is_text and read_type.root.is_text
-    return same_text and read_type.length >= file_type.length
+    # Texts keep their order in a longer VARCHAR; a longer CHAR pads them.
+    is_longer = read_type.root is TypeRoot.VARCHAR and file_type.root.is_text
+    return is_longer and read_type.length >= file_type.length
 
 
 def _by_stats_columns(

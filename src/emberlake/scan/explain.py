@@ -10,14 +10,12 @@ import numpy as np
 
 from emberlake.predicates import Predicate
 from emberlake.scan.files import (
-    live_entries,
     partition_part,
     test_buckets,
     test_partitions,
     test_statistics,
 )
 from emberlake.scan.plan import ScanPlan, plan_scan
-from emberlake.scan.travel import is_incremental
 from emberlake.spec.manifest import DataFile
 from emberlake.store.entries import ManifestEntries
 from emberlake.store.table_store import TableStore
@@ -116,21 +114,17 @@ def explain_scan(
 def _explain_files(
     store: TableStore, plan: ScanPlan, predicate: Predicate | None
 ) -> list[ExplainedFile]:
-    if plan.snapshot is None:
-        return []
-    if is_incremental(store.options):
-        entries = ManifestEntries.concat(split.entries for split in plan.splits)
-    else:
-        entries = live_entries(store, plan.snapshot)
+    everything = plan_scan(store, None, None)
+    entries = ManifestEntries.concat(split.entries for split in everything.splits)
     in_partition = test_partitions(store, entries, partition_part(store, predicate))
     in_bucket = test_buckets(store, entries, predicate)
     may, exact = test_statistics(store, entries, predicate)
-    planned = {file.file_name for split in plan.splits for file in split.files}
     reasons = np.select(
-        [~in_partition, ~in_bucket, ~may, exact],
+        [~in_partition, ~in_bucket, ~may, exact & (predicate is not None)],
         [Reason.PARTITION, Reason.BUCKET, Reason.STATISTICS, Reason.ALL_ROWS_MATCH],
         Reason.READ,
     )
+    planned = {file.file_name for split in plan.splits for file in split.files}
     out = []
     for entry, reason in zip(entries.entries(), reasons.tolist(), strict=True):
         file: DataFile = entry.file

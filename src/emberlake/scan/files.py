@@ -5,6 +5,7 @@ Spec: "Pruning pipeline".
 """
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,12 +18,12 @@ import pyarrow as pa
 from emberlake.options import BUCKET, BUCKET_FUNCTION
 from emberlake.predicates import (
     ColumnRange,
-    Leaf,
     Op,
     Predicate,
     and_all,
     columns_of,
     evaluate,
+    leaves_of,
     split_conjuncts,
     test_ranges,
 )
@@ -35,7 +36,7 @@ from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.values import Value
 from emberlake.store.entries import ManifestEntries, merge_entries
 from emberlake.store.table_store import TableStore
-from emberlake.types import DataField
+from emberlake.types import DataField, DataType
 
 Mask = npt.NDArray[np.bool_]
 
@@ -173,8 +174,9 @@ def may_hold_partition(
         return True
     least: tuple[Any, ...] = decode_row(store.partition_types, stats.min_values)
     greatest: tuple[Any, ...] = decode_row(store.partition_types, stats.max_values)
-    return all(
-        value is None or low is None or high is None or low <= value <= high
+    # Written so that NaN, which is on no side of anything, excludes nothing.
+    return not any(
+        value is not None and low is not None and high is not None and (value < low or value > high)
         for value, low, high in zip(values, least, greatest, strict=True)
     )
 
@@ -212,31 +214,58 @@ def test_buckets(store: TableStore, entries: ManifestEntries, predicate: Predica
         return np.ones(len(entries), bool)
     function = store.options.value(BUCKET_FUNCTION)
     types = [store.schema.field_by_name[name].type for name in store.schema.bucket_keys]
-    keep = np.zeros(len(entries), bool)
+    keep = entries.total_buckets <= 0
     # A partition keeps the bucket count it was written with, whatever the table asks for now.
-    for total in np.unique(entries.total_buckets).tolist():
-        of_total = entries.total_buckets == total
-        if total <= 0:
-            keep |= of_total
-            continue
+    for total in np.unique(entries.total_buckets[~keep]).tolist():
         buckets = sorted({bucket_of(function, types, key, total) for key in keys})
-        keep |= of_total & np.isin(entries.bucket, buckets)
+        keep |= (entries.total_buckets == total) & np.isin(entries.bucket, buckets)
+    # Another type of a key column has another hash: such files say nothing by their bucket.
+    for schema_id in np.unique(entries.schema_id).tolist():
+        if not _has_key_types(store, schema_id, types):
+            keep |= entries.schema_id == schema_id
     return keep
+
+
+def _has_key_types(store: TableStore, schema_id: int, types: Sequence[DataType]) -> bool:
+    if schema_id == store.schema.id:
+        return True
+    then = {field.id: field.type for field in store.schemas.load(schema_id).fields}
+    ids = [store.schema.field_by_name[name].id for name in store.schema.bucket_keys]
+    return all(
+        i in then and then[i].with_nullable(True) == t.with_nullable(True)
+        for i, t in zip(ids, types, strict=True)
+    )
 
 
 def _bucket_key_literals(store: TableStore, predicate: Predicate) -> list[tuple[Value, ...]] | None:
     """Every bucket key that a matching row can have, or None when they are not pinned down."""
-    choices: dict[str, tuple[Value, ...]] = {}
+    choices: dict[str, list[Value]] = {}
     for part in split_conjuncts(predicate):
-        if isinstance(part, Leaf) and part.op in (Op.EQUAL, Op.IN) and not part.path:
-            choices.setdefault(part.column.name, part.literals)
-    pinned = [choices.get(name) for name in store.schema.bucket_keys]
-    if not pinned or any(literals is None for literals in pinned):
+        pinned = _pinned_values(part)
+        if pinned is not None:
+            choices.setdefault(*pinned)
+    literals = [choices.get(name) for name in store.schema.bucket_keys]
+    known = [choice for choice in literals if choice is not None]
+    if not known or len(known) < len(literals):
         return None
-    literals = [tuple(v for v in choice or () if v is not None) for choice in pinned]
-    if np.prod([len(choice) for choice in literals]) > _MAX_BUCKET_COMBINATIONS:
+    if math.prod(len(choice) for choice in known) > _MAX_BUCKET_COMBINATIONS:
         return None
-    return list(itertools.product(*literals))
+    return list(itertools.product(*known))
+
+
+def _pinned_values(part: Predicate) -> tuple[str, list[Value]] | None:
+    """The column that a conjunct pins down, and the values that it leaves to it."""
+    leaves = leaves_of(part)
+    names = {leaf.column.name for leaf in leaves}
+    if len(names) != 1 or any(leaf.op not in (Op.EQUAL, Op.IN) or leaf.path for leaf in leaves):
+        return None
+    literals = (value for leaf in leaves for value in leaf.literals if value is not None)
+    return names.pop(), [twin for value in literals for twin in _twins(value)]
+
+
+def _twins(value: Value) -> tuple[Value, ...]:
+    """The values that are equal to one; the two zeros have hashes of their own."""
+    return (0.0, -0.0) if isinstance(value, float) and value == 0 else (value,)
 
 
 def test_statistics(

@@ -1,12 +1,11 @@
 """From a table and a request to splits: the one place that knows the order of the steps."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from emberlake.errors import SnapshotNotFound, Unsupported
-from emberlake.options import INCREMENTAL_SCAN_MODE
+from emberlake.errors import CorruptFile, SnapshotNotFound
 from emberlake.predicates import Predicate, columns_of
 from emberlake.scan.files import (
     FilePlan,
@@ -24,8 +23,10 @@ from emberlake.scan.splits import (
     pack_splits,
 )
 from emberlake.scan.travel import Between, between, check_scan_options, is_incremental, travel
-from emberlake.spec.manifest import FileKind, ManifestFile
+from emberlake.spec.binary_row import CorruptRow
+from emberlake.spec.manifest import ManifestFile
 from emberlake.spec.snapshot import CommitKind, Snapshot
+from emberlake.store.entries import ManifestEntries
 from emberlake.store.table_store import TableStore
 
 
@@ -41,14 +42,23 @@ class ScanPlan:
 def plan_scan(store: TableStore, predicate: Predicate | None, limit: int | None) -> ScanPlan:
     """Plan a batch read of a table as its options ask for it."""
     check_scan_options(store.options)
-    if is_incremental(store.options):
-        return _plan_between(store, between(store), predicate, limit)
-    snapshot = travel(store)
+    try:
+        if is_incremental(store.options):
+            return _plan_between(store, between(store), predicate, limit)
+        return _plan_snapshot(store, travel(store), predicate, limit)
+    except CorruptRow as error:
+        raise CorruptFile(
+            store.layout.manifest_folder, f"a row in it cannot be decoded: {error}"
+        ) from error
+
+
+def _plan_snapshot(
+    store: TableStore, snapshot: Snapshot | None, predicate: Predicate | None, limit: int | None
+) -> ScanPlan:
     if snapshot is None:
         return ScanPlan(None, (), Funnel())
     plan = plan_files(store, manifests_of(store, snapshot), predicate)
-    deletion_files = load_deletion_files(store, snapshot) if len(plan.entries) else {}
-    return _finish(store, snapshot, plan, deletion_files, predicate, limit)
+    return _finish(store, snapshot, plan, predicate, limit)
 
 
 def load_deletion_files(
@@ -64,12 +74,18 @@ def _finish(
     store: TableStore,
     snapshot: Snapshot,
     plan: FilePlan,
-    deletion_files: dict[tuple[bytes, int, str], DeletionFile],
     predicate: Predicate | None,
     limit: int | None,
+    *,
+    with_deletions: bool = True,
 ) -> ScanPlan:
+    needs_index = with_deletions and len(plan.entries) > 0
     splits: Sequence[DataSplit] = pack_splits(
-        plan, snapshot.id, store.options, predicate=predicate, deletion_files=deletion_files
+        plan,
+        snapshot.id,
+        store.options,
+        predicate=predicate,
+        deletion_files=load_deletion_files(store, snapshot) if needs_index else None,
     )
     on_partitions = predicate is None or columns_of(predicate) <= set(store.schema.partition_keys)
     if limit is not None and on_partitions:
@@ -80,29 +96,28 @@ def _finish(
 def _plan_between(
     store: TableStore, ends: Between, predicate: Predicate | None, limit: int | None
 ) -> ScanPlan:
-    mode = store.options.value(INCREMENTAL_SCAN_MODE)
-    if mode not in ("auto", "delta", "diff"):
-        raise Unsupported(f"incremental-between-scan-mode={mode} is not supported for this table")
-    is_diff = mode == "diff" or (mode == "auto" and ends.is_diff)
-    if is_diff:
-        plan = _plan_diff(store, ends, predicate)
-    else:
-        plan = plan_files(store, _delta_manifests(store, ends), predicate)
-        added = plan.entries.kind == int(FileKind.ADD)
-        plan = FilePlan(plan.entries.take(added), plan.is_exact[added], plan.funnel)
-    return _finish(store, ends.end, plan, {}, predicate, limit)
+    if ends.is_empty or ends.end is None:
+        return ScanPlan(ends.end, (), Funnel())
+    if ends.is_diff:
+        plan = _plan_diff(store, ends.start, ends.end, predicate)
+        return _finish(store, ends.end, plan, predicate, limit)
+    plan = plan_files(store, _delta_manifests(store, ends.start, ends.end), predicate)
+    # The changes are the files as they were added; rows that were deleted later are among them.
+    return _finish(store, ends.end, plan, predicate, limit, with_deletions=False)
 
 
-def _delta_manifests(store: TableStore, ends: Between) -> list[ManifestFile]:
+def _delta_manifests(
+    store: TableStore, start: Snapshot | None, end: Snapshot
+) -> list[ManifestFile]:
     """The manifests of the appends after the start, up to and with the end."""
-    first = ends.start.id + 1 if ends.start else store.snapshots.earliest_id() or 1
+    first = start.id + 1 if start else store.snapshots.earliest_id() or 1
     manifests: list[ManifestFile] = []
-    for snapshot_id in range(first, ends.end.id + 1):
+    for snapshot_id in range(first, end.id + 1):
         try:
             snapshot = store.snapshots.load(snapshot_id)
         except SnapshotNotFound as error:
             raise SnapshotNotFound(
-                f"incremental read from {first - 1} to {ends.end.id}: snapshot {snapshot_id} has "
+                f"incremental read from {first - 1} to {end.id}: snapshot {snapshot_id} has "
                 "expired; start at a later one"
             ) from error
         if snapshot.commit_kind is CommitKind.APPEND:
@@ -110,20 +125,18 @@ def _delta_manifests(store: TableStore, ends: Between) -> list[ManifestFile]:
     return manifests
 
 
-def _plan_diff(store: TableStore, ends: Between, predicate: Predicate | None) -> FilePlan:
+def _plan_diff(
+    store: TableStore, start: Snapshot | None, end: Snapshot, predicate: Predicate | None
+) -> FilePlan:
     """Files that only the end state has; for append tables that is what was added."""
-    plan = plan_files(store, manifests_of(store, ends.end), predicate)
-    if ends.start is None:
+    plan = plan_files(store, manifests_of(store, end), predicate)
+    if start is None:
         return plan
-    before = {
-        (entry.partition, entry.bucket, entry.file.file_name)
-        for entry in live_entries(store, ends.start).entries()
-    }
-    keep = np.array(
-        [
-            (entry.partition, entry.bucket, entry.file.file_name) not in before
-            for entry in plan.entries.entries()
-        ],
-        bool,
-    )
-    return FilePlan(plan.entries.take(keep), plan.is_exact[keep], plan.funnel)
+    before = set(_names(live_entries(store, start)))
+    is_new = np.array([name not in before for name in _names(plan.entries)], bool)
+    return FilePlan(plan.entries.take(is_new), plan.is_exact[is_new], plan.funnel)
+
+
+def _names(entries: ManifestEntries) -> Iterator[tuple[bytes, int, str]]:
+    columns = (entries.partition, entries.bucket, entries.file_name)
+    return zip(*(column.tolist() for column in columns), strict=True)

@@ -4,6 +4,7 @@ Files are packed in order until a split reaches ``source.split.target-size``, wh
 weighs as much as opening it costs. Spec: "Splits".
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,16 +40,20 @@ class DataSplit:
     snapshot_id: int
     partition: bytes
     bucket: int
-    entries: ManifestEntries = field(repr=False, compare=False)
+    entries: ManifestEntries = field(hash=False)
     # The predicate of the plan, and for every file whether all of its rows match it.
     predicate: Predicate | None = field(repr=False)
     is_exact: tuple[bool, ...] = field(repr=False)
-    deletion_files: Mapping[str, DeletionFile] = field(default_factory=dict, repr=False)
+    deletion_files: Mapping[str, DeletionFile] = field(default_factory=dict, repr=False, hash=False)
 
     @cached_property
     def files(self) -> list[DataFile]:
         """The data files of this split, in reading order."""
         return self.entries.files()
+
+    def __getstate__(self) -> dict[str, object]:
+        # The files are in the entries already.
+        return {name: value for name, value in vars(self).items() if name != "files"}
 
     @property
     def row_count(self) -> int:
@@ -85,25 +90,27 @@ def pack_splits(
     entries = plan.entries
     if not len(entries):
         return []
-    order = np.lexsort((entries.min_sequence_number, entries.bucket, entries.partition_codes))
-    ordered, exact = entries.take(order), plan.is_exact[order]
+    codes, buckets = entries.partition_codes, entries.bucket
+    order = np.lexsort((entries.min_sequence_number, buckets, codes))
+    ordered, codes, buckets = entries.take(order), codes[order], buckets[order]
+    exact = plan.is_exact[order].tolist()
     weights = np.maximum(ordered.file_size, options.value(SPLIT_OPEN_FILE_COST))
-    groups = _group_starts(ordered)
-    target = options.value(SPLIT_TARGET_SIZE)
     splits = []
-    for start, stop in _pack(weights, groups, target):
-        partition = ordered.partitions[ordered.partition_codes[start]]
-        bucket = int(ordered.bucket[start])
+    for start, stop in _pack(
+        weights, _group_ends(codes, buckets), options.value(SPLIT_TARGET_SIZE)
+    ):
+        partition = entries.partitions[codes[start]]
+        bucket = int(buckets[start])
         part = ordered.slice(start, stop)
         splits.append(
             DataSplit(
-                snapshot_id=snapshot_id,
-                partition=partition,
-                bucket=bucket,
-                entries=part,
-                predicate=predicate,
-                is_exact=tuple(exact[start:stop].tolist()),
-                deletion_files=_of_files(deletion_files or {}, partition, bucket, part),
+                snapshot_id,
+                partition,
+                bucket,
+                part,
+                predicate,
+                tuple(exact[start:stop]),
+                _of_files(deletion_files, partition, bucket, part) if deletion_files else {},
             )
         )
     return splits
@@ -141,28 +148,29 @@ def _of_files(
     bucket: int,
     entries: ManifestEntries,
 ) -> dict[str, DeletionFile]:
-    if not deletion_files:
-        return {}
     names = entries.file_name.to_pylist()
     keys = ((name, (partition, bucket, name)) for name in names)
     return {name: deletion_files[key] for name, key in keys if key in deletion_files}
 
 
-def _group_starts(entries: ManifestEntries) -> npt.NDArray[np.bool_]:
-    """Marks the first file of every (partition, bucket) in ordered entries."""
-    starts = np.ones(len(entries), bool)
-    same_partition = entries.partition_codes[1:] == entries.partition_codes[:-1]
-    starts[1:] = ~(same_partition & (entries.bucket[1:] == entries.bucket[:-1]))
-    return starts
+def _group_ends(
+    codes: npt.NDArray[np.int32], buckets: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int64]:
+    """Where each (partition, bucket) of ordered files ends."""
+    is_last = np.ones(len(codes), bool)
+    is_last[:-1] = (codes[1:] != codes[:-1]) | (buckets[1:] != buckets[:-1])
+    return np.flatnonzero(is_last) + 1
 
 
 def _pack(
-    weights: npt.NDArray[np.int64], starts: npt.NDArray[np.bool_], target: int
+    weights: npt.NDArray[np.int64], group_ends: npt.NDArray[np.int64], target: int
 ) -> Iterator[tuple[int, int]]:
-    begin, filled = 0, 0
-    for i, (weight, is_start) in enumerate(zip(weights.tolist(), starts.tolist(), strict=True)):
-        if i > begin and (is_start or filled + weight > target):
-            yield begin, i
-            begin, filled = i, 0
-        filled += weight
-    yield begin, len(weights)
+    """Ranges of files: in order, of one group, as many as weigh no more than the target."""
+    # The total weight before each file: a loop over splits, not over files, is enough.
+    before = [0, *np.cumsum(weights).tolist()]
+    start = 0
+    for end in group_ends.tolist():
+        while start < end:
+            stop = min(end, max(start + 1, bisect_right(before, before[start] + target) - 1))
+            yield start, stop
+            start = stop

@@ -3,14 +3,17 @@
 Spec: "Time travel (batch)".
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from emberlake.errors import InvalidOption, SnapshotNotFound, TagNotFound, Unsupported
 from emberlake.options import (
     INCREMENTAL_BETWEEN,
     INCREMENTAL_BETWEEN_TIMESTAMP,
+    INCREMENTAL_SCAN_MODE,
+    INCREMENTAL_TAG_TO_SNAPSHOT,
     SCAN_MODE,
     SCAN_SNAPSHOT_ID,
     SCAN_TAG_NAME,
@@ -24,22 +27,28 @@ from emberlake.options import (
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 
-_TRAVEL: Final[tuple[Option[Any], ...]] = (
-    SCAN_SNAPSHOT_ID,
-    SCAN_TAG_NAME,
-    SCAN_TIMESTAMP_MILLIS,
-    SCAN_TIMESTAMP,
-    SCAN_VERSION,
-    SCAN_WATERMARK,
-)
-_BATCH_MODES: Final = ("default", "full", "latest-full", "latest")
-_TRAVEL_MODES: Final = (*_BATCH_MODES, "from-snapshot", "from-snapshot-full", "from-timestamp")
+# What scan.mode asks for in a batch read, and which options say where to; a mode that is not
+# listed is for streams only, or not supported.
+_LATEST_MODES: Final = ("default", "full", "latest-full", "latest")
+_BY_SNAPSHOT: Final = (SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, SCAN_VERSION, SCAN_WATERMARK)
+_BY_TIME: Final = (SCAN_TIMESTAMP_MILLIS, SCAN_TIMESTAMP)
+_BETWEEN: Final = (INCREMENTAL_BETWEEN, INCREMENTAL_BETWEEN_TIMESTAMP)
+_MODES: Final[Mapping[str, tuple[Option[Any], ...]]] = {
+    **dict.fromkeys(_LATEST_MODES, ()),
+    "from-snapshot": _BY_SNAPSHOT,
+    "from-snapshot-full": (SCAN_SNAPSHOT_ID,),
+    "from-timestamp": _BY_TIME,
+    "incremental": _BETWEEN,
+}
+_TRAVEL: Final[tuple[Option[Any], ...]] = (*_BY_SNAPSHOT, *_BY_TIME)
 _FOREIGN_OPTIONS: Final = (
     "scan.file-creation-time-millis",
     "scan.creation-time-millis",
     "scan.bounded.watermark",
     "incremental-to-auto-tag",
 )
+_WATERMARK: Final = "watermark-"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +56,12 @@ class Between:
     """An incremental read: what came after ``start`` up to and with ``end``."""
 
     start: Snapshot | None  # None: from the beginning
-    end: Snapshot
+    end: Snapshot | None  # None: before the first snapshot, where there is nothing to read
     is_diff: bool  # compare the two states instead of adding up the changes between them
+
+    @property
+    def is_empty(self) -> bool:
+        return self.end is None or (self.start is not None and self.start.id == self.end.id)
 
 
 def is_travelling(options: TableOptions) -> bool:
@@ -58,23 +71,30 @@ def is_travelling(options: TableOptions) -> bool:
 
 def is_incremental(options: TableOptions) -> bool:
     """Whether the options ask for changes between two snapshots."""
-    return options.is_set(INCREMENTAL_BETWEEN) or options.is_set(INCREMENTAL_BETWEEN_TIMESTAMP)
+    return any(options.is_set(option) for option in _BETWEEN)
 
 
 def check_scan_options(options: TableOptions) -> None:
     """Refuse options that contradict each other or that are not supported, before any read."""
-    given = [option.key for option in _TRAVEL if options.is_set(option)]
-    if is_incremental(options):
-        given.append("incremental-between")
+    given = [option for option in (*_TRAVEL, *_BETWEEN) if options.is_set(option)]
     if len(given) > 1:
-        raise InvalidOption(f"give one of {', '.join(given)}, not several")
+        raise InvalidOption(f"give one of {', '.join(o.key for o in given)}, not several")
     foreign = [key for key in _FOREIGN_OPTIONS if key in options]
     if foreign:
         raise Unsupported(f"the scan options {', '.join(foreign)} are not supported")
     mode = options.value(SCAN_MODE)
-    allowed = _TRAVEL_MODES if given else _BATCH_MODES
-    if mode not in (*allowed, "incremental" if is_incremental(options) else "default"):
-        raise Unsupported(f"scan.mode={mode} is not supported for batch reads")
+    wanted = _MODES.get(mode)
+    if wanted is None:
+        raise Unsupported(
+            f"scan.mode={mode} is not supported for batch reads; it can be {', '.join(_MODES)}"
+        )
+    if mode != "default" and (given or wanted) and not set(given) & set(wanted):
+        choices = " or ".join(option.key for option in wanted)
+        found = given[0].key if given else "none of them"
+        raise InvalidOption(
+            f"scan.mode={mode} goes with {choices or 'no option that travels'}, not with {found}; "
+            "scan.mode=default goes with all"
+        )
 
 
 def travel(store: TableStore) -> Snapshot | None:
@@ -87,7 +107,7 @@ def travel(store: TableStore) -> Snapshot | None:
     if (millis := options.value(SCAN_TIMESTAMP_MILLIS)) is not None:
         return _at(store, millis, str(millis))
     if (text := options.value(SCAN_TIMESTAMP)) is not None:
-        return _at(store, _local_millis(text), text)
+        return _at(store, _local_millis(SCAN_TIMESTAMP, text), text)
     if (version := options.value(SCAN_VERSION)) is not None:
         return _version(store, version)
     if (watermark := options.value(SCAN_WATERMARK)) is not None:
@@ -98,19 +118,30 @@ def travel(store: TableStore) -> Snapshot | None:
 def between(store: TableStore) -> Between:
     """The two ends of an incremental read."""
     options = store.options
-    by_time = options.value(INCREMENTAL_BETWEEN_TIMESTAMP)
-    ends = by_time or options.value(INCREMENTAL_BETWEEN)
+    option = next(option for option in _BETWEEN if options.is_set(option))
+    ends = options.value(option)
     if len(ends) != 2:
+        raise InvalidOption(f"{option.key} wants two ends, as in 3,7, not {options[option.key]!r}")
+    mode = options.value(INCREMENTAL_SCAN_MODE)
+    if mode not in ("auto", "delta", "diff"):
+        raise Unsupported(f"incremental-between-scan-mode={mode} is not supported for this table")
+    if option is INCREMENTAL_BETWEEN_TIMESTAMP:
+        return _between_times(store, *ends, is_diff=mode == "diff")
+    are_ids = [_is_number(end) for end in ends]
+    if all(are_ids):
+        start, end = _start_by_id(store, int(ends[0])), store.snapshots.load(int(ends[1]))
+        is_diff = mode == "diff"
+    elif not any(are_ids):
+        start, end = store.tags.load(ends[0]), store.tags.load(ends[1])
+        # Between tags lies history that may have expired: their states are what there is.
+        is_diff = not options.value(INCREMENTAL_TAG_TO_SNAPSHOT)
+    else:
         raise InvalidOption(
-            f"incremental-between wants two ends, as in 3,7, not {','.join(ends)!r}"
+            f"{option.key} wants two snapshot ids or two tags, not {','.join(ends)}"
         )
-    start, end = (_end_by_time(store, e) if by_time else _end(store, e) for e in ends)
-    if end is None:
-        raise SnapshotNotFound(f"incremental-between: there is no snapshot {ends[1]!r}")
-    are_tags = not by_time and not any(e.isdigit() for e in ends)
     if start is not None and start.id > end.id:
-        raise InvalidOption(f"incremental-between: {ends[0]} is later than {ends[1]}")
-    return Between(start, end, is_diff=are_tags)
+        raise InvalidOption(f"{option.key}: {ends[0]} is later than {ends[1]}")
+    return Between(start, end, is_diff)
 
 
 def _at(store: TableStore, millis: int, shown: str) -> Snapshot:
@@ -120,11 +151,13 @@ def _at(store: TableStore, millis: int, shown: str) -> Snapshot:
     return snapshot
 
 
-def _local_millis(text: str) -> int:
+def _local_millis(option: Option[Any], text: str) -> int:
+    """Milliseconds since the epoch; a text without a zone is in this machine's."""
     try:
-        return int(datetime.fromisoformat(text.strip()).astimezone().timestamp() * 1000)
+        moment = datetime.fromisoformat(text.strip()).astimezone()
     except ValueError as error:
-        raise InvalidOption(f"scan.timestamp={text!r} is not a timestamp") from error
+        raise InvalidOption(f"{option.key}={text!r} is not a timestamp") from error
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _version(store: TableStore, version: str) -> Snapshot:
@@ -132,33 +165,43 @@ def _version(store: TableStore, version: str) -> Snapshot:
     try:
         return store.tags.load(version)
     except TagNotFound:
-        if version.startswith("watermark-") and version[len("watermark-") :].isdigit():
-            return _at_watermark(store, int(version[len("watermark-") :]))
-        if version.isdigit():
+        watermark = version.removeprefix(_WATERMARK)
+        if watermark != version and _is_number(watermark):
+            return _at_watermark(store, int(watermark))
+        if _is_number(version):
             return store.snapshots.load(int(version))
         raise
 
 
 def _at_watermark(store: TableStore, watermark: int) -> Snapshot:
     for snapshot_id in store.snapshots.list_ids():
-        snapshot = store.snapshots.load(snapshot_id)
+        try:
+            snapshot = store.snapshots.load(snapshot_id)
+        except SnapshotNotFound:  # expired since the listing
+            continue
         if snapshot.watermark is not None and snapshot.watermark >= watermark:
             return snapshot
     raise SnapshotNotFound(f"there is no snapshot with a watermark of {watermark} or later")
 
 
-def _end(store: TableStore, text: str) -> Snapshot | None:
-    if not text.isdigit():
-        return store.tags.load(text)
-    snapshot_id = int(text)
+def _start_by_id(store: TableStore, snapshot_id: int) -> Snapshot | None:
     # The start may be one before the first snapshot: everything since the beginning.
-    earliest = store.snapshots.earliest_id()
-    if snapshot_id == (earliest or 1) - 1:
+    if snapshot_id == (store.snapshots.earliest_id() or 1) - 1:
         return None
     return store.snapshots.load(snapshot_id)
 
 
-def _end_by_time(store: TableStore, text: str) -> Snapshot | None:
-    if not text.isdigit():
-        raise InvalidOption(f"incremental-between-timestamp wants milliseconds, not {text!r}")
-    return store.snapshots.at_or_before(int(text))
+def _between_times(store: TableStore, first: str, last: str, *, is_diff: bool) -> Between:
+    start, end = (_millis(text) for text in (first, last))
+    if start > end:
+        raise InvalidOption(f"incremental-between-timestamp: {first} is later than {last}")
+    at_or_before = store.snapshots.at_or_before
+    return Between(at_or_before(start), at_or_before(end), is_diff)
+
+
+def _millis(text: str) -> int:
+    return int(text) if _is_number(text) else _local_millis(INCREMENTAL_BETWEEN_TIMESTAMP, text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()

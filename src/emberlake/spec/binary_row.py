@@ -327,6 +327,8 @@ def _get_decimal(data_type: AtomicType, body: _Buffer, at: int) -> Decimal:
         if not 1 <= len(raw) <= DECIMAL_BYTES:
             raise CorruptRow(f"a decimal has 1 to {DECIMAL_BYTES} bytes, not {len(raw)}")
         number = int.from_bytes(raw, "big", signed=True)
+    if abs(number) >= 10**data_type.precision:
+        raise CorruptRow(f"{number} has more digits than {data_type}")
     return Decimal(number).scaleb(-data_type.scale, EXACT)
 
 

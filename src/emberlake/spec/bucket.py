@@ -16,19 +16,14 @@ from emberlake.base.hashing import murmur3
 from emberlake.errors import InvalidInput
 from emberlake.options import BucketFunction
 from emberlake.spec.binary_row import EXACT, encode_row_body
-from emberlake.spec.row_columns import ArrowColumn, bytes_of, hash_rows
+from emberlake.spec.column_buffers import bytes_of, nulls_of, raw_values, zeroed
+from emberlake.spec.row_columns import ArrowColumn, hash_rows
 from emberlake.spec.values import Value, to_arrow_array
 from emberlake.types import AtomicType, DataType, TypeRoot, arrow_type
 
 I32: TypeAlias = npt.NDArray[np.int32]
 
 _MOD_ROOTS: Final = frozenset({TypeRoot.INT, TypeRoot.BIGINT})
-_KEY_ROOTS: Final = frozenset(TypeRoot) - {
-    TypeRoot.VARIANT,
-    TypeRoot.BLOB,
-    TypeRoot.GEOMETRY,
-    TypeRoot.GEOGRAPHY,
-}
 _HIVE_INTS: Final = {
     TypeRoot.BOOLEAN: np.uint8,
     TypeRoot.TINYINT: np.int8,
@@ -46,7 +41,7 @@ def check_bucket_key(function: BucketFunction, types: Sequence[DataType]) -> str
     """Why columns of these types cannot be the bucket key, or None when they can."""
     if not types:
         return "the bucket key has no columns"
-    nested = [str(t) for t in types if not isinstance(t, AtomicType) or t.root not in _KEY_ROOTS]
+    nested = [str(t) for t in types if not isinstance(t, AtomicType) or t.root.is_opaque]
     if nested:
         return f"columns of type {', '.join(nested)} cannot be in a bucket key"
     roots = [t.root for t in types if isinstance(t, AtomicType)]
@@ -141,10 +136,8 @@ def _hive_hashes(types: Sequence[DataType], columns: Sequence[ArrowColumn]) -> I
         declared = arrow_type(data_type)
         array = _whole(column if column.type == declared else column.cast(declared))
         one = _hive_column(data_type, array)
-        if array.null_count:
-            one = np.where(array.is_null().to_numpy(zero_copy_only=False), np.uint32(0), one)
         hashes *= np.uint32(31)
-        hashes += one
+        hashes += zeroed(one, nulls_of(array))
     return hashes.view(np.int32)
 
 
@@ -153,21 +146,16 @@ def _hive_column(data_type: AtomicType, array: pa.Array) -> npt.NDArray[np.uint3
     if root is TypeRoot.BOOLEAN:
         array = array.cast(pa.uint8())
     if root in _HIVE_INTS:
-        return _raw(array, _HIVE_INTS[root]).astype(np.int32).view(np.uint32)
+        return raw_values(array, _HIVE_INTS[root]).astype(np.int32).view(np.uint32)
     if root is TypeRoot.BIGINT:
-        return _fold(_raw(array, np.uint64))
+        return _fold(raw_values(array, np.uint64))
     if root is TypeRoot.FLOAT:
-        return _float_bits(_raw(array, np.float32)).view(np.uint32)
+        return _float_bits(raw_values(array, np.float32)).view(np.uint32)
     if root is TypeRoot.DOUBLE:
-        return _fold(_float_bits(_raw(array, np.float64)).view(np.uint64))
+        return _fold(_float_bits(raw_values(array, np.float64)).view(np.uint64))
     if root is TypeRoot.DECIMAL:
         return _hive_decimals(array)
     return _hive_bytes(array)
-
-
-def _raw(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    values = np.frombuffer(array.buffers()[1], dtype=dtype)
-    return values[array.offset : array.offset + len(array)]
 
 
 def _fold(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:

@@ -138,20 +138,7 @@ def check_name(kind: NameKind | str, name: str) -> None:
     Raises:
         InvalidIdentifier: says what is wrong with the name.
     """
-    match NameKind(kind):
-        case NameKind.DATABASE:
-            problem = _find_problem(name)
-            if name == SYSTEM_DATABASE:
-                problem = "it is reserved for system tables"
-        case NameKind.TABLE:
-            problem = _find_table_problem(name)
-        case NameKind.BRANCH:
-            problem = _find_branch_problem(name)
-        case NameKind.TAG:
-            problem = _find_problem(name)
-        case NameKind.SYSTEM_TABLE:
-            problem = _find_table_problem(name)
-    _refuse(NameKind(kind), name, problem)
+    _refuse(NameKind(kind), name, _find_problem_as(NameKind(kind), name))
 
 
 # Either side of the dot: in backticks, or anything without dots and backticks.
@@ -162,6 +149,18 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 def _refuse(kind: NameKind, name: str, problem: str | None) -> None:
     if problem is not None:
         raise InvalidIdentifier(f"{kind} name {name!r} is not allowed: {problem}")
+
+
+def _find_problem_as(kind: NameKind, name: str) -> str | None:
+    match kind:
+        case NameKind.DATABASE if name == SYSTEM_DATABASE:
+            return "it is reserved for system tables"
+        case NameKind.DATABASE | NameKind.TAG:
+            return _find_problem(name)
+        case NameKind.TABLE | NameKind.SYSTEM_TABLE:
+            return _find_table_problem(name)
+        case NameKind.BRANCH:
+            return _find_branch_problem(name)
 
 
 def _find_problem(name: object) -> str | None:

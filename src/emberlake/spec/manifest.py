@@ -1,7 +1,7 @@
 """The values inside manifest lists, manifests and index manifests.
 
-Spec: "Manifest list, manifest, index manifest". Rows inside them (partitions, keys, statistics) stay in their serialized BinaryRow form: their bytes
-are compared and hashed as they are.
+Spec: "Manifest list, manifest, index manifest". Rows inside them (partitions, keys, statistics)
+stay in their serialized BinaryRow form: their bytes are compared and hashed as they are.
 """
 
 from dataclasses import dataclass

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from emberlake.errors import InvalidInput
 from emberlake.spec.binary_row import decode_row
-from emberlake.spec.values import Value, cast_literal
+from emberlake.spec.literals import cast_literal
+from emberlake.spec.values import Value
 from emberlake.types import DataField
 
 
@@ -47,11 +48,14 @@ def match_partition(
     values: list[tuple[int, Value]] = []
     for name, literal in literals.items():
         if name not in names:
-            problems.append(f"{name} is not a partition column (they are {', '.join(names) or 'none'})")
+            problems.append(
+                f"{name} is not a partition column (they are {', '.join(names) or 'none'})"
+            )
             continue
         index = names.index(name)
+        is_default = isinstance(literal, str) and literal == default_name
         try:
-            value = None if literal == default_name else cast_literal(fields[index].type, literal)
+            value = None if is_default else cast_literal(fields[index].type, literal)
         except InvalidInput as error:
             problems.append(f"{name}: {error}")
             continue

@@ -1,4 +1,4 @@
-"""BinaryRow for many rows at once: encode, hash and decode by column.
+"""BinaryRow for many rows at once: encode and hash by column; ``row_slots`` decodes.
 
 Gives the bytes of ``binary_row`` without a Python step per row. A column puts two 32-bit words into
 the slot of each row, and maybe more words behind the slots: timestamps and wide decimals a
@@ -16,35 +16,34 @@ import pyarrow as pa
 
 from emberlake.base.hashing import DEFAULT_SEED, U32, finish_hashes, mix_scalar, mix_word
 from emberlake.errors import InvalidInput, Unsupported
-from emberlake.spec.binary_row import (
-    MAX_INLINE_BYTES,
-    NANOS_PER_MILLI,
-    CorruptRow,
-    null_area_size,
+from emberlake.spec.binary_row import MAX_INLINE_BYTES, NANOS_PER_MILLI, null_area_size
+from emberlake.spec.column_buffers import (
+    I64,
+    MILLIS_PER_UNIT,
+    RAW_WORDS,
+    U8,
+    U64,
+    UNITS_PER_MILLI,
+    Mask,
+    bytes_of,
+    halves_of,
+    nulls_of,
+    raw_values,
+    unaligned_words,
+    zeroed,
 )
+from emberlake.spec.row_slots import decode_column
 from emberlake.types import AtomicType, DataType, TypeRoot, arrow_type
 
-U8: TypeAlias = npt.NDArray[np.uint8]
-U64: TypeAlias = npt.NDArray[np.uint64]
-I64: TypeAlias = npt.NDArray[np.int64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
 ArrowColumn: TypeAlias = Any  # pa.Array | pa.ChunkedArray
 
+__all__ = ["ArrowColumn", "decode_column", "encode_rows", "hash_rows"]
+
 _BLOCK_ROWS: Final = 1 << 15
-_HIGH: Final = np.uint64(32)
 # How much of an eight-byte word belongs to a value of which so many bytes are left.
 _KEEP_BYTES: Final = np.array([(1 << (8 * n)) - 1 for n in range(9)], dtype=np.uint64)
 # From how many on a whole number takes one byte more, its sign bit included.
 _BYTE_STEPS: Final = np.array([1 << (8 * n - 1) for n in range(1, 9)], dtype=np.uint64)
-_RAW_WORDS: Final = {
-    TypeRoot.TINYINT: np.uint8,
-    TypeRoot.SMALLINT: np.uint16,
-    TypeRoot.INT: np.uint32,
-    TypeRoot.DATE: np.uint32,
-    TypeRoot.TIME: np.uint32,
-}
-_MILLIS_PER_UNIT: Final = {"s": 1000, "ms": 1}
-_UNITS_PER_MILLI: Final = {"us": 1000, "ns": 1_000_000}
 
 
 def hash_rows(types: Sequence[DataType], columns: Sequence[ArrowColumn]) -> npt.NDArray[np.int32]:
@@ -73,16 +72,6 @@ def encode_rows(types: Sequence[DataType], columns: Sequence[ArrowColumn]) -> pa
         len(lengths) - 1,
         [None, pa.py_buffer(np.cumsum(lengths)), pa.py_buffer(data)],
     )
-
-
-def decode_column(types: Sequence[DataType], rows: pa.Array, index: int) -> pa.Array:
-    """One atomic column out of many serialized rows; a null row gives a null."""
-    data_type = types[index]
-    if not isinstance(data_type, AtomicType):
-        raise Unsupported(f"values of type {data_type} out of many serialized rows")
-    if isinstance(rows, pa.ChunkedArray):
-        rows = rows.combine_chunks()
-    return _decode(data_type, _Slots.of(types, rows, index))
 
 
 # ------------------------------------------------------------------------------------ layout
@@ -117,7 +106,7 @@ class _LongBytes:
     def words(self) -> Iterator[tuple[int, U32, U32]]:
         """The words of all strings in step: how many strings have one, its low and high half."""
         counts = (self.lengths + 7) >> 3
-        words = _unaligned_words(self.data)
+        words = unaligned_words(self.data)
         ending = np.bincount(counts)
         active = len(counts)
         at = self.starts.copy()
@@ -127,7 +116,7 @@ class _LongBytes:
             ends_here = int(ending[index + 1])
             left = self.lengths[active - ends_here : active] - 8 * index
             value[active - ends_here :] &= _KEEP_BYTES[left]
-            yield active, *_halves(value)
+            yield active, *halves_of(value)
             active -= ends_here
 
 
@@ -208,20 +197,20 @@ def _null_words(columns: Sequence[_Column]) -> tuple[U32 | int, ...]:
 def _split(data_type: DataType, array: pa.Array) -> _Column:
     assert isinstance(data_type, AtomicType)
     root = data_type.root
-    nulls = _nulls(array)
-    if root in _RAW_WORDS:
-        low = _values(array, _RAW_WORDS[root]).astype(np.uint32)
-        return _Column(_zeroed(low, nulls), 0, nulls)
+    nulls = nulls_of(array)
+    if root in RAW_WORDS:
+        low = raw_values(array, RAW_WORDS[root]).astype(np.uint32)
+        return _Column(zeroed(low, nulls), 0, nulls)
     if root is TypeRoot.BOOLEAN:
-        low = _values(array.cast(pa.uint8()), np.uint8).astype(np.uint32)
-        return _Column(_zeroed(low, nulls), 0, nulls)
+        low = raw_values(array.cast(pa.uint8()), np.uint8).astype(np.uint32)
+        return _Column(zeroed(low, nulls), 0, nulls)
     if root is TypeRoot.FLOAT:
-        low = _one_nan(_values(array, np.float32)).view(np.uint32)
-        return _Column(_zeroed(low, nulls), 0, nulls)
+        low = _one_nan(raw_values(array, np.float32)).view(np.uint32)
+        return _Column(zeroed(low, nulls), 0, nulls)
     if root is TypeRoot.DOUBLE:
-        return _wide(_one_nan(_values(array, np.float64)).view(np.uint64), nulls)
+        return _wide(_one_nan(raw_values(array, np.float64)).view(np.uint64), nulls)
     if root is TypeRoot.BIGINT:
-        return _wide(_values(array, np.uint64), nulls)
+        return _wide(raw_values(array, np.uint64), nulls)
     if root is TypeRoot.DECIMAL:
         return _split_decimal(data_type, array, nulls)
     if root.is_timestamp:
@@ -232,19 +221,19 @@ def _split(data_type: DataType, array: pa.Array) -> _Column:
 
 
 def _wide(values: U64, nulls: Mask | None) -> _Column:
-    low, high = _halves(_zeroed(values, nulls))
+    low, high = halves_of(zeroed(values, nulls))
     return _Column(low, high, nulls)
 
 
 def _split_decimal(data_type: AtomicType, array: pa.Array, nulls: Mask | None) -> _Column:
-    words = _values(array, np.uint64, per_value=2)
-    low, high = _zeroed(words[0::2], nulls), _zeroed(words[1::2], nulls)
+    words = raw_values(array, np.uint64, per_value=2)
+    low, high = zeroed(words[0::2], nulls), zeroed(words[1::2], nulls)
     if data_type.is_compact:
         return _wide(np.ascontiguousarray(low), nulls)
     sizes = _decimal_sizes(low, high.view(np.int64))
     first, second = _shift_left(low, high, 8 * (16 - sizes))
-    tail = _Words((*_halves(first.byteswap()), *_halves(second.byteswap())))
-    return _Column(_zeroed(sizes.astype(np.uint32), nulls), 0, nulls, tail)
+    tail = _Words((*halves_of(first.byteswap()), *halves_of(second.byteswap())))
+    return _Column(zeroed(sizes.astype(np.uint32), nulls), 0, nulls, tail)
 
 
 def _decimal_sizes(low: U64, high: I64) -> U64:
@@ -270,23 +259,23 @@ def _shift_left(low: U64, high: U64, bits: U64) -> tuple[U64, U64]:
 
 
 def _split_timestamp(array: pa.Array, nulls: Mask | None) -> _Column:
-    values = _values(array, np.int64)
+    values = raw_values(array, np.int64)
     unit = array.type.unit
-    if unit in _MILLIS_PER_UNIT:
-        factor = _MILLIS_PER_UNIT[unit]
+    if unit in MILLIS_PER_UNIT:
+        factor = MILLIS_PER_UNIT[unit]
         return _wide((values if factor == 1 else values * factor).view(np.uint64), nulls)
-    per_milli = _UNITS_PER_MILLI[unit]
+    per_milli = UNITS_PER_MILLI[unit]
     millis = values // per_milli
     nanos = (values - millis * per_milli) * (NANOS_PER_MILLI // per_milli)
-    tail = _Words(_halves(_zeroed(millis.view(np.uint64), nulls)))
-    return _Column(_zeroed(nanos.astype(np.uint32), nulls), 0, nulls, tail)
+    tail = _Words(halves_of(zeroed(millis.view(np.uint64), nulls)))
+    return _Column(zeroed(nanos.astype(np.uint32), nulls), 0, nulls, tail)
 
 
 def _split_bytes(array: pa.Array, nulls: Mask | None) -> _Column:
     offsets, data = bytes_of(array)
     starts, lengths = offsets[:-1], np.diff(offsets)
     is_long = lengths > MAX_INLINE_BYTES
-    slots = _unaligned_words(data)[starts]
+    slots = unaligned_words(data)[starts]
     slots &= _KEEP_BYTES[np.minimum(lengths, 8)]
     slots |= (lengths | 0x80).astype(np.uint64) << np.uint64(56)
     if nulls is not None:
@@ -294,58 +283,16 @@ def _split_bytes(array: pa.Array, nulls: Mask | None) -> _Column:
         slots[nulls] = 0
     rows = np.flatnonzero(is_long)
     if not len(rows):
-        return _Column(*_halves(slots), nulls)
+        return _Column(*halves_of(slots), nulls)
     slots[rows] = lengths[rows].astype(np.uint64)
     tail = _LongBytes.of(rows, starts, lengths, data)
-    return _Column(*_halves(slots), nulls, tail)
-
-
-def bytes_of(array: pa.Array) -> tuple[I64, U8]:
-    """Offsets from the first value's first byte, and all bytes with eight more behind them."""
-    offset_type = np.int64 if pa.types.is_large_binary(array.type) else np.int32
-    _, offset_buffer, data_buffer = array.buffers()
-    if not len(array):
-        return np.zeros(1, dtype=np.int64), np.zeros(8, dtype=np.uint8)
-    offsets = np.frombuffer(offset_buffer, dtype=offset_type)
-    offsets = offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    first, size = offsets[0], offsets[-1] - offsets[0]
-    data = np.zeros(size + 8, dtype=np.uint8)
-    if size:
-        data[:size] = np.frombuffer(data_buffer, dtype=np.uint8)[first : first + size]
-    return offsets - first, data
-
-
-def _nulls(array: pa.Array) -> Mask | None:
-    if not array.null_count:
-        return None
-    nulls: Mask = array.is_null().to_numpy(zero_copy_only=False)
-    return nulls
-
-
-def _values(array: pa.Array, dtype: npt.DTypeLike, *, per_value: int = 1) -> npt.NDArray[Any]:
-    """The values as they stand in the array's buffer; nulls hold anything."""
-    values = np.frombuffer(array.buffers()[1], dtype=dtype)
-    return values[per_value * array.offset : per_value * (array.offset + len(array))]
-
-
-def _zeroed(values: npt.NDArray[Any], nulls: Mask | None) -> npt.NDArray[Any]:
-    return values if nulls is None else np.where(nulls, values.dtype.type(0), values)
+    return _Column(*halves_of(slots), nulls, tail)
 
 
 def _one_nan(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     # Many bit patterns are NaN; a key must have one hash, so all become the usual one.
     is_nan = np.isnan(values)
     return np.where(is_nan, values.dtype.type(np.nan), values) if is_nan.any() else values
-
-
-def _halves(words: U64) -> tuple[U32, U32]:
-    halves = words.view(np.uint32)
-    return halves[0::2], halves[1::2]
-
-
-def _unaligned_words(data: U8) -> U64:
-    """Eight bytes from every position of the data, without a copy."""
-    return np.ndarray(shape=(len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))
 
 
 # ------------------------------------------------------------------------------- hash, encode
@@ -399,162 +346,3 @@ def _encode_block(layout: _Layout) -> tuple[U32, I64]:
                     out[at[:active] + 1] = high
                     at += 2
     return out, sizes
-
-
-# ------------------------------------------------------------------------------------ decode
-
-
-@dataclass(frozen=True, slots=True)
-class _Slots:
-    """One field of many rows: its slots, and where they and their rows stand in the data."""
-
-    data: U8
-    row_starts: I64
-    row_sizes: I64
-    positions: I64
-    slots: U64
-    nulls: Mask
-
-    @staticmethod
-    def of(types: Sequence[DataType], rows: pa.Array, index: int) -> "_Slots":
-        arity = len(types)
-        header = null_area_size(arity)
-        offsets, data = bytes_of(rows)
-        missing = _nulls(rows)
-        starts, sizes = offsets[:-1], np.diff(offsets)
-        here = np.ones(len(rows), dtype=np.bool_) if missing is None else ~missing
-        _check_arity(data, starts, sizes, here, arity)
-        # A missing row reads the first bytes of the data, whatever they are, and stays null.
-        smallest = 4 + header + 8 * arity
-        data = np.concatenate([data, np.zeros(smallest, dtype=np.uint8)])
-        starts = np.where(here, starts, 0) + 4
-        bit = 8 + index
-        nulls = (data[starts + (bit >> 3)] >> np.uint8(bit & 7) & np.uint8(1)).astype(np.bool_)
-        positions = starts + (header + 8 * index)
-        slots = _unaligned_words(data)[positions]
-        return _Slots(data, starts, sizes - 4, positions, slots, nulls | ~here)
-
-    def halves(self) -> tuple[I64, I64]:
-        """What a slot says of its tail, offset and length; zero for nulls."""
-        slots = _zeroed(self.slots, self.nulls)
-        return (slots >> _HIGH).astype(np.int64), (slots & np.uint64(0xFFFFFFFF)).astype(np.int64)
-
-    def tail_starts(self, offsets: I64, lengths: I64) -> I64:
-        """Where values behind the slots stand in the data."""
-        outside = (offsets + lengths > self.row_sizes) & ~self.nulls
-        if outside.any():
-            row = int(np.argmax(outside))
-            raise CorruptRow(
-                f"row {row}: a value at bytes {offsets[row]} to {offsets[row] + lengths[row]} "
-                f"lies outside of {self.row_sizes[row]} bytes"
-            )
-        return np.where(self.nulls, 0, self.row_starts + offsets)
-
-
-def _check_arity(data: U8, starts: I64, sizes: I64, here: Mask, arity: int) -> None:
-    short = here & (sizes < 4 + null_area_size(arity) + 8 * arity)
-    words = _unaligned_words(data)[np.where(short | ~here, 0, starts)].astype("<u4").byteswap()
-    wrong = here & (short | (words != arity))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise CorruptRow(f"row {row} of {len(starts)} is not a serialized row of {arity} fields")
-
-
-def _decode(data_type: AtomicType, rows: _Slots) -> pa.Array:
-    root = data_type.root
-    if root is TypeRoot.BOOLEAN:
-        bits = np.packbits((rows.slots & np.uint64(0xFF)).astype(np.bool_), bitorder="little")
-        return _array(data_type, rows.nulls, bits)
-    if root in _NARROW:
-        return _array(data_type, rows.nulls, rows.slots.astype(_NARROW[root]))
-    if root in (TypeRoot.BIGINT, TypeRoot.DOUBLE):
-        return _array(data_type, rows.nulls, rows.slots)
-    if root is TypeRoot.DECIMAL:
-        return _decode_decimal(data_type, rows)
-    if root.is_timestamp:
-        return _decode_timestamp(data_type, rows)
-    if root.is_text or root.is_bytes or root is TypeRoot.BLOB:
-        return _decode_bytes(data_type, rows)
-    raise Unsupported(f"values of type {data_type} out of many serialized rows")
-
-
-_NARROW: Final = {**_RAW_WORDS, TypeRoot.FLOAT: np.uint32}
-
-
-def _decode_decimal(data_type: AtomicType, rows: _Slots) -> pa.Array:
-    out = np.empty(2 * len(rows.slots), dtype=np.uint64)
-    if data_type.is_compact:
-        out[0::2] = rows.slots
-        out[1::2] = (rows.slots.view(np.int64) >> np.int64(63)).view(np.uint64)
-        return _array(data_type, rows.nulls, out)
-    offsets, sizes = rows.halves()
-    sizes = np.where(rows.nulls, 1, sizes)
-    if ((sizes < 1) | (sizes > 16)).any():
-        raise CorruptRow("a decimal has 1 to 16 bytes")
-    # Eight bytes more than a short value has may be read: the shift drops them again.
-    starts = rows.tail_starts(offsets, sizes)
-    words = _unaligned_words(np.concatenate([rows.data, np.zeros(16, dtype=np.uint8)]))
-    high, low = words[starts].byteswap().view(np.int64), words[starts + 8].byteswap()
-    bits = (8 * (16 - sizes)).astype(np.uint64)
-    within = bits & np.uint64(63)
-    carried = (high.view(np.uint64) << ((np.uint64(64) - within) & np.uint64(63))).astype(np.uint64)
-    by_word = bits >= np.uint64(64)
-    shifted = high >> within.view(np.int64)
-    mixed = low >> within | np.where(within == 0, np.uint64(0), carried)
-    out[0::2] = np.where(by_word, shifted.view(np.uint64), mixed)
-    out[1::2] = np.where(by_word, high >> np.int64(63), shifted).view(np.uint64)
-    return _array(data_type, rows.nulls, out)
-
-
-def _decode_timestamp(data_type: AtomicType, rows: _Slots) -> pa.Array:
-    unit = arrow_type(data_type).unit
-    if data_type.is_compact:
-        millis = _zeroed(rows.slots, rows.nulls).view(np.int64)
-        return _array(data_type, rows.nulls, millis // _MILLIS_PER_UNIT[unit])
-    offsets, nanos = rows.halves()
-    starts = rows.tail_starts(offsets, np.full(len(offsets), 8, dtype=np.int64))
-    millis = _zeroed(_unaligned_words(rows.data)[starts], rows.nulls).view(np.int64)
-    per_milli = _UNITS_PER_MILLI[unit]
-    limit = (2**63 - 1) // per_milli
-    if (np.abs(millis) >= limit).any():
-        raise CorruptRow(f"a timestamp does not fit {arrow_type(data_type)}")
-    units = millis * per_milli + nanos // (NANOS_PER_MILLI // per_milli)
-    return _array(data_type, rows.nulls, units)
-
-
-def _decode_bytes(data_type: AtomicType, rows: _Slots) -> pa.Array:
-    slots = _zeroed(rows.slots, rows.nulls)
-    is_inline = (slots >> np.uint64(63)).astype(np.bool_)
-    inline_lengths = ((slots >> np.uint64(56)) & np.uint64(0x7F)).astype(np.int64)
-    if (is_inline & (inline_lengths > MAX_INLINE_BYTES)).any():
-        raise CorruptRow(f"{inline_lengths.max()} bytes cannot stand inside a slot")
-    offsets, sizes = rows.halves()
-    lengths = np.where(is_inline, inline_lengths, sizes)
-    tails = rows.tail_starts(np.where(is_inline, 0, offsets), lengths)
-    starts = np.where(is_inline, rows.positions, tails)
-    ends = np.cumsum(lengths)
-    out = rows.data[np.repeat(starts - (ends - lengths), lengths) + np.arange(lengths.sum())]
-    wide = pa.large_string() if data_type.root.is_text else pa.large_binary()
-    array = pa.Array.from_buffers(
-        wide,
-        len(lengths),
-        [_validity(rows.nulls), pa.py_buffer(np.concatenate([[0], ends])), pa.py_buffer(out)],
-    )
-    _check_text(array)
-    return array.cast(arrow_type(data_type))
-
-
-def _check_text(array: pa.Array) -> None:
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise CorruptRow(f"serialized rows hold text that is not UTF-8: {error}") from error
-
-
-def _array(data_type: AtomicType, nulls: Mask, values: npt.NDArray[Any]) -> pa.Array:
-    buffers = [_validity(nulls), pa.py_buffer(np.ascontiguousarray(values))]
-    return pa.Array.from_buffers(arrow_type(data_type), len(nulls), buffers)
-
-
-def _validity(nulls: Mask) -> pa.Buffer | None:
-    return pa.py_buffer(np.packbits(~nulls, bitorder="little")) if nulls.any() else None

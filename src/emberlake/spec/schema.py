@@ -4,7 +4,7 @@ Spec: "Schema files". A schema file is never changed; every change of a table wr
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
@@ -13,12 +13,10 @@ import pyarrow as pa
 
 from emberlake.errors import CorruptFile, EmberlakeError, Unsupported
 from emberlake.options import BUCKET_KEY, TableOptions
-from emberlake.types import DataField, DataType, from_arrow_schema
-from emberlake.types.data_types import ArrayType, MapType, MultisetType, RowType
+from emberlake.types import DataField, from_arrow_schema
 from emberlake.types.json import field_from_json, field_to_json
 
 SCHEMA_VERSION: Final = 3
-SYSTEM_FIELD_ID_START: Final = 1_073_741_823  # ids from here on belong to system fields
 
 
 @dataclass(frozen=True)
@@ -138,32 +136,6 @@ def decode_table_schema(raw: bytes, path: str) -> TableSchema:
         raise
     except (EmberlakeError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptFile(path, f"it is not a schema: {error}") from error
-
-
-def highest_field_id(fields: Iterable[DataField]) -> int:
-    """The largest id among fields and their nested fields; -1 for none; system ids do not count."""
-    ids = [f.id for top in fields for f in walk_fields(top) if f.id < SYSTEM_FIELD_ID_START]
-    return max(ids, default=-1)
-
-
-def walk_fields(top: DataField) -> Iterable[DataField]:
-    """A field and all fields nested in it."""
-    yield top
-    yield from _nested_fields(top.type)
-
-
-def _nested_fields(data_type: DataType) -> Iterable[DataField]:
-    match data_type:
-        case RowType(fields=fields):
-            for nested in fields:
-                yield from walk_fields(nested)
-        case ArrayType(element=element) | MultisetType(element=element):
-            yield from _nested_fields(element)
-        case MapType(key=key, value=value):
-            yield from _nested_fields(key)
-            yield from _nested_fields(value)
-        case _:
-            return
 
 
 def _implied_options(version: int, options: Mapping[str, str]) -> dict[str, str]:

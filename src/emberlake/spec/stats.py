@@ -21,8 +21,9 @@ from emberlake.options import STATS_KEEP_FIRST_N, STATS_MODE, TableOptions
 from emberlake.spec.binary_row import encode_row
 from emberlake.spec.manifest import SimpleStats
 from emberlake.spec.row_columns import decode_column
-from emberlake.spec.values import Value, from_arrow_array
-from emberlake.types import AtomicType, DataField, DataType, TypeRoot
+from emberlake.spec.system_columns import is_system_column
+from emberlake.spec.values import Value
+from emberlake.types import AtomicType, DataField, DataType
 
 
 class StatsKind(Enum):
@@ -50,12 +51,6 @@ KEY_STATS_MODE: Final = StatsMode(StatsKind.TRUNCATE, 128)
 
 _MODES: Final = {"none": NONE, "counts": COUNTS, "full": FULL}
 _TRUNCATE: Final = re.compile(r"truncate\(([1-9]\d*)\)")
-_SYSTEM_FIELDS: Final = frozenset(
-    {"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID"}
-)
-_NO_BOUNDS: Final = frozenset(
-    {TypeRoot.VARIANT, TypeRoot.BLOB, TypeRoot.GEOMETRY, TypeRoot.GEOGRAPHY}
-)
 _MAX_CODE_POINT: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
 
@@ -83,7 +78,7 @@ def column_stats_modes(fields: Sequence[DataField], options: TableOptions) -> tu
     counted = 0
     for field in fields:
         own = options.get(f"fields.{field.name}.stats-mode")
-        if own is None and _is_system(field.name):
+        if own is None and is_system_column(field.name):
             modes.append(KEY_STATS_MODE)
             continue
         beyond = 0 <= keep_first <= counted
@@ -171,10 +166,6 @@ def _next_bytes(raw: bytes) -> bytes | None:
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
 
 
-def _is_system(name: str) -> bool:
-    return name in _SYSTEM_FIELDS or name.startswith("_KEY_")
-
-
 class _Column:
     """What is known so far of one column."""
 
@@ -196,7 +187,7 @@ class _Column:
         chunks = values.chunks if isinstance(values, pa.ChunkedArray) else (values,)
         for chunk in chunks:
             if chunk.null_count < len(chunk):
-                self._widen(*_bounds_of(self.field.type, chunk))
+                self._widen(*_bounds_of(chunk))
 
     def bounds(self) -> tuple[Value, Value]:
         """The least and the greatest value as they are stored; None twice when unknown."""
@@ -219,16 +210,15 @@ class _Column:
 
 
 def _has_bounds(data_type: DataType) -> bool:
-    return isinstance(data_type, AtomicType) and data_type.root not in _NO_BOUNDS
+    return isinstance(data_type, AtomicType) and not data_type.root.is_opaque
 
 
-def _bounds_of(data_type: DataType, chunk: pa.Array) -> tuple[Value, Value]:
+def _bounds_of(chunk: pa.Array) -> tuple[Value, Value]:
     """The least and the greatest value of a chunk that has a value; NaN when there is a NaN."""
     if pa.types.is_floating(chunk.type):
         return _float_bounds(chunk)
     found = pc.min_max(chunk)
-    low, high = from_arrow_array(data_type, pa.array([found["min"], found["max"]], chunk.type))
-    return low, high
+    return _value(found["min"]), _value(found["max"])
 
 
 def _float_bounds(chunk: pa.Array) -> tuple[float, float]:
@@ -239,3 +229,15 @@ def _float_bounds(chunk: pa.Array) -> tuple[float, float]:
         return math.nan, math.nan
     found = pc.min_max(chunk)
     return found["min"].as_py(), found["max"].as_py()
+
+
+_NANOS_PER_UNIT: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    # One scalar at a time: arrays of two would cost small files more than their minima do.
+    if pa.types.is_timestamp(scalar.type):
+        return scalar.value * _NANOS_PER_UNIT[scalar.type.unit]
+    if pa.types.is_date(scalar.type) or pa.types.is_time(scalar.type):
+        return scalar.value
+    return scalar.as_py()

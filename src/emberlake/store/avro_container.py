@@ -21,17 +21,18 @@ from typing import Any, Final
 import fastavro
 import pyarrow as pa
 
-from emberlake.errors import CorruptFile
-from emberlake.store.avro_blocks import (
-    BROKEN,
-    Broken,
+from emberlake.base.avro_blocks import (
+    BAD_BYTES,
+    SYNC_BYTES,
     Container,
-    encode_header,
+    Header,
+    UnknownCodec,
     encode_long,
     parse_container,
 )
+from emberlake.errors import CorruptFile, Unsupported
 
-_SYNC: Final = bytes(16)  # between blocks that never leave this process
+_SYNC: Final = bytes(SYNC_BYTES)  # between blocks that never leave this process
 
 # Importing Polars takes longer than fastavro needs for this many bytes of records, so Polars is
 # only brought in by files that are large, and used for all that are worth its fixed cost after it.
@@ -69,8 +70,9 @@ def decode_container(
 
     Raises:
         CorruptFile: the bytes are no whole container, or a required column is null.
+        Unsupported: they are compressed with an unknown codec.
     """
-    container = parse_container(raw, path)
+    container = _parse(raw, path)
     record_type = _record_type(columns)
     if container.count == 0:
         records = pa.array([], record_type)
@@ -79,6 +81,17 @@ def decode_container(
     else:
         records = _decode_with_fastavro(container, path, record_type)
     return _flatten(records, columns, path)
+
+
+def _parse(raw: bytes, path: str) -> Container:
+    try:
+        return parse_container(raw)
+    except UnknownCodec as error:
+        raise Unsupported(
+            f"{path} is compressed with {error.codec}, which emberlake cannot read"
+        ) from error
+    except BAD_BYTES as error:
+        raise CorruptFile(path, f"it is not a whole Avro container: {error}") from error
 
 
 # Columns -----------------------------------------------------------------------------------------
@@ -164,12 +177,12 @@ class _SchemaPlainer:
             case {"type": (dict() | list()) as inner}:
                 return self.plain(inner, namespace)
             case _:
-                raise Broken(f"{schema} is no type that metadata uses")
+                raise ValueError(f"{schema} is no type that metadata uses")
 
     def _record(self, schema: dict[str, Any], namespace: str) -> Any:
         name = _full_name(schema["name"], namespace)
         if name in self._open:
-            raise Broken(f"record {name} contains itself")
+            raise ValueError(f"record {name} contains itself")
         self._open.add(name)
         fields = [
             {"name": field["name"], "type": self.plain(field["type"], namespace)}
@@ -214,7 +227,7 @@ def _polars_header(schema: str) -> bytes:
         "name": "r0",
         "fields": [{"name": _ROOT, "type": _plain_schema(schema)}],
     }
-    return encode_header(json.dumps(wrapped), "null", _SYNC)
+    return Header(json.dumps(wrapped), "null", _SYNC).encode()
 
 
 def _decode_with_polars(
@@ -222,8 +235,7 @@ def _decode_with_polars(
 ) -> pa.StructArray:
     polars = importlib.import_module("polars")
     parts = [_parse_schema(_polars_header, container, path)]
-    for block in container.blocks:
-        parts += (encode_long(block.count), encode_long(len(block.data)), block.data, _SYNC)
+    parts += (block.encode(_SYNC) for block in container.blocks)
     try:
         frame = polars.read_avro(io.BytesIO(b"".join(parts)))
     except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError) as error:
@@ -280,10 +292,10 @@ def _decode_with_fastavro(
     try:
         records = fastavro.schemaless_reader(source, schema, None)
         if source.tell() != len(data):
-            raise Broken("there are bytes behind the last record")
+            raise ValueError("there are bytes behind the last record")
         _check_count(len(records), container, path)
         return pa.array(records, record_type)
-    except (*BROKEN, EOFError, pa.ArrowException, OverflowError, MemoryError) as error:
+    except (*BAD_BYTES, pa.ArrowException) as error:
         raise CorruptFile(path, f"its records cannot be decoded: {error}") from error
 
 
@@ -295,5 +307,5 @@ def _check_count(found: int, container: Container, path: str) -> None:
 def _parse_schema(parse: Callable[[str], Any], container: Container, path: str) -> Any:
     try:
         return parse(container.schema)
-    except BROKEN as error:
+    except BAD_BYTES as error:
         raise CorruptFile(path, f"its Avro schema cannot be used: {error}") from error

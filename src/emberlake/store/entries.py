@@ -7,7 +7,7 @@ made of what survives.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise, repeat
 from typing import Any, Final, TypeVar
 
@@ -115,8 +115,16 @@ class ManifestEntries:
     write_cols_sequences = _Arrow()
 
     def __init__(self, table: pa.Table) -> None:
-        self._table = table
+        self._count: int = table.num_rows
+        self._load: Callable[[str], pa.Array] = partial(_whole_column, table)
         self._columns: dict[str, pa.Array] = {}
+        self.__dict__["table"] = table  # known before it is asked for
+
+    def _view(self, count: int, load: Callable[[str], pa.Array]) -> "ManifestEntries":
+        """Entries made of these; planning looks at few columns, so each is made when asked for."""
+        view = object.__new__(ManifestEntries)
+        view._count, view._load, view._columns = count, load, {}
+        return view
 
     @staticmethod
     def concat(parts: Iterable["ManifestEntries"]) -> "ManifestEntries":
@@ -133,23 +141,22 @@ class ManifestEntries:
         ]
         return ManifestEntries(pa.Table.from_arrays(arrays, schema=ENTRY_SCHEMA))
 
-    @property
+    @cached_property
     def table(self) -> pa.Table:
-        return self._table
+        """All columns; those of a view are made now."""
+        return pa.Table.from_arrays([*map(self.column, ENTRY_SCHEMA.names)], schema=ENTRY_SCHEMA)
 
     @property
     def nbytes(self) -> int:
         """The memory that the columns take."""
-        size: int = self._table.nbytes
+        size: int = self.table.nbytes
         return size
 
     def column(self, name: str) -> pa.Array:
         """One column in one piece."""
         array = self._columns.get(name)
         if array is None:
-            chunked = self._table.column(name)
-            array = chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
-            self._columns[name] = array
+            array = self._columns[name] = self._load(name)
         return array
 
     @cached_property
@@ -180,12 +187,12 @@ class ManifestEntries:
         if len(chosen) == 0:
             return EMPTY
         indices = pa.array(chosen)
-        arrays = [self.column(field.name).take(indices) for field in ENTRY_SCHEMA]
-        return ManifestEntries(pa.Table.from_arrays(arrays, schema=ENTRY_SCHEMA))
+        return self._view(len(chosen), lambda name: self.column(name).take(indices))
 
     def slice(self, start: int, stop: int) -> "ManifestEntries":
         """The entries from ``start`` up to ``stop``; their columns are shared, not copied."""
-        return ManifestEntries(self._table.slice(start, stop - start))
+        count = stop - start
+        return self._view(count, lambda name: self.column(name).slice(start, count))
 
     def entries(self) -> list[ManifestEntry]:
         """The entries as values."""
@@ -210,11 +217,10 @@ class ManifestEntries:
         return _data_files(values, len(self))
 
     def __len__(self) -> int:
-        count: int = self._table.num_rows
-        return count
+        return self._count
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ManifestEntries) and bool(self._table.equals(other.table))
+        return isinstance(other, ManifestEntries) and bool(self.table.equals(other.table))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -225,11 +231,17 @@ class ManifestEntries:
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         with pa.ipc.new_stream(sink, ENTRY_SCHEMA, options=options) as writer:
-            writer.write_table(self._table)
+            writer.write_table(self.table)
         return _from_ipc, (sink.getvalue().to_pybytes(),)
 
 
-EMPTY: Final = ManifestEntries(ENTRY_SCHEMA.empty_table())
+def _whole_column(table: pa.Table, name: str) -> pa.Array:
+    chunked = table.column(name)
+    return chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
+
+
+# Not empty_table(): that would import pandas, where it is installed, with this module.
+EMPTY: Final = ManifestEntries(pa.Table.from_batches([], ENTRY_SCHEMA))
 
 
 def merge_entries(entries: ManifestEntries) -> ManifestEntries:

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from emberlake.base.avro_blocks import encode_bytes, encode_long
 from emberlake.errors import CorruptFile, Unsupported
 from emberlake.spec.manifest import (
     EMPTY_ROW,
@@ -26,7 +27,6 @@ from emberlake.spec.manifest import (
     ManifestFile,
     SimpleStats,
 )
-from emberlake.store.avro_blocks import encode_bytes, encode_long
 from emberlake.store.avro_container import Decoder, decode_container
 from emberlake.store.entries import ENTRY_SCHEMA, ManifestEntries, column_values
 from emberlake.store.manifest_schemas import (

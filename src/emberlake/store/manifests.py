@@ -9,8 +9,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
+from emberlake.base.avro_blocks import AVRO_CODECS, Block, compressor, encode_container
 from emberlake.base.parallel import parallel_map
-from emberlake.errors import CorruptFile
+from emberlake.errors import CorruptFile, InvalidInput
 from emberlake.io.storage import Storage
 from emberlake.options import MEBIBYTE
 from emberlake.spec.layout import TableLayout
@@ -22,7 +23,6 @@ from emberlake.spec.manifest import (
     ManifestFile,
 )
 from emberlake.spec.stats import partition_stats
-from emberlake.store.avro_blocks import Block, encode_container, pack_block
 from emberlake.store.entries import ManifestEntries
 from emberlake.store.manifest_avro import (
     decode_entries,
@@ -62,7 +62,7 @@ class ManifestStore:
     ) -> None:
         self._storage = storage
         self._layout = layout
-        self._codec = compression
+        self._compression = compression
         self._level = zstd_level
         self._new_id = new_id
         self._target_size = target_size
@@ -151,11 +151,22 @@ class ManifestStore:
             raise CorruptFile(path, f"it has {len(raw)} bytes where {size} were written")
         return raw
 
+    @property
+    def _codec(self) -> str:
+        # Asked for by writers only: reading does not depend on how new manifests would be written.
+        codec = AVRO_CODECS.get(self._compression)
+        if codec is None:
+            known = ", ".join(sorted(AVRO_CODECS))
+            raise InvalidInput(
+                f"manifests cannot be compressed with {self._compression!r}; use one of {known}"
+            )
+        return codec
+
     def _pack(self, records: Sequence[_T], encode: Callable[[_T], bytes]) -> Iterator[Block]:
+        compress = compressor(self._codec, self._level)
         for start in range(0, len(records), _BLOCK_RECORDS):
             some = records[start : start + _BLOCK_RECORDS]
-            data = b"".join(map(encode, some))
-            yield pack_block(len(some), data, self._codec, self._level)
+            yield Block(len(some), compress(b"".join(map(encode, some))))
 
     def _write(self, name: str, schema: str, blocks: Sequence[Block] | Iterator[Block]) -> int:
         data = encode_container(schema, self._codec, tuple(blocks))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from emberlake.base.env import SYSTEM_ENV, Env
+from emberlake.errors import CorruptFile
 from emberlake.io.storage import Storage
 from emberlake.options import (
     DATA_FILE_DIRECTORY,
@@ -19,7 +20,7 @@ from emberlake.options import (
     ZSTD_LEVEL,
     TableOptions,
 )
-from emberlake.spec.binary_row import decode_row
+from emberlake.spec.binary_row import CorruptRow, decode_row
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.partition import partition_path, partition_spec
@@ -74,7 +75,12 @@ class TableStore:
 
     def partition_values(self, partition: bytes) -> tuple[Value, ...]:
         """The values of a serialized partition row."""
-        return decode_row(self.partition_types, partition)
+        try:
+            return decode_row(self.partition_types, partition)
+        except CorruptRow as error:
+            raise CorruptFile(
+                self.layout.manifest_folder, f"a partition in it cannot be decoded: {error}"
+            ) from error
 
     def partition_path(self, partition: bytes) -> str:
         """The folder of a partition below the table's root; empty when unpartitioned."""

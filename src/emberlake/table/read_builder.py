@@ -2,19 +2,30 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
 from emberlake.base.extras import load_extra
-from emberlake.errors import InvalidInput
-from emberlake.predicates import Predicate, PredicateBuilder, and_all, parse_predicate
+from emberlake.base.row import Row, iter_rows
+from emberlake.errors import ColumnNotFound, InvalidInput, InvalidPredicate
+from emberlake.predicates import (
+    And,
+    Leaf,
+    Or,
+    Predicate,
+    PredicateBuilder,
+    and_all,
+    columns_of,
+    leaves_of,
+    parse_predicate,
+)
 from emberlake.read.projection import Projection, project, project_all
 from emberlake.read.table_reader import TableReader
 from emberlake.scan.explain import Explanation, explain_scan
 from emberlake.scan.plan import ScanPlan, plan_scan
 from emberlake.scan.splits import DataSplit
-from emberlake.spec.validation import check_readable
+from emberlake.spec.support import check_readable
 from emberlake.store.table_store import TableStore
 from emberlake.types import DataField
 
@@ -29,24 +40,25 @@ class ReadBuilder:
     """Says what to read: which rows, which columns, how many; pickles."""
 
     store: TableStore
-    _predicate: Predicate | None = field(default=None, repr=False)
+    _filter: Predicate | None = field(default=None, repr=False)
+    _partition_filter: Predicate | None = field(default=None, repr=False)
     _projection: Projection | None = field(default=None, repr=False)
     _limit: int | None = field(default=None, repr=False)
 
     def with_filter(self, predicate: Predicate | str | None) -> Self:
         """Keep only matching rows: a predicate, or text such as ``"city = 'paris'"``."""
-        self._predicate = (
-            parse_predicate(predicate, self.store.schema.fields)
-            if isinstance(predicate, str)
-            else predicate
-        )
+        self._filter = self._bind(predicate)
         return self
 
-    def with_partition_filter(self, predicate: Predicate | None) -> Self:
+    def with_partition_filter(self, predicate: Predicate | str | None) -> Self:
         """Keep only matching partitions, besides what ``with_filter`` says."""
-        if predicate is not None:
-            both = [p for p in (self._predicate, predicate) if p is not None]
-            self._predicate = and_all(both)
+        bound = self._bind(predicate)
+        others = columns_of(bound) - set(self.store.schema.partition_keys) if bound else ()
+        if others:
+            raise InvalidPredicate(
+                f"no partition columns: {', '.join(sorted(others))}; use with_filter for them"
+            )
+        self._partition_filter = bound
         return self
 
     def with_projection(self, projection: Sequence[str] | None) -> Self:
@@ -58,7 +70,7 @@ class ReadBuilder:
     def with_limit(self, limit: int | None) -> Self:
         """Hand out at most this many rows, whichever come first."""
         if limit is not None and limit < 0:
-            raise InvalidInput(f"a limit of {limit} rows makes no sense")
+            raise InvalidInput(f"a limit is a number of rows, not {limit!r}")
         self._limit = limit
         return self
 
@@ -76,6 +88,35 @@ class ReadBuilder:
         check_readable(self.store.schema)
         projection = self._projection or project_all(self.store.schema.fields)
         return TableRead(TableReader(self.store, projection, self._predicate, self._limit))
+
+    @property
+    def _predicate(self) -> Predicate | None:
+        return and_all([self._partition_filter, self._filter])
+
+    def _bind(self, predicate: Predicate | str | None) -> Predicate | None:
+        """The predicate, made sure of that it speaks of this table's columns."""
+        schema = self.store.schema
+        if isinstance(predicate, str):
+            return parse_predicate(predicate, schema.fields)
+        if predicate is None:
+            return None
+        if not isinstance(predicate, Leaf | And | Or):
+            raise InvalidPredicate(
+                f"a filter is text, or made by new_predicate_builder(), not {predicate!r}"
+            )
+        for leaf in leaves_of(predicate):
+            column = schema.field_by_name.get(leaf.column.name)
+            if column is None:
+                raise ColumnNotFound(
+                    f"there is no column {leaf.column.name!r} to filter on; "
+                    f"choose one of {', '.join(schema.field_names)}"
+                )
+            if column.id != leaf.column.id or column.type != leaf.column.type:
+                raise InvalidPredicate(
+                    f"the filter {leaf} is on {leaf.column}, but this table has {column}; "
+                    "make it with this table's new_predicate_builder()"
+                )
+        return predicate
 
     def read_type(self) -> list[DataField]:
         """The columns that come out."""
@@ -120,16 +161,6 @@ class Plan:
         return None if self._plan.snapshot is None else self._plan.snapshot.id
 
 
-class Row(tuple[Any, ...]):
-    """One row as a tuple of Python values."""
-
-    __slots__ = ()
-
-    def get_field(self, position: int) -> Any:
-        """The value of a column by its position."""
-        return self[position]
-
-
 @dataclass(frozen=True)
 class TableRead:
     """Reads splits in the form that is asked for."""
@@ -149,9 +180,7 @@ class TableRead:
     def to_iterator(self, splits: Sequence[DataSplit]) -> Iterator[Row]:
         """Rows one at a time."""
         for batch in self._reader.read_batches(splits):
-            # Python objects are what is asked for here, so this loop cannot be avoided.
-            for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                yield Row(values)
+            yield from iter_rows(batch)
 
     def to_pandas(self, splits: Sequence[DataSplit]) -> "pd.DataFrame":
         """All rows as a pandas DataFrame."""

@@ -1,18 +1,19 @@
 """A table as users hold it: what it is, and builders for reading and writing it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from emberlake.base.env import SYSTEM_ENV, Env
-from emberlake.errors import InvalidState, SnapshotNotFound
+from emberlake.errors import InvalidOption, InvalidSchema, InvalidState, SnapshotNotFound
 from emberlake.io.storage import Storage
 from emberlake.maintenance.rollback import rollback_to_snapshot, rollback_to_tag
-from emberlake.options import TableOptions
+from emberlake.options import BRANCH, TableOptions
 from emberlake.scan.travel import between as load_between
 from emberlake.scan.travel import check_scan_options, is_incremental, is_travelling, travel
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.layout import TableLayout
+from emberlake.spec.option_changes import remove_option, set_option
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.snapshots import SnapshotStore
@@ -33,7 +34,7 @@ class Table:
     """A table of a catalog; pickles, so that it can be used on workers."""
 
     identifier: Identifier
-    store: TableStore = field(compare=True)
+    store: TableStore
 
     def __init__(
         self,
@@ -85,11 +86,15 @@ class Table:
     def copy(self, options: Mapping[str, object]) -> "Table":
         """The same table with other options for this program alone, or at an earlier snapshot.
 
+        An option of None goes back to its default.
+
         Raises:
             SnapshotNotFound, TagNotFound: the snapshot to travel to does not exist.
+            InvalidOption: an option cannot be read, contradicts another one, or decides how the
+                rows that are there are understood (the number of buckets, say).
         """
         texts = {key: None if value is None else _text(value) for key, value in options.items()}
-        schema = self.store.schema.with_options(texts)
+        schema = _with_dynamic_options(self._present_schema(), texts)
         store = self.store.with_schema(schema)
         check_scan_options(schema.options)
         if is_incremental(schema.options):
@@ -176,6 +181,11 @@ class Table:
             lines.append(f"  and {len(schema.options) - _SHOWN_OPTIONS} more options")
         return "\n".join(lines)
 
+    def _present_schema(self) -> TableSchema:
+        """The schema to copy from: a table that travels has the columns of another time."""
+        latest = self.store.schemas.latest() if is_travelling(self.options) else None
+        return self.store.schema if latest is None else _as_of(latest, self.store.schema)
+
     def _check_present(self) -> None:
         if is_travelling(self.options) or is_incremental(self.options):
             raise InvalidState(
@@ -188,8 +198,22 @@ def _with_store(table: Table, store: TableStore) -> Table:
     return Table(table.identifier, store.storage, store.layout, store.schema, store.env)
 
 
+def _with_dynamic_options(schema: TableSchema, texts: Mapping[str, str | None]) -> TableSchema:
+    if BRANCH.key in texts:
+        raise InvalidOption("a branch is part of the table's name: open db.table$branch_name")
+    try:
+        for key, text in texts.items():
+            if text is None:
+                schema = remove_option(schema, key, has_snapshots=True)
+            else:
+                schema = set_option(schema, key, text, has_snapshots=True)
+    except InvalidSchema as error:
+        raise InvalidOption(str(error)) from error
+    return schema
+
+
 def _as_of(then: TableSchema, now: TableSchema) -> TableSchema:
-    """The columns of an earlier schema with the options of the present one."""
+    """The columns of another schema with the options of this one."""
     return then.with_options({**dict.fromkeys(then.options), **now.options})
 
 

@@ -1,23 +1,37 @@
 """Write builders, and the two halves of a write: ``TableWrite`` and ``TableCommit``."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from emberlake.commit.change import CommitResult, append_change, overwrite_change
-from emberlake.commit.committer import CommitCallback, Committer, already_committed
-from emberlake.errors import ColumnNotFound, DataMismatch, FileNotFound, InvalidState
+from emberlake.commit.change import (
+    NOTHING_COMMITTED,
+    CommitResult,
+    append_change,
+    overwrite_change,
+)
+from emberlake.commit.committer import CommitCallback, Committer
+from emberlake.commit.history import already_committed
+from emberlake.errors import (
+    ColumnNotFound,
+    DataMismatch,
+    FileNotFound,
+    InvalidInput,
+    InvalidState,
+)
 from emberlake.options import (
     COMMIT_USER_PREFIX,
     DYNAMIC_PARTITION_OVERWRITE,
     PARTITION_DEFAULT_NAME,
 )
 from emberlake.spec.partition_match import AnyPartitionMatch, PartitionMatch, match_partition
-from emberlake.spec.validation import check_writable
+from emberlake.spec.support import check_writable
 from emberlake.store.table_store import TableStore
+from emberlake.types import DataField, arrow_type
 from emberlake.wire import CommitMessage
 from emberlake.write.table_writer import TableWriter
 
@@ -65,6 +79,7 @@ class BatchWriteBuilder:
 
     def new_commit(self) -> "BatchTableCommit":
         """The half that makes written files visible."""
+        check_writable(self.store.schema)
         return BatchTableCommit(self.store, self.commit_user, self._replaces)
 
 
@@ -82,6 +97,7 @@ class StreamWriteBuilder:
 
     def new_commit(self) -> "StreamTableCommit":
         """The half that makes written files visible."""
+        check_writable(self.store.schema)
         return StreamTableCommit(self.store, self.commit_user)
 
 
@@ -107,7 +123,8 @@ class TableWrite:
         """Write a table, a batch, or anything with ``__arrow_c_stream__``, aligned by name.
 
         Raises:
-            DataMismatch: listing every column that does not fit; nothing of it was written.
+            DataMismatch: listing every column that does not fit; nothing of it was written. In the
+                middle of a stream it ends the write, and what was written is deleted.
         """
         self._writer.write(data)
 
@@ -116,12 +133,15 @@ class TableWrite:
         self._writer.write(data)
 
     def write_pandas(self, dataframe: "pd.DataFrame") -> None:
-        """Write a pandas DataFrame; its index is not written."""
+        """Write a pandas DataFrame; its index is not written, and NaN is null.
+
+        pandas keeps integers with missing values as floats; they are taken for what they were.
+        """
         try:
             table = pa.Table.from_pandas(dataframe, preserve_index=False)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise DataMismatch(f"the DataFrame has no Arrow form: {error}") from error
-        self._writer.write(table)
+        self._writer.write(_with_integers(table, self._store.schema.fields))
 
     def abort(self) -> None:
         """Delete what was written and not handed over by ``prepare_commit``; ends the write."""
@@ -184,7 +204,7 @@ class TableCommit:
         Raises:
             AlreadyCommitted: they are in the table; nothing is deleted.
         """
-        self._committer.check_not_committed(append_change(messages))
+        self._committer.check_not_committed(messages)
         for message in messages:
             for file in message.written_files:
                 path = self._store.data_file_path(message.partition, message.bucket, file)
@@ -248,7 +268,16 @@ class BatchTableCommit(TableCommit):
         return self._replace([], _match(self._store, {}), None)
 
     def truncate_partitions(self, partitions: Sequence[Mapping[str, object]]) -> CommitResult:
-        """Delete all rows of the partitions that match any of the descriptions."""
+        """Delete all rows of the partitions that match any of the descriptions.
+
+        Raises:
+            InvalidInput: a description is empty, which would match every partition, or does not
+                fit the partition columns.
+        """
+        if not all(partitions):
+            raise InvalidInput(
+                "an empty description matches every partition; truncate_table() deletes all rows"
+            )
         matches = tuple(_match(self._store, partition) for partition in partitions)
         return self._committer.commit(overwrite_change([], AnyPartitionMatch(matches)))
 
@@ -264,7 +293,7 @@ class BatchTableCommit(TableCommit):
         self._check_inside(messages, match)
         touched = frozenset(m.partition for m in messages if not m.is_empty)
         if not touched:
-            return CommitResult(snapshot_id=None)
+            return NOTHING_COMMITTED
         change = overwrite_change(messages, touched)
         return self._committer.commit(change, properties=properties)
 
@@ -339,6 +368,20 @@ class StreamTableCommit(TableCommit):
                 path = self._store.data_file_path(message.partition, message.bucket, file)
                 if not self._store.storage.exists(path):
                     raise FileNotFound(path, "it was written for a commit that cannot be made now")
+
+
+def _with_integers(table: pa.Table, fields: Sequence[DataField]) -> pa.Table:
+    """Columns of whole floats as integers where the table has integers; others as they are."""
+    for column in fields:
+        index = table.schema.get_field_index(column.name)
+        target = arrow_type(column.type)
+        if index < 0 or not pa.types.is_integer(target):
+            continue
+        if not pa.types.is_floating(table.schema.field(index).type):
+            continue
+        with suppress(pa.ArrowInvalid):  # a fraction: the writer says so, with all else
+            table = table.set_column(index, column.name, table.column(index).cast(target))
+    return table
 
 
 def _match(store: TableStore, literals: Mapping[str, object]) -> PartitionMatch:

@@ -17,6 +17,7 @@ from emberlake.types.data_types import (
     RowType,
     TypeRoot,
     VectorType,
+    nested_types,
 )
 from emberlake.types.json import type_from_json, type_to_json
 
@@ -35,6 +36,7 @@ __all__ = [
     "arrow_type",
     "from_arrow_schema",
     "from_arrow_type",
+    "nested_types",
     "type_from_json",
     "type_to_json",
 ]

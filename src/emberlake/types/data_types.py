@@ -6,6 +6,7 @@ Spec: "Type notation".
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Self
@@ -45,7 +46,7 @@ class TypeRoot(StrEnum):
 
     @property
     def is_integer(self) -> bool:
-        return self in _INTEGERS
+        return self in INTEGER_BITS
 
     @property
     def is_text(self) -> bool:
@@ -59,8 +60,19 @@ class TypeRoot(StrEnum):
     def is_timestamp(self) -> bool:
         return self in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
 
+    @property
+    def is_opaque(self) -> bool:
+        """Whether values have no order, so that they can be neither keys nor bounds."""
+        return self in _OPAQUE
 
-_INTEGERS: Final = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
+
+INTEGER_BITS: Final = {
+    TypeRoot.TINYINT: 8,
+    TypeRoot.SMALLINT: 16,
+    TypeRoot.INT: 32,
+    TypeRoot.BIGINT: 64,
+}
+_OPAQUE: Final = frozenset({TypeRoot.VARIANT, TypeRoot.BLOB, TypeRoot.GEOMETRY, TypeRoot.GEOGRAPHY})
 
 
 class DataType:
@@ -199,6 +211,24 @@ class DataField:
         return f"{self.name} {self.type}"
 
 
+def nested_types(data_type: DataType) -> Iterator[DataType]:
+    """A type and all types inside it, outermost first."""
+    yield data_type
+    match data_type:
+        case RowType(fields=fields):
+            for inner in fields:
+                yield from nested_types(inner.type)
+        case ArrayType(element=element) | MultisetType(element=element):
+            yield from nested_types(element)
+        case VectorType(element=element):
+            yield from nested_types(element)
+        case MapType(key=key, value=value):
+            yield from nested_types(key)
+            yield from nested_types(value)
+        case _:
+            return
+
+
 def _with_null(text: str, data_type: DataType) -> str:
     return text if data_type.nullable else f"{text} NOT NULL"
 
@@ -210,6 +240,7 @@ _ALIASES: Final = {
     "NUMERIC": "DECIMAL",
     "DEC": "DECIMAL",
 }
+_UNBOUNDED: Final = {"STRING": TypeRoot.VARCHAR, "BYTES": TypeRoot.VARBINARY}
 _ZONES: Final = {
     "": TypeRoot.TIMESTAMP,
     "WITHOUT TIME ZONE": TypeRoot.TIMESTAMP,
@@ -240,10 +271,8 @@ def _parse_root(
     if name in ("GEOMETRY", "GEOGRAPHY") and not rest:
         return TypeRoot(name), {"length": 0, "precision": 0, "scale": 0}, arguments or ""
     numbers = _parse_numbers(text, arguments)
-    if name == "STRING" and arguments is None and not rest:
-        return TypeRoot.VARCHAR, _numbers(length=MAX_LENGTH), ""
-    if name == "BYTES" and arguments is None and not rest:
-        return TypeRoot.VARBINARY, _numbers(length=MAX_LENGTH), ""
+    if name in _UNBOUNDED and arguments is None and not rest:
+        return _UNBOUNDED[name], _numbers(length=MAX_LENGTH), ""
     if name == "TIMESTAMP" and rest in _ZONES:
         return _ZONES[rest], _precision(text, numbers, default=6), ""
     if name == "TIME" and rest in ("", "WITHOUT TIME ZONE"):

@@ -1,5 +1,5 @@
 """Layer 4: what crosses processes, and its stable byte form."""
 
-from emberlake.wire.messages import CommitMessage
+from emberlake.wire.messages import BaseSnapshot, CommitMessage
 
-__all__ = ["CommitMessage"]
+__all__ = ["BaseSnapshot", "CommitMessage"]

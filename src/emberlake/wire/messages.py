@@ -7,27 +7,36 @@ The byte form is what crosses processes (nothing that arrives is unpickled)::
       4      1    version (1)
       5      -    JSON, UTF-8; bytes in base64; keys that hold their default are left out
 
-Readers ignore keys that they do not know and refuse versions that they do not know.
+Readers ignore keys that they do not know and refuse versions that they do not know. The names and
+defaults of the fields of ``CommitMessage`` and of what is in it are therefore part of the form.
 """
 
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, Final, TypeVar
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import IntEnum
+from functools import cache
+from types import UnionType
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from emberlake.errors import InvalidInput, Unsupported
-from emberlake.spec.manifest import (
-    DataFile,
-    DeletionVectorRange,
-    FileSource,
-    GlobalIndex,
-    IndexFile,
-    SimpleStats,
-)
+from emberlake.spec.manifest import DataFile, IndexFile
 
 _MAGIC: Final = b"EMBM"
 _VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BaseSnapshot:
+    """The newest snapshot when a writer was opened.
+
+    A commit of the writer's messages can only come after it, which bounds the search for one.
+    After a rollback another snapshot may have the same id; the name of its delta tells them apart.
+    """
+
+    id: int
+    delta_manifest_list: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +54,7 @@ class CommitMessage:
     compact_before: tuple[DataFile, ...] = ()
     compact_after: tuple[DataFile, ...] = ()
     compact_changelog_files: tuple[DataFile, ...] = ()
-    # The newest snapshot when the writer was opened. A commit of this message can only be in
-    # snapshots after it, which bounds the search for one.
-    base_snapshot_id: int = 0
+    base: BaseSnapshot | None = None  # None: the table had no snapshot
 
     @property
     def is_empty(self) -> bool:
@@ -78,102 +85,74 @@ class CommitMessage:
 
     @staticmethod
     def from_bytes(raw: bytes) -> "CommitMessage":
-        """The message of a byte form."""
-        if raw[:4] != _MAGIC:
+        """The message of a byte form.
+
+        Raises:
+            InvalidInput: the bytes are not a message.
+            Unsupported: they are of a version that this release does not know.
+        """
+        if raw[:4] != _MAGIC or len(raw) < 5:
             raise InvalidInput("these bytes are not a commit message")
         if raw[4] != _VERSION:
             raise Unsupported(f"commit message version {raw[4]}; this emberlake knows {_VERSION}")
         try:
-            return _from_json(CommitMessage, json.loads(raw[5:]))
-        except (ValueError, TypeError, KeyError) as error:
+            message: CommitMessage = _decoder(CommitMessage)(json.loads(raw[5:]))
+        except (ValueError, TypeError) as error:
             raise InvalidInput(f"these bytes are not a commit message: {error}") from error
+        return message
 
 
-def _to_json(value: object) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, tuple):
         return [_to_json(item) for item in value]
-    if hasattr(value, "__dataclass_fields__"):
+    if is_dataclass(value):
         return {
             f.name: _to_json(item)
-            for f in fields(value)  # type: ignore[arg-type]
+            for f in fields(value)
             if (item := getattr(value, f.name)) != f.default or f.default is MISSING
         }
     return value
 
 
 _Decoder = Callable[[Any], Any]
-_T = TypeVar("_T")
+
+
+@cache
+def _decoder(kind: Any) -> _Decoder:
+    """How a value of a type is read from JSON; the annotations of the fields drive it."""
+    if get_origin(kind) is tuple:
+        return _tuple_of(_decoder(get_args(kind)[0]))
+    if isinstance(kind, UnionType):
+        inner = _decoder(next(arm for arm in get_args(kind) if arm is not type(None)))
+        return lambda value: None if value is None else inner(value)
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return _object_of(kind, {f.name: _decoder(hints[f.name]) for f in fields(kind)})
+    if kind is bytes:
+        return lambda text: b64decode(_checked(str)(text), validate=True)
+    if issubclass(kind, IntEnum):
+        return lambda number: kind(_checked(int)(number))
+    return _checked(kind)
+
+
+def _checked(kind: type) -> _Decoder:
+    def decode(value: Any) -> Any:
+        if type(value) is not kind:  # not isinstance: a bool is an int
+            raise TypeError(f"{value!r} where {kind.__name__} is expected")
+        return value
+
+    return decode
 
 
 def _tuple_of(decode: _Decoder) -> _Decoder:
-    return lambda items: tuple(decode(item) for item in items)
+    as_list = _checked(list)
+    return lambda items: tuple(map(decode, as_list(items)))
 
 
-def _optional(decode: _Decoder) -> _Decoder:
-    return lambda item: None if item is None else decode(item)
-
-
-def _as(kind: type) -> _Decoder:
-    return lambda value: _from_json(kind, value)
-
-
-_BYTES: Final[_Decoder] = b64decode
-_PLAIN: Final[_Decoder] = _tuple_of(lambda item: item)
-_FILES: Final[_Decoder] = _tuple_of(_as(DataFile))
-_INDEX_FILES: Final[_Decoder] = _tuple_of(_as(IndexFile))
-
-# How the fields that are not plain JSON values are read, by class and field.
-_DECODERS: Final[Mapping[type, Mapping[str, _Decoder]]] = {
-    CommitMessage: {
-        "partition": _BYTES,
-        **dict.fromkeys(
-            (
-                "new_files",
-                "deleted_files",
-                "changelog_files",
-                "compact_before",
-                "compact_after",
-                "compact_changelog_files",
-            ),
-            _FILES,
-        ),
-        **dict.fromkeys(("new_index_files", "deleted_index_files"), _INDEX_FILES),
-    },
-    DataFile: {
-        "min_key": _BYTES,
-        "max_key": _BYTES,
-        "key_stats": _as(SimpleStats),
-        "value_stats": _as(SimpleStats),
-        "extra_files": _PLAIN,
-        "embedded_file_index": _optional(_BYTES),
-        "file_source": _optional(FileSource),
-        "value_stats_cols": _optional(_PLAIN),
-        "write_cols": _optional(_PLAIN),
-        "write_cols_sequences": _optional(_PLAIN),
-    },
-    SimpleStats: {
-        "min_values": _BYTES,
-        "max_values": _BYTES,
-        "null_counts": _optional(_PLAIN),
-    },
-    IndexFile: {
-        "deletion_vectors": _optional(_tuple_of(_as(DeletionVectorRange))),
-        "global_index": _optional(_as(GlobalIndex)),
-    },
-    DeletionVectorRange: {},
-    GlobalIndex: {
-        "extra_field_ids": _optional(_PLAIN),
-        "index_meta": _optional(_BYTES),
-        "source_meta": _optional(_BYTES),
-    },
-}
-
-
-def _from_json(kind: type[_T], value: Mapping[str, Any]) -> _T:
-    decoders = _DECODERS[kind]
-    known = {f.name for f in fields(kind)}  # type: ignore[arg-type]
-    return kind(
-        **{name: decoders.get(name, lambda v: v)(v) for name, v in value.items() if name in known}
+def _object_of(kind: Any, decoders: Mapping[str, _Decoder]) -> _Decoder:
+    as_dict = _checked(dict)
+    return lambda value: kind(
+        **{name: decoders[name](v) for name, v in as_dict(value).items() if name in decoders}
     )

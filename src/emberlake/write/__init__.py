@@ -1,1 +1,1 @@
-"""Layer write."""
+"""Layer 6: from Arrow data to data files and commit messages."""

@@ -7,6 +7,7 @@ dictionary to its values, large and view variants, finer or coarser time units w
 cut off, and structs whose fields are in another order or lack nullable ones.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -15,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from emberlake.errors import DataMismatch, EmberlakeError, InvalidInput
-from emberlake.spec.values import Value, cast_literal, to_arrow_scalar
+from emberlake.spec.literals import cast_literal
+from emberlake.spec.values import Value, to_arrow_scalar
 from emberlake.types import (
     ArrayType,
     AtomicType,
@@ -45,7 +47,8 @@ def align(
     Raises:
         DataMismatch: listing every column that does not fit.
     """
-    if data.schema.equals(arrow_schema(fields)) and not any(map(_needs_checks, fields)):
+    is_equal = write_columns is None and data.schema.equals(arrow_schema(fields))
+    if is_equal and not any(map(_needs_checks, fields)):
         return data
     problems = _name_problems(data.schema.names, fields, write_columns)
     columns: list[pa.ChunkedArray] = []
@@ -74,11 +77,12 @@ def _name_problems(
     known = {f.name for f in fields}
     expected = known if write_columns is None else set(write_columns)
     problems: dict[str, str] = {}
-    for name in given:
-        if given.count(name) > 1:
+    for name, count in Counter(given).items():
+        if count > 1:
             problems[name] = "is given more than once"
         elif name not in known:
-            problems[name] = f"is not a column of the table (it has {', '.join(sorted(known))})"
+            columns = ", ".join(f.name for f in fields)
+            problems[name] = f"is not a column of the table (it has {columns})"
         elif name not in expected:
             problems[name] = "is not among the columns declared by with_write_type"
     if write_columns is not None:
@@ -88,7 +92,7 @@ def _name_problems(
 
 
 def _needs_checks(field: DataField) -> bool:
-    return not field.type.nullable or field.type.is_nested or _limit(field.type) is not None
+    return not field.type.nullable or _has_inner_rules(field.type)
 
 
 def _fill_column(field: DataField, rows: int) -> pa.ChunkedArray:
@@ -110,28 +114,27 @@ def _default(field: DataField) -> Value:
 
 def _fit_column(column: pa.ChunkedArray, field: DataField) -> pa.ChunkedArray:
     target = arrow_type(field.type)
-    if column.type == target and not _has_inner_checks(field.type):
+    if column.type == target and not _has_inner_rules(field.type):
         fitted = column
     else:
         chunks = column.chunks or [pa.nulls(0, column.type)]
         fitted = pa.chunked_array([_fit(chunk, field.type) for chunk in chunks], type=target)
     if not field.type.nullable and fitted.null_count:
         raise _Mismatch(f"holds {fitted.null_count} nulls, and the column is NOT NULL")
-    _check_length(fitted, field.type)
     return fitted
 
 
-def _has_inner_checks(data_type: DataType) -> bool:
-    """Whether values inside a nested type can break a rule that the Arrow type does not show."""
+def _has_inner_rules(data_type: DataType) -> bool:
+    """Whether values can break a rule that the Arrow type does not show."""
     match data_type:
         case RowType(fields=fields):
-            return any(not f.type.nullable or _has_inner_checks(f.type) for f in fields)
-        case ArrayType(element=element):
-            return not element.nullable or _has_inner_checks(element)
-        case MapType(value=value):
-            return not value.nullable or _has_inner_checks(value)
+            return any(not f.type.nullable or _has_inner_rules(f.type) for f in fields)
+        case ArrayType(element=element) | MultisetType(element=element):
+            return not element.nullable or _has_inner_rules(element)
+        case MapType(key=key, value=value):
+            return not value.nullable or _has_inner_rules(key) or _has_inner_rules(value)
         case _:
-            return False
+            return _limit(data_type) is not None
 
 
 def _limit(data_type: DataType) -> int | None:
@@ -140,12 +143,12 @@ def _limit(data_type: DataType) -> int | None:
     return None
 
 
-def _check_length(column: pa.ChunkedArray, data_type: DataType) -> None:
+def _check_length(array: pa.Array, data_type: AtomicType) -> None:
     limit = _limit(data_type)
     if limit is None:
         return
-    is_text = isinstance(data_type, AtomicType) and data_type.root.is_text
-    longest = pc.max(pc.utf8_length(column) if is_text else pc.binary_length(column)).as_py()
+    lengths = pc.utf8_length(array) if data_type.root.is_text else pc.binary_length(array)
+    longest = pc.max(lengths).as_py()
     if longest is not None and longest > limit:
         raise _Mismatch(f"holds a value of length {longest}; {data_type} takes at most {limit}")
 
@@ -153,6 +156,8 @@ def _check_length(column: pa.ChunkedArray, data_type: DataType) -> None:
 def _fit(array: pa.Array, data_type: DataType) -> pa.Array:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    elif pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
     target = arrow_type(data_type)
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), target)
@@ -173,32 +178,36 @@ def _fit_struct(array: pa.Array, row: RowType) -> pa.Array:
     if not pa.types.is_struct(array.type):
         raise _Mismatch(f"{array.type} cannot be written to {row}")
     given = [f.name for f in array.type]
-    unknown = [name for name in given if row.field(name) is None]
-    if unknown:
-        raise _Mismatch(f"its fields {', '.join(unknown)} are not in {row}")
     parents = pc.is_valid(array)
+    problems = [f"{name} is not in {row}" for name in given if row.field(name) is None]
     children = []
     for field in row.fields:
-        if field.name in given:
-            # flatten() pushes the parent's nulls into the children, so count only below parents.
-            child = pc.struct_field(array, [given.index(field.name)])
-            fitted = _fit(child, field.type)
-        elif field.type.nullable:
-            fitted = pa.nulls(len(array), arrow_type(field.type))
-        else:
-            raise _Mismatch(f"its field {field.name} is missing and NOT NULL")
-        _check_required(fitted, field.type, f"field {field.name}", within=parents)
-        children.append(fitted)
+        try:
+            child = _child(array, given, field)
+            _check_required(child, field.type, "its value", within=parents)
+            children.append(child)
+        except _Mismatch as mismatch:
+            problems.append(f"{field.name}: {mismatch}")
+    if problems:
+        raise _Mismatch(f"its fields do not fit: {'; '.join(problems)}")
     fields = [pa.field(f.name, arrow_type(f.type), nullable=f.type.nullable) for f in row.fields]
     return pa.StructArray.from_arrays(children, fields=fields, mask=pc.invert(parents))
 
 
+def _child(array: pa.StructArray, given: list[str], field: DataField) -> pa.Array:
+    if given.count(field.name) > 1:
+        raise _Mismatch("is given more than once")
+    if field.name in given:
+        # Null where the parent is null, whatever the child holds there.
+        return _fit(pc.struct_field(array, [given.index(field.name)]), field.type)
+    if not field.type.nullable:
+        raise _Mismatch("is missing, and NOT NULL")
+    return pa.nulls(len(array), arrow_type(field.type))
+
+
 def _fit_list(array: pa.Array, element: DataType, target: pa.DataType) -> pa.Array:
-    kind = array.type
-    if not (
-        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    ):
-        raise _Mismatch(f"{kind} cannot be written to ARRAY<{element}>")
+    if not _is_list(array.type):
+        raise _Mismatch(f"{array.type} cannot be written to ARRAY<{element}>")
     values = _fit(array.flatten(), element)
     _check_required(values, element, "an element")
     return pa.ListArray.from_arrays(
@@ -224,6 +233,7 @@ def _fit_map(array: pa.Array, data_type: MapType | MultisetType, target: pa.Data
     flat = entries.flatten()
     keys = _fit(pc.struct_field(flat, [0]), key_type)
     values = _fit(pc.struct_field(flat, [1]), value_type)
+    _check_required(keys, key_type.with_nullable(False), "a key")
     _check_required(values, value_type, "a value")
     return pa.MapArray.from_arrays(
         _offsets(pc.list_value_length(entries)),
@@ -235,9 +245,11 @@ def _fit_map(array: pa.Array, data_type: MapType | MultisetType, target: pa.Data
 
 
 def _offsets(lengths: pa.Array) -> pa.Array:
-    lengths = pc.fill_null(lengths, 0).cast(pa.int32())
-    total = pc.cumulative_sum(lengths)
-    return pa.concat_arrays([pa.array([0], pa.int32()), total])
+    ends = pc.cumulative_sum(pc.fill_null(lengths, 0).cast(pa.int64()))
+    try:
+        return pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
+    except pa.ArrowInvalid as error:
+        raise _Mismatch("holds too many elements at once: write smaller batches") from error
 
 
 def _check_required(
@@ -269,6 +281,15 @@ _BYTES: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 
 def _any_of(*tests: Callable[[pa.DataType], bool]) -> Callable[[pa.DataType], bool]:
     return lambda kind: any(test(kind) for test in tests)
+
+
+_is_list: Final = _any_of(
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)
 
 
 def _wide_decimal(_source: pa.DataType, target: AtomicType) -> tuple[pa.DataType, ...]:
@@ -312,6 +333,7 @@ _RULES: Final = (
 
 def _fit_atomic(array: pa.Array, data_type: AtomicType, target: pa.DataType) -> pa.Array:
     if array.type == target:
+        _check_length(array, data_type)
         return array
     rule = next((r for r in _RULES if r.source(array.type) and data_type.root in r.roots), None)
     if rule is None:
@@ -321,6 +343,7 @@ def _fit_atomic(array: pa.Array, data_type: AtomicType, target: pa.DataType) -> 
             array = array.cast(step, safe=True)
     except pa.ArrowInvalid as error:
         raise _Mismatch(f"{array.type} to {data_type} would lose data: {error}") from error
+    _check_length(array, data_type)
     return array
 
 
@@ -338,11 +361,12 @@ def as_tables(data: object) -> Iterable[pa.Table]:
     elif isinstance(data, pa.RecordBatch):
         yield pa.Table.from_batches([data])
     elif isinstance(data, pa.RecordBatchReader):
+        # First of all without rows, so that also a stream without batches must fit.
+        yield pa.Table.from_batches([], data.schema)
         for batch in data:
             yield pa.Table.from_batches([batch])
     elif hasattr(data, "__arrow_c_stream__"):
-        for batch in pa.RecordBatchReader.from_stream(data):
-            yield pa.Table.from_batches([batch])
+        yield from as_tables(pa.RecordBatchReader.from_stream(data))
     else:
         raise InvalidInput(
             f"cannot write {type(data).__name__}: give a pyarrow Table, RecordBatch, "

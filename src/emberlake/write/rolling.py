@@ -69,10 +69,11 @@ class _OpenFile:
     def __init__(self, store: TableStore, folder: str, name: str) -> None:
         schema, options = store.schema, store.options
         self.name = name
+        self.path = f"{folder}/{name}"
         self.rows = 0
         self._writer: FileWriter = open_writer(
             store.storage,
-            f"{folder}/{name}",
+            self.path,
             schema.fields,
             options,
             options.value(FILE_FORMAT),
@@ -187,13 +188,16 @@ class BucketWriter:
         return files
 
     def abort(self) -> None:
-        """Delete every file that was not handed over."""
+        """Delete every file that was not handed over; can be repeated when that fails."""
+        self._buffer, self.buffered_rows, self.buffered_bytes = [], 0, 0
         if self._open is not None:
             self._open.abort()
+            # A close that failed may have left a whole file.
+            self.store.storage.delete(self._open.path)
             self._open = None
-        for file in self.take_files():
-            self.store.storage.delete(f"{self._folder}/{file.file_name}")
-        self._buffer, self.buffered_rows, self.buffered_bytes = [], 0, 0
+        while self._closed:
+            self.store.storage.delete(f"{self._folder}/{self._closed[-1].file_name}")
+            self._closed.pop()
 
     def _open_file(self) -> _OpenFile:
         name = data_file_name(self.store.options, self._writer_id, self._file_number)

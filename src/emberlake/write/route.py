@@ -4,7 +4,6 @@ Partition columns are dictionary-encoded and combined with the bucket into one s
 row; one stable sort then gives the rows of every group in their order of arrival.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,7 +17,7 @@ from emberlake.spec.binary_row import encode_row
 from emberlake.spec.bucket import assign_buckets
 from emberlake.spec.manifest import EMPTY_ROW
 from emberlake.spec.schema import TableSchema
-from emberlake.spec.values import Value, from_arrow_array
+from emberlake.spec.values import from_arrow_array
 from emberlake.types import DataField
 
 Codes = npt.NDArray[Any]
@@ -33,7 +32,7 @@ class Group:
     rows: npt.NDArray[np.int64] | None
 
     def take(self, table: pa.Table) -> pa.Table:
-        """The group's rows, in memory of their own."""
+        """The group's rows; all of the table is the table itself."""
         return table if self.rows is None else table.take(pa.array(self.rows))
 
 
@@ -71,21 +70,27 @@ def _partitions(table: pa.Table, fields: Sequence[DataField]) -> tuple[list[byte
     """The distinct partitions of the rows, serialized, and the number of each row's partition."""
     if not fields:
         return [EMPTY_ROW], np.zeros(table.num_rows, np.int32)
-    combined = np.zeros(table.num_rows, np.int64)
-    dictionaries: list[pa.Array] = []
+    codes: Codes = np.zeros(0, np.int32)
+    count = 0
     for field in fields:
         encoded = _combined(table.column(field.name)).dictionary_encode(null_encoding="encode")
-        dictionaries.append(encoded.dictionary)
-        combined = combined * len(encoded.dictionary) + encoded.indices.to_numpy()
-    distinct, codes = _dense_codes(combined, math.prod(len(d) for d in dictionaries))
-    values: list[list[Value]] = []
-    remaining = distinct
-    for field, dictionary in zip(reversed(fields), reversed(dictionaries), strict=True):
-        remaining, indices = np.divmod(remaining, len(dictionary))
-        values.append(from_arrow_array(field.type, dictionary.take(pa.array(indices))))
+        indices, size = encoded.indices.to_numpy(), len(encoded.dictionary)
+        if not count:
+            codes, count = indices, size
+            continue
+        # Made dense after every column, so that no number of columns makes the codes overflow.
+        combined = codes.astype(np.int64) * size + indices
+        distinct, codes = _dense_codes(combined, count * size)
+        count = len(distinct)
+    # Assigned from the last row to the first, so that each code keeps its first row.
+    examples = np.zeros(count, np.int64)
+    examples[codes[::-1]] = np.arange(table.num_rows - 1, -1, -1)
     types = [f.type for f in fields]
-    partitions = [encode_row(types, row) for row in zip(*reversed(values), strict=True)]
-    return partitions, codes
+    values = [
+        from_arrow_array(f.type, _combined(table.column(f.name)).take(pa.array(examples)))
+        for f in fields
+    ]
+    return [encode_row(types, row) for row in zip(*values, strict=True)], codes
 
 
 def _combined(column: pa.ChunkedArray) -> pa.Array:

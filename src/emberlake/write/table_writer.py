@@ -4,25 +4,36 @@ Memory stays below ``write-buffer-size`` plus one row group a thread: when the b
 buckets together grow beyond it, the largest are written out.
 """
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
 
 from emberlake.base.parallel import default_workers
-from emberlake.errors import CommitConflict, ConflictReason, DataMismatch, InvalidState
-from emberlake.options import BUCKET, WRITE_BUFFER_SIZE
+from emberlake.errors import (
+    CommitConflict,
+    ConflictReason,
+    DataMismatch,
+    InvalidState,
+    StorageError,
+)
+from emberlake.options import BUCKET, MEBIBYTE, WRITE_BUFFER_SIZE
 from emberlake.scan.buckets import BucketState, load_bucket_states
 from emberlake.store.table_store import TableStore
-from emberlake.wire import CommitMessage
+from emberlake.wire import BaseSnapshot, CommitMessage
 from emberlake.write.align import align, as_tables
 from emberlake.write.rolling import BucketWriter, FileLimits
 from emberlake.write.route import Group, route
 
-# Open files cost memory and handles; beyond this many the ones idle for longest are closed.
+# Open files cost memory and handles; beyond this many the ones idle for longest are closed. While
+# some are being flushed there can be twice as many.
 _MAX_OPEN_FILES: Final = 128
+_SLICE_BYTES: Final = 256 * MEBIBYTE
+_SMALL_BYTES: Final = MEBIBYTE  # below this, threads cost more than they bring
 
 
 _Action = Callable[[BucketWriter, Executor | None], None]
@@ -58,65 +69,97 @@ class TableWriter:
         # Insertion order is the order of last use: the first writers are idle for longest.
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._states_by_partition: dict[bytes, dict[int, BucketState]] = {}
-        self._base_snapshot_id = store.snapshots.latest_id() or 0
-        self._is_open = True
+        self._base = self._latest_snapshot()
+        self._closed_because: str | None = None
 
     def set_write_columns(self, columns: Iterable[str]) -> None:
         """Declare that the data will have just these columns."""
         self._write_columns = tuple(columns)
 
     def write(self, data: object) -> None:
-        """Write Arrow data: a table, a batch, or a stream, of which one batch is held at a time."""
+        """Write Arrow data: a table, a batch, or a stream, of which one batch is held at a time.
+
+        Raises:
+            DataMismatch: listing every column that does not fit. Nothing of the data was written;
+                only when it came in the middle of a stream, the writer is closed and all is undone.
+        """
         self._check_open()
-        for table in as_tables(data):
-            self._write_table(
-                align(table, self._store.schema.fields, write_columns=self._write_columns)
-            )
+        has_begun = False
+        try:
+            for table in as_tables(data):
+                fields = self._store.schema.fields
+                aligned = align(table, fields, write_columns=self._write_columns)
+                for rows in _slices(aligned):
+                    groups = list(route(rows, self._store.schema))
+                    self._check_partitions(groups)
+                    writers = [self._writer(group.partition, group.bucket) for group in groups]
+                    has_begun = True
+                    self._add(rows, groups, writers)
+        except BaseException as error:
+            if has_begun:  # without some of its rows the data must not be committed
+                self._fail(error)
+            raise
 
     def prepare(self) -> list[CommitMessage]:
         """Finish all files and hand them over; the writer can go on with new ones."""
         self._check_open()
-        self._each(_finish, list(self._writers.values()))
-        messages = [
+        try:
+            self._each(_finish, list(self._writers.values()))
+            base, self._base = self._base, self._latest_snapshot()
+        except BaseException as error:
+            self._fail(error)
+            raise
+        return [
             CommitMessage(
                 partition=partition,
                 bucket=bucket,
                 total_buckets=self._total_buckets,
                 new_files=files,
-                base_snapshot_id=self._base_snapshot_id,
+                base=base,
             )
             for (partition, bucket), writer in self._writers.items()
             if (files := writer.take_files())
         ]
-        self._base_snapshot_id = self._store.snapshots.latest_id() or 0
-        return messages
 
     def abort(self) -> None:
-        """Delete every file that was not handed over; the writer is closed then."""
-        self._is_open = False
+        """Delete every file that was not handed over; the writer is closed then.
+
+        Raises:
+            StorageError: files could not be deleted; abort again to try it again.
+        """
+        self._closed_because = self._closed_because or "it was closed or aborted"
         self._close_pool()
-        for writer in self._writers.values():
-            writer.abort()
-        self._writers.clear()
+        failure: StorageError | None = None
+        for key, writer in list(self._writers.items()):
+            try:
+                writer.abort()
+            except StorageError as error:
+                failure = failure or error
+            else:
+                del self._writers[key]
+        if failure is not None:
+            raise failure
 
     def close(self) -> None:
         """Release everything; files that were not handed over are deleted."""
-        if self._is_open:
+        if self._closed_because is None:
             self.abort()
 
-    def _write_table(self, table: pa.Table) -> None:
-        groups = list(route(table, self._store.schema))
-        self._check_partitions(groups)
-        writers = [self._writer(group.partition, group.bucket) for group in groups]
-        if len(groups) == 1 or self._workers == 1:
-            taken = [group.take(table) for group in groups]
+    def _fail(self, error: BaseException) -> None:
+        self._closed_because = f"a write failed ({error})"
+        # The failure of the write is what the caller must see; files that stay are garbage.
+        with suppress(StorageError):
+            self.abort()
+
+    def _add(self, rows: pa.Table, groups: list[Group], writers: list[BucketWriter]) -> None:
+        if len(groups) == 1 or self._workers == 1 or rows.nbytes < _SMALL_BYTES:
+            taken = [group.take(rows) for group in groups]
         else:
-            taken = list(self._pool.map(lambda group: group.take(table), groups))
-        for writer, rows in zip(writers, taken, strict=True):
-            writer.add(rows)
-        self._each(_flush, [writer for writer in writers if writer.is_due])
+            taken = list(self._pool.map(lambda group: group.take(rows), groups))
+        for writer, part in zip(writers, taken, strict=True):
+            writer.add(part)
+        self._flush([writer for writer in writers if writer.is_due])
         self._bound_memory()
-        self._bound_open_files()
 
     def _check_partitions(self, groups: list[Group]) -> None:
         accepts = self._accepts
@@ -177,7 +220,12 @@ class TableWriter:
                 break
             total -= writer.buffered_bytes
             due.append(writer)
-        self._each(_flush, due)
+        self._flush(due)
+
+    def _flush(self, writers: list[BucketWriter]) -> None:
+        for start in range(0, len(writers), _MAX_OPEN_FILES):
+            self._each(_flush, writers[start : start + _MAX_OPEN_FILES])
+            self._bound_open_files()
 
     def _bound_open_files(self) -> None:
         opened = [writer for writer in self._writers.values() if writer.has_open_file]
@@ -201,9 +249,24 @@ class TableWriter:
         if "_pool" in self.__dict__:
             self._pool.shutdown(wait=True)
 
+    def _latest_snapshot(self) -> BaseSnapshot | None:
+        latest = self._store.snapshots.latest()
+        return None if latest is None else BaseSnapshot(latest.id, latest.delta_manifest_list)
+
     def _check_open(self) -> None:
-        if not self._is_open:
-            raise InvalidState("this writer is closed; open a new one with new_write()")
+        if self._closed_because is not None:
+            raise InvalidState(
+                f"this writer is closed because {self._closed_because}; "
+                "open a new one with new_write()"
+            )
+
+
+def _slices(table: pa.Table) -> Iterator[pa.Table]:
+    """Parts of a table that can be taken apart without growing beyond Arrow's 32-bit offsets."""
+    count = max(1, math.ceil(table.nbytes / _SLICE_BYTES))
+    rows = max(1, math.ceil(table.num_rows / count))
+    for start in range(0, table.num_rows, rows):
+        yield table.slice(start, rows)
 
 
 def _flush(writer: BucketWriter, pool: Executor | None) -> None:

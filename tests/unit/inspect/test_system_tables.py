@@ -591,6 +591,7 @@ def test_rows_come_in_every_form():
     assert read.to_pandas(splits).to_dict("records") == expected
     assert read.to_polars(splits).to_dicts() == expected
     assert list(read.to_iterator(splits)) == [("bucket", "2")]
+    assert next(read.to_iterator(splits)).get_field(0) == "bucket"
     connection = read.to_duckdb(splits, "o")
     assert connection.execute("SELECT key FROM o").fetchall() == [("bucket",)]
 

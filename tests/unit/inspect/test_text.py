@@ -15,7 +15,8 @@ from emberlake.inspect.text import (
     partition_values,
 )
 from emberlake.spec.binary_row import encode_row
-from emberlake.spec.values import cast_literal, to_arrow_array
+from emberlake.spec.literals import cast_literal
+from emberlake.spec.values import to_arrow_array
 from emberlake.types import AtomicType, DataField
 
 

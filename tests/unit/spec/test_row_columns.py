@@ -122,6 +122,7 @@ def test_a_wide_decimal_that_is_padded_to_eight_bytes_is_read() -> None:
         (STRING, bytes.fromhex("00000001" + "00" * 8 + "000000000000008f")),
         (AtomicType("TIMESTAMP(6)"), bytes.fromhex("00000001" + "00" * 8 + "00000000ff000000")),
         (AtomicType("TIMESTAMP(9)"), encode_row([AtomicType("TIMESTAMP(9)")], [10**20])),
+        (AtomicType("DECIMAL(2, 0)"), encode_row([AtomicType("BIGINT")], [100])),
         (AtomicType("DECIMAL(20, 0)"), bytes.fromhex("00000001" + "00" * 8 + "1100000010000000")),
     ],
 )

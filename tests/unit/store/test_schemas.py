@@ -8,9 +8,9 @@ from emberlake.spec.layout import TableLayout
 from emberlake.spec.schema import TableSchema
 from emberlake.store.schemas import SchemaStore
 from emberlake.types import DataField
-from emberlake.types.data_types import IntType
+from emberlake.types.data_types import AtomicType
 
-FIELDS = (DataField(0, "id", IntType()),)
+FIELDS = (DataField(0, "id", AtomicType("INT")),)
 
 
 def a_schema(schema_id: int) -> TableSchema:
@@ -57,7 +57,7 @@ def test_a_folder_without_schemas_has_no_latest(store: SchemaStore) -> None:
 
 
 def test_a_missing_schema_is_named(store: SchemaStore) -> None:
-    with pytest.raises(SchemaNotFound, match="schema 7 .*t/schema/schema-7"):
+    with pytest.raises(SchemaNotFound, match=r"schema 7 .*t/schema/schema-7"):
         store.load(7)
 
 

@@ -1,0 +1,311 @@
+"""Avro object containers: a header, then blocks of encoded records.
+
+Layout::
+
+    "Obj" 0x01 | metadata: map of text to bytes | sync marker, 16 bytes
+    per block:   record count | size in bytes | records, compressed | sync marker
+
+What the records hold is not known here, nor where the bytes come from: whoever reads a file names
+it in the error that it makes of ``BAD_BYTES``.
+"""
+
+import bz2
+import hashlib
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+
+import cramjam
+import pyarrow as pa
+
+SYNC_BYTES: Final = 16
+_MAGIC: Final = b"Obj\x01"
+_MAX_LONG_BYTES: Final = 10
+
+# What parsing and decompressing raise on bytes that are no Avro container, or no Avro records.
+BAD_BYTES: Final = (
+    EOFError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    MemoryError,
+    lzma.LZMAError,
+    zlib.error,
+    cramjam.DecompressionError,
+)
+
+
+class UnknownCodec(ValueError):
+    """Blocks are compressed in a way that is not known here."""
+
+    def __init__(self, codec: str) -> None:
+        super().__init__(f"the codec {codec} is unknown")
+        self.codec = codec
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What stands before the blocks."""
+
+    schema: str
+    codec: str
+    sync: bytes
+
+    def encode(self) -> bytes:
+        return b"".join((
+            _MAGIC,
+            encode_long(2),
+            encode_bytes(b"avro.schema"),
+            encode_bytes(self.schema.encode()),
+            encode_bytes(b"avro.codec"),
+            encode_bytes(self.codec.encode()),
+            encode_long(0),
+            self.sync,
+        ))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some records, one after the other; compressed or not, as whoever passes it says."""
+
+    count: int
+    data: bytes
+
+    def encode(self, sync: bytes) -> bytes:
+        return b"".join((encode_long(self.count), encode_bytes(self.data), sync))
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """What a whole container holds: the schema of its records, and the records, uncompressed."""
+
+    schema: str
+    blocks: tuple[Block, ...]
+
+    @property
+    def count(self) -> int:
+        return sum(block.count for block in self.blocks)
+
+    @property
+    def size(self) -> int:
+        return sum(len(block.data) for block in self.blocks)
+
+
+# Containers --------------------------------------------------------------------------------------
+
+
+def encode_container(schema: str, codec: str, blocks: Sequence[Block]) -> bytes:
+    """The container of blocks that are compressed already, with Avro's ``codec``.
+
+    The sync marker is a digest of the content: the same records always give the same file.
+    """
+    digest = hashlib.blake2b(schema.encode(), digest_size=SYNC_BYTES)
+    for block in blocks:
+        digest.update(block.data)
+    sync = digest.digest()
+    header = Header(schema, codec, sync).encode()
+    return b"".join((header, *(block.encode(sync) for block in blocks)))
+
+
+def parse_container(raw: bytes) -> Container:
+    """All of a container whose bytes are there.
+
+    Raises:
+        UnknownCodec: the blocks cannot be decompressed.
+        BAD_BYTES: this is no whole container.
+    """
+    stream = io.BytesIO(raw)
+    header = read_header(stream)
+    return Container(header.schema, tuple(iter_blocks(stream, header)))
+
+
+# Streams -----------------------------------------------------------------------------------------
+
+
+def read_header(stream: BinaryIO) -> Header:
+    """The header of a container; the stream then stands before the first block."""
+    if stream.read(len(_MAGIC)) != _MAGIC:
+        raise ValueError("the magic bytes of Avro files are missing")
+    metadata: dict[str, bytes] = {}
+    while count := _read_long(stream):
+        if count < 0:  # a negative count is followed by the size of the part
+            _read_long(stream)
+        for _ in range(abs(count)):
+            key = _take(stream, _read_long(stream)).decode()
+            metadata[key] = _take(stream, _read_long(stream))
+    return Header(
+        schema=metadata["avro.schema"].decode(),
+        codec=metadata.get("avro.codec", b"null").decode(),
+        sync=_take(stream, SYNC_BYTES),
+    )
+
+
+def iter_blocks(stream: BinaryIO, header: Header) -> Iterator[Block]:
+    """The blocks that follow, decompressed; those without records are left out."""
+    decompress = decompressor(header.codec)
+    while (head := _read_block_head(stream)) is not None:
+        count, size = head
+        data = _take(stream, size)
+        _check_sync(stream, header)
+        if count:
+            yield Block(count, decompress(data))
+
+
+def count_records(stream: BinaryIO, header: Header) -> int:
+    """The records of all blocks that follow, which are not decompressed."""
+    records = 0
+    while (head := _read_block_head(stream)) is not None:
+        count, size = head
+        records += count
+        stream.seek(size, io.SEEK_CUR)
+        _check_sync(stream, header)
+    return records
+
+
+def _read_block_head(stream: BinaryIO) -> tuple[int, int] | None:
+    """The count of records and of bytes of the next block; None at the end."""
+    count = _read_long_or_end(stream)
+    if count is None:
+        return None
+    size = _read_long(stream)
+    if count < 0 or size < 0:
+        raise ValueError(f"a block cannot have {count} records in {size} bytes")
+    return count, size
+
+
+def _check_sync(stream: BinaryIO, header: Header) -> None:
+    if _take(stream, SYNC_BYTES) != header.sync:
+        raise ValueError("a block does not end with the sync marker of the file")
+
+
+def _take(stream: BinaryIO, size: int) -> bytes:
+    if size < 0:
+        raise ValueError("a size is negative")
+    data = stream.read(size)
+    if len(data) != size:
+        raise EOFError("the file ends too early")
+    return data
+
+
+# Values ------------------------------------------------------------------------------------------
+
+
+def encode_long(value: int) -> bytes:
+    """Avro's ``int`` and ``long``: zigzag, then seven bits a byte, lowest first."""
+    rest = (value << 1) ^ (value >> 63)
+    if rest < 0x80:
+        return _ONE_BYTE[rest]
+    out = bytearray()
+    while rest >= 0x80:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+_ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))
+
+
+def encode_bytes(value: bytes) -> bytes:
+    """Avro's ``bytes``; also ``string``, given its UTF-8."""
+    return encode_long(len(value)) + value
+
+
+def _read_long(stream: BinaryIO) -> int:
+    value = _read_long_or_end(stream)
+    if value is None:
+        raise EOFError("the file ends too early")
+    return value
+
+
+def _read_long_or_end(stream: BinaryIO) -> int | None:
+    value = 0
+    for position in range(_MAX_LONG_BYTES):
+        byte = stream.read(1)
+        if not byte:
+            if position:
+                raise EOFError("the file ends within a number")
+            return None
+        value |= (byte[0] & 0x7F) << (7 * position)
+        if byte[0] < 0x80:
+            return (value >> 1) ^ -(value & 1)
+    raise ValueError("a number is too long")
+
+
+# Codecs ------------------------------------------------------------------------------------------
+
+# The names that options have for the codecs that are written, and Avro's names for them.
+AVRO_CODECS: Final = {
+    "zstd": "zstandard",
+    "zstandard": "zstandard",
+    "snappy": "snappy",
+    "deflate": "deflate",
+    "gzip": "deflate",
+    "none": "null",
+    "uncompressed": "null",
+    "null": "null",
+}
+
+
+def compressor(codec: str, level: int) -> Callable[[bytes], bytes]:
+    """How blocks are compressed, by Avro's name of the codec; the level is for zstd."""
+    match codec:
+        case "null":
+            return bytes
+        case "zstandard":
+            zstd = pa.Codec("zstd", compression_level=level)
+            return lambda data: zstd.compress(data, asbytes=True)
+        case "snappy":
+            return _compress_snappy
+        case "deflate":
+            return _compress_deflate
+        case _:
+            raise UnknownCodec(codec)
+
+
+def decompressor(codec: str) -> Callable[[bytes], bytes]:
+    """How blocks are decompressed, by Avro's name of the codec."""
+    match codec:
+        case "null":
+            return bytes
+        case "zstandard":
+            return lambda data: bytes(cramjam.zstd.decompress(data))
+        case "snappy":
+            return _decompress_snappy
+        case "deflate":
+            return lambda data: zlib.decompress(data, -zlib.MAX_WBITS)
+        case "bzip2":
+            return _decompress_bzip2
+        case "xz":
+            return lzma.decompress
+        case _:
+            raise UnknownCodec(codec)
+
+
+def _compress_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+def _decompress_bzip2(data: bytes) -> bytes:
+    try:
+        return bz2.decompress(data)
+    except OSError as error:  # which would pass for a failure of the storage
+        raise ValueError(str(error)) from error
+
+
+# Avro puts the checksum of the plain bytes behind each block of snappy.
+def _compress_snappy(data: bytes) -> bytes:
+    return bytes(cramjam.snappy.compress_raw(data)) + zlib.crc32(data).to_bytes(4, "big")
+
+
+def _decompress_snappy(data: bytes) -> bytes:
+    plain = bytes(cramjam.snappy.decompress_raw(data[:-4]))
+    if zlib.crc32(plain) != int.from_bytes(data[-4:], "big"):
+        raise ValueError("the checksum of a block does not fit")
+    return plain

@@ -1,0 +1,215 @@
+"""One attempt: the manifests of a change on top of the latest snapshot, and the next snapshot.
+
+What an attempt has written is used by the next one where it still fits.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from emberlake._version import __version__
+from emberlake.commit.change import Change
+from emberlake.commit.conflicts import check_deleted_files
+from emberlake.commit.manifest_merge import Merged, merge_manifests
+from emberlake.errors import StorageError
+from emberlake.options import BUCKET, POSTPONE_BUCKET
+from emberlake.scan.files import in_partitions, live_entries, manifests_of
+from emberlake.spec.manifest import FileKind, IndexManifestEntry, ManifestEntry, ManifestFile
+from emberlake.spec.snapshot import Snapshot
+from emberlake.store.table_store import TableStore
+
+_WRITER_VERSION: Final = f"emberlake-{__version__}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A change, and under which name it is to be committed."""
+
+    change: Change
+    commit_user: str
+    identifier: int
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A snapshot that is ready to be published."""
+
+    snapshot: Snapshot
+    entries: tuple[ManifestEntry, ...]  # what it changes; deletes come first
+    paths: frozenset[str]  # the manifests that it needs, new and old
+
+    @property
+    def uuid(self) -> str:
+        assert self.snapshot.uuid is not None
+        return self.snapshot.uuid
+
+
+class Drafter:
+    """Drafts the snapshot of a request, anew for every attempt."""
+
+    def __init__(self, store: TableStore, request: Request) -> None:
+        self._store = store
+        self._request = request
+        self._written: set[str] = set()  # paths; none is referred to unless a draft is published
+        self._merged: Merged | None = None
+        self._delta: tuple[tuple[ManifestEntry, ...], tuple[ManifestFile, ...]] | None = None
+        self._changelog: tuple[ManifestFile, ...] | None = None
+
+    def draft(self, latest: Snapshot | None) -> Draft | None:
+        """The next snapshot on top of ``latest``; None when it would change nothing.
+
+        Raises:
+            CommitConflict: a file that the change deletes is not there any more.
+        """
+        change = self._request.change
+        entries = _delta_entries(self._store, change, latest)
+        if not (entries or change.changelog or change.touches_indexes):
+            return None  # an overwrite of nothing by nothing
+        base = self._base_manifests(latest)
+        delta = self._delta_manifests(entries)
+        changelog = self._changelog_manifests()
+        lists: dict[str, Any] = {
+            **self._write_list("base_manifest_list", base),
+            **self._write_list("delta_manifest_list", delta),
+            **(self._write_list("changelog_manifest_list", changelog) if changelog else {}),
+            "index_manifest": self._index_manifest(latest),
+        }
+        snapshot = self._compose(latest, entries, lists)
+        names = [m.file_name for m in (*base, *delta, *changelog)]
+        names += [name for name in lists.values() if isinstance(name, str)]
+        return Draft(snapshot, entries, frozenset(map(self._store.layout.manifest, names)))
+
+    def discard(self, keep: Draft | None = None) -> None:
+        """Delete what was written, but for what a published draft needs.
+
+        Nothing refers to these files, so one that cannot be deleted now is garbage, not a problem:
+        it must not hide how the commit ended.
+        """
+        for path in self._written - (keep.paths if keep else frozenset()):
+            with suppress(StorageError):
+                self._store.storage.delete(path)
+
+    def _compose(
+        self, latest: Snapshot | None, entries: Sequence[ManifestEntry], lists: dict[str, Any]
+    ) -> Snapshot:
+        store, request = self._store, self._request
+        now = store.env.now_ms()
+        schema = store.schemas.latest() or store.schema
+        delta_rows = sum(entry.kind.sign * entry.file.row_count for entry in entries)
+        changelog_rows = sum(entry.file.row_count for entry in request.change.changelog)
+        return Snapshot(
+            id=latest.id + 1 if latest else 1,
+            uuid=store.env.new_id(),
+            schema_id=schema.id,
+            commit_user=request.commit_user,
+            commit_identifier=request.identifier,
+            commit_kind=request.change.kind,
+            # Time travel searches by time, so time must not run backwards.
+            time_millis=max(now, latest.time_millis) if latest else now,
+            total_record_count=(latest.total_record_count if latest else 0) + delta_rows,
+            delta_record_count=delta_rows,
+            changelog_record_count=changelog_rows if request.change.changelog else None,
+            watermark=latest.watermark if latest else None,
+            statistics=latest.statistics if latest and latest.schema_id == schema.id else None,
+            properties=request.properties,
+            next_row_id=(latest.next_row_id if latest else None) or 0,
+            writer_version=_WRITER_VERSION,
+            **lists,
+        )
+
+    def _base_manifests(self, latest: Snapshot | None) -> tuple[ManifestFile, ...]:
+        if latest is None:
+            return ()
+        manifests = manifests_of(self._store, latest)
+        if self._merged is None:
+            self._merged = merge_manifests(self._store, manifests)
+            self._note(self._merged.written)
+        # A winner may have merged the same manifests; then ours are left out and deleted later.
+        merged = self._merged.apply(manifests)
+        return manifests if merged is None else merged
+
+    def _delta_manifests(self, entries: tuple[ManifestEntry, ...]) -> tuple[ManifestFile, ...]:
+        if self._delta is None or self._delta[0] != entries:
+            self._delta = (entries, self._write_manifests(entries))
+        return self._delta[1]
+
+    def _changelog_manifests(self) -> tuple[ManifestFile, ...]:
+        if self._changelog is None:
+            self._changelog = self._write_manifests(self._request.change.changelog)
+        return self._changelog
+
+    def _index_manifest(self, latest: Snapshot | None) -> str | None:
+        change = self._request.change
+        inherited = latest.index_manifest if latest else None
+        if change.replaces is None and not change.touches_indexes:
+            return inherited
+        before = self._store.manifests.read_index(inherited) if inherited else ()
+        after = _next_index(before, change)
+        if after == before:
+            return inherited
+        if not after:
+            return None
+        name = self._store.manifests.write_index(after)
+        self._written.add(self._store.layout.manifest(name))
+        return name
+
+    def _write_manifests(self, entries: Sequence[ManifestEntry]) -> tuple[ManifestFile, ...]:
+        written = self._store.manifests.write_manifests(entries, self._store.partition_types)
+        self._note(written)
+        return written
+
+    def _write_list(self, key: str, manifests: Sequence[ManifestFile]) -> dict[str, Any]:
+        name, size = self._store.manifests.write_list(manifests)
+        self._written.add(self._store.layout.manifest(name))
+        return {key: name, f"{key}_size": size}
+
+    def _note(self, manifests: Sequence[ManifestFile]) -> None:
+        self._written.update(self._store.layout.manifest(m.file_name) for m in manifests)
+
+
+def _delta_entries(
+    store: TableStore, change: Change, latest: Snapshot | None
+) -> tuple[ManifestEntry, ...]:
+    """The entries of the delta on top of ``latest``; deletes come first."""
+    deleted = change.deleted
+    if latest is not None and change.replaces is not None:
+        live = live_entries(store, latest, partitions=change.replaces)
+        deleted = tuple(_as_delete(entry) for entry in live.entries() if _is_ours(store, entry))
+    elif deleted:
+        touched = frozenset(entry.partition for entry in deleted)
+        current = live_entries(store, latest, partitions=touched).entries() if latest else []
+        conflict = check_deleted_files(deleted, current, snapshot_id=latest.id if latest else 0)
+        if conflict is not None:
+            raise conflict
+    return (*deleted, *change.added)
+
+
+def _is_ours(store: TableStore, entry: ManifestEntry) -> bool:
+    # Spec "Overwrite": postponed files are left alone unless the table is in postpone mode.
+    return entry.bucket >= 0 or store.options.value(BUCKET) == POSTPONE_BUCKET
+
+
+def _as_delete(entry: ManifestEntry) -> ManifestEntry:
+    return ManifestEntry(
+        kind=FileKind.DELETE,
+        partition=entry.partition,
+        bucket=entry.bucket,
+        total_buckets=entry.total_buckets,
+        file=entry.file,
+    )
+
+
+def _next_index(
+    before: tuple[IndexManifestEntry, ...], change: Change
+) -> tuple[IndexManifestEntry, ...]:
+    removed = {(e.partition, e.bucket, e.index_file.file_name) for e in change.index_deleted}
+    is_replaced = in_partitions(change.replaces if change.replaces is not None else frozenset())
+    kept = tuple(
+        entry
+        for entry in before
+        if (entry.partition, entry.bucket, entry.index_file.file_name) not in removed
+        and not is_replaced(entry.partition)
+    )
+    return (*kept, *change.index_added)

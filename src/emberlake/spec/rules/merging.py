@@ -1,0 +1,166 @@
+"""Rules for what becomes of rows with the same primary key: merge engines and their order."""
+
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+from emberlake.options import (
+    CHANGELOG_PRODUCER,
+    DELETION_VECTORS,
+    MERGE_ENGINE,
+    ROWKIND_FIELD,
+    SEQUENCE_FIELD,
+    ChangelogProducer,
+    MergeEngine,
+    TableOptions,
+    parse_words,
+)
+from emberlake.spec.rules.check import Check, no_column, repeated
+from emberlake.spec.schema import TableSchema
+from emberlake.types import AtomicType
+
+_AGGREGATE: Final = "aggregate-function"
+_SEQUENCE_GROUP: Final = "sequence-group"
+DEFAULT_AGGREGATE: Final = "fields.default-aggregate-function"
+_IGNORE_DELETE: Final = "ignore-delete"
+_REMOVE_ON_DELETE: Final = "partial-update.remove-record-on-delete"
+_REMOVE_ON_GROUP: Final = "partial-update.remove-record-on-sequence-group"
+_AGGREGATES: Final = frozenset(
+    {
+        "bool_and",
+        "bool_or",
+        "collect",
+        "first_non_null_value",
+        "first_not_null_value",
+        "first_value",
+        "hll_sketch",
+        "last_non_null_value",
+        "last_value",
+        "listagg",
+        "max",
+        "merge_map",
+        "merge_map_with_keytime",
+        "min",
+        "nested_partial_update",
+        "nested_update",
+        "primary-key",
+        "product",
+        "rbm32",
+        "rbm64",
+        "sum",
+        "theta_sketch",
+    }
+)
+
+
+def _check_without_key(schema: TableSchema) -> Iterator[str]:
+    if schema.primary_keys:
+        return
+    options = schema.options
+    if options.value(CHANGELOG_PRODUCER) is not ChangelogProducer.NONE:
+        yield f"{CHANGELOG_PRODUCER.key} needs a primary key"
+    if options.value(MERGE_ENGINE) is not MergeEngine.DEDUPLICATE:
+        yield f"{MERGE_ENGINE.key} needs a primary key"
+    for key in options:
+        is_for_keys = key in (SEQUENCE_FIELD.key, ROWKIND_FIELD.key, DEFAULT_AGGREGATE)
+        if is_for_keys or _ends_with(key, _AGGREGATE, _SEQUENCE_GROUP):
+            yield f"{key} needs a primary key"
+
+
+def _check_merge_engine(schema: TableSchema) -> Iterator[str]:
+    if not schema.primary_keys:
+        return
+    options = schema.options
+    engine, producer = options.value(MERGE_ENGINE), options.value(CHANGELOG_PRODUCER)
+    if engine is MergeEngine.FIRST_ROW:
+        if producer not in (ChangelogProducer.NONE, ChangelogProducer.LOOKUP):
+            yield f"merge engine first-row does not go with changelog producer {producer}"
+        if options.value(SEQUENCE_FIELD):
+            yield "merge engine first-row does not go with sequence.field"
+        if options.value(DELETION_VECTORS) and not options.is_true("pk-clustering-override"):
+            yield "merge engine first-row does not go with deletion vectors, it deletes nothing"
+    if options.value(DELETION_VECTORS) and producer is ChangelogProducer.FULL_COMPACTION:
+        yield f"deletion vectors do not go with changelog producer {producer}"
+    if engine is MergeEngine.PARTIAL_UPDATE:
+        yield from _check_partial_update(schema)
+    for key, name in options.items():
+        is_aggregate = key == DEFAULT_AGGREGATE or _ends_with(key, _AGGREGATE)
+        if is_aggregate and name not in _AGGREGATES:
+            yield f"{key}={name}: expected one of {', '.join(sorted(_AGGREGATES))}"
+
+
+def _check_partial_update(schema: TableSchema) -> Iterator[str]:
+    options = schema.options
+    groups = _sequence_groups(options)
+    yield from _check_sequence_groups(schema, groups)
+    if options.is_true(_IGNORE_DELETE):
+        for other in (_REMOVE_ON_DELETE, _REMOVE_ON_GROUP):
+            if options.get(other, "false").lower() != "false":
+                yield f"{_IGNORE_DELETE} and {other} exclude each other"
+    if groups and options.is_true(_REMOVE_ON_DELETE):
+        yield f"{_REMOVE_ON_DELETE} and sequence groups exclude each other"
+    ordering_names = {name for ordering, _ in groups.values() for name in ordering}
+    for name in parse_words(options.get(_REMOVE_ON_GROUP, "")):
+        if name not in ordering_names:
+            yield f"{_REMOVE_ON_GROUP} names {name}, which orders no sequence group"
+
+
+_Groups: TypeAlias = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]  # ordered by, members
+
+
+def _check_sequence_groups(schema: TableSchema, groups: _Groups) -> Iterator[str]:
+    seen: set[str] = set()
+    for key, (ordering, members) in groups.items():
+        for name in (*ordering, *members):
+            if name not in schema.field_by_name:
+                yield f"{key} names {name}, which is not a column of the table"
+            elif name in schema.primary_keys:
+                yield f"{key} names {name}, which is in the primary key"
+        for name in members:
+            if name in seen:
+                yield f"{key} names {name}, which is in another sequence group"
+            seen.add(name)
+
+
+def _sequence_groups(options: TableOptions) -> _Groups:
+    return {
+        key: (
+            parse_words(key.removeprefix("fields.").removesuffix(f".{_SEQUENCE_GROUP}")),
+            parse_words(value),
+        )
+        for key, value in options.items()
+        if _ends_with(key, _SEQUENCE_GROUP)
+    }
+
+
+def _check_sequence(schema: TableSchema) -> Iterator[str]:
+    names = schema.options.value(SEQUENCE_FIELD)
+    yield from (f"sequence.field names {name} twice" for name in repeated(names))
+    for name in names:
+        if name not in schema.field_by_name:
+            yield no_column(schema, "sequence.field", name)
+        if f"fields.{name}.{_AGGREGATE}" in schema.options:
+            yield f"sequence.field {name} cannot be aggregated"
+    missing = [key for key in schema.partition_keys if key not in schema.primary_keys]
+    if names and schema.primary_keys and missing:
+        yield (
+            f"sequence.field needs a primary key with all partition columns, {', '.join(missing)} "
+            "is missing"
+        )
+    rowkind = schema.options.value(ROWKIND_FIELD)
+    if rowkind is not None:
+        column = schema.field_by_name.get(rowkind)
+        if column is None:
+            yield no_column(schema, "rowkind.field", rowkind)
+        elif not (isinstance(column.type, AtomicType) and column.type.root.is_text):
+            yield f"rowkind.field {rowkind} is of type {column.type}, not a text"
+
+
+def _ends_with(key: str, *suffixes: str) -> bool:
+    return key.startswith("fields.") and key.endswith(tuple(f".{s}" for s in suffixes))
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    _check_without_key,
+    _check_merge_engine,
+    _check_sequence,
+)

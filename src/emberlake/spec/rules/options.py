@@ -1,0 +1,159 @@
+"""Rules for the other options: which go together, and which values they can have."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from emberlake.errors import InvalidInput, InvalidOption
+from emberlake.options import (
+    BUCKET,
+    DATA_EVOLUTION,
+    FILE_FORMAT,
+    ROW_TRACKING,
+    STATS_MODE,
+    TARGET_FILE_ROWS,
+    UNAWARE_BUCKET,
+    parse_words,
+)
+from emberlake.spec.literals import cast_literal
+from emberlake.spec.rules.check import Check
+from emberlake.spec.rules.merging import DEFAULT_AGGREGATE
+from emberlake.spec.schema import TableSchema
+from emberlake.spec.stats import parse_stats_mode
+from emberlake.types import AtomicType, DataField, DataType, TypeRoot, nested_types
+
+
+def _check_row_tracking(schema: TableSchema) -> Iterator[str]:
+    options = schema.options
+    if options.value(ROW_TRACKING):
+        if schema.primary_keys:
+            yield f"{ROW_TRACKING.key} does not go with a primary key"
+        if options.value(BUCKET) != UNAWARE_BUCKET:
+            yield f"{ROW_TRACKING.key} does not go with buckets: remove the option bucket"
+    if options.value(DATA_EVOLUTION):
+        if not options.value(ROW_TRACKING):
+            yield f"{DATA_EVOLUTION.key} needs {ROW_TRACKING.key}"
+        if options.is_true("clustering.incremental"):
+            yield f"{DATA_EVOLUTION.key} does not go with clustering.incremental"
+    blobs = [f.name for f in schema.fields if _holds_blob(f.type)]
+    if blobs and not schema.primary_keys and not options.value(DATA_EVOLUTION):
+        yield f"column {', '.join(blobs)} of type BLOB needs {DATA_EVOLUTION.key}"
+    if blobs and len(blobs) == len(schema.fields):
+        yield "a table with BLOB columns needs others too"
+
+
+def _holds_blob(data_type: DataType) -> bool:
+    return any(
+        isinstance(inner, AtomicType) and inner.root is TypeRoot.BLOB
+        for inner in nested_types(data_type)
+    )
+
+
+def _check_clustering(schema: TableSchema) -> Iterator[str]:
+    if schema.options.is_true("clustering.incremental") and schema.primary_keys:
+        yield "clustering.incremental does not go with a primary key"
+    if schema.options.is_true("sequence.snapshot-ordering") and not schema.primary_keys:
+        yield "sequence.snapshot-ordering needs a primary key"
+
+
+# --- options of single columns --------------------------------------------------------------------
+
+_FILE_INDEX: Final = re.compile(r"file-index\.[^.]+\.columns")
+
+
+def _check_column_options(schema: TableSchema) -> Iterator[str]:
+    names = [f.name for f in schema.fields]
+    for key, value in schema.options.items():
+        if key.startswith("fields.") and key != DEFAULT_AGGREGATE:
+            yield from _check_column_key(key, names)
+        if key.startswith("fields.") and key.endswith(".stats-mode"):
+            yield from _check_stats_mode(key, value)
+        if _FILE_INDEX.fullmatch(key):
+            for word in parse_words(value):
+                if word.partition("[")[0] not in names:
+                    yield f"{key} names {word}, which is not a column of the table"
+    yield from _check_stats_mode(STATS_MODE.key, schema.options.value(STATS_MODE))
+
+
+def _check_column_key(key: str, names: list[str]) -> Iterator[str]:
+    rest = key.removeprefix("fields.")
+    if any(rest.startswith(f"{name}.") for name in names):
+        return
+    words = rest.partition(".")[0].split(",")  # sequence groups are ordered by several columns
+    unknown = [word for word in words if word.strip() not in names]
+    if unknown:
+        yield f"option {key}: {', '.join(unknown)} is not a column of the table"
+
+
+def _check_stats_mode(key: str, value: str) -> Iterator[str]:
+    try:
+        parse_stats_mode(value)
+    except InvalidOption:
+        yield f"{key}={value}: expected none, counts, full or truncate(<length>)"
+
+
+def _check_default_values(schema: TableSchema) -> Iterator[str]:
+    for field in schema.fields:
+        for text in (
+            field.default_value,
+            schema.options.get(f"fields.{field.name}.default-value"),
+        ):
+            # Defaults of nested types are written in a notation that only writers need.
+            if text is None or not isinstance(field.type, AtomicType):
+                continue
+            try:
+                cast_literal(field.type, text)
+            except InvalidInput as error:
+                yield f"the default value of column {field.name} does not fit its type: {error}"
+
+
+# --- formats and numbers --------------------------------------------------------------------------
+
+
+def _check_formats(schema: TableSchema) -> Iterator[str]:
+    levels = schema.options.get("file.format.per.level", "")
+    formats = {schema.options.value(FILE_FORMAT)}
+    for word in parse_words(levels):
+        level, _, name = word.partition(":")
+        if not level.strip().isdigit() or not name.strip():
+            yield f"file.format.per.level={levels}: expected pairs such as 0:avro"
+        formats.add(name.strip().lower())
+    for field in schema.fields:
+        yield from _check_column_format(field, formats)
+
+
+def _check_column_format(field: DataField, formats: set[str]) -> Iterator[str]:
+    for inner in nested_types(field.type):
+        if not isinstance(inner, AtomicType):
+            continue
+        if "avro" in formats and inner.root.is_timestamp and inner.precision > 6:
+            yield f"column {field.name}: Avro files keep timestamps up to a precision of 6"
+        if inner.root in (TypeRoot.GEOMETRY, TypeRoot.GEOGRAPHY) and formats != {"parquet"}:
+            yield f"column {field.name}: only Parquet files keep {inner.root}"
+
+
+def _check_numbers(schema: TableSchema) -> Iterator[str]:
+    if schema.options.value(TARGET_FILE_ROWS) < 1:
+        yield f"{TARGET_FILE_ROWS.key} must be 1 or more"
+    for kind in ("snapshot", "changelog"):
+        low_key, high_key = f"{kind}.num-retained.min", f"{kind}.num-retained.max"
+        low, high = (_whole_number(schema.options.get(key)) for key in (low_key, high_key))
+        for key, number in ((low_key, low), (high_key, high)):
+            if key in schema.options and (number is None or number < 1):
+                yield f"{key} must be a number of 1 or more"
+        if low is not None and high is not None and low > high:
+            yield f"{low_key} must not be larger than {high_key}"
+
+
+def _whole_number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.strip().isdecimal() else None
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    _check_row_tracking,
+    _check_clustering,
+    _check_column_options,
+    _check_default_values,
+    _check_formats,
+    _check_numbers,
+)

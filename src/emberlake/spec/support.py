@@ -1,0 +1,177 @@
+"""Which tables emberlake can read and write so far.
+
+What the format allows but emberlake does not implement is refused where it is used: each feature
+that becomes available is one rule less in the lists below.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeAlias
+
+from emberlake.errors import Unsupported
+from emberlake.options import (
+    CHAIN_TABLE,
+    DATA_EVOLUTION,
+    EXTERNAL_PATHS,
+    FILE_FORMAT,
+    QUERY_AUTH,
+    ROW_TRACKING,
+    TYPE,
+    parse_words,
+)
+from emberlake.spec.schema import TableSchema
+from emberlake.types import AtomicType, DataField, DataType, VectorType, nested_types
+
+Rule: TypeAlias = Callable[[TableSchema], str | None]
+
+FILE_FORMATS: Final = ("parquet", "orc", "avro")
+
+
+def check_known_kind(schema: TableSchema) -> None:
+    """Refuse tables of kinds that emberlake does not know at all, not even to create them."""
+    _refuse(schema, (_other_kind, _chain_table, _query_auth, _unknown_format), "supported")
+
+
+def check_readable(schema: TableSchema, read_fields: Sequence[DataField] = ()) -> None:
+    """Refuse to read a table, or some of its columns, that would be read wrongly.
+
+    Raises:
+        Unsupported: says why.
+    """
+    _refuse(schema, _READ_RULES, "read")
+    _refuse_columns(read_fields, "read")
+
+
+def check_writable(schema: TableSchema) -> None:
+    """Refuse to write a table that other engines would then not read as they should.
+
+    Raises:
+        Unsupported: says why.
+    """
+    _refuse(schema, _WRITE_RULES, "written")
+    _refuse_columns(schema.fields, "written")
+
+
+def _refuse(schema: TableSchema, rules: Iterable[Rule], what: str) -> None:
+    reasons = [reason for rule in rules if (reason := rule(schema)) is not None]
+    if reasons:
+        raise Unsupported(f"the table cannot be {what}: " + "; ".join(reasons))
+
+
+def _refuse_columns(fields: Iterable[DataField], what: str) -> None:
+    refused = [
+        f"{f.name} {f.type}"
+        for f in fields
+        if any(_is_unsupported(inner) for inner in nested_types(f.type))
+    ]
+    if refused:
+        raise Unsupported(f"columns of these types cannot be {what} yet: {', '.join(refused)}")
+
+
+def _is_unsupported(data_type: DataType) -> bool:
+    if isinstance(data_type, AtomicType):
+        return data_type.root.is_opaque
+    return isinstance(data_type, VectorType)
+
+
+# --- rules ----------------------------------------------------------------------------------------
+
+
+def _other_kind(schema: TableSchema) -> str | None:
+    kind = schema.options.value(TYPE)
+    return None if kind.lower() == "table" else f"it is a {kind}, not a table (option type)"
+
+
+def _chain_table(schema: TableSchema) -> str | None:
+    return "it is a chain table" if schema.options.value(CHAIN_TABLE) else None
+
+
+def _query_auth(schema: TableSchema) -> str | None:
+    if not schema.options.value(QUERY_AUTH):
+        return None
+    return "a server decides who sees which rows (query-auth.enabled)"
+
+
+def _unknown_format(schema: TableSchema) -> str | None:
+    name = schema.options.value(FILE_FORMAT)
+    if name in FILE_FORMATS:
+        return None
+    return f"file.format={name} is not one of {', '.join(FILE_FORMATS)}"
+
+
+def _primary_key(schema: TableSchema) -> str | None:
+    return "tables with a primary key are not implemented yet" if schema.primary_keys else None
+
+
+def _row_tracking(schema: TableSchema) -> str | None:
+    on = schema.options.value(ROW_TRACKING) or schema.options.value(DATA_EVOLUTION)
+    return "row tracking and data evolution are not implemented yet" if on else None
+
+
+def _fallback_branch(schema: TableSchema) -> str | None:
+    keys = [k for k in ("scan.fallback-branch", "scan.primary-branch") if schema.options.get(k)]
+    return f"{keys[0]}: reading two branches as one is not implemented" if keys else None
+
+
+def _shredded_map(schema: TableSchema) -> str | None:
+    for key, value in schema.options.items():
+        if key.endswith(".map.storage-layout") and value.lower() != "default":
+            return f"{key}={value} is not implemented"
+    return None
+
+
+def _manifest_format(schema: TableSchema) -> str | None:
+    name = schema.options.get("manifest.format", "avro")
+    return None if name.lower() == "avro" else f"manifest.format={name} is not implemented"
+
+
+def _key_order(schema: TableSchema) -> str | None:
+    for key in ("pk-clustering-override", "sequence.snapshot-ordering"):
+        if schema.options.is_true(key):
+            return f"{key} is not implemented"
+    return None
+
+
+def _expiring_rows(schema: TableSchema) -> str | None:
+    key = "record-level.expire-time"
+    return f"{key} is not implemented" if schema.primary_keys and key in schema.options else None
+
+
+def _external_paths(schema: TableSchema) -> str | None:
+    if not schema.options.value(EXTERNAL_PATHS):
+        return None
+    return f"{EXTERNAL_PATHS.key}: writing outside of the table's folder is not implemented"
+
+
+def _iceberg(schema: TableSchema) -> str | None:
+    storage = schema.options.get("metadata.iceberg.storage", "disabled")
+    if storage.lower() == "disabled":
+        return None
+    return "metadata.iceberg.storage: keeping Iceberg metadata up to date is not implemented"
+
+
+def _commit_callbacks(schema: TableSchema) -> str | None:
+    if not parse_words(schema.options.get("commit.callbacks", "")):
+        return None
+    return "commit.callbacks: these are classes that only Java can run"
+
+
+_READ_RULES: Final[tuple[Rule, ...]] = (
+    _other_kind,
+    _chain_table,
+    _query_auth,
+    _primary_key,
+    _row_tracking,
+    _fallback_branch,
+    _shredded_map,
+    _manifest_format,
+    _key_order,
+    _expiring_rows,
+)
+
+_WRITE_RULES: Final[tuple[Rule, ...]] = (
+    *_READ_RULES,
+    _unknown_format,
+    _external_paths,
+    _iceberg,
+    _commit_callbacks,
+)

@@ -1,0 +1,53 @@
+"""Which types hold all values of which others."""
+
+from typing import Final
+
+from emberlake.types import AtomicType, DataType, TypeRoot
+
+
+def is_widening(old: DataType, new: DataType) -> bool:
+    """Whether every value of one type is a value of the other, whatever nullability they have."""
+    if old.with_nullable(True) == new.with_nullable(True):
+        return True
+    if not (isinstance(old, AtomicType) and isinstance(new, AtomicType)):
+        return False
+    if old.root.is_integer:
+        return _integer_widens(old, new)
+    match old.root, new.root:
+        case TypeRoot.FLOAT, TypeRoot.DOUBLE:
+            return True
+        case TypeRoot.DECIMAL, TypeRoot.DECIMAL:
+            digits = old.precision - old.scale
+            return new.scale >= old.scale and new.precision - new.scale >= digits
+        case (
+            (TypeRoot.CHAR, TypeRoot.CHAR | TypeRoot.VARCHAR)
+            | (TypeRoot.VARCHAR, TypeRoot.VARCHAR)
+            | (TypeRoot.BINARY, TypeRoot.BINARY | TypeRoot.VARBINARY)
+            | (TypeRoot.VARBINARY, TypeRoot.VARBINARY)
+        ):
+            return new.length >= old.length
+        case (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP) | (
+            TypeRoot.TIMESTAMP_LTZ,
+            TypeRoot.TIMESTAMP_LTZ,
+        ):
+            return new.precision >= old.precision
+        case _:
+            return False
+
+
+# Decimal digits of the largest value, and the floating types that hold all values exactly.
+_INTEGERS: Final = {
+    TypeRoot.TINYINT: (3, (TypeRoot.FLOAT, TypeRoot.DOUBLE)),
+    TypeRoot.SMALLINT: (5, (TypeRoot.FLOAT, TypeRoot.DOUBLE)),
+    TypeRoot.INT: (10, (TypeRoot.DOUBLE,)),
+    TypeRoot.BIGINT: (19, ()),
+}
+
+
+def _integer_widens(old: AtomicType, new: AtomicType) -> bool:
+    digits, floats = _INTEGERS[old.root]
+    if new.root in _INTEGERS:
+        return _INTEGERS[new.root][0] >= digits
+    if new.root is TypeRoot.DECIMAL:
+        return new.precision - new.scale >= digits
+    return new.root in floats

@@ -1,0 +1,116 @@
+"""From messages to changes."""
+
+import pytest
+
+from emberlake.commit.change import append_change, overwrite_change, written_change
+from emberlake.errors import Unsupported
+from emberlake.spec.manifest import (
+    DELETION_VECTORS_INDEX,
+    HASH_INDEX,
+    DataFile,
+    FileKind,
+    IndexFile,
+)
+from emberlake.spec.snapshot import CommitKind
+from emberlake.wire import BaseSnapshot, CommitMessage
+
+
+def a_file(name):
+    return DataFile(
+        file_name=name,
+        file_size=1,
+        row_count=1,
+        min_sequence_number=0,
+        max_sequence_number=0,
+        schema_id=0,
+    )
+
+
+def an_index(kind):
+    return IndexFile(index_type=kind, file_name="i", file_size=1, row_count=1)
+
+
+def a_message(**parts):
+    return CommitMessage(partition=b"p", bucket=3, total_buckets=4, **parts)
+
+
+def test_new_files_are_appended_under_their_bucket():
+    change = append_change([a_message(new_files=(a_file("a"), a_file("b")))])
+
+    assert change.kind is CommitKind.APPEND
+    assert [e.file.file_name for e in change.added] == ["a", "b"]
+    assert {(e.kind, e.partition, e.bucket, e.total_buckets) for e in change.added} == {
+        (FileKind.ADD, b"p", 3, 4)
+    }
+
+
+def test_no_message_and_empty_messages_are_an_empty_change():
+    assert append_change([]).is_empty
+    assert append_change([a_message(base=BaseSnapshot(1, "l"))]).is_empty
+    assert not append_change([a_message(changelog_files=(a_file("c"),))]).is_empty
+    assert not append_change([a_message(new_index_files=(an_index(HASH_INDEX),))]).is_empty
+    assert not overwrite_change([], frozenset()).is_empty
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind"),
+    [
+        ({"new_files": (a_file("a"),)}, CommitKind.APPEND),
+        ({"new_index_files": (an_index(HASH_INDEX),)}, CommitKind.APPEND),
+        ({"deleted_files": (a_file("a"),)}, CommitKind.OVERWRITE),
+        ({"new_index_files": (an_index(DELETION_VECTORS_INDEX),)}, CommitKind.OVERWRITE),
+        ({"deleted_index_files": (an_index(DELETION_VECTORS_INDEX),)}, CommitKind.OVERWRITE),
+    ],
+)
+def test_what_takes_rows_away_is_an_overwrite(parts, kind):
+    assert append_change([a_message(**parts)]).kind is kind
+
+
+def test_an_overwrite_keeps_new_files_and_indexes_but_no_changelog():
+    message = a_message(
+        new_files=(a_file("a"),),
+        changelog_files=(a_file("c"),),
+        new_index_files=(an_index(HASH_INDEX),),
+    )
+
+    change = overwrite_change([message], frozenset({b"p"}))
+
+    assert change.kind is CommitKind.OVERWRITE
+    assert [e.file.file_name for e in change.added] == ["a"]
+    assert [e.index_file.index_type for e in change.index_added] == [HASH_INDEX]
+    assert change.changelog == ()
+
+
+@pytest.mark.parametrize("part", ["compact_before", "compact_after", "compact_changelog_files"])
+def test_what_a_compaction_wrote_is_refused_not_dropped(part):
+    message = a_message(**{part: (a_file("a"),)})
+
+    with pytest.raises(Unsupported, match="compaction"):
+        append_change([message])
+    with pytest.raises(Unsupported, match="compaction"):
+        overwrite_change([message], frozenset())
+
+
+def test_every_written_file_can_be_searched_for():
+    message = a_message(
+        new_files=(a_file("a"),),
+        deleted_files=(a_file("old"),),
+        changelog_files=(a_file("b"),),
+        compact_after=(a_file("c"),),
+    )
+
+    assert written_change([message]).new_names == {"a", "b", "c"}
+
+
+def test_a_file_that_moves_to_another_level_is_not_new():
+    message = a_message(deleted_files=(a_file("a"),), new_files=(a_file("a"), a_file("b")))
+
+    assert append_change([message]).new_names == {"b"}
+
+
+def test_the_search_starts_at_what_each_writer_saw():
+    bases = [None, BaseSnapshot(3, "l"), BaseSnapshot(3, "l")]
+
+    change = append_change([a_message(base=base) for base in bases])
+
+    assert change.bases == {None, BaseSnapshot(3, "l")}

@@ -1,0 +1,114 @@
+"""The pure decisions of a commit."""
+
+from dataclasses import replace
+
+import pytest
+
+from emberlake.commit.conflicts import (
+    check_already_committed,
+    check_bucket_counts,
+    check_change_itself,
+    check_deleted_files,
+)
+from emberlake.errors import AlreadyCommitted, ConflictReason
+from emberlake.spec.manifest import DataFile, FileKind, ManifestEntry
+
+FILE = DataFile(
+    file_name="a",
+    file_size=1,
+    row_count=1,
+    min_sequence_number=0,
+    max_sequence_number=0,
+    schema_id=0,
+)
+
+
+def an_entry(name="a", kind=FileKind.ADD, partition=b"p", total_buckets=-1, **file):
+    return ManifestEntry(
+        kind=kind,
+        partition=partition,
+        bucket=0,
+        total_buckets=total_buckets,
+        file=replace(FILE, file_name=name, **file),
+    )
+
+
+def test_a_change_with_different_files_is_fine():
+    assert check_change_itself([]) is None
+    assert check_change_itself([an_entry("a"), an_entry("b")]) is None
+    assert check_change_itself([an_entry("a"), an_entry("a", partition=b"q")]) is None
+
+
+def test_a_file_that_changes_its_level_is_another_file():
+    upgrade = [an_entry(kind=FileKind.DELETE), an_entry(level=5)]
+
+    assert check_change_itself(upgrade) is None
+
+
+@pytest.mark.parametrize("kind", FileKind)
+def test_a_change_must_not_name_a_file_twice(kind):
+    conflict = check_change_itself([an_entry("b"), an_entry(), an_entry(kind=kind)])
+
+    assert conflict.reason is ConflictReason.FILE_ADDED_TWICE
+    assert "a is in the messages more than once" in str(conflict)
+
+
+def test_files_to_delete_must_be_live():
+    live = [an_entry("a"), an_entry("b")]
+
+    assert check_deleted_files([an_entry("a", FileKind.DELETE)], live, snapshot_id=5) is None
+    conflict = check_deleted_files([an_entry("c", FileKind.DELETE)], live, snapshot_id=5)
+
+    assert conflict.reason is ConflictReason.FILE_DELETED_ELSEWHERE
+    assert "c is not in snapshot 5" in str(conflict)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"partition": b"q"},
+        {"level": 1},
+        {"extra_files": ("x",)},
+        {"embedded_file_index": b"x"},
+        {"external_path": "/x"},
+    ],
+)
+def test_a_file_is_live_only_with_its_whole_identity(other):
+    gone = check_deleted_files([an_entry(kind=FileKind.DELETE)], [an_entry(**other)], snapshot_id=5)
+
+    assert gone is not None
+
+
+def test_a_partition_keeps_its_number_of_buckets():
+    ours = [an_entry(total_buckets=2)]
+
+    same = [an_entry("x", total_buckets=2), an_entry("y", total_buckets=4, partition=b"q")]
+    assert check_bucket_counts(ours, same, snapshot_id=5) is None
+    deleted = [an_entry("x", FileKind.DELETE, total_buckets=4)]
+    assert check_bucket_counts(ours, deleted, snapshot_id=5) is None
+    changed = [*deleted, an_entry("x", total_buckets=4)]
+    conflict = check_bucket_counts(ours, changed, snapshot_id=5)
+
+    assert conflict.reason is ConflictReason.BUCKET_COUNT_CHANGED
+    assert "snapshot 5 gave a partition 4 buckets" in str(conflict)
+
+
+def test_tables_without_buckets_have_no_number_of_buckets_to_keep():
+    assert (
+        check_bucket_counts([an_entry()], [an_entry("x", total_buckets=4)], snapshot_id=5) is None
+    )
+
+
+@pytest.mark.parametrize("kind", FileKind)
+def test_a_snapshot_that_adds_or_deletes_our_file_shows_that_it_was_committed(kind):
+    conflict = check_already_committed(
+        {"a", "b"}, [an_entry("x"), an_entry("b", kind)], snapshot_id=5
+    )
+
+    assert isinstance(conflict, AlreadyCommitted)
+    assert "snapshot 5 knows b" in str(conflict)
+
+
+def test_other_files_show_nothing():
+    assert check_already_committed({"a"}, [an_entry("x")], snapshot_id=5) is None
+    assert check_already_committed({"a"}, [], snapshot_id=5) is None

@@ -1,0 +1,215 @@
+"""A table as users hold it: what it says of itself, copies, tags, and coming back to a snapshot."""
+
+import pyarrow as pa
+import pytest
+
+from append_tables import append, create_table, open_catalog, read_ids, rows_of
+from emberlake import AtomicType, Schema, SchemaChange
+from emberlake.errors import (
+    InvalidIdentifier,
+    InvalidOption,
+    InvalidState,
+    SnapshotNotFound,
+    TagAlreadyExists,
+    TagNotFound,
+    Unsupported,
+)
+from emberlake.table import Table
+from table_reads import alter, read_rows
+
+
+@pytest.fixture
+def table() -> Table:
+    """Three snapshots, each with one more row."""
+    made = create_table(partition_keys=["day"], options={"bucket": "2", "bucket-key": "id"})
+    for number in (1, 2, 3):
+        append(made, rows_of([number]))
+    return made
+
+
+# --- what it is -----------------------------------------------------------------------------------
+
+
+def test_a_table_says_what_it_is(table: Table) -> None:
+    assert str(table.identifier) == "db.t"
+    assert table.table_path == "/warehouse/db.db/t"
+    assert table.field_names == ["id", "day"]
+    assert [str(field) for field in table.fields] == ["id BIGINT", "day STRING"]
+    assert table.primary_keys == []
+    assert table.partition_keys == ["day"]
+    assert table.is_primary_key_table is False
+    assert table.options["bucket"] == "2"
+    assert table.table_schema.id == 0
+    assert table.comment is None
+    assert table.snapshot_manager().latest_id() == 3
+
+
+def test_the_repr_of_a_table_reads_like_a_description(table: Table) -> None:
+    assert repr(table).split("\n") == [
+        "Table db.t at /warehouse/db.db/t",
+        "  id BIGINT",
+        "  day STRING",
+        "  partitioned by day",
+        "  bucket = 2",
+        "  bucket-key = id",
+    ]
+
+
+def test_a_repr_stays_short() -> None:
+    table = create_table(options={f"some.option.{n}": str(n) for n in range(9)})
+
+    assert repr(table).endswith("and 3 more options")
+
+
+def test_two_handles_of_one_table_are_equal(table: Table) -> None:
+    same = open_catalog(table.store.storage).get_table("db.t")
+
+    assert same == table
+    assert table.copy({"scan.snapshot-id": 1}) != table
+
+
+def test_what_a_table_hands_out_cannot_change_it(table: Table) -> None:
+    table.fields.clear()
+    table.field_names.clear()
+    table.partition_keys.append("id")
+
+    assert table.field_names == ["id", "day"]
+    assert table.partition_keys == ["day"]
+
+
+# --- copies ---------------------------------------------------------------------------------------
+
+
+def test_a_copy_has_options_of_its_own(table: Table) -> None:
+    copied = table.copy({"target-file-size": "1 mb", "dynamic-partition-overwrite": False})
+
+    assert copied.options["target-file-size"] == "1 mb"
+    assert copied.options["dynamic-partition-overwrite"] == "false"
+    assert "target-file-size" not in table.options
+    assert "target-file-size" not in copied.copy({"target-file-size": None}).options
+    assert open_catalog(table.store.storage).get_table("db.t").options == table.options
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bucket": "4"},
+        {"bucket": None},
+        {"bucket-key": "day"},
+        {"bucket-function.type": "mod"},
+        {"merge-engine": "first-row"},
+        {"primary-key": "id"},
+        {"partition": "id"},
+        {"type": "format-table"},
+        {"path": "/elsewhere"},
+        {"branch": "b"},
+        {"data-file.path-directory": "data"},
+        {"row-tracking.enabled": "true"},
+        {"target-file-size": "many"},
+        {"scan.mode": "latest", "file.format": "parquet", "bucket": "-1"},
+    ],
+)
+def test_a_copy_cannot_change_how_the_rows_are_understood(
+    table: Table, options: dict[str, object]
+) -> None:
+    with pytest.raises(InvalidOption):
+        table.copy(options)
+
+
+def test_saying_what_is_so_anyway_is_no_change(table: Table) -> None:
+    assert table.copy({"bucket": 2, "partition": "day", "type": "table"}).options["bucket"] == "2"
+
+
+def test_a_table_at_another_snapshot_is_not_written_to(table: Table) -> None:
+    for options in ({"scan.snapshot-id": 1}, {"incremental-between": "1,2"}):
+        then = table.copy(options)
+
+        with pytest.raises(InvalidState, match="write to the table without scan options"):
+            then.new_batch_write_builder()
+        with pytest.raises(InvalidState):
+            then.new_stream_write_builder()
+    assert read_ids(table) == [1, 2, 3]
+
+
+def test_a_table_with_a_primary_key_is_refused_when_it_is_used() -> None:
+    catalog = open_catalog(create_table().store.storage)
+    columns = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.int64())])
+    catalog.create_table("db.k", Schema.from_pyarrow_schema(columns, primary_keys=["id"]))
+    table = catalog.get_table("db.k")
+
+    assert table.is_primary_key_table
+    with pytest.raises(Unsupported, match="primary key"):
+        table.new_read_builder().new_scan()
+    with pytest.raises(Unsupported, match="primary key"):
+        table.new_read_builder().explain()
+
+
+# --- tags -----------------------------------------------------------------------------------------
+
+
+def test_tags_are_created_listed_renamed_and_deleted(table: Table) -> None:
+    table.create_tag("latest")
+    table.create_tag("early", 1)
+
+    assert table.list_tags() == ["early", "latest"]
+    assert sorted(r["id"] for r in read_rows(table.copy({"scan.tag-name": "early"}))) == [1]
+    table.rename_tag("early", "first")
+    assert table.list_tags() == ["first", "latest"]
+    assert table.delete_tag("first") is True
+    assert table.delete_tag("first") is False
+    assert table.list_tags() == ["latest"]
+
+
+def test_tags_that_cannot_be_are_refused(table: Table) -> None:
+    table.create_tag("taken")
+
+    with pytest.raises(TagAlreadyExists):
+        table.create_tag("taken", 1)
+    table.create_tag("taken", 1, ignore_if_exists=True)
+    assert sorted(r["id"] for r in read_rows(table.copy({"scan.tag-name": "taken"}))) == [1, 2, 3]
+    with pytest.raises(SnapshotNotFound):
+        table.create_tag("future", 99)
+    with pytest.raises(TagNotFound):
+        table.rename_tag("nothing", "something")
+    for name in ("", " ", "17", "../evil", "a/b"):
+        with pytest.raises(InvalidIdentifier):
+            table.create_tag(name)
+    with pytest.raises(SnapshotNotFound):
+        create_table().create_tag("empty")
+    assert table.list_tags() == ["taken"]
+
+
+# --- rollback -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", [1, "one"])
+def test_a_rollback_makes_an_earlier_snapshot_the_latest(table: Table, target: int | str) -> None:
+    table.create_tag("one", 1)
+    table.create_tag("three", 3)
+
+    table.rollback_to(target)
+
+    assert read_ids(table) == [1]
+    assert table.list_tags() == ["one"]
+    append(table, rows_of([9]))
+    assert read_ids(table) == [1, 9]
+    latest = table.latest_snapshot()
+    assert latest is not None
+    assert latest.id == 2
+
+
+def test_a_rollback_to_nowhere_changes_nothing(table: Table) -> None:
+    with pytest.raises(SnapshotNotFound):
+        table.rollback_to(7)
+    with pytest.raises(TagNotFound):
+        table.rollback_to("nothing")
+
+    assert read_ids(table) == [1, 2, 3]
+
+
+def test_a_schema_that_came_later_stays_after_a_rollback(table: Table) -> None:
+    altered = alter(table, SchemaChange.add_column("v", AtomicType("INT")))
+
+    altered.rollback_to(1)
+
+    assert read_rows(altered) == [{"id": 1, "day": "mon", "v": None}]

@@ -1,0 +1,93 @@
+"""A storage that tells of every call, before and after its effect, and can be made to fail."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from emberlake.errors import StorageError
+from emberlake.io import Storage
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a storage; numbers count from 1."""
+
+    number: int
+    method: str
+    path: str
+    is_done: bool  # whether it has had its effect
+
+    def __str__(self) -> str:
+        return f"call {self.number}, {self.method} of {self.path}"
+
+
+Watcher = Callable[[Call], None]
+
+
+class WatchedStorage:
+    """Passes every call on, and tells ``watch`` right before and right after its effect.
+
+    A file that is written counts twice: when it is opened (``open_output``) and when it becomes
+    whole (``close_output``).
+    """
+
+    def __init__(self, inner: Storage, watch: Watcher = lambda call: None) -> None:
+        self.inner = inner
+        self.watch = watch
+        self.calls: list[Call] = []
+        self._lock = threading.Lock()
+
+    def _tell(self, method: str, path: str) -> Call:
+        with self._lock:
+            call = Call(len(self.calls) + 1, method, path, is_done=False)
+            self.calls.append(call)
+        self.watch(call)
+        return call
+
+    def _done(self, call: Call) -> None:
+        self.watch(Call(call.number, call.method, call.path, is_done=True))
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[object]:
+        opening = self._tell("open_output", path)
+        context = self.inner.open_output(path)
+        with context as sink:
+            self._done(opening)
+            yield sink
+            closing = self._tell("close_output", path)
+        self._done(closing)
+
+    def __getattr__(self, method: str) -> Callable[..., object]:
+        original = getattr(self.inner, method)
+
+        def watched(path: str, *arguments: object) -> object:
+            call = self._tell(method, path)
+            result = original(path, *arguments)
+            self._done(call)
+            return result
+
+        return watched
+
+
+class FaultyStorage(WatchedStorage):
+    """Fails at its nth call, before or after the effect, and works from then on.
+
+    With ``for_good`` it never works again after that, as when a network is gone.
+    """
+
+    def __init__(
+        self, inner: Storage, fail_at: int, *, after_effect: bool, for_good: bool = False
+    ) -> None:
+        super().__init__(inner, self._fail)
+        self.fail_at = fail_at
+        self.after_effect = after_effect
+        self.for_good = for_good
+        self.failed: Call | None = None
+
+    def _fail(self, call: Call) -> None:
+        if self.for_good and self.failed is not None:
+            raise StorageError(f"still broken: {call}")
+        if call.number == self.fail_at and call.is_done is self.after_effect:
+            self.failed = call
+            raise StorageError(f"injected: {call}")
