@@ -117,13 +117,18 @@ def overwrite(
 def read(table: Table, **options: object) -> list[Row]:
     """All rows, in order of their columns."""
     seen = table.copy({key.replace("_", "-"): value for key, value in options.items()})
-    builder = seen.new_read_builder()
-    rows = builder.new_read().to_arrow(builder.new_scan().plan().splits()).to_pylist()
+    rows = read_arrow(seen).to_pylist()
     return sorted(rows, key=lambda row: [(v is None, str(type(v)), v) for v in row.values()])
 
 
 def read_ids(table: Table) -> list[int]:
-    return sorted(row["id"] for row in read(table))
+    return sorted(read_arrow(table).column("id").to_pylist())
+
+
+def read_arrow(table: Table) -> pa.Table:
+    """All rows, in the order in which they come."""
+    builder = table.new_read_builder()
+    return builder.new_read().to_arrow(builder.new_scan().plan().splits())
 
 
 def files_under(storage: Storage, folder: str) -> set[str]:

@@ -1,16 +1,24 @@
 """Manifests keep what they are given; ADD and DELETE resolve as a plain model says."""
 
+import io
 import itertools
+from typing import Any
 
+import fastavro
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emberlake.base.avro_blocks import Container, parse_container
 from emberlake.io import MemoryStorage
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.manifest import DataFile, FileKind, FileSource, ManifestEntry, SimpleStats
-from emberlake.store.avro_container import Decoder
+from emberlake.store.avro_container import _plain_schema
+from emberlake.store.avro_lanes import decode_lanes
 from emberlake.store.entries import ManifestEntries, compact_entries, merge_entries
-from emberlake.store.manifest_avro import decode_entries
+from emberlake.store.manifest_avro import decode_entries, encode_entry
 from emberlake.store.manifests import ManifestStore
 
 INTS = st.integers(-(2**31), 2**31 - 1)
@@ -20,7 +28,7 @@ BYTES = st.binary(max_size=8)
 
 
 def tuples(items: st.SearchStrategy) -> st.SearchStrategy:
-    return st.lists(items, max_size=3).map(tuple)
+    return (st.lists(items, max_size=3) | st.lists(items, min_size=5, max_size=7)).map(tuple)
 
 
 STATS = st.builds(SimpleStats, BYTES, BYTES, st.none() | tuples(st.none() | LONGS))
@@ -64,15 +72,64 @@ def test_entries_survive_columns(entries: list[ManifestEntry]) -> None:
 
 
 @given(st.lists(ENTRIES, min_size=1, max_size=5))
-def test_entries_survive_a_manifest_and_either_decoder(entries: list[ManifestEntry]) -> None:
+def test_entries_survive_a_manifest(entries: list[ManifestEntry]) -> None:
     storage = MemoryStorage()
     store = ManifestStore(storage, TableLayout("t"), new_id=lambda: "id")
 
     (manifest,) = store.write_manifests(entries, ())
 
     raw = storage.read(f"t/manifest/{manifest.file_name}")
-    for decoder in Decoder:
-        assert decode_entries(raw, "m", decoder=decoder).entries() == entries
+    assert decode_entries(raw, "m").entries() == entries
+
+
+@given(st.lists(ENTRIES, min_size=1, max_size=5), st.integers(1, 3))
+def test_entries_decoded_side_by_side_are_those_decoded_one_by_one(
+    entries: list[ManifestEntry], repeats: int
+) -> None:
+    storage = MemoryStorage()
+    store = ManifestStore(storage, TableLayout("t"), new_id=lambda: "id")
+    (manifest,) = store.write_manifests(entries * repeats, ())
+    container = parse_container(storage.read(f"t/manifest/{manifest.file_name}"))
+    starts = [0]
+    for entry in entries * repeats:
+        starts.append(starts[-1] + len(encode_entry(entry)))
+
+    def find(*_: object) -> npt.NDArray[np.int64]:
+        return np.array(starts[:-1])
+
+    records = decode_lanes(container, _plain_schema(container.schema), RECORD, find)
+
+    assert records is not None
+    assert records.to_pylist() == pa.array(one_by_one(container), RECORD).to_pylist()
+
+
+RECORD = pa.struct(
+    [
+        ("_KIND", pa.int32()),
+        ("_PARTITION", pa.large_binary()),
+        (
+            "_FILE",
+            pa.struct(
+                [
+                    ("_FILE_NAME", pa.large_string()),
+                    ("_VALUE_STATS", pa.struct([("_NULL_COUNTS", pa.large_list(pa.int64()))])),
+                    ("_EXTRA_FILES", pa.large_list(pa.large_string())),
+                    ("_EMBEDDED_FILE_INDEX", pa.large_binary()),
+                    ("_VALUE_STATS_COLS", pa.large_list(pa.large_string())),
+                    ("_FIRST_ROW_ID", pa.int64()),
+                    ("_WRITE_COLS_SEQUENCES", pa.large_list(pa.int64())),
+                    ("_LATER", pa.int64()),
+                ]
+            ),
+        ),
+    ]
+)
+
+
+def one_by_one(container: Container) -> list[dict[str, Any]]:
+    schema = fastavro.parse_schema(_plain_schema(container.schema))
+    source = io.BytesIO(b"".join(block.data for block in container.blocks))
+    return [fastavro.schemaless_reader(source, schema, None) for _ in range(container.count)]
 
 
 def histories() -> st.SearchStrategy[list[ManifestEntry]]:

@@ -1,50 +1,35 @@
 """Avro records, decoded into Arrow columns.
 
-Manifests are what planning spends its time on, so records never become Python objects where that
-can be helped: with Polars, the blocks are decompressed, framed again without a codec (Polars knows
-no zstd) and read straight into columns. Without Polars, fastavro reads them. Both give the same
-columns. Writers differ in record names, in what they allow to be null and in which fields they
-know: fields are found by name, absent ones are null, unknown ones are skipped.
+Manifests are what planning spends its time on, so many records do not become Python objects where
+that can be helped: ``avro_lanes`` decodes them side by side. What it cannot, and what is not worth
+it, goes record by record through fastavro, with the same result. Writers differ in record names,
+in what they allow to be null and in which fields they know: fields are found by name, absent ones
+are null, unknown ones are skipped.
 """
 
-import importlib
-import importlib.util
 import io
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import cache, lru_cache
 from typing import Any, Final
 
 import fastavro
 import pyarrow as pa
 
+from emberlake.base.arrow_arrays import values_array
 from emberlake.base.avro_blocks import (
     BAD_BYTES,
-    SYNC_BYTES,
     Container,
-    Header,
     UnknownCodec,
     encode_long,
     parse_container,
 )
 from emberlake.errors import CorruptFile, Unsupported
+from emberlake.store.avro_lanes import FindRecords, decode_lanes
 
-_SYNC: Final = bytes(SYNC_BYTES)  # between blocks that never leave this process
-
-# Importing Polars takes longer than fastavro needs for this many bytes of records, so Polars is
-# only brought in by files that are large, and used for all that are worth its fixed cost after it.
-_IMPORT_POLARS_BYTES: Final = 256 * 1024
-_USE_POLARS_BYTES: Final = 16 * 1024
-
-
-class Decoder(Enum):
-    """What turns records into columns."""
-
-    POLARS = "polars"
-    FASTAVRO = "fastavro"
+# From so many records on it is faster to decode them side by side (measured on manifests).
+_MANY_RECORDS: Final = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +43,7 @@ class Column:
 
 
 def decode_container(
-    raw: bytes, path: str, columns: tuple[Column, ...], *, decoder: Decoder | None = None
+    raw: bytes, path: str, columns: tuple[Column, ...], *, find: FindRecords | None = None
 ) -> pa.Table:
     """The records of a container as a flat table of exactly these columns, in one chunk.
 
@@ -66,21 +51,31 @@ def decode_container(
         raw: the bytes of the file.
         path: where they are from, for messages.
         columns: what to take; a column that the file lacks is null.
-        decoder: None takes the faster one that is installed.
+        find: guesses where records begin, so that many can be decoded side by side.
 
     Raises:
         CorruptFile: the bytes are no whole container, or a required column is null.
         Unsupported: they are compressed with an unknown codec.
     """
     container = _parse(raw, path)
-    record_type = _record_type(columns)
-    if container.count == 0:
-        records = pa.array([], record_type)
-    elif (decoder or _best_decoder(container.size)) is Decoder.POLARS:
-        records = _decode_with_polars(container, path, record_type)
-    else:
-        records = _decode_with_fastavro(container, path, record_type)
-    return _flatten(records, columns, path)
+    if find is not None and container.count >= _MANY_RECORDS:
+        schema = _parse_schema(_plain_schema, container, path)
+        records = decode_lanes(container, schema, _record_type(columns), find)
+        if records is not None:
+            return _flatten(records, columns, path)
+    rows = _decode_rows(container, path, columns)
+    try:
+        arrays = [
+            values_array([row[column.name] for row in rows], column.type) for column in columns
+        ]
+    except (*BAD_BYTES, pa.ArrowException) as error:
+        raise CorruptFile(path, f"its records cannot be decoded: {error}") from error
+    return pa.Table.from_arrays(arrays, names=[column.name for column in columns])
+
+
+def decode_rows(raw: bytes, path: str, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
+    """As ``decode_container``, as one dictionary per record; lists are tuples."""
+    return _decode_rows(_parse(raw, path), path, columns)
 
 
 def _parse(raw: bytes, path: str) -> Container:
@@ -115,14 +110,15 @@ def _type_below(columns: Sequence[Column]) -> pa.DataType:
 def _flatten(records: pa.StructArray, columns: tuple[Column, ...], path: str) -> pa.Table:
     leaves = dict(_iter_leaves(records, (), frozenset(column.path for column in columns)))
     arrays = [leaves[column.path] for column in columns]
-    missing = [
-        column.path[-1]
-        for column, array in zip(columns, arrays, strict=True)
-        if column.is_required and array.null_count
-    ]
+    lacking = [c for c, array in zip(columns, arrays, strict=True) if array.null_count]
+    _check_required(lacking, path)
+    return pa.Table.from_arrays(arrays, names=[column.name for column in columns])
+
+
+def _check_required(lacking: Sequence[Column], path: str) -> None:
+    missing = [column.path[-1] for column in lacking if column.is_required]
     if missing:
         raise CorruptFile(path, f"some of its records lack {', '.join(missing)}")
-    return pa.Table.from_arrays(arrays, names=[column.name for column in columns])
 
 
 def _iter_leaves(
@@ -144,8 +140,8 @@ def _iter_leaves(
 def _plain_schema(schema: str) -> Any:
     """The writer's schema in the simplest form that describes the same bytes.
 
-    Every named type stands where it is used, under a name of its own (Polars does not resolve
-    names); logical types, which would turn milliseconds into objects, are left out.
+    Every named type stands where it is used, under a name of its own; logical types, which would
+    turn milliseconds into objects, are left out.
     """
     return _SchemaPlainer().plain(json.loads(schema), namespace="")
 
@@ -202,75 +198,7 @@ def _full_name(name: str, namespace: str) -> str:
     return f"{namespace}.{name}" if namespace and "." not in name else name
 
 
-# Decoding with Polars ----------------------------------------------------------------------------
-
-
-@cache
-def _has_polars() -> bool:
-    return importlib.util.find_spec("polars") is not None
-
-
-def _best_decoder(size: int) -> Decoder:
-    limit = _USE_POLARS_BYTES if "polars" in sys.modules else _IMPORT_POLARS_BYTES
-    return Decoder.POLARS if size >= limit and _has_polars() else Decoder.FASTAVRO
-
-
-# A record of one field has the bytes of the field, so that a container whose root is a union (as
-# the Rust writer makes it) can be read as one of records.
-_ROOT: Final = "root"
-
-
-@lru_cache(maxsize=64)
-def _polars_header(schema: str) -> bytes:
-    wrapped = {
-        "type": "record",
-        "name": "r0",
-        "fields": [{"name": _ROOT, "type": _plain_schema(schema)}],
-    }
-    return Header(json.dumps(wrapped), "null", _SYNC).encode()
-
-
-def _decode_with_polars(
-    container: Container, path: str, record_type: pa.StructType
-) -> pa.StructArray:
-    polars = importlib.import_module("polars")
-    parts = [_parse_schema(_polars_header, container, path)]
-    parts += (block.encode(_SYNC) for block in container.blocks)
-    try:
-        frame = polars.read_avro(io.BytesIO(b"".join(parts)))
-    except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError) as error:
-        raise CorruptFile(path, f"its records cannot be decoded: {error}") from error
-    _check_count(frame.height, container, path)
-    column = frame.to_arrow(compat_level=polars.CompatLevel.oldest()).column(_ROOT)
-    return _align(column.combine_chunks(), record_type)
-
-
-def _align(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """The array with the target's fields in the target's order, whatever it has itself."""
-    if pa.types.is_struct(target):
-        return _align_struct(array, target)
-    if pa.types.is_large_list(target) and pa.types.is_large_list(array.type):
-        values = _align(array.values, target.value_type)
-        return pa.LargeListArray.from_arrays(
-            array.offsets, values, type=target, mask=array.is_null() if array.null_count else None
-        )
-    return array if array.type == target else array.cast(target)
-
-
-def _align_struct(array: pa.StructArray, target: pa.StructType) -> pa.StructArray:
-    # flatten() carries the nulls of the struct down into its fields.
-    have = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
-    children = [
-        _align(have[field.name], field.type)
-        if field.name in have
-        else pa.nulls(len(array), field.type)
-        for field in target
-    ]
-    mask = array.is_null() if array.null_count else None
-    return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
-
-
-# Decoding with fastavro --------------------------------------------------------------------------
+# Decoding record by record ------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)
@@ -278,9 +206,22 @@ def _fastavro_schema(schema: str) -> Any:
     return fastavro.parse_schema({"type": "array", "items": _plain_schema(schema)})
 
 
-def _decode_with_fastavro(
-    container: Container, path: str, record_type: pa.StructType
-) -> pa.StructArray:
+def _decode_rows(
+    container: Container, path: str, columns: tuple[Column, ...]
+) -> list[dict[str, Any]]:
+    records = _read_records(container, path) if container.count else []
+    rows = [{c.name: _value_at(record, c.path) for c in columns} for record in records]
+    _check_required([c for c in columns if any(row[c.name] is None for row in rows)], path)
+    return rows
+
+
+def _value_at(record: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        record = None if record is None else record.get(name)
+    return tuple(record) if isinstance(record, list) else record
+
+
+def _read_records(container: Container, path: str) -> list[Any]:
     # An array is blocks of a count and that many items, then a zero: the container's blocks are
     # one, and a single call decodes them all.
     parts: list[bytes] = []
@@ -290,13 +231,13 @@ def _decode_with_fastavro(
     source = io.BytesIO(data)
     schema = _parse_schema(_fastavro_schema, container, path)
     try:
-        records = fastavro.schemaless_reader(source, schema, None)
+        records: list[Any] = fastavro.schemaless_reader(source, schema, None)
         if source.tell() != len(data):
             raise ValueError("there are bytes behind the last record")
-        _check_count(len(records), container, path)
-        return pa.array(records, record_type)
-    except (*BAD_BYTES, pa.ArrowException) as error:
+    except BAD_BYTES as error:
         raise CorruptFile(path, f"its records cannot be decoded: {error}") from error
+    _check_count(len(records), container, path)
+    return records
 
 
 def _check_count(found: int, container: Container, path: str) -> None:

@@ -13,14 +13,17 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from numpy.lib.stride_tricks import sliding_window_view
 
-from emberlake.store.avro_blocks import BROKEN, Broken, Container
+from emberlake.base.arrow_arrays import numbers_array
+from emberlake.base.avro_blocks import BAD_BYTES, Container
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Places: TypeAlias = npt.NDArray[np.int64]
 FindRecords: TypeAlias = Callable[[Bytes, int, int | None], Places | None]
 
-_TAIL: Final = bytes(16)  # a number is looked at a little beyond the last record
+# Guesses may look beyond the last record; there, every number is zero.
+_TAIL: Final = bytes(128)
 _LAST_SHIFT: Final = 63
 
 
@@ -38,25 +41,33 @@ def decode_lanes(
     """
     data = np.frombuffer(b"".join((*(block.data for block in container.blocks), _TAIL)), np.uint8)
     end = len(data) - len(_TAIL)
-    branch = _only_branch(schema) if isinstance(schema, list) else None
     try:
-        starts = find(data[:end], container.count, branch)
+        branch = _only_branch(schema) if isinstance(schema, list) else None
+        starts = find(data, container.count, branch)
         if starts is None:
             return None
         lanes = Lanes(data, starts)
         records = _decode(lanes, schema, record_type)
         proven = np.array_equal(lanes.at, np.append(starts[1:], end))
         return records if proven and _are_first(starts, container) else None
-    except (*BROKEN, pa.ArrowException, OverflowError, MemoryError):
+    except (*BAD_BYTES, pa.ArrowException):
         return None  # whoever decodes it record by record says what is wrong
 
 
 class Lanes:
     """Places in the same bytes that move on together, value by value."""
 
-    def __init__(self, data: Bytes, at: Places) -> None:
+    def __init__(self, data: Bytes, at: Places, ends: Places | None = None) -> None:
         self.data = data
         self.at = at
+        self._ends = ends
+
+    @property
+    def ends(self) -> Places:
+        """Where bytes are that end a number, if they belong to one."""
+        if self._ends is None:
+            self._ends = np.flatnonzero(self.data < 0x80)
+        return self._ends
 
     def __len__(self) -> int:
         return len(self.at)
@@ -70,7 +81,7 @@ class Lanes:
         shift = 7
         while len(unfinished):
             if shift > _LAST_SHIFT:
-                raise Broken("a number is too long")
+                raise ValueError("a number is too long")
             byte = self.data[self.at[unfinished]]
             self.at[unfinished] += 1
             value[unfinished] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
@@ -82,19 +93,19 @@ class Lanes:
     def skip(self, lengths: Places) -> None:
         """Move on by so many bytes."""
         if len(lengths) and lengths.min() < 0:
-            raise Broken("a length is negative")
+            raise ValueError("a length is negative")
         self.at = self.at + lengths
         if len(self.at) and self.at.max() > len(self.data):
-            raise Broken("a value is longer than the file")
+            raise ValueError("a value is longer than the file")
 
     def starts_with(self, expected: Bytes) -> npt.NDArray[np.bool_]:
         """Which lanes go on with these bytes; none moves."""
-        places = self.at[:, None] + np.arange(len(expected))
-        found: npt.NDArray[np.bool_] = (self.data[places] == expected).all(axis=1)
+        windows = sliding_window_view(self.data, len(expected))[self.at]
+        found: npt.NDArray[np.bool_] = (windows == expected).all(axis=1)
         return found
 
     def some(self, chosen: npt.NDArray[Any]) -> "Lanes":
-        return Lanes(self.data, self.at[chosen])
+        return Lanes(self.data, self.at[chosen], self._ends)
 
 
 def _are_first(starts: Places, container: Container) -> bool:
@@ -108,7 +119,7 @@ def _only_branch(union: Sequence[Any]) -> int:
     """The one branch of a union that is not null."""
     branches = [number for number, branch in enumerate(union) if branch != "null"]
     if len(branches) != 1:
-        raise Broken("a union of several types")
+        raise ValueError("a union of several types")
     return branches[0]
 
 
@@ -119,7 +130,7 @@ def _decode(lanes: Lanes, schema: Any, target: pa.DataType | None) -> pa.Array |
     match schema:
         case "int" | "long":
             numbers = lanes.longs()
-            return None if target is None else pa.array(numbers).cast(target)
+            return None if target is None else numbers_array(numbers).cast(target)
         case "bytes" | "string":
             return _decode_bytes(lanes, target)
         case list():
@@ -129,7 +140,7 @@ def _decode(lanes: Lanes, schema: Any, target: pa.DataType | None) -> pa.Array |
         case {"type": "array", "items": items}:
             return _decode_array(lanes, items, target)
         case _:
-            raise Broken(f"{schema} is no type that manifests use")
+            raise ValueError(f"{schema} is no type that manifests use")
 
 
 def _decode_bytes(lanes: Lanes, target: pa.DataType | None) -> pa.Array | None:
@@ -140,8 +151,8 @@ def _decode_bytes(lanes: Lanes, target: pa.DataType | None) -> pa.Array | None:
         return None
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
-    if len(lengths) and (lengths == lengths[0]).all():
-        raw = lanes.data[starts[:, None] + np.arange(lengths[0])].reshape(-1)
+    if len(lengths) and lengths[0] > 0 and (lengths == lengths[0]).all():
+        raw = sliding_window_view(lanes.data, int(lengths[0]))[starts].reshape(-1)
     else:
         raw = lanes.data[np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])]
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(raw)]
@@ -163,11 +174,13 @@ def _decode_record(
     return pa.StructArray.from_arrays(children, fields=list(target))
 
 
-def _decode_union(lanes: Lanes, union: Sequence[Any], target: pa.DataType | None) -> pa.Array | None:
+def _decode_union(
+    lanes: Lanes, union: Sequence[Any], target: pa.DataType | None
+) -> pa.Array | None:
     branch = _only_branch(union)
     branches = lanes.longs()
     if len(branches) and not 0 <= branches.min() <= branches.max() < len(union):
-        raise Broken("a union has fewer branches")
+        raise ValueError("a union has fewer branches")
     has_value = branches == branch
     if has_value.all():
         return _decode(lanes, union[branch], target)
@@ -178,42 +191,109 @@ def _decode_union(lanes: Lanes, union: Sequence[Any], target: pa.DataType | None
     lanes.at[has_value] = some.at
     if values is None:
         return None
-    places = np.cumsum(has_value) - 1
-    return values.take(pa.array(places, mask=~has_value))
+    return values.take(numbers_array(np.cumsum(has_value) - 1, is_null=~has_value))
+
+
+# Arrays ------------------------------------------------------------------------------------------
 
 
 def _decode_array(lanes: Lanes, items: Any, target: pa.DataType | None) -> pa.Array | None:
     """Arrays come in blocks of a count and so many items; a count of zero ends them."""
     inner = None if target is None else target.value_type
     sizes = np.zeros(len(lanes), np.int64)
-    rounds: list[tuple[Places, pa.Array | None]] = []
+    owners: list[Places] = []
+    parts: list[pa.Array | None] = []
     unread = np.arange(len(lanes))  # lanes whose next value is a count
-    while len(unread):
+    while True:
         some = lanes.some(unread)
-        left = some.longs()
-        if len(left) and left.min() < 0:
-            raise Broken("a block of items with its size")  # allowed, but no writer does it
+        counts = some.longs()
+        if counts.min(initial=0) < 0:
+            raise ValueError("a count with a size")  # allowed, but no writer does it
         lanes.at[unread] = some.at
-        unread, left = unread[left > 0], left[left > 0]
-        sizes[unread] += left
-        active = unread
-        while len(active):
-            some = lanes.some(active)
-            rounds.append((active, _decode(some, items, inner)))
-            lanes.at[active] = some.at
-            left = left - 1
-            active, left = active[left > 0], left[left > 0]
+        unread, counts = unread[counts > 0], counts[counts > 0]
+        if not len(unread):
+            break
+        some = lanes.some(unread)
+        parts.append(_decode_items(some, counts, items, inner))
+        owners.append(np.repeat(unread, counts))
+        lanes.at[unread] = some.at
+        sizes[unread] += counts
     if target is None:
         return None
+    values = _by_owner(owners, parts) if parts else pa.nulls(0, inner)
     offsets = np.zeros(len(lanes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
-    return pa.LargeListArray.from_arrays(pa.array(offsets), _by_lane(rounds, inner), type=target)
+    return pa.LargeListArray.from_arrays(numbers_array(offsets), values, type=target)
 
 
-def _by_lane(rounds: Sequence[tuple[Places, pa.Array | None]], inner: pa.DataType) -> pa.Array:
-    """The items of all rounds, lane after lane."""
-    if not rounds:
-        return pa.array([], inner)
-    owners = np.concatenate([owners for owners, _ in rounds])
-    values = pa.concat_arrays([values for _, values in rounds])
-    return values.take(pa.array(np.argsort(owners, kind="stable")))
+def _decode_items(
+    lanes: Lanes, counts: Places, items: Any, inner: pa.DataType | None
+) -> pa.Array | None:
+    """The items of one block of every lane, lane after lane."""
+    values = None
+    if inner is not None and items in _NUMBERS and counts.max() > _FEW_ITEMS:
+        values = _decode_numbers(lanes, counts, inner, is_nullable=isinstance(items, list))
+    elif inner is not None and items in ("bytes", "string"):
+        values = _decode_same_texts(lanes, counts, inner)
+    return _decode_rounds(lanes, counts, items, inner) if values is None else values
+
+
+# Up to so many items it is not worth it to look for the ends of all numbers.
+_FEW_ITEMS: Final = 4
+_NUMBERS: Final = ("int", "long", ["null", "int"], ["null", "long"])
+
+
+def _decode_numbers(
+    lanes: Lanes, counts: Places, inner: pa.DataType, *, is_nullable: bool
+) -> pa.Array | None:
+    """Items that are numbers, all at once: a byte below 0x80 ends one. None if one is null."""
+    each = 2 if is_nullable else 1  # the branch of a union is a number, too
+    first = np.searchsorted(lanes.ends, lanes.at)
+    last = first + counts * each
+    before = np.cumsum(counts) - counts
+    numbers = np.repeat(first - before * each, counts) + np.arange(counts.sum()) * each
+    # A number begins behind the end of the one before it; the first comes after the count.
+    if is_nullable and (lanes.data[lanes.ends[numbers - 1] + 1] != _SECOND_BRANCH).any():
+        return None
+    values = Lanes(lanes.data, lanes.ends[numbers + each - 2] + 1).longs()
+    lanes.at = lanes.ends[last - 1] + 1
+    return numbers_array(values).cast(inner)
+
+
+_SECOND_BRANCH: Final = 2  # the number 1
+
+
+def _decode_same_texts(lanes: Lanes, counts: Places, inner: pa.DataType) -> pa.Array | None:
+    """Texts that are the same in every lane, such as names of columns. None if they differ."""
+    one = lanes.some(np.array([0]))
+    count = int(counts[0])
+    texts = _decode_rounds(one, counts[:1], "bytes", inner)
+    assert texts is not None
+    block = lanes.data[lanes.at[0] : one.at[0]]
+    if (counts != count).any() or not lanes.starts_with(block).all():
+        return None
+    lanes.at = lanes.at + len(block)
+    return texts.take(numbers_array(np.tile(np.arange(count), len(lanes))))
+
+
+def _decode_rounds(
+    lanes: Lanes, counts: Places, items: Any, inner: pa.DataType | None
+) -> pa.Array | None:
+    """The first items of all lanes, then the second ones, and so on."""
+    owners: list[Places] = []
+    parts: list[pa.Array | None] = []
+    for number in range(int(counts.max())):
+        active = np.flatnonzero(counts > number)
+        some = lanes.some(active)
+        parts.append(_decode(some, items, inner))
+        owners.append(active)
+        lanes.at[active] = some.at
+    return None if inner is None else _by_owner(owners, parts)
+
+
+def _by_owner(owners: Sequence[Places], parts: Sequence[pa.Array | None]) -> pa.Array:
+    """The values of all parts, in the order of the lanes that they belong to."""
+    if len(parts) == 1:
+        return parts[0]
+    order = np.argsort(np.concatenate(owners), kind="stable")
+    return pa.concat_arrays(parts).take(numbers_array(order))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from emberlake.base.arrow_arrays import array_numbers, numbers_array, values_array
 from emberlake.errors import CorruptFile
 from emberlake.spec.manifest import DataFile, FileKind, FileSource, ManifestEntry, SimpleStats
 
@@ -66,8 +67,7 @@ class _Numbers:
         self._name = name
 
     def __get__(self, entries: "ManifestEntries", owner: type) -> npt.NDArray[Any]:
-        array: npt.NDArray[Any] = entries.column(self._name).to_numpy(zero_copy_only=False)
-        return array
+        return array_numbers(entries.column(self._name))
 
 
 class _Arrow:
@@ -137,7 +137,8 @@ class ManifestEntries:
     @staticmethod
     def from_entries(entries: Sequence[ManifestEntry]) -> "ManifestEntries":
         arrays = [
-            pa.array([*map(_READERS[field.name], entries)], field.type) for field in ENTRY_SCHEMA
+            values_array([*map(_READERS[field.name], entries)], field.type)
+            for field in ENTRY_SCHEMA
         ]
         return ManifestEntries(pa.Table.from_arrays(arrays, schema=ENTRY_SCHEMA))
 
@@ -162,8 +163,7 @@ class ManifestEntries:
     @cached_property
     def partition_codes(self) -> npt.NDArray[np.int32]:
         """For each entry the place of its partition in ``partitions``."""
-        codes: npt.NDArray[np.int32] = self._partition_dictionary.indices.to_numpy()
-        return codes
+        return array_numbers(self._partition_dictionary.indices)
 
     @cached_property
     def partitions(self) -> tuple[bytes, ...]:
@@ -186,7 +186,7 @@ class ManifestEntries:
             chosen = np.flatnonzero(chosen)
         if len(chosen) == 0:
             return EMPTY
-        indices = pa.array(chosen)
+        indices = numbers_array(chosen)
         return self._view(len(chosen), lambda name: self.column(name).take(indices))
 
     def slice(self, start: int, stop: int) -> "ManifestEntries":
@@ -266,7 +266,7 @@ def compact_entries(entries: ManifestEntries) -> ManifestEntries:
         CorruptFile: a file is added twice.
     """
     names = entries.file_name.dictionary_encode()
-    codes = names.indices.to_numpy()
+    codes = array_numbers(names.indices)
     # Only a name that occurs more than once can cancel out or clash.
     suspects = np.flatnonzero(np.bincount(codes, minlength=1)[codes] > 1)
     kinds = entries.kind[suspects].tolist()
@@ -295,7 +295,7 @@ def column_values(array: pa.Array) -> list[Any]:
     if array.null_count == len(array):
         return [None] * len(array)
     if pa.types.is_integer(array.type) and not array.null_count:
-        numbers: list[Any] = array.to_numpy().tolist()
+        numbers: list[Any] = array_numbers(array).tolist()
         return numbers
     if pa.types.is_large_list(array.type):
         start, stop, ranges = _ranges(array)
@@ -330,7 +330,7 @@ _IDENTITY: Final = (
 
 
 def _identities(entries: ManifestEntries, places: npt.NDArray[Any]) -> Iterable[_Identity]:
-    indices = pa.array(places, pa.int64())
+    indices = numbers_array(places)
     return zip(
         *(column_values(entries.column(name).take(indices)) for name in _IDENTITY), strict=True
     )

@@ -3,10 +3,11 @@
 Spec: "Manifest list, manifest, index manifest".
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,8 +28,9 @@ from emberlake.spec.manifest import (
     ManifestFile,
     SimpleStats,
 )
-from emberlake.store.avro_container import Decoder, decode_container
-from emberlake.store.entries import ENTRY_SCHEMA, ManifestEntries, column_values
+from emberlake.store.avro_container import decode_container, decode_rows
+from emberlake.store.avro_lanes import Bytes, Lanes, Places
+from emberlake.store.entries import ENTRY_SCHEMA, ManifestEntries
 from emberlake.store.manifest_schemas import (
     INDEX_MANIFEST_COLUMNS,
     MANIFEST_COLUMNS,
@@ -41,12 +43,12 @@ _T = TypeVar("_T")
 # Decoding ----------------------------------------------------------------------------------------
 
 
-def decode_entries(raw: bytes, path: str, *, decoder: Decoder | None = None) -> ManifestEntries:
+def decode_entries(raw: bytes, path: str) -> ManifestEntries:
     """The entries of a manifest file."""
-    table = decode_container(raw, path, MANIFEST_COLUMNS, decoder=decoder)
-    _check_version(table, MANIFEST_ENTRY_VERSION, path)
-    _check_codes(table, "kind", 1, path)
-    _check_codes(table, "file_source", 1, path)
+    table = decode_container(raw, path, MANIFEST_COLUMNS, find=find_entries)
+    _check_version(_bounds(table.column("version")), MANIFEST_ENTRY_VERSION, path)
+    for name in ("kind", "file_source"):
+        _check_codes(_bounds(table.column(name)), name, path)
     arrays = [
         _or_empty_row(table.column(field.name))
         if field.name in STATS_ROWS
@@ -56,12 +58,41 @@ def decode_entries(raw: bytes, path: str, *, decoder: Decoder | None = None) -> 
     return ManifestEntries(pa.Table.from_arrays(arrays, schema=ENTRY_SCHEMA))
 
 
-def decode_manifest_list(
-    raw: bytes, path: str, *, decoder: Decoder | None = None
-) -> tuple[ManifestFile, ...]:
+def find_entries(data: Bytes, count: int, branch: int | None) -> Places | None:
+    """Where the entries of a manifest seem to begin; None when that cannot be told.
+
+    An entry begins with its version, its kind and its partition; all partitions have as many
+    columns as the first one. What looks so by chance, inside an entry, is not followed by the
+    name of a file that begins as the first one's does.
+    """
+    head = b"" if branch is None else encode_long(branch)
+    head += encode_long(MANIFEST_ENTRY_VERSION)
+    starts = np.flatnonzero(data == head[0])
+    for place, byte in enumerate(head[1:], 1):
+        starts = starts[data[starts + place] == byte]
+    kinds = data[starts + len(head)]
+    starts = starts[(kinds == _ADD) | (kinds == _DELETE)]
+    lanes = Lanes(data, starts + len(head) + 1)
+    sizes = lanes.longs()
+    arity = data[lanes.at[0] : lanes.at[0] + 4]
+    seems = (sizes >= len(arity)) & (lanes.at + sizes < len(data) - 64) & lanes.starts_with(arity)
+    starts, lanes, sizes = starts[seems], lanes.some(seems), sizes[seems]
+    if len(starts) > count:
+        lanes.skip(sizes)
+        for _ in ("bucket", "total buckets", "length of the name"):
+            lanes.longs()
+        starts = starts[lanes.starts_with(data[lanes.at[0] : lanes.at[0] + 4])]
+    return starts if len(starts) == count else None
+
+
+_ADD: Final = encode_long(FileKind.ADD)[0]
+_DELETE: Final = encode_long(FileKind.DELETE)[0]
+
+
+def decode_manifest_list(raw: bytes, path: str) -> tuple[ManifestFile, ...]:
     """The manifests that a manifest list names."""
-    table = decode_container(raw, path, MANIFEST_LIST_COLUMNS, decoder=decoder)
-    _check_version(table, MANIFEST_LIST_VERSION, path)
+    rows = decode_rows(raw, path, MANIFEST_LIST_COLUMNS)
+    _check_version((row["version"] for row in rows), MANIFEST_LIST_VERSION, path)
     return tuple(
         ManifestFile(
             partition_stats=_decode_stats(
@@ -71,7 +102,7 @@ def decode_manifest_list(
             ),
             **{name: row[name] for name in _PLAIN_LIST_COLUMNS},
         )
-        for row in _iter_rows(table)
+        for row in rows
     )
 
 
@@ -82,13 +113,11 @@ _PLAIN_LIST_COLUMNS: Final = tuple(
 )
 
 
-def decode_index_manifest(
-    raw: bytes, path: str, *, decoder: Decoder | None = None
-) -> tuple[IndexManifestEntry, ...]:
+def decode_index_manifest(raw: bytes, path: str) -> tuple[IndexManifestEntry, ...]:
     """The index files that an index manifest names."""
-    table = decode_container(raw, path, INDEX_MANIFEST_COLUMNS, decoder=decoder)
-    _check_version(table, INDEX_MANIFEST_VERSION, path)
-    _check_codes(table, "kind", 1, path)
+    rows = decode_rows(raw, path, INDEX_MANIFEST_COLUMNS)
+    _check_version((row["version"] for row in rows), INDEX_MANIFEST_VERSION, path)
+    _check_codes((row["kind"] for row in rows), "kind", path)
     return tuple(
         IndexManifestEntry(
             kind=FileKind(row["kind"]),
@@ -104,15 +133,8 @@ def decode_index_manifest(
                 global_index=_decode_global_index(row),
             ),
         )
-        for row in _iter_rows(table)
+        for row in rows
     )
-
-
-def _iter_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
-    names = table.column_names
-    columns = [column_values(table.column(name).combine_chunks()) for name in names]
-    for values in zip(*columns, strict=True):
-        yield dict(zip(names, values, strict=True))
 
 
 def _decode_stats(
@@ -130,7 +152,9 @@ def _decode_ranges(
 ) -> tuple[DeletionVectorRange, ...] | None:
     if ranges is None:
         return None
-    return tuple(DeletionVectorRange(r["f0"], r["f1"], r["f2"], r["_CARDINALITY"]) for r in ranges)
+    return tuple(
+        DeletionVectorRange(r["f0"], r["f1"], r["f2"], r.get("_CARDINALITY")) for r in ranges
+    )
 
 
 def _decode_global_index(row: dict[str, Any]) -> GlobalIndex | None:
@@ -150,18 +174,18 @@ def _or_empty_row(rows: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.fill_null(rows, pa.scalar(EMPTY_ROW, pa.large_binary())) if rows.null_count else rows
 
 
-def _check_version(table: pa.Table, expected: int, path: str) -> None:
-    for found in _bounds(table.column("version")):
+def _check_version(versions: Iterable[int], expected: int, path: str) -> None:
+    for found in versions:
         if found != expected:
             raise Unsupported(
                 f"{path} has records of version {found}; emberlake knows version {expected}"
             )
 
 
-def _check_codes(table: pa.Table, name: str, greatest: int, path: str) -> None:
-    for found in _bounds(table.column(name)):
-        if not 0 <= found <= greatest:
-            raise CorruptFile(path, f"{name} is {found}, which is none of 0..{greatest}")
+def _check_codes(codes: Iterable[int], name: str, path: str) -> None:
+    for found in codes:
+        if found not in (0, 1):
+            raise CorruptFile(path, f"{name} is {found}, which is none of 0..1")
 
 
 def _bounds(numbers: pa.ChunkedArray) -> tuple[int, ...]:

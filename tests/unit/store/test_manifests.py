@@ -24,7 +24,6 @@ from emberlake.spec.manifest import (
     ManifestFile,
     SimpleStats,
 )
-from emberlake.store.avro_container import Decoder
 from emberlake.store.entries import EMPTY, ManifestEntries
 from emberlake.store.manifest_avro import (
     decode_entries,
@@ -239,10 +238,7 @@ def test_columnar_entries_are_written_as_well(store: ManifestStore) -> None:
     assert store.read_manifest(manifest) == entries
 
 
-@pytest.mark.parametrize("decoder", list(Decoder))
-def test_both_decoders_give_the_same_entries(
-    store: ManifestStore, storage: MemoryStorage, decoder: Decoder
-) -> None:
+def test_what_was_written_is_decoded(store: ManifestStore, storage: MemoryStorage) -> None:
     (manifest,) = store.write_manifests([RICH, BARE, an_entry()], [INT])
     name, _ = store.write_list([manifest])
     index = store.write_index(INDEXES)
@@ -250,13 +246,13 @@ def test_both_decoders_give_the_same_entries(
     def read(name: str) -> bytes:
         return storage.read(f"t/manifest/{name}")
 
-    assert decode_entries(read(manifest.file_name), "m", decoder=decoder).entries() == [
+    assert decode_entries(read(manifest.file_name), "m").entries() == [
         RICH,
         BARE,
         an_entry(),
     ]
-    assert decode_manifest_list(read(name), "m", decoder=decoder) == (manifest,)
-    assert decode_index_manifest(read(index), "m", decoder=decoder) == INDEXES
+    assert decode_manifest_list(read(name), "m") == (manifest,)
+    assert decode_index_manifest(read(index), "m") == INDEXES
 
 
 def test_a_manifest_has_the_schema_of_the_format(
@@ -524,9 +520,8 @@ def test_a_code_that_does_not_exist_is_refused(
         decode_entries(sink.getvalue(), "m")
 
 
-@pytest.mark.parametrize("decoder", list(Decoder))
 def test_a_manifest_of_an_early_release_is_read(
-    store: ManifestStore, storage: MemoryStorage, decoder: Decoder
+    store: ManifestStore, storage: MemoryStorage
 ) -> None:
     (manifest,) = store.write_manifests([an_entry()], [INT])
     schema, (record,) = stored_records(storage, manifest.file_name)
@@ -535,15 +530,12 @@ def test_a_manifest_of_an_early_release_is_read(
     sink = io.BytesIO()
     fastavro.writer(sink, schema, [record])
 
-    (entry,) = decode_entries(sink.getvalue(), "m", decoder=decoder).entries()
+    (entry,) = decode_entries(sink.getvalue(), "m").entries()
 
     assert entry == an_entry(file_source=None)
 
 
-@pytest.mark.parametrize("decoder", list(Decoder))
-def test_statistics_that_are_null_are_empty(
-    store: ManifestStore, storage: MemoryStorage, decoder: Decoder
-) -> None:
+def test_statistics_that_are_null_are_empty(store: ManifestStore, storage: MemoryStorage) -> None:
     (manifest,) = store.write_manifests([an_entry()], [INT])
     schema, (record,) = stored_records(storage, manifest.file_name)
     stats = schema["fields"][5]["type"]["fields"][6]
@@ -552,22 +544,19 @@ def test_statistics_that_are_null_are_empty(
     sink = io.BytesIO()
     fastavro.writer(sink, ["null", schema], [record])
 
-    (entry,) = decode_entries(sink.getvalue(), "m", decoder=decoder).entries()
+    (entry,) = decode_entries(sink.getvalue(), "m").entries()
 
     assert entry == an_entry(value_stats=SimpleStats(null_counts=None))
 
 
-@pytest.mark.parametrize("decoder", list(Decoder))
-def test_a_list_of_an_early_release_is_read(
-    store: ManifestStore, storage: MemoryStorage, decoder: Decoder
-) -> None:
+def test_a_list_of_an_early_release_is_read(store: ManifestStore, storage: MemoryStorage) -> None:
     manifests = store.write_manifests([an_entry()], [INT])
     schema, records = stored_records(storage, store.write_list(manifests)[0])
     schema["fields"] = schema["fields"][:7]
     sink = io.BytesIO()
     fastavro.writer(sink, schema, records)
 
-    (found,) = decode_manifest_list(sink.getvalue(), "m", decoder=decoder)
+    (found,) = decode_manifest_list(sink.getvalue(), "m")
 
     assert found == replace(
         manifests[0], min_bucket=None, max_bucket=None, min_level=None, max_level=None
