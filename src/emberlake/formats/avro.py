@@ -11,8 +11,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, BinaryIO, Final, Self
+from typing import Any, BinaryIO, Final
 
 import fastavro
 import pyarrow as pa
@@ -29,6 +28,7 @@ from emberlake.base.avro_blocks import (
     iter_blocks,
     read_header,
 )
+from emberlake.base.closing import Closing
 from emberlake.errors import CorruptFile, DataMismatch, InvalidOption, InvalidState
 from emberlake.formats.avro_values import (
     Json,
@@ -116,7 +116,7 @@ class AvroWriter:
         self._file.write(Block(count, self._compress(rows.getvalue())).encode(self._sync))
 
 
-class AvroReader:
+class AvroReader(Closing):
     """One open Avro file. It has no statistics: predicates leave nothing out."""
 
     def __init__(self, storage: Storage, path: str, fields: tuple[DataField, ...]) -> None:
@@ -179,17 +179,6 @@ class AvroReader:
 
     def close(self) -> None:
         self._is_open = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _check_open(self) -> None:
         if not self._is_open:

@@ -8,14 +8,14 @@ UTC hold instants shifted by that zone, unless ``orc.timestamp-ltz.legacy.type``
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.orc as po
 
+from emberlake.base.closing import Closing
 from emberlake.errors import EmberlakeError, InvalidOption, InvalidState, Unsupported
 from emberlake.formats.conform import plan_projection
 from emberlake.formats.field_ids import schema_with_ids
@@ -108,7 +108,7 @@ class OrcWriter:
                     )
 
 
-class OrcReader:
+class OrcReader(Closing):
     """One open ORC file."""
 
     def __init__(self, storage: Storage, path: str, fields: tuple[DataField, ...]) -> None:
@@ -173,17 +173,6 @@ class OrcReader:
     def close(self) -> None:
         self._is_open = False
         self._resources.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _check_open(self) -> None:
         if not self._is_open:

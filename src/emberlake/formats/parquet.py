@@ -7,13 +7,13 @@ that are asked for are decoded.
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from emberlake.base.closing import Closing
 from emberlake.errors import EmberlakeError, InvalidState
 from emberlake.formats.conform import Projection, plan_projection
 from emberlake.formats.file_format import (
@@ -39,7 +39,7 @@ from emberlake.types import (
 )
 
 
-class ParquetReader:
+class ParquetReader(Closing):
     """One open Parquet file."""
 
     def __init__(self, storage: Storage, path: str, fields: tuple[DataField, ...]) -> None:
@@ -117,17 +117,6 @@ class ParquetReader:
     def close(self) -> None:
         self._is_open = False
         self._resources.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _open(self) -> pq.ParquetFile:
         try:

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
+from emberlake.base.closing import Closing
 from emberlake.commit.change import (
     NOTHING_COMMITTED,
     CommitResult,
@@ -101,7 +101,7 @@ class StreamWriteBuilder:
         return StreamTableCommit(self.store, self.commit_user)
 
 
-class TableWrite:
+class TableWrite(Closing):
     """Writes Arrow and pandas data to files of a table; nothing is visible before the commit."""
 
     def __init__(self, writer: TableWriter, store: TableStore) -> None:
@@ -151,17 +151,6 @@ class TableWrite:
         """Release everything; what was not handed over by ``prepare_commit`` is deleted."""
         self._writer.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
 
 class BatchTableWrite(TableWrite):
     """Writes for one commit."""
@@ -185,7 +174,7 @@ class StreamTableWrite(TableWrite):
         return self._writer.prepare()
 
 
-class TableCommit:
+class TableCommit(Closing):
     """Makes written files visible, all of them at once."""
 
     def __init__(self, store: TableStore, commit_user: str) -> None:
@@ -214,17 +203,6 @@ class TableCommit:
 
     def close(self) -> None:
         """Release everything; a commit is durable without it."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class BatchTableCommit(TableCommit):
