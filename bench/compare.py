@@ -89,6 +89,7 @@ class Bench:
     folder: Path
     row_data: Path
     tiny_data: Path
+    key_data: Path
     processes: dict[str, EngineProcess] = field(default_factory=dict)
     tables: int = 0
 
@@ -149,9 +150,13 @@ def open_bench(arguments: argparse.Namespace, folder: Path) -> Bench:
     header = "".join(f"{engine:>20}" for engine in arguments.engines)
     print(f"{'':34}{header}{'x rust':>10}{'x pypaimon':>12}")
     row_data, tiny_data = folder / "rows.arrow", folder / "tiny.arrow"
-    data.save(data.rows(arguments.rows), row_data)
+    key_data = folder / "keys.arrow"
+    rows = data.rows(arguments.rows)
+    data.save(rows, row_data)
+    data.save(data.shuffled(rows), key_data)
     data.save(data.tiny_rows(FILES // MANIFESTS), tiny_data)
-    return Bench(arguments.engines, arguments.repeat, arguments.budget, folder, row_data, tiny_data)
+    settings = arguments.engines, arguments.repeat, arguments.budget
+    return Bench(*settings, folder, row_data, tiny_data, key_data)
 
 
 def run_job(bench: Bench, job: Job) -> dict[str, list[float] | str]:
@@ -211,6 +216,29 @@ def writing(columns: list[str], partition_keys: list[str], options: dict[str, st
     return job
 
 
+def writing_keys(primary_keys: list[str], *, update_share: float = 0) -> Job:
+    """Write all rows into a new table with a primary key, or a share of them again."""
+
+    def job(bench: Bench) -> Iterator[Measure]:
+        source = {"data": str(bench.key_data), "data_columns": COLUMNS}
+        shape = {"primary_keys": primary_keys, "options": {"bucket": "4"}}
+
+        def measure(engine: str) -> float:
+            table, process = bench.new_table(), bench.process(engine)
+            process.ask("create", **table, **source, **shape)
+            written = process.ask("write", **table, **source)
+            if update_share:
+                rows = int(written["rows"] * update_share)
+                written = process.ask("write", **table, **source, data_rows=rows)
+            bench.drop(table)
+            seconds: float = written["seconds"]
+            return seconds
+
+        yield measure
+
+    return job
+
+
 def scanning(columns: list[str] | None) -> Job:
     """Read one table, the same for all engines, into Arrow."""
 
@@ -220,6 +248,30 @@ def scanning(columns: list[str] | None) -> Job:
         writer = bench.process("rust")
         writer.ask("create", **table, **source, partition_keys=[], options={})
         row_count = writer.ask("write", **table, **source)["rows"]
+
+        def measure(engine: str) -> float:
+            answer = bench.process(engine).ask("scan", **table, columns=columns)
+            if answer["rows"] != row_count:
+                raise EngineFailed(f"read {answer['rows']} rows of {row_count}")
+            seconds: float = answer["seconds"]
+            return seconds
+
+        yield measure
+        bench.drop(table)
+
+    return job
+
+
+def merging(columns: list[str] | None) -> Job:
+    """Read a table with a primary key, half of whose rows were written twice, into Arrow."""
+
+    def job(bench: Bench) -> Iterator[Measure]:
+        table, writer = bench.new_table(), bench.process("rust")
+        source = {"data": str(bench.key_data), "data_columns": COLUMNS}
+        shape = {"primary_keys": ["id"], "options": {"bucket": "4"}}
+        writer.ask("create", **table, **source, **shape)
+        row_count = writer.ask("write", **table, **source)["rows"]
+        writer.ask("write", **table, **source, data_rows=row_count // 2)
 
         def measure(engine: str) -> float:
             answer = bench.process(engine).ask("scan", **table, columns=columns)
@@ -300,8 +352,13 @@ JOBS: dict[str, Job] = {
     "append": writing(COLUMNS, [], {}),
     "append-5-partitions": writing(PARTITIONED, ["p"], {}),
     "append-8-buckets": writing(COLUMNS, [], {"bucket": "8", "bucket-key": "id"}),
+    "key-write-bigint": writing_keys(["id"]),
+    "key-write-string-bigint": writing_keys(["c", "id"]),
+    "key-upsert": writing_keys(["id"], update_share=0.5),
     "scan": scanning(None),
     "scan-2-columns": scanning(["id", "b"]),
+    "merge-read": merging(None),
+    "merge-read-2-columns": merging(["id", "b"]),
     "plan-10000-files-cold": planning(warm=False),
     "plan-10000-files-warm": planning(warm=True),
     "commit-empty": committing(many_files=False),

@@ -30,6 +30,12 @@ def rows(count: int, *, partitions: int = 5) -> pa.Table:
     )
 
 
+def shuffled(table: pa.Table) -> pa.Table:
+    """The same rows in random order: keys do not arrive sorted."""
+    order = np.random.default_rng(SEED).permutation(table.num_rows)
+    return table.take(pa.array(order))
+
+
 def tiny_rows(partitions: int) -> pa.Table:
     """One row for each of `partitions` partitions: a commit of that many files."""
     numbers = np.arange(partitions)

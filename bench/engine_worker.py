@@ -29,11 +29,11 @@ class PythonEngine:
         return self.catalogs.create({"warehouse": warehouse}).get_table(name)
 
     def create(
-        self, warehouse: str, name: str, schema: pa.Schema, keys: list, options: dict
+        self, warehouse: str, name: str, schema: pa.Schema, keys: dict, options: dict
     ) -> None:
         catalog = self.catalogs.create({"warehouse": warehouse})
         catalog.create_database(name.split(".", maxsplit=1)[0], True)
-        declared = self.schemas.from_pyarrow_schema(schema, partition_keys=keys, options=options)
+        declared = self.schemas.from_pyarrow_schema(schema, **keys, options=options)
         catalog.create_table(name, declared, False)
 
     def start_write(self, table, data: pa.Table):
@@ -88,12 +88,14 @@ class Worker:
     def create(self, request: dict) -> dict:
         schema = self.data(request).schema
         where = request["warehouse"], request["table"]
-        self.engine.create(*where, schema, request["partition_keys"], request["options"])
+        keys = {name: request.get(name, []) for name in ("partition_keys", "primary_keys")}
+        self.engine.create(*where, schema, keys, request["options"])
         return {}
 
     def write(self, request: dict) -> dict:
         """Route, write, prepare and commit."""
         data = self.data(request)
+        data = data.slice(0, request.get("data_rows", data.num_rows))
         table = self.engine.table(request["warehouse"], request["table"])
         start = time.perf_counter()
         commit, messages = self.engine.start_write(table, data)

@@ -1,5 +1,8 @@
 """Peak memory of writing rows from a stream, and of reading them back as a stream.
 
+The jobs ``key-write`` and ``key-merge-read`` are about a table with a primary key, all of it in one
+bucket: it is written in five commits, each a run over the whole range of keys, and merged.
+
 Runs as a process of its own, so that its peak is that of one job: ``memory.py JOB ROWS FOLDER``.
 Prints the peak resident set in bytes, before the job and after it, as JSON.
 """
@@ -7,7 +10,7 @@ Prints the peak resident set in bytes, before the job and after it, as JSON.
 import json
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +19,9 @@ import pyarrow as pa
 from emberlake import CatalogFactory, Schema, Table
 
 BATCH_ROWS = 100_000
+RUNS = 5
+BUFFER_BYTES = 384 * 1024**2  # holds a run of the key table, of 20 million rows in all
+STRIDE = 7_919_111  # has no divisor in common with any number of rows that is used
 SCHEMA = pa.schema(
     [
         ("id", pa.int64()),
@@ -30,12 +36,17 @@ SCHEMA = pa.schema(
 )
 
 
-def batches(rows: int) -> Iterator[pa.RecordBatch]:
-    """Rows that are made as they are asked for."""
+def batches(rows: int, first: int = 0, distinct: int | None = None) -> Iterator[pa.RecordBatch]:
+    """Rows that are made as they are asked for.
+
+    With ``distinct`` their ids are in no order, and come again after so many rows.
+    """
     rng = np.random.default_rng(7)
-    for start in range(0, rows, BATCH_ROWS):
-        count = min(BATCH_ROWS, rows - start)
+    for start in range(first, first + rows, BATCH_ROWS):
+        count = min(BATCH_ROWS, first + rows - start)
         ids = np.arange(start, start + count)
+        if distinct is not None:
+            ids = ids * STRIDE % distinct
         numbers = pa.array(ids)
         yield pa.record_batch(
             [
@@ -52,20 +63,72 @@ def batches(rows: int) -> Iterator[pa.RecordBatch]:
         )
 
 
+def shuffled(rows: int) -> Iterator[pa.RecordBatch]:
+    """The same rows with keys that come five times each, in no order."""
+    for number, batch in enumerate(batches(rows)):
+        ids = np.random.default_rng(number).integers(0, rows // 5, batch.num_rows)
+        yield batch.set_column(0, "id", pa.array(ids))
+
+
 def write(table: Table, rows: int) -> None:
     """Write a stream of batches in one commit."""
     builder = table.new_batch_write_builder()
     with builder.new_write() as writing, builder.new_commit() as commit:
-        writing.write_arrow(pa.RecordBatchReader.from_batches(SCHEMA, batches(rows)))
+        stream = shuffled(rows) if table.is_primary_key_table else batches(rows)
+        writing.write_arrow(pa.RecordBatchReader.from_batches(SCHEMA, stream))
         commit.commit(writing.prepare_commit())
+
+
+def write_runs(table: Table, rows: int) -> None:
+    """Write runs that overlap; the last one has the keys of the first."""
+    count = rows // RUNS
+    for run in range(RUNS):
+        builder = table.new_batch_write_builder()
+        with builder.new_write() as writing, builder.new_commit() as commit:
+            made = batches(count, run * count, distinct=count * (RUNS - 1))
+            writing.write_arrow(pa.RecordBatchReader.from_batches(SCHEMA, made))
+            commit.commit(writing.prepare_commit())
+
+
+def merge_runs(table: Table, rows: int) -> None:
+    """Merge all runs as a stream of batches."""
+    files = table.new_read_builder().new_scan().plan().splits()[0].files
+    assert len({file.level for file in files}) == 1, "the runs were compacted"
+    found = count_rows(table)
+    assert found == rows // RUNS * (RUNS - 1), f"{found} rows came back of {rows}"
 
 
 def read(table: Table, rows: int) -> None:
     """Read all rows as a stream of batches."""
+    found = count_rows(table)
+    assert found == rows or table.is_primary_key_table, f"{found} rows came back of {rows}"
+
+
+def count_rows(table: Table) -> int:
     builder = table.new_read_builder()
     splits = builder.new_scan().plan().splits()
-    found = sum(batch.num_rows for batch in builder.new_read().to_arrow_batch_reader(splits))
-    assert found == rows, f"{found} rows came back of {rows}"
+    return sum(batch.num_rows for batch in builder.new_read().to_arrow_batch_reader(splits))
+
+
+def _keyed(**options: str) -> Schema:
+    return Schema.from_pyarrow_schema(
+        SCHEMA, primary_keys=["id"], options={"bucket": "1", **options}
+    )
+
+
+PLAIN = Schema.from_pyarrow_schema(SCHEMA)
+PARTITIONED = Schema.from_pyarrow_schema(SCHEMA, partition_keys=["p"])
+RUNS_OF_KEYS = _keyed(**{"write-buffer-size": f"{BUFFER_BYTES} b"})
+JOBS: dict[str, tuple[str, Schema, Callable[[Table, int], None]]] = {
+    "write": ("db.plain", PLAIN, write),
+    "read": ("db.plain", PLAIN, read),
+    "write-partitioned": ("db.partitioned", PARTITIONED, write),
+    "read-partitioned": ("db.partitioned", PARTITIONED, read),
+    "write-key": ("db.key", _keyed(), write),
+    "read-key": ("db.key", _keyed(), read),
+    "key-write": ("db.runs", RUNS_OF_KEYS, write_runs),
+    "key-merge-read": ("db.runs", RUNS_OF_KEYS, merge_runs),
+}
 
 
 def main() -> None:
@@ -73,12 +136,10 @@ def main() -> None:
     job, rows, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     catalog = CatalogFactory.create({"warehouse": str(folder)})
     catalog.create_database("db", ignore_if_exists=True)
-    keys = ["p"] if "partitioned" in job else []
-    name = "db.partitioned" if keys else "db.plain"
-    schema = Schema.from_pyarrow_schema(SCHEMA, partition_keys=keys)
+    name, schema, run = JOBS[job]
     catalog.create_table(name, schema, ignore_if_exists=True)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    (write if job.startswith("write") else read)(catalog.get_table(name), rows)
+    run(catalog.get_table(name), rows)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps({"job": job, "rows": rows, "before_bytes": before, "peak_bytes": after}))
 

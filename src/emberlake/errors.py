@@ -145,6 +145,7 @@ class ConflictReason(StrEnum):
     FILE_ADDED_TWICE = "a file to add is already in the table"
     BUCKET_COUNT_CHANGED = "the number of buckets of a partition changed"
     KEY_RANGES_OVERLAP = "files of one level overlap in their key ranges"
+    KEY_INDEX_CHANGED = "the index of the keys of a bucket changed"
     DELETION_VECTOR_CHANGED = "the deletion vector of a file changed"
     SCHEMA_CHANGED = "the schema changed"
     RETRIES_EXHAUSTED = "other writers won every attempt"

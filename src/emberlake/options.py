@@ -4,6 +4,7 @@ Raw option strings are parsed once, by ``TableOptions``; everything inside asks 
 ``options[BUCKET]``. Keys that emberlake does not know are kept as they are: other engines use them.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,6 +34,14 @@ def parse_bool(text: str) -> bool:
 def parse_int(text: str) -> int:
     """A whole number."""
     return int(text.strip())
+
+
+def parse_ratio(text: str) -> float:
+    """A finite number."""
+    number = float(text.strip())
+    if not math.isfinite(number):
+        raise ValueError("expected a number")
+    return number
 
 
 def parse_words(text: str) -> tuple[str, ...]:
@@ -132,6 +141,10 @@ FILE_SUFFIX_COMPRESSION: Final = Option("file.suffix.include.compression", False
 TARGET_FILE_SIZE: Final = Option[int | None]("target-file-size", None, _optional(parse_size))
 TARGET_FILE_ROWS: Final = Option("target-file-row-num", 2**63 - 1, parse_int)
 DATA_FILE_PREFIX: Final = Option("data-file.prefix", "data-", _text)
+CHANGELOG_FILE_PREFIX: Final = Option("changelog-file.prefix", "changelog-", _text)
+CHANGELOG_FILE_FORMAT: Final = Option[str | None](
+    "changelog-file.format", None, _optional(str.lower)
+)
 DATA_FILE_DIRECTORY: Final = Option("data-file.path-directory", "", _text)
 EXTERNAL_PATHS: Final = Option[tuple[str, ...]]("data-file.external-paths", (), parse_words)
 INDEX_IN_DATA_DIR: Final = Option("index-file-in-data-file-dir", False, parse_bool)
@@ -186,6 +199,18 @@ CHANGELOG_PRODUCER: Final = Option("changelog-producer", ChangelogProducer.NONE,
 SEQUENCE_FIELD: Final = Option[tuple[str, ...]]("sequence.field", (), parse_words)
 ROWKIND_FIELD: Final = Option[str | None]("rowkind.field", None, _optional(_text))
 PRIMARY_KEY_NULLABLE: Final = Option("primary-key.nullable", False, parse_bool)
+IGNORE_UPDATE_BEFORE: Final = Option("ignore-update-before", False, parse_bool)
+DYNAMIC_BUCKET_ROWS: Final = Option("dynamic-bucket.target-row-num", 2_000_000, parse_int)
+DYNAMIC_BUCKET_MAX: Final = Option("dynamic-bucket.max-buckets", -1, parse_int)
+WRITE_ONLY: Final = Option("write-only", False, parse_bool)
+RUN_TRIGGER: Final = Option("num-sorted-run.compaction-trigger", 5, parse_int)
+NUM_LEVELS: Final = Option[int | None]("num-levels", None, _optional(parse_int))
+SIZE_RATIO: Final = Option("compaction.size-ratio", 1, parse_int)
+MAX_AMPLIFICATION: Final = Option("compaction.max-size-amplification-percent", 200, parse_int)
+SMALL_FILE_RATIO: Final = Option("compaction.small-file-ratio", 0.7, parse_ratio)
+MIN_FILE_COUNT: Final = Option("compaction.min.file-num", 5, parse_int)
+DELETE_RATIO: Final = Option("compaction.delete-ratio-threshold", 0.2, parse_ratio)
+VECTOR_FILE_SIZE: Final = Option("deletion-vector.index-file.target-size", 2 * MEBIBYTE, parse_size)
 DELETION_VECTORS: Final = Option("deletion-vectors.enabled", False, parse_bool)
 DELETION_VECTORS_BITMAP64: Final = Option("deletion-vectors.bitmap64", False, parse_bool)
 ROW_TRACKING: Final = Option("row-tracking.enabled", False, parse_bool)

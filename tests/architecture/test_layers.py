@@ -22,7 +22,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"options"}),
     frozenset({"spec"}),
     frozenset({"predicates", "io"}),
-    frozenset({"formats", "store", "wire"}),
+    frozenset({"formats", "store", "wire", "merge"}),
     frozenset({"scan"}),
     frozenset({"read", "write", "commit"}),
     frozenset({"maintenance"}),

@@ -11,6 +11,7 @@ pytestmark = [pytest.mark.bench, pytest.mark.slow, pytest.mark.timeout(900)]
 
 SCRIPT = Path(__file__).parents[2] / "bench" / "memory.py"
 ROWS = 20_000_000
+MEBIBYTE = 1024**2
 GIBIBYTE = 1024**3
 
 
@@ -22,6 +23,23 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("job", ["write", "read", "write-partitioned", "read-partitioned"])
 def test_twenty_million_rows_pass_through_less_than_a_gibibyte(job: str, warehouse: Path) -> None:
     assert peak_bytes(job, warehouse) < GIBIBYTE
+
+
+def test_a_key_table_is_written_in_little_more_memory_than_its_buffer(warehouse: Path) -> None:
+    buffer_bytes, more = 256 * 1024**2, 512 * 1024**2
+
+    assert peak_bytes("write-key", warehouse) < buffer_bytes + more
+
+
+def test_runs_of_keys_are_written_in_little_more_than_the_buffer(warehouse: Path) -> None:
+    buffer_bytes = 384 * MEBIBYTE  # as the table of the script has it
+    assert peak_bytes("key-write", warehouse) < buffer_bytes + 512 * MEBIBYTE
+
+
+def test_overlapping_runs_are_merged_in_less_than_a_gibibyte(warehouse: Path) -> None:
+    if not (warehouse / "db.db" / "runs").exists():
+        peak_bytes("key-write", warehouse)
+    assert peak_bytes("key-merge-read", warehouse) < GIBIBYTE
 
 
 def peak_bytes(job: str, warehouse: Path) -> int:

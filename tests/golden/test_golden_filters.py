@@ -8,7 +8,7 @@ from emberlake import CatalogFactory, Table
 from emberlake.types import AtomicType
 from golden.reads import Golden, reads_of
 
-TABLES = sorted({r.table for r in reads_of("append_", "bucket", "types_")})
+TABLES = sorted({r.table for r in reads_of("append_", "bucket", "types_", "pk_", "key_", "kinds_")})
 REFUSED = {"append_row_tracking", "append_data_evolution"}
 COMPARE = {
     "equal": pc.equal,

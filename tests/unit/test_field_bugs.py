@@ -1,6 +1,7 @@
 """Traps that users of other engines fell into, each told as what happens here instead."""
 
 import datetime as dt
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,7 +20,7 @@ from append_tables import (
     read_ids,
     rows_of,
 )
-from emberlake import AtomicType, CatalogFactory, DataField, MultisetType, Schema
+from emberlake import AtomicType, CatalogFactory, DataField, MultisetType, Schema, Table
 from emberlake.errors import (
     AlreadyCommitted,
     ColumnNotFound,
@@ -27,10 +28,12 @@ from emberlake.errors import (
     InvalidIdentifier,
     InvalidSchema,
     TableNotFound,
+    Unsupported,
 )
 from emberlake.io import MemoryStorage
 from emberlake.predicates import filter_rows, parse_predicate
 from emberlake.scan.files import manifests_of
+from key_writes import create_key_table, data_of, prepare_rows, upsert
 from table_reads import delete_rows, live_files, planned_files, read_rows
 from watched_storage import Call, WatchedStorage
 
@@ -330,3 +333,157 @@ def test_a_filter_is_applied_to_the_row_also_where_statistics_were_enough_to_pla
     for where in ("id > 50", "id IN (1, 2)", "day LIKE 'm%' AND id < 3"):
         expected = filter_rows(parse_predicate(where, table.fields), everything)
         assert read_rows(table, where) == expected.to_pylist()
+
+
+# --- tables with a primary key --------------------------------------------------------------------
+
+KEYED = {"id": "BIGINT", "v": "STRING", "n": "INT", "g": "INT"}
+
+
+def rows_by_key(table: Table) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row.values()) for row in read_rows(table))
+
+
+def test_what_was_deleted_in_the_write_that_made_it_does_not_come_back() -> None:
+    columns = {"id": "BIGINT", "v": "STRING", "kind": "STRING"}
+    table = create_key_table(columns, **{"rowkind.field": "kind"})
+
+    upsert(table, [(1, "a", "+I"), (2, "b", "+I"), (2, "b", "-D")])
+
+    (entry,) = live_files(table)
+    assert entry.file.delete_row_count == 1  # other engines trust it: they must merge this file
+    assert rows_by_key(table) == [(1, "a", "+I")]
+
+
+@pytest.mark.parametrize("writes", [1, 2])
+def test_nanoseconds_stay_nanoseconds_when_keys_are_merged(writes: int) -> None:
+    table = create_key_table({"id": "BIGINT", "t": "TIMESTAMP(9)"})
+    nanos = [1_700_000_000_123_456_789, 5]
+    for _ in range(writes):
+        data = pa.table([[1, 2], pa.array(nanos, pa.timestamp("ns"))], ["id", "t"])
+        upsert(table, data)
+    builder = table.new_read_builder()
+
+    rows = builder.new_read().to_arrow(builder.new_scan().plan().splits())
+
+    assert rows.column("t").cast(pa.int64()).to_pylist() == nanos
+
+
+@pytest.mark.parametrize(
+    "options", [{"merge-engine": "first-row"}, {"deletion-vectors.enabled": "true"}], ids=str
+)
+def test_what_was_written_can_be_read_at_once(options: dict[str, str]) -> None:
+    table = create_key_table(**options)
+
+    upsert(table, [(1, "a"), (2, "a")])
+    assert rows_by_key(table) == [(1, "a"), (2, "a")]
+
+    upsert(table, [(2, "b"), (3, "b")])
+    kept = "a" if "merge-engine" in options else "b"
+    assert rows_by_key(table) == [(1, "a"), (2, kept), (3, "b")]
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_of_two_writers_in_one_commit_the_later_message_wins(is_turned: bool) -> None:
+    table = create_key_table()
+    builder = table.new_batch_write_builder()
+    messages = [prepare_rows(table, [(1, value)], builder=builder) for value in "ab"]
+    if is_turned:
+        messages.reverse()
+
+    builder.new_commit().commit([message for one in messages for message in one])
+
+    assert rows_by_key(table) == [(1, "a" if is_turned else "b")]
+    table.compact(full=True)
+    assert rows_by_key(table) == [(1, "a" if is_turned else "b")]
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_of_two_writers_the_one_with_the_greater_sequence_field_wins(is_turned: bool) -> None:
+    table = create_key_table(KEYED, **{"sequence.field": "g"})
+    builder = table.new_batch_write_builder()
+    rows = [[(1, "old", 0, 1), (2, "old", 0, 1)], [(1, "new", 0, 2)]]
+    messages = [prepare_rows(table, one, builder=builder) for one in rows]
+    if is_turned:
+        messages.reverse()
+
+    builder.new_commit().commit([message for one in messages for message in one])
+
+    assert rows_by_key(table) == [(1, "new", 0, 2), (2, "old", 0, 1)]
+
+
+def test_one_writer_numbers_its_records_through() -> None:
+    table = create_key_table(**{"write-buffer-size": "1 b"})
+    builder = table.new_batch_write_builder()
+    with builder.new_write() as write:
+        for value in "abc":
+            write.write_arrow(data_of(table, [(1, value)]))
+        builder.new_commit().commit(write.prepare_commit())
+
+    files = [entry.file for entry in live_files(table)]
+    assert [(f.min_sequence_number, f.max_sequence_number) for f in files] == [
+        (0, 0), (1, 1), (2, 2)
+    ]  # fmt: skip
+    assert rows_by_key(table) == [(1, "c")]
+
+
+PARTIAL = {"merge-engine": "partial-update"}
+
+
+def test_partial_updates_have_sequence_groups() -> None:
+    table = create_key_table(KEYED, **PARTIAL, **{"fields.g.sequence-group": "n"})
+
+    upsert(table, [(1, "a", 1, 5)])
+    upsert(table, [(1, None, 2, 4)])
+    upsert(table, [(1, "b", None, None)])
+
+    assert rows_by_key(table) == [(1, "b", 1, 5)]
+
+
+def test_partial_updates_can_ignore_deletes() -> None:
+    table = create_key_table(KEYED, **PARTIAL, **{"ignore-delete": "true"})
+
+    upsert(table, [(1, "a", 1, 1)])
+    upsert(table, [(1, "a", 1, 1), (2, "b", 1, 1)], "-D")
+
+    assert rows_by_key(table) == [(1, "a", 1, 1)]
+
+
+def test_partial_updates_aggregate_columns() -> None:
+    group = {"fields.g.sequence-group": "n", "fields.n.aggregate-function": "sum"}
+    table = create_key_table(KEYED, **PARTIAL, **group)
+
+    for number, order in ((1, 1), (2, 3), (4, 2)):
+        upsert(table, [(1, None, number, order)])
+
+    assert rows_by_key(table) == [(1, None, 7, 3)]
+
+
+def test_aggregations_take_values_back() -> None:
+    options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
+    table = create_key_table(KEYED, **options)
+
+    upsert(table, [(1, "a", 5, 1)])
+    upsert(table, [(1, None, 2, None)], "-U")
+    upsert(table, [(1, None, 4, None)], "+U")
+
+    assert rows_by_key(table) == [(1, "a", 7, 1)]
+
+
+def test_a_key_that_crosses_partitions_is_refused_when_the_table_is_made() -> None:
+    with pytest.raises(Unsupported, match=r"primary key lacks the partition column v"):
+        create_key_table(KEYED, ["id"], ["v"])
+
+
+def test_what_was_prepared_before_another_commit_can_be_read_once_it_is_committed() -> None:
+    table = create_key_table(**{"merge-engine": "first-row"})
+    builder = table.new_stream_write_builder()
+    with builder.new_write() as write:
+        prepared = {}
+        for identifier in (1, 2):
+            write.write_arrow(data_of(table, [(1, f"v{identifier}"), (10 + identifier, "x")]))
+            prepared[identifier] = write.prepare_commit(identifier)
+        for identifier, messages in prepared.items():
+            builder.new_commit().commit(messages, identifier)
+
+    assert rows_by_key(table) == [(1, "v1"), (11, "x"), (12, "x")]

@@ -27,12 +27,14 @@ from emberlake.errors import (
     InvalidIdentifier,
     InvalidInput,
     InvalidOption,
+    InvalidSchema,
     TableAlreadyExists,
     TableNotFound,
     Unsupported,
 )
 from emberlake.inspect import SystemTable, open_system_table
 from emberlake.io import Storage
+from emberlake.merge.plan import check_merge_options
 from emberlake.options import TYPE
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier, NameKind, check_name
 from emberlake.spec.layout import TableLayout
@@ -176,6 +178,7 @@ class FileSystemCatalog(Catalog):
             raise _table_exists(identifier)
         with _about(identifier):
             first = build_table_schema(self._with_defaults(schema), time_millis=self.env.now_ms())
+            _refuse_merging("created", check_merge_options(first))
         if SnapshotStore(self.storage, layout).list_ids():
             # Its first reader would see the data of a table that is gone.
             raise InvalidInput(
@@ -240,6 +243,9 @@ class FileSystemCatalog(Catalog):
                     has_snapshots=has_snapshots,
                     time_millis=self.env.now_ms(),
                 )
+                known = set(check_merge_options(current))  # let pass by other engines
+                problems = check_merge_options(changed)
+                _refuse_merging("changed", [p for p in problems if p not in known])
             if changed.id == current.id or SchemaStore(self.storage, layout).create(changed):
                 return
         raise CommitConflict(
@@ -361,6 +367,11 @@ def _about(identifier: Identifier) -> Iterator[None]:
         yield
     except (InvalidInput, ColumnNotFound, ColumnAlreadyExists, Unsupported) as error:
         raise type(error)(f"{identifier}: {error}") from error
+
+
+def _refuse_merging(what: str, problems: Sequence[str]) -> None:
+    if problems:
+        raise InvalidSchema(f"the table cannot be {what}: " + "; ".join(problems))
 
 
 def _table_exists(identifier: Identifier) -> TableAlreadyExists:

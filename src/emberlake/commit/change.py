@@ -1,9 +1,8 @@
 """What a commit changes: files added and deleted, and partitions replaced."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from emberlake.errors import Unsupported
 from emberlake.scan.files import PartitionChoice
 from emberlake.spec.manifest import (
     DELETION_VECTORS_INDEX,
@@ -46,10 +45,15 @@ class Change:
         return bool(self.index_added or self.index_deleted)
 
     @property
+    def added_names(self) -> frozenset[str]:
+        """The names of files that are there afterwards; one that changes its level is."""
+        return frozenset(entry.file.file_name for entry in self.added)
+
+    @property
     def new_names(self) -> frozenset[str]:
         """The names of files that are new to the table; a file that changes its level is not."""
         known = {entry.file.file_name for entry in self.deleted}
-        return frozenset(entry.file.file_name for entry in self.added) - known
+        return self.added_names - known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +70,28 @@ class CommitResult:
     retries: int = 0
 
 
+def combined(results: Sequence[CommitResult]) -> CommitResult:
+    """What several commits did together; the snapshot is that of the last one."""
+    ids = [result.snapshot_id for result in results if result.snapshot_id is not None]
+    counts = [f.name for f in fields(CommitResult) if f.name != "snapshot_id"]
+    sums = {name: sum(getattr(result, name) for result in results) for name in counts}
+    return CommitResult(snapshot_id=ids[-1] if ids else None, **sums)
+
+
 NOTHING_COMMITTED = CommitResult(snapshot_id=None)
+
+
+def split_changes(messages: Sequence[CommitMessage]) -> tuple[Change, ...]:
+    """The snapshots that messages become: what was written and, after it, what was compacted.
+
+    Spec: "Splitting into snapshots".
+    """
+    changes = (append_change(messages), compact_change(messages))
+    return tuple(change for change in changes if not change.is_empty)
 
 
 def append_change(messages: Sequence[CommitMessage]) -> Change:
     """The change that adds what writers wrote."""
-    _refuse_compaction(messages)
     deleted = _entries(FileKind.DELETE, messages, "deleted_files")
     index_added = _index_entries(FileKind.ADD, messages, "new_index_files")
     index_deleted = _index_entries(FileKind.DELETE, messages, "deleted_index_files")
@@ -91,12 +111,33 @@ def append_change(messages: Sequence[CommitMessage]) -> Change:
     )
 
 
+def compact_change(messages: Sequence[CommitMessage]) -> Change:
+    """The change that puts compacted files in the place of those that they were made of."""
+    return Change(
+        kind=CommitKind.COMPACT,
+        added=_entries(FileKind.ADD, messages, "compact_after"),
+        deleted=_entries(FileKind.DELETE, messages, "compact_before"),
+        changelog=_entries(FileKind.ADD, messages, "compact_changelog_files"),
+        index_added=_index_entries(FileKind.ADD, messages, "compact_new_index_files"),
+        index_deleted=_index_entries(FileKind.DELETE, messages, "compact_deleted_index_files"),
+        bases=frozenset(m.base for m in messages),
+    )
+
+
+def overwrite_changes(
+    messages: Sequence[CommitMessage], replaces: PartitionChoice
+) -> tuple[Change, ...]:
+    """The snapshots of an overwrite: partitions replaced and, after it, what was compacted."""
+    compacted = compact_change(messages)
+    replaced = overwrite_change(messages, replaces)
+    return (replaced,) if compacted.is_empty else (replaced, compacted)
+
+
 def overwrite_change(messages: Sequence[CommitMessage], replaces: PartitionChoice) -> Change:
     """The change that puts what writers wrote in the place of whole partitions.
 
     Spec "Overwrite": changelog files have no place in it.
     """
-    _refuse_compaction(messages)
     return Change(
         kind=CommitKind.OVERWRITE,
         added=_entries(FileKind.ADD, messages, "new_files"),
@@ -113,11 +154,6 @@ def written_change(messages: Sequence[CommitMessage]) -> Change:
         added=_entries(FileKind.ADD, messages, "written_files"),
         bases=frozenset(m.base for m in messages),
     )
-
-
-def _refuse_compaction(messages: Sequence[CommitMessage]) -> None:
-    if any(m.compact_before or m.compact_after or m.compact_changelog_files for m in messages):
-        raise Unsupported("messages of a compaction cannot be committed yet")
 
 
 def _entries(

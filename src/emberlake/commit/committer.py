@@ -17,7 +17,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from emberlake.commit.change import NOTHING_COMMITTED, Change, CommitResult, written_change
+from emberlake.commit.change import (
+    NOTHING_COMMITTED,
+    Change,
+    CommitResult,
+    combined,
+    written_change,
+)
 from emberlake.commit.conflicts import check_change_itself
 from emberlake.commit.draft import Draft, Drafter, Request
 from emberlake.commit.history import History, newest_identifier, stream_of
@@ -93,6 +99,30 @@ class Committer:
         attempts = _Attempts(self._store, request)
         committed = attempts.run()
         return NOTHING_COMMITTED if committed is None else self._finish(committed, attempts)
+
+    def commit_all(
+        self,
+        changes: Sequence[Change],
+        identifier: int = BATCH_COMMIT_IDENTIFIER,
+        *,
+        properties: Mapping[str, str] | None = None,
+    ) -> CommitResult:
+        """Publish changes one after the other, all as one commit of this user.
+
+        Raises:
+            CommitConflict: one of them is wrong; those before it stand, and the error says so.
+        """
+        results: list[CommitResult] = []
+        for change in changes:
+            try:
+                results.append(self.commit(change, identifier, properties=properties))
+            except CommitConflict as error:
+                done = combined(results).snapshot_id
+                if done is None:
+                    raise
+                detail = f"snapshot {done} stands, but what follows it does not: {error.detail}"
+                raise type(error)(error.reason, detail, error.remedy) from error
+        return combined(results)
 
     def check_not_committed(self, messages: Sequence[CommitMessage]) -> None:
         """Refuse with ``AlreadyCommitted`` when the table knows files of the messages."""

@@ -4,11 +4,20 @@ Spec: "Conflict detection". A change that only adds files needs few checks: appe
 snapshot id alone.
 """
 
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Sequence
+from itertools import pairwise
+from operator import itemgetter
 
 from emberlake.errors import AlreadyCommitted, CommitConflict, ConflictReason
-from emberlake.spec.manifest import FileKind, ManifestEntry
+from emberlake.merge.order import KeyBound
+from emberlake.spec.manifest import (
+    DELETION_VECTORS_INDEX,
+    HASH_INDEX,
+    FileKind,
+    IndexManifestEntry,
+    ManifestEntry,
+)
 
 
 def check_change_itself(entries: Sequence[ManifestEntry]) -> CommitConflict | None:
@@ -54,6 +63,126 @@ def check_bucket_counts(
                 "write the data again with a new writer",
             )
     return None
+
+
+def check_key_ranges(
+    added: Sequence[ManifestEntry],
+    kept: Sequence[ManifestEntry],
+    bound_of: Callable[[bytes], KeyBound],
+) -> CommitConflict | None:
+    """From level 1 on the files of one level of a bucket are one sorted run.
+
+    Args:
+        added: The files that come in.
+        kept: The files of the same partitions that are there and stay.
+        bound_of: A serialized key in the form that can be compared.
+    """
+    touched = {_run_of(entry) for entry in added if entry.file.level > 0}
+    runs: dict[tuple[bytes, int, int], list[tuple[KeyBound, KeyBound, str]]] = defaultdict(list)
+    for entry in (*kept, *added):
+        if _run_of(entry) in touched:
+            f = entry.file
+            key_range = bound_of(f.min_key), bound_of(f.max_key), f.file_name
+            runs[_run_of(entry)].append(key_range)
+    for (_, bucket, level), files in runs.items():
+        files.sort(key=itemgetter(0, 1))
+        for before, after in pairwise(files):
+            if after[0] <= before[1]:
+                return CommitConflict(
+                    ConflictReason.KEY_RANGES_OVERLAP,
+                    f"{before[2]} and {after[2]} on level {level} of bucket {bucket}",
+                    "another writer compacted this bucket; compact again",
+                )
+    return None
+
+
+def _run_of(entry: ManifestEntry) -> tuple[bytes, int, int]:
+    return entry.partition, entry.bucket, entry.file.level
+
+
+def check_indexes(
+    added: Sequence[IndexManifestEntry],
+    deleted: Sequence[IndexManifestEntry],
+    before: Sequence[IndexManifestEntry],
+    *,
+    has_buckets: bool = True,
+) -> CommitConflict | None:
+    """Index files must be replaced by who has seen them.
+
+    Args:
+        added: The index files that come in.
+        deleted: The index files that go, as their readers saw them.
+        before: The index files that are there, without those of replaced partitions.
+        has_buckets: A bucket has one file of deletion vectors; else there are many.
+    """
+    present = {_index_identity(entry) for entry in before}
+    expected = {_index_identity(entry) for entry in deleted}
+    gone = next((entry for entry in deleted if _index_identity(entry) not in present), None)
+    if gone is not None:
+        return _index_conflict(gone)
+    # What another writer has put into the index, keys or deletions, would be forgotten.
+    single = (HASH_INDEX, DELETION_VECTORS_INDEX) if has_buckets else (HASH_INDEX,)
+    replaced = {_index_slot(e) for e in added if e.index_file.index_type in single}
+    for entry in before:
+        if _index_slot(entry) in replaced and _index_identity(entry) not in expected:
+            return _index_conflict(entry)
+    return None
+
+
+def check_vector_files(
+    added: Sequence[IndexManifestEntry], live: Sequence[ManifestEntry], *, snapshot_id: int
+) -> CommitConflict | None:
+    """Deletion vectors must be of files that are there; who rewrote one did not know of it."""
+    alive = {(entry.partition, entry.bucket, entry.file.file_name) for entry in live}
+    for entry in added:
+        for vector in entry.index_file.deletion_vectors or ():
+            if (entry.partition, entry.bucket, vector.data_file_name) not in alive:
+                return CommitConflict(
+                    ConflictReason.FILE_DELETED_ELSEWHERE,
+                    f"{vector.data_file_name}, of which rows are deleted, is not in snapshot "
+                    f"{snapshot_id}",
+                    "another writer rewrote this file; read the table again and redo the operation",
+                )
+    return None
+
+
+def check_rewritten_vectors(
+    rewritten: Sequence[ManifestEntry],
+    deleted: Sequence[IndexManifestEntry],
+    before: Sequence[IndexManifestEntry],
+) -> CommitConflict | None:
+    """Who rewrites a file must know which of its rows are deleted, or they would come back.
+
+    Args:
+        rewritten: The data files that leave the table.
+        deleted: The index files that go, as their readers saw them.
+        before: The index files that are there.
+    """
+    names = {(entry.partition, entry.bucket, entry.file.file_name) for entry in rewritten}
+    known = {_index_identity(entry) for entry in deleted}
+    for entry in before:
+        vectors = entry.index_file.deletion_vectors or ()
+        is_hit = any((entry.partition, entry.bucket, v.data_file_name) in names for v in vectors)
+        if is_hit and _index_identity(entry) not in known:
+            return _index_conflict(entry)
+    return None
+
+
+def _index_slot(entry: IndexManifestEntry) -> tuple[bytes, int, str]:
+    return entry.partition, entry.bucket, entry.index_file.index_type
+
+
+def _index_identity(entry: IndexManifestEntry) -> tuple[bytes, int, str]:
+    return entry.partition, entry.bucket, entry.index_file.file_name
+
+
+def _index_conflict(entry: IndexManifestEntry) -> CommitConflict:
+    is_vector = entry.index_file.index_type == DELETION_VECTORS_INDEX
+    return CommitConflict(
+        ConflictReason.DELETION_VECTOR_CHANGED if is_vector else ConflictReason.KEY_INDEX_CHANGED,
+        f"index file {entry.index_file.file_name} of bucket {entry.bucket} is not what was read",
+        "another writer changed the same bucket; write the data again with a new writer",
+    )
 
 
 def check_already_committed(

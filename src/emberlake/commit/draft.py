@@ -6,16 +6,33 @@ What an attempt has written is used by the next one where it still fits.
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from emberlake._version import __version__
 from emberlake.commit.change import Change
-from emberlake.commit.conflicts import check_deleted_files
+from emberlake.commit.conflicts import (
+    check_deleted_files,
+    check_indexes,
+    check_key_ranges,
+    check_rewritten_vectors,
+    check_vector_files,
+)
 from emberlake.commit.manifest_merge import Merged, merge_manifests
-from emberlake.errors import StorageError
-from emberlake.options import BUCKET, POSTPONE_BUCKET
+from emberlake.errors import CommitConflict, CorruptFile, StorageError
+from emberlake.merge.order import KeyBound, key_bound
+from emberlake.options import BUCKET, POSTPONE_BUCKET, UNAWARE_BUCKET
 from emberlake.scan.files import in_partitions, live_entries, manifests_of
-from emberlake.spec.manifest import FileKind, IndexManifestEntry, ManifestEntry, ManifestFile
+from emberlake.spec.binary_row import CorruptRow, decode_row
+from emberlake.spec.key_value import key_fields
+from emberlake.spec.manifest import (
+    DELETION_VECTORS_INDEX,
+    HASH_INDEX,
+    FileKind,
+    IndexManifestEntry,
+    ManifestEntry,
+    ManifestFile,
+)
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 
@@ -143,10 +160,10 @@ class Drafter:
     def _index_manifest(self, latest: Snapshot | None) -> str | None:
         change = self._request.change
         inherited = latest.index_manifest if latest else None
-        if change.replaces is None and not change.touches_indexes:
+        if not (change.replaces is not None or change.touches_indexes or change.deleted):
             return inherited
         before = self._store.manifests.read_index(inherited) if inherited else ()
-        after = _next_index(before, change)
+        after = _next_index(self._store, before, change)
         if after == before:
             return inherited
         if not after:
@@ -174,16 +191,47 @@ def _delta_entries(
 ) -> tuple[ManifestEntry, ...]:
     """The entries of the delta on top of ``latest``; deletes come first."""
     deleted = change.deleted
-    if latest is not None and change.replaces is not None:
-        live = live_entries(store, latest, partitions=change.replaces)
-        deleted = tuple(_as_delete(entry) for entry in live.entries() if _is_ours(store, entry))
-    elif deleted:
-        touched = frozenset(entry.partition for entry in deleted)
+    kept: list[ManifestEntry] = []
+    if change.replaces is not None:
+        if latest is not None:
+            live = live_entries(store, latest, partitions=change.replaces)
+            deleted = tuple(_as_delete(entry) for entry in live.entries() if _is_ours(store, entry))
+    elif deleted or _has_runs(change) or _has_vectors(change):
+        touched = frozenset(entry.partition for entry in (*deleted, *change.added))
+        touched |= frozenset(entry.partition for entry in change.index_added)
         current = live_entries(store, latest, partitions=touched).entries() if latest else []
-        conflict = check_deleted_files(deleted, current, snapshot_id=latest.id if latest else 0)
-        if conflict is not None:
-            raise conflict
+        latest_id = latest.id if latest else 0
+        _raise(check_deleted_files(deleted, current, snapshot_id=latest_id))
+        gone = {entry.identity for entry in deleted}
+        kept = [entry for entry in current if entry.identity not in gone]
+        after = (*kept, *change.added)
+        _raise(check_vector_files(change.index_added, after, snapshot_id=latest_id))
+    if _has_runs(change) and store.schema.primary_keys:
+        _raise(check_key_ranges(change.added, kept, partial(_key_bound, store)))
     return (*deleted, *change.added)
+
+
+def _has_vectors(change: Change) -> bool:
+    return any(entry.index_file.deletion_vectors for entry in change.index_added)
+
+
+def _has_runs(change: Change) -> bool:
+    return any(entry.file.level > 0 for entry in change.added)
+
+
+def _key_bound(store: TableStore, key: bytes) -> KeyBound:
+    types = [f.type for f in key_fields(store.schema)]
+    try:
+        return key_bound(decode_row(types, key))
+    except CorruptRow as error:
+        raise CorruptFile(
+            store.layout.manifest_folder, f"a key in it cannot be decoded: {error}"
+        ) from error
+
+
+def _raise(conflict: CommitConflict | None) -> None:
+    if conflict is not None:
+        raise conflict
 
 
 def _is_ours(store: TableStore, entry: ManifestEntry) -> bool:
@@ -202,14 +250,40 @@ def _as_delete(entry: ManifestEntry) -> ManifestEntry:
 
 
 def _next_index(
-    before: tuple[IndexManifestEntry, ...], change: Change
+    store: TableStore, before: tuple[IndexManifestEntry, ...], change: Change
 ) -> tuple[IndexManifestEntry, ...]:
-    removed = {(e.partition, e.bucket, e.index_file.file_name) for e in change.index_deleted}
+    """The whole listing of index files after a change. Spec: "Index manifest"."""
     is_replaced = in_partitions(change.replaces if change.replaces is not None else frozenset())
-    kept = tuple(
-        entry
-        for entry in before
-        if (entry.partition, entry.bucket, entry.index_file.file_name) not in removed
-        and not is_replaced(entry.partition)
+    kept = [entry for entry in before if not is_replaced(entry.partition)]
+    rewritten = [
+        entry for entry in change.deleted if entry.file.file_name not in change.added_names
+    ]
+    _raise(check_rewritten_vectors(rewritten, change.index_deleted, kept))
+    has_buckets = _has_buckets(store)
+    _raise(check_indexes(change.index_added, change.index_deleted, kept, has_buckets=has_buckets))
+    removed = {(e.partition, e.bucket, e.index_file.file_name) for e in change.index_deleted}
+    added = {_slot(entry) for entry in change.index_added if _is_single(store, entry)}
+    return (
+        *(
+            entry
+            for entry in kept
+            if (entry.partition, entry.bucket, entry.index_file.file_name) not in removed
+            and _slot(entry) not in added
+        ),
+        *change.index_added,
     )
-    return (*kept, *change.index_added)
+
+
+def _slot(entry: IndexManifestEntry) -> tuple[bytes, int, str]:
+    return entry.partition, entry.bucket, entry.index_file.index_type
+
+
+def _is_single(store: TableStore, entry: IndexManifestEntry) -> bool:
+    """Whether a bucket has at most one index file of that type."""
+    if entry.index_file.index_type == HASH_INDEX:
+        return True
+    return entry.index_file.index_type == DELETION_VECTORS_INDEX and _has_buckets(store)
+
+
+def _has_buckets(store: TableStore) -> bool:
+    return bool(store.schema.primary_keys) or store.options.value(BUCKET) != UNAWARE_BUCKET

@@ -91,7 +91,7 @@ class History:
     def _check(self, snapshot: Snapshot) -> None:
         if self._stream is not None:
             user, identifier = self._stream
-            if snapshot.commit_user == user and snapshot.commit_identifier >= identifier:
+            if snapshot.commit_user == user and self._is_done(snapshot, identifier):
                 raise already_committed(user, identifier, snapshot.commit_identifier)
         if not self._names:
             return
@@ -101,6 +101,13 @@ class History:
         if self._change.kind is not CommitKind.OVERWRITE:
             added = self._change.added
             _raise(check_bucket_counts(added, relevant, snapshot_id=snapshot.id))
+
+    def _is_done(self, snapshot: Snapshot, identifier: int) -> bool:
+        if snapshot.commit_identifier != identifier:
+            return snapshot.commit_identifier > identifier
+        # What was written and what was compacted are two snapshots with one identifier.
+        kinds = (snapshot.commit_kind, self._change.kind)
+        return kinds.count(CommitKind.COMPACT) != 1
 
     def _check_live(self, latest: Snapshot) -> None:
         live = live_entries(self._store, latest)

@@ -6,14 +6,19 @@ the joined name (``s_x``). A column whose own name has a dot wins over a path.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from emberlake.errors import ColumnNotFound, InvalidInput
 from emberlake.predicates import Predicate, leaves_of
+from emberlake.spec.key_value import RowKind
 from emberlake.types import DataField, RowType, arrow_schema
+
+ROW_KIND: Final = "_row_kind"
+_KIND_COLUMN: Final = pa.field(ROW_KIND, pa.string(), nullable=False)
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,37 @@ class Projection:
             return rows
         columns = [_extract(rows, output.path) for output in self.outputs]
         return pa.Table.from_arrays(columns, schema=self.arrow_schema)
+
+
+@dataclass(frozen=True)
+class Handout:
+    """What comes out of a read: projected columns and, where it is asked for, the row kind."""
+
+    projection: Projection
+    with_kind: bool = False
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of what comes out."""
+        schema = self.projection.arrow_schema
+        return schema.insert(0, _KIND_COLUMN) if self.with_kind else schema
+
+    def apply(self, rows: pa.Table, kinds: pa.ChunkedArray | None = None) -> pa.Table:
+        """The columns to hand out; rows whose kinds are not given are inserts."""
+        projected = self.projection.apply(rows)
+        if not self.with_kind:
+            return projected
+        if kinds is None:
+            symbols = pa.repeat(pa.scalar(RowKind.INSERT.symbol), rows.num_rows)
+        else:
+            symbols = _symbols().take(kinds)
+        return projected.add_column(0, _KIND_COLUMN, symbols)
+
+
+@cache
+def _symbols() -> pa.ChunkedArray:
+    # Made on first use: Arrow imports pandas, where it is installed, to make arrays of lists.
+    return pa.chunked_array([[kind.symbol for kind in RowKind]])
 
 
 def project_all(fields: Sequence[DataField]) -> Projection:

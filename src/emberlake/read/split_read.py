@@ -1,19 +1,23 @@
 """Read one data file of a split: deletion vector, schema evolution, exact filter, projection."""
 
 from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from emberlake.errors import CorruptFile, FileNotFound
 from emberlake.formats import FileReader, format_of, open_reader
+from emberlake.merge.fold import without_retracts
 from emberlake.options import INDEX_IN_DATA_DIR
 from emberlake.predicates import Predicate, filter_rows
 from emberlake.read.evolve import Evolution, plan_evolution, translate_predicate
-from emberlake.read.projection import Projection
+from emberlake.read.projection import Handout
 from emberlake.scan.splits import DataSplit, DeletionFile
+from emberlake.spec.column_buffers import I64
 from emberlake.spec.deletion_vector import (
     CorruptDeletionVector,
     DeletionVector,
@@ -21,22 +25,28 @@ from emberlake.spec.deletion_vector import (
     deleted_positions,
     deletion_vector_extent,
 )
+from emberlake.spec.key_value import KIND, KIND_FIELD, SEQUENCE_FIELD
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.values import to_arrow_scalar
 from emberlake.store.table_store import TableStore
-from emberlake.types import DataField, arrow_schema
+from emberlake.types import DataField, arrow_field, arrow_schema
+
+_SEQUENCE_COLUMN: Final = arrow_field(SEQUENCE_FIELD)
 
 
 @dataclass(frozen=True)
 class ReadShape:
     """How the files of one schema version are read: made once, used for every such file."""
 
-    projection: Projection
     predicate: Predicate | None
     file_fields: tuple[DataField, ...]
     read_fields: tuple[DataField, ...]  # with partition columns
     evolution: Evolution  # without them
     skipping: Predicate | None  # what row groups may be skipped by
+    # What comes out; None: all that is read, for a merge.
+    handout: Handout | None
+    drops_retracts: bool = False  # rows that take a row back are not wanted
+    keeps_kind: bool = False  # the kind that is stored is the one that comes out
 
     @cached_property
     def read_schema(self) -> pa.Schema:
@@ -44,20 +54,29 @@ class ReadShape:
 
 
 def plan_read_shape(
-    store: TableStore, schema_id: int, projection: Projection, predicate: Predicate | None
+    store: TableStore,
+    file_fields: tuple[DataField, ...],
+    read_fields: tuple[DataField, ...],
+    predicate: Predicate | None,
+    handout: Handout | None,
+    *,
+    drops_retracts: bool = False,
+    keeps_kind: bool = False,
 ) -> ReadShape:
-    """How to read the asked columns and rows out of files of a schema version."""
-    file_fields = store.schemas.load(schema_id).fields
-    read_fields = projection.read_fields(store.schema.fields, predicate)
+    """How to read columns, and rows that match, out of files with the given columns."""
+    if drops_retracts or keeps_kind:
+        read_fields = (*read_fields, KIND_FIELD)
     # Partition columns have one value in a file, and the manifest knows it.
     stored = tuple(f for f in read_fields if f.name not in store.schema.partition_keys)
     return ReadShape(
-        projection,
         predicate,
         file_fields,
         read_fields,
         plan_evolution(file_fields, stored),
         None if predicate is None else translate_predicate(predicate, file_fields),
+        handout,
+        drops_retracts,
+        keeps_kind,
     )
 
 
@@ -69,20 +88,47 @@ class FileRead:
     split: DataSplit
     file: DataFile
     shape: ReadShape
+    sequence: int | None = None  # stands for the sequence number of every row
+
+    @property
+    def row_count(self) -> int:
+        """The rows that are stored."""
+        return self.file.row_count
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """The rows, a batch at a time, in bounded memory; closing it releases the file."""
+        with closing(self.tables()) as tables:
+            for rows in tables:
+                yield from rows.to_batches()
+
+    def tables(self) -> Generator[pa.Table, None, None]:
+        """The rows in small tables, in bounded memory; closing it releases the file."""
         with self._open() as reader:
             vector = self._deletion_vector
             columns, skipping = self.shape.evolution.file_columns, self.shape.skipping
             for position, batch in reader.read(columns, skipping):
-                rows = self._finish(_undeleted(batch, position, vector))
-                yield from rows.to_batches()
+                yield self._finish(_undeleted(batch, position, vector))
+
+    def located_tables(self) -> Generator[tuple[I64, pa.Table], None, None]:
+        """The rows in small tables, each with where its rows stand in the file.
+
+        For reads that filter nothing; closing it releases the file.
+        """
+        assert self.shape.predicate is None
+        assert not self.shape.drops_retracts
+        with self._open() as reader:
+            vector = self._deletion_vector
+            columns, skipping = self.shape.evolution.file_columns, self.shape.skipping
+            for position, batch in reader.read(columns, skipping):
+                kept = _undeleted_places(batch.num_rows, position, vector)
+                rows = batch if len(kept) == batch.num_rows else batch.take(pa.array(kept))
+                yield kept + position, self._finish(rows)
 
     def table(self, *, use_threads: bool) -> pa.Table:
         """The rows at once."""
         if self._deletion_vector is not None:
-            return pa.Table.from_batches(list(self.batches()), self.shape.projection.arrow_schema)
+            tables = list(self.tables())
+            return pa.concat_tables(tables) if tables else self.arrow_schema.empty_table()
         with self._open() as reader:
             columns, skipping = self.shape.evolution.file_columns, self.shape.skipping
             return self._finish(reader.read_table(columns, skipping, use_threads=use_threads))
@@ -90,6 +136,15 @@ class FileRead:
     @property
     def path(self) -> str:
         return self.store.data_file_path(self.split.partition, self.split.bucket, self.file)
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        handout = self.shape.handout
+        if handout is not None:
+            return handout.arrow_schema
+        schema = self.shape.read_schema
+        return schema if self.sequence is None else schema.append(_SEQUENCE_COLUMN)
 
     def _open(self) -> FileReader:
         return open_reader(
@@ -106,25 +161,52 @@ class FileRead:
         return None if place is None else load_deletion_vector(self.store, self.split, place)
 
     def _finish(self, rows: pa.RecordBatch | pa.Table) -> pa.Table:
+        shape = self.shape
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
-        table = self._with_partition(self.shape.evolution.apply(table), rows.num_rows)
-        if self.shape.predicate is not None:
-            table = filter_rows(self.shape.predicate, table)
-        return self.shape.projection.apply(table)
+        # A table without columns may forget how many rows it has.
+        table = with_partition(
+            self.store,
+            self.split,
+            shape.evolution.apply(table),
+            shape.read_fields,
+            row_count=rows.num_rows,
+        )
+        if shape.drops_retracts:
+            table = without_retracts(table)
+        if shape.predicate is not None:
+            table = filter_rows(shape.predicate, table)
+        if shape.handout is None:
+            return table if self.sequence is None else _with_sequence(table, self.sequence)
+        kinds = table.column(KIND) if shape.keeps_kind else None
+        return shape.handout.apply(table, kinds)
 
-    def _with_partition(self, table: pa.Table, rows: int) -> pa.Table:
-        keys = self.store.schema.partition_keys
-        fields = self.shape.read_fields
-        if not any(f.name in keys for f in fields):
-            return table
-        values = dict(zip(keys, self.store.partition_values(self.split.partition), strict=True))
-        columns = [
-            pa.repeat(to_arrow_scalar(f.type, values[f.name]), rows)
-            if f.name in values
-            else table.column(f.name)
-            for f in fields
-        ]
-        return pa.Table.from_arrays(columns, schema=self.shape.read_schema)
+
+def _with_sequence(rows: pa.Table, sequence: int) -> pa.Table:
+    numbers = pa.repeat(pa.scalar(sequence, pa.int64()), rows.num_rows)
+    return rows.append_column(_SEQUENCE_COLUMN, numbers)
+
+
+def with_partition(
+    store: TableStore,
+    split: DataSplit,
+    rows: pa.Table,
+    fields: tuple[DataField, ...],
+    *,
+    row_count: int,
+) -> pa.Table:
+    """The rows with all the fields, those of the partition added."""
+    keys = store.schema.partition_keys
+    missing = {f.name for f in fields if f.name in keys and f.name not in rows.column_names}
+    if not missing:
+        return rows
+    values = dict(zip(keys, store.partition_values(split.partition), strict=True))
+    columns = [
+        pa.repeat(to_arrow_scalar(f.type, values[f.name]), row_count)
+        if f.name in missing
+        else rows.column(f.name)
+        for f in fields
+    ]
+    return pa.Table.from_arrays(columns, schema=arrow_schema(fields))
 
 
 def load_deletion_vector(
@@ -156,3 +238,9 @@ def _undeleted(
     keep = np.ones(batch.num_rows, bool)
     keep[deleted] = False
     return batch.filter(pa.array(keep))
+
+
+def _undeleted_places(count: int, position: int, vector: DeletionVector | None) -> I64:
+    """Which rows of a batch are not deleted, counted from its first."""
+    deleted = () if vector is None else deleted_positions(vector, position, count)
+    return np.delete(np.arange(count), deleted) if len(deleted) else np.arange(count)

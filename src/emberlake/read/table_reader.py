@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
 from emberlake.base.parallel import parallel_map
 from emberlake.predicates import Predicate
-from emberlake.read.projection import Projection
+from emberlake.read.key_read import KeyReader, UnitRead
+from emberlake.read.projection import Handout, Projection
 from emberlake.read.split_read import FileRead, ReadShape, plan_read_shape
 from emberlake.scan.splits import DataSplit
 from emberlake.store.table_store import TableStore
@@ -22,23 +24,24 @@ class TableReader:
     projection: Projection
     predicate: Predicate | None = None
     limit: int | None = None
+    with_kind: bool = False  # the row kind comes out too, as the first column
 
     def read_table(self, splits: Sequence[DataSplit], *, workers: int | None = None) -> pa.Table:
         """All rows as one table."""
         if self.limit is not None:
-            return pa.Table.from_batches(list(self.read_batches(splits)), self._schema)
-        reads = list(self._file_reads(splits))
-        # One large file is decoded by Arrow's threads, many files by one thread each.
+            return pa.Table.from_batches(list(self.read_batches(splits)), self.arrow_schema)
+        reads = list(self._units(splits))
+        # A few parts are decoded by Arrow's threads, many of them by one thread each.
         use_threads = len(reads) < 4
         tables = list(
             parallel_map(lambda read: read.table(use_threads=use_threads), reads, workers=workers)
         )
-        return pa.concat_tables(tables) if tables else self._schema.empty_table()
+        return pa.concat_tables(tables) if tables else self.arrow_schema.empty_table()
 
     def read_batches(self, splits: Iterable[DataSplit]) -> Iterator[pa.RecordBatch]:
-        """Batches in order; at most one row group is in memory."""
+        """Batches in order; in memory is one row group of every file that is merged with others."""
         left = self.limit
-        for read in self._file_reads(splits):
+        for read in self._units(splits):
             if left == 0:
                 return
             with closing(read.batches()) as batches:
@@ -52,8 +55,19 @@ class TableReader:
                         return
 
     @property
-    def _schema(self) -> pa.Schema:
-        return self.projection.arrow_schema
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of what comes out."""
+        return self._handout.arrow_schema
+
+    @cached_property
+    def _handout(self) -> Handout:
+        return Handout(self.projection, self.with_kind)
+
+    def _units(self, splits: Iterable[DataSplit]) -> Iterator[UnitRead]:
+        if not self.store.schema.primary_keys:
+            return self._file_reads(splits)
+        reader = KeyReader(self.store, self._handout, self.predicate)
+        return (unit for split in splits for unit in reader.units(split))
 
     def _file_reads(self, splits: Iterable[DataSplit]) -> Iterator[FileRead]:
         shapes: dict[tuple[int, bool], ReadShape] = {}
@@ -65,6 +79,11 @@ class TableReader:
                 shape = shapes.get((file.schema_id, is_plain))
                 if shape is None:
                     predicate = None if is_plain else self.predicate
-                    shape = plan_read_shape(self.store, file.schema_id, self.projection, predicate)
-                    shapes[file.schema_id, is_plain] = shape
+                    shape = shapes[file.schema_id, is_plain] = plan_read_shape(
+                        self.store,
+                        self.store.schemas.load(file.schema_id).fields,
+                        self.projection.read_fields(self.store.schema.fields, predicate),
+                        predicate,
+                        self._handout,
+                    )
                 yield FileRead(self.store, split, file, shape)

@@ -4,7 +4,7 @@ Files are taken in groups that share a schema and a set of columns with statisti
 one column of all statistics rows is decoded at once. Spec: "Statistics", "Schema evolution".
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,28 +69,54 @@ class _Group:
         return ColumnRange(nulls, nulls, pa.array(self.entries.row_count[self.rows], pa.int64()))
 
     def _decode(self, index: int, target: pa.DataType) -> ColumnRange | None:
-        types = [f.type for f in self.stats_fields]
-        arity = len(types).to_bytes(4, "big")
-        # Files without statistics hold an empty row, which has fewer fields than the others.
-        heads = pc.binary_slice(self.entries.value_stats_min.take(pa.array(self.rows)), 0, 4)
-        is_empty = pc.not_equal(heads, pa.scalar(arity, heads.type)).to_numpy(zero_copy_only=False)
-        if is_empty.all():
-            return None
-        picked = pa.array(self.rows, mask=is_empty)  # a null picks a null, which says nothing
-        least = self.entries.value_stats_min.take(picked)
-        greatest = self.entries.value_stats_max.take(picked)
-        return ColumnRange(
-            decode_column(types, least, index).cast(target),
-            decode_column(types, greatest, index).cast(target),
-            self._null_counts(index, picked),
+        entries = self.entries
+        stats = (
+            entries.value_stats_min,
+            entries.value_stats_max,
+            entries.value_stats_null_counts,
         )
+        found = _decode(stats, self.rows, [f.type for f in self.stats_fields], index)
+        if found is None:
+            return None
+        least, greatest, null_count = found
+        return ColumnRange(least.cast(target), greatest.cast(target), null_count)
 
-    def _null_counts(self, index: int, picked: pa.Array) -> pa.Array:
-        lists = self.entries.value_stats_null_counts.take(picked)
-        shortest = pc.min(pc.list_value_length(lists)).as_py()
-        if shortest is None or shortest <= index:
-            return pa.nulls(len(picked), pa.int64())
-        return pc.list_element(lists, index)
+
+def key_range(
+    keys: Sequence[DataField], entries: ManifestEntries, field: DataField
+) -> ColumnRange | None:
+    """The range of a key column in every file; keys have statistics of their own."""
+    index = next((i for i, key in enumerate(keys) if key.id == field.id), None)
+    if index is None:
+        return None
+    stats = entries.key_stats_min, entries.key_stats_max, entries.key_stats_null_counts
+    found = _decode(stats, np.arange(len(entries)), [key.type for key in keys], index)
+    return None if found is None else ColumnRange(*found)
+
+
+def _decode(
+    stats: tuple[pa.Array, pa.Array, pa.Array], rows: Rows, types: list[DataType], index: int
+) -> tuple[pa.Array, pa.Array, pa.Array] | None:
+    """One column of statistics rows: least values, greatest values, null counts."""
+    arity = len(types).to_bytes(4, "big")
+    # Files without statistics hold an empty row, which has fewer fields than the others.
+    heads = pc.binary_slice(stats[0].take(pa.array(rows)), 0, 4)
+    is_empty = pc.not_equal(heads, pa.scalar(arity, heads.type)).to_numpy(zero_copy_only=False)
+    if is_empty.all():
+        return None
+    picked = pa.array(rows, mask=is_empty)  # a null picks a null, which says nothing
+    return (
+        decode_column(types, stats[0].take(picked), index),
+        decode_column(types, stats[1].take(picked), index),
+        _null_counts(stats[2].take(picked), index),
+    )
+
+
+def _null_counts(lists: pa.Array, index: int) -> pa.Array:
+    shortest = pc.min(pc.list_value_length(lists)).as_py()
+    if shortest is None or shortest <= index:
+        return pa.nulls(len(lists), pa.int64())
+    return pc.list_element(lists, index)
 
 
 def _stats_fields(

@@ -10,6 +10,7 @@ import numpy as np
 
 from emberlake.predicates import Predicate
 from emberlake.scan.files import (
+    Mask,
     partition_part,
     test_buckets,
     test_partitions,
@@ -111,6 +112,24 @@ def explain_scan(
     )
 
 
+def _test_rows(
+    store: TableStore, entries: ManifestEntries, predicate: Predicate | None
+) -> tuple[Mask, Mask]:
+    """For every file: can it hold a matching row, and do all its rows match."""
+    if not store.schema.primary_keys:
+        return test_statistics(store, entries, predicate)
+    # Whether a file of a primary-key table is read depends on those that share its keys.
+    splits = plan_scan(store, predicate, None).splits
+    exact = {
+        file.file_name: is_exact and split.raw_convertible
+        for split in splits
+        for file, is_exact in zip(split.files, split.is_exact, strict=True)
+    }
+    names = entries.file_name.to_pylist()
+    may = np.array([name in exact for name in names], bool)
+    return may, np.array([exact.get(name, False) for name in names], bool)
+
+
 def _explain_files(
     store: TableStore, plan: ScanPlan, predicate: Predicate | None
 ) -> list[ExplainedFile]:
@@ -118,7 +137,7 @@ def _explain_files(
     entries = ManifestEntries.concat(split.entries for split in everything.splits)
     in_partition = test_partitions(store, entries, partition_part(store, predicate))
     in_bucket = test_buckets(store, entries, predicate)
-    may, exact = test_statistics(store, entries, predicate)
+    may, exact = _test_rows(store, entries, predicate)
     reasons = np.select(
         [~in_partition, ~in_bucket, ~may, exact & (predicate is not None)],
         [Reason.PARTITION, Reason.BUCKET, Reason.STATISTICS, Reason.ALL_ROWS_MATCH],

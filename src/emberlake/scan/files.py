@@ -6,7 +6,7 @@ Spec: "Pruning pipeline".
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -27,9 +27,10 @@ from emberlake.predicates import (
     split_conjuncts,
     test_ranges,
 )
-from emberlake.scan.columnstats import file_ranges
+from emberlake.scan.columnstats import file_ranges, key_range
 from emberlake.spec.binary_row import decode_row
 from emberlake.spec.bucket import bucket_of
+from emberlake.spec.key_value import key_fields
 from emberlake.spec.manifest import ManifestFile
 from emberlake.spec.row_columns import decode_column
 from emberlake.spec.snapshot import Snapshot
@@ -80,6 +81,14 @@ def delta_manifests_of(store: TableStore, snapshot: Snapshot) -> tuple[ManifestF
     )
 
 
+def changelog_manifests_of(store: TableStore, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+    """The manifests of the changelog files of a snapshot."""
+    name = snapshot.changelog_manifest_list
+    if name is None:
+        return ()
+    return store.manifests.read_list(name, snapshot.changelog_manifest_list_size)
+
+
 PartitionChoice = frozenset[bytes] | Callable[[bytes], bool]
 
 
@@ -108,6 +117,16 @@ def plan_files(
     store: TableStore, manifests: Sequence[ManifestFile], predicate: Predicate | None
 ) -> FilePlan:
     """The live files of some manifests that can hold rows matching a predicate."""
+    entries, funnel = load_files(store, manifests, predicate)
+    may, exact = test_statistics(store, entries, predicate)
+    entries, exact = entries.take(may), exact[may]
+    return FilePlan(entries, exact, replace(funnel, after_statistics=len(entries)))
+
+
+def load_files(
+    store: TableStore, manifests: Sequence[ManifestFile], predicate: Predicate | None
+) -> tuple[ManifestEntries, Funnel]:
+    """The live files of some manifests whose partition and bucket can hold matching rows."""
     funnel = Funnel(
         manifests=len(manifests),
         files=sum(m.num_added_files - m.num_deleted_files for m in manifests),
@@ -118,19 +137,18 @@ def plan_files(
     entries = merge_entries(entries.take(test_partitions(store, entries, on_partition)))
     funnel = replace(funnel, manifests_read=len(kept), after_partition=len(entries))
     entries = entries.take(test_buckets(store, entries, predicate))
-    funnel = replace(funnel, after_bucket=len(entries))
-    may, exact = test_statistics(store, entries, predicate)
-    entries, exact = entries.take(may), exact[may]
-    return FilePlan(entries, exact, replace(funnel, after_statistics=len(entries)))
+    return entries, replace(funnel, after_bucket=len(entries))
 
 
 def partition_part(store: TableStore, predicate: Predicate | None) -> Predicate | None:
     """The conjuncts that speak of partition columns alone."""
-    if predicate is None:
-        return None
-    keys = frozenset(store.schema.partition_keys)
-    parts = [p for p in split_conjuncts(predicate) if columns_of(p) <= keys]
-    return and_all(parts) if parts else None
+    return conjuncts_on(store.schema.partition_keys, predicate)
+
+
+def conjuncts_on(columns: Iterable[str], predicate: Predicate | None) -> Predicate | None:
+    """The conjuncts that speak of some columns alone."""
+    names = frozenset(columns)
+    return and_all(p for p in split_conjuncts(predicate) if columns_of(p) <= names)
 
 
 def _prune_manifests(
@@ -280,6 +298,15 @@ def test_statistics(
         verdict = test_ranges(predicate, entries.row_count[rows], lookup)
         may[rows], exact[rows] = verdict.may, verdict.all
     return may, exact
+
+
+def test_keys(store: TableStore, entries: ManifestEntries, predicate: Predicate | None) -> Mask:
+    """For every file of a primary-key table: can it hold a key that matches."""
+    on_key = conjuncts_on(store.schema.trimmed_primary_keys, predicate)
+    if on_key is None or not len(entries):
+        return np.ones(len(entries), bool)
+    lookup = partial(key_range, key_fields(store.schema), entries)
+    return test_ranges(on_key, entries.row_count, lookup).may
 
 
 def _partition_range(

@@ -1,19 +1,32 @@
 """From a table and a request to splits: the one place that knows the order of the steps."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from emberlake.errors import CorruptFile, SnapshotNotFound
+from emberlake.errors import CorruptFile, SnapshotNotFound, Unsupported
 from emberlake.predicates import Predicate, columns_of
 from emberlake.scan.files import (
     FilePlan,
     Funnel,
+    changelog_manifests_of,
+    conjuncts_on,
     delta_manifests_of,
     live_entries,
     manifests_of,
     plan_files,
+)
+from emberlake.scan.key_files import (
+    DeletionFiles,
+    Visibility,
+    batch_visibility,
+    bucket_files,
+    pack_change_splits,
+    pack_key_splits,
+    plan_key_changes,
+    plan_key_files,
+    split_of,
 )
 from emberlake.scan.splits import (
     DataSplit,
@@ -22,11 +35,18 @@ from emberlake.scan.splits import (
     limit_splits,
     pack_splits,
 )
-from emberlake.scan.travel import Between, between, check_scan_options, is_incremental, travel
+from emberlake.scan.travel import (
+    Between,
+    BetweenMode,
+    between,
+    check_scan_options,
+    is_incremental,
+    travel,
+)
 from emberlake.spec.binary_row import CorruptRow
 from emberlake.spec.manifest import ManifestFile
 from emberlake.spec.snapshot import CommitKind, Snapshot
-from emberlake.store.entries import ManifestEntries
+from emberlake.store.entries import EMPTY, ManifestEntries
 from emberlake.store.table_store import TableStore
 
 
@@ -57,8 +77,45 @@ def _plan_snapshot(
 ) -> ScanPlan:
     if snapshot is None:
         return ScanPlan(None, (), Funnel())
+    if store.schema.primary_keys:
+        return plan_key_snapshot(
+            store, snapshot, predicate, limit, is_visible=batch_visibility(store.options)
+        )
     plan = plan_files(store, manifests_of(store, snapshot), predicate)
     return _finish(store, snapshot, plan, predicate, limit)
+
+
+def plan_key_snapshot(
+    store: TableStore,
+    snapshot: Snapshot,
+    predicate: Predicate | None,
+    limit: int | None,
+    *,
+    is_visible: Visibility,
+) -> ScanPlan:
+    """Plan a read of a whole state of a primary-key table."""
+    found = plan_key_files(store, manifests_of(store, snapshot), predicate, is_visible)
+    splits = pack_key_splits(
+        found,
+        snapshot.id,
+        store.options,
+        predicate=predicate,
+        deletion_files=load_deletion_files(store, snapshot) if found.buckets else {},
+    )
+    return _limited(store, snapshot, splits, found.plan.funnel, predicate, limit)
+
+
+def plan_append_files(
+    store: TableStore,
+    snapshot: Snapshot,
+    manifests: Sequence[ManifestFile],
+    predicate: Predicate | None,
+    *,
+    with_deletions: bool = True,
+) -> ScanPlan:
+    """Plan a read of the files of some manifests of an append table."""
+    plan = plan_files(store, manifests, predicate)
+    return _finish(store, snapshot, plan, predicate, None, with_deletions=with_deletions)
 
 
 def load_deletion_files(
@@ -80,17 +137,31 @@ def _finish(
     with_deletions: bool = True,
 ) -> ScanPlan:
     needs_index = with_deletions and len(plan.entries) > 0
-    splits: Sequence[DataSplit] = pack_splits(
+    splits = pack_splits(
         plan,
         snapshot.id,
         store.options,
         predicate=predicate,
         deletion_files=load_deletion_files(store, snapshot) if needs_index else None,
     )
+    return _limited(store, snapshot, splits, plan.funnel, predicate, limit)
+
+
+def _limited(
+    store: TableStore,
+    snapshot: Snapshot,
+    splits: Sequence[DataSplit],
+    funnel: Funnel,
+    predicate: Predicate | None,
+    limit: int | None,
+) -> ScanPlan:
     on_partitions = predicate is None or columns_of(predicate) <= set(store.schema.partition_keys)
     if limit is not None and on_partitions:
         splits = limit_splits(splits, limit)
-    return ScanPlan(snapshot, tuple(splits), plan.funnel)
+    return ScanPlan(snapshot, tuple(splits), funnel)
+
+
+# --- between two snapshots ------------------------------------------------------------------------
 
 
 def _plan_between(
@@ -98,18 +169,36 @@ def _plan_between(
 ) -> ScanPlan:
     if ends.is_empty or ends.end is None:
         return ScanPlan(ends.end, (), Funnel())
-    if ends.is_diff:
+    is_keyed = bool(store.schema.primary_keys)
+    if ends.mode is BetweenMode.DIFF:
+        if is_keyed:
+            return _plan_key_diff(store, ends.start, ends.end, predicate)
         plan = _plan_diff(store, ends.start, ends.end, predicate)
         return _finish(store, ends.end, plan, predicate, limit)
-    plan = plan_files(store, _delta_manifests(store, ends.start, ends.end), predicate)
+    manifests = _change_manifests(store, ends.start, ends.end, ends.mode)
+    if is_keyed:
+        return plan_changes(store, ends.end, manifests, predicate)
+    plan = plan_files(store, manifests, predicate)
     # The changes are the files as they were added; rows that were deleted later are among them.
     return _finish(store, ends.end, plan, predicate, limit, with_deletions=False)
 
 
-def _delta_manifests(
-    store: TableStore, start: Snapshot | None, end: Snapshot
+def plan_changes(
+    store: TableStore,
+    snapshot: Snapshot,
+    manifests: Sequence[ManifestFile],
+    predicate: Predicate | None,
+) -> ScanPlan:
+    """Plan a read of changes of a primary-key table, as they were written."""
+    plan = plan_key_changes(store, manifests, predicate)
+    splits = pack_change_splits(plan, snapshot.id, predicate=predicate)
+    return ScanPlan(snapshot, tuple(splits), plan.funnel)
+
+
+def _change_manifests(
+    store: TableStore, start: Snapshot | None, end: Snapshot, mode: BetweenMode
 ) -> list[ManifestFile]:
-    """The manifests of the appends after the start, up to and with the end."""
+    """The manifests of the changes after the start, up to and with the end."""
     first = start.id + 1 if start else store.snapshots.earliest_id() or 1
     manifests: list[ManifestFile] = []
     for snapshot_id in range(first, end.id + 1):
@@ -120,7 +209,10 @@ def _delta_manifests(
                 f"incremental read from {first - 1} to {end.id}: snapshot {snapshot_id} has "
                 "expired; start at a later one"
             ) from error
-        if snapshot.commit_kind is CommitKind.APPEND:
+        if mode is BetweenMode.CHANGELOG:
+            if snapshot.commit_kind is not CommitKind.OVERWRITE:
+                manifests.extend(changelog_manifests_of(store, snapshot))
+        elif snapshot.commit_kind is CommitKind.APPEND:
             manifests.extend(delta_manifests_of(store, snapshot))
     return manifests
 
@@ -140,3 +232,66 @@ def _plan_diff(
 def _names(entries: ManifestEntries) -> Iterator[tuple[bytes, int, str]]:
     columns = (entries.partition, entries.bucket, entries.file_name)
     return zip(*(column.tolist() for column in columns), strict=True)
+
+
+def _plan_key_diff(
+    store: TableStore, start: Snapshot | None, end: Snapshot, predicate: Predicate | None
+) -> ScanPlan:
+    """Every bucket of either state that the other does not have just so."""
+    # A filter on values must see both states of a row: only the key may leave out files.
+    on_key = conjuncts_on(store.schema.primary_keys, predicate)
+    after = _bucket_splits(store, end, on_key)
+    before = {} if start is None else _bucket_splits(store, start, on_key)
+    splits = []
+    for place in dict.fromkeys((*after, *before)):
+        new, old = after.get(place), before.get(place)
+        if new is None or old is None or not _is_same_state(new, old):
+            splits.append(_compared(place, new, old, end.id, predicate))
+    return ScanPlan(end, tuple(splits), Funnel())
+
+
+def _bucket_splits(
+    store: TableStore, snapshot: Snapshot, predicate: Predicate | None
+) -> dict[tuple[bytes, int], DataSplit]:
+    """The files of every bucket, in one split each."""
+    is_visible = batch_visibility(store.options)
+    plan = plan_key_files(store, manifests_of(store, snapshot), predicate, is_visible).plan
+    deletion_files: DeletionFiles = load_deletion_files(store, snapshot)
+    splits = (
+        split_of(
+            plan,
+            files,
+            snapshot.id,
+            predicate=predicate,
+            deletion_files=deletion_files,
+            raw_convertible=False,
+        )
+        for files in bucket_files(plan.entries)
+    )
+    return {(split.partition, split.bucket): split for split in splits}
+
+
+def _is_same_state(new: DataSplit, old: DataSplit) -> bool:
+    is_same = set(_names(new.entries)) == set(_names(old.entries))
+    return is_same and new.deletion_files == old.deletion_files
+
+
+def _compared(
+    place: tuple[bytes, int],
+    new: DataSplit | None,
+    old: DataSplit | None,
+    snapshot_id: int,
+    predicate: Predicate | None,
+) -> DataSplit:
+    if new is not None and old is not None:
+        counts = {int(s.entries.total_buckets[0]) for s in (new, old)}
+        if len(counts) > 1:
+            raise Unsupported(
+                f"the table had {sorted(counts)} buckets in a partition at the two ends of the "
+                "incremental read: states with another number of buckets cannot be compared"
+            )
+    partition, bucket = place
+    nothing = DataSplit(snapshot_id, partition, bucket, EMPTY, None, ())
+    state = replace(new or nothing, predicate=predicate, raw_convertible=False)
+    state = replace(state, is_exact=(False,) * len(state.entries))
+    return replace(state, before=old or nothing)

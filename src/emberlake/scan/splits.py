@@ -45,6 +45,12 @@ class DataSplit:
     predicate: Predicate | None = field(repr=False)
     is_exact: tuple[bool, ...] = field(repr=False)
     deletion_files: Mapping[str, DeletionFile] = field(default_factory=dict, repr=False, hash=False)
+    # Whether the files can be read one after the other, without merging rows by key.
+    raw_convertible: bool = True
+    # Rows of a primary-key table come as the changes that were written, not as what became of them.
+    is_changes: bool = False
+    # Of a comparison of two states: the files of the earlier one.
+    before: "DataSplit | None" = field(default=None, repr=False, hash=False)
 
     @cached_property
     def files(self) -> list[DataFile]:
@@ -63,6 +69,8 @@ class DataSplit:
     @property
     def merged_row_count(self) -> int | None:
         """The rows that a read without a filter gives, or None when that is not known."""
+        if not self.raw_convertible or self.is_changes or self.before is not None:
+            return None
         deleted = [d.range.cardinality for d in self.deletion_files.values()]
         if None in deleted:
             return None
@@ -71,11 +79,6 @@ class DataSplit:
     @property
     def file_size(self) -> int:
         return int(self.entries.file_size.sum())
-
-    @property
-    def raw_convertible(self) -> bool:
-        """Whether the files can be read one after the other, without merging rows by key."""
-        return True
 
 
 def pack_splits(
@@ -96,9 +99,7 @@ def pack_splits(
     exact = plan.is_exact[order].tolist()
     weights = np.maximum(ordered.file_size, options.value(SPLIT_OPEN_FILE_COST))
     splits = []
-    for start, stop in _pack(
-        weights, _group_ends(codes, buckets), options.value(SPLIT_TARGET_SIZE)
-    ):
+    for start, stop in pack(weights, _group_ends(codes, buckets), options.value(SPLIT_TARGET_SIZE)):
         partition = entries.partitions[codes[start]]
         bucket = int(buckets[start])
         part = ordered.slice(start, stop)
@@ -110,7 +111,7 @@ def pack_splits(
                 part,
                 predicate,
                 tuple(exact[start:stop]),
-                _of_files(deletion_files, partition, bucket, part) if deletion_files else {},
+                deletions_of(deletion_files, partition, bucket, part) if deletion_files else {},
             )
         )
     return splits
@@ -142,12 +143,13 @@ def limit_splits(splits: Sequence[DataSplit], limit: int) -> list[DataSplit]:
     return kept
 
 
-def _of_files(
+def deletions_of(
     deletion_files: Mapping[tuple[bytes, int, str], DeletionFile],
     partition: bytes,
     bucket: int,
     entries: ManifestEntries,
 ) -> dict[str, DeletionFile]:
+    """The deletion vectors of some files of a bucket, by file name."""
     names = entries.file_name.to_pylist()
     keys = ((name, (partition, bucket, name)) for name in names)
     return {name: deletion_files[key] for name, key in keys if key in deletion_files}
@@ -162,7 +164,7 @@ def _group_ends(
     return np.flatnonzero(is_last) + 1
 
 
-def _pack(
+def pack(
     weights: npt.NDArray[np.int64], group_ends: npt.NDArray[np.int64], target: int
 ) -> Iterator[tuple[int, int]]:
     """Ranges of files: in order, of one group, as many as weigh no more than the target."""

@@ -6,10 +6,12 @@ Spec: "Time travel (batch)".
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Any, Final
 
 from emberlake.errors import InvalidOption, SnapshotNotFound, TagNotFound, Unsupported
 from emberlake.options import (
+    CHANGELOG_PRODUCER,
     INCREMENTAL_BETWEEN,
     INCREMENTAL_BETWEEN_TIMESTAMP,
     INCREMENTAL_SCAN_MODE,
@@ -21,6 +23,7 @@ from emberlake.options import (
     SCAN_TIMESTAMP_MILLIS,
     SCAN_VERSION,
     SCAN_WATERMARK,
+    ChangelogProducer,
     Option,
     TableOptions,
 )
@@ -51,13 +54,21 @@ _WATERMARK: Final = "watermark-"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+class BetweenMode(StrEnum):
+    """What an incremental read looks at. Values of ``incremental-between-scan-mode``."""
+
+    DELTA = "delta"  # the files that were added
+    CHANGELOG = "changelog"  # the changelog files that a producer wrote
+    DIFF = "diff"  # the two states, compared
+
+
 @dataclass(frozen=True, slots=True)
 class Between:
     """An incremental read: what came after ``start`` up to and with ``end``."""
 
     start: Snapshot | None  # None: from the beginning
     end: Snapshot | None  # None: before the first snapshot, where there is nothing to read
-    is_diff: bool  # compare the two states instead of adding up the changes between them
+    mode: "BetweenMode"
 
     @property
     def is_empty(self) -> bool:
@@ -72,6 +83,20 @@ def is_travelling(options: TableOptions) -> bool:
 def is_incremental(options: TableOptions) -> bool:
     """Whether the options ask for changes between two snapshots."""
     return any(options.is_set(option) for option in _BETWEEN)
+
+
+def travel_options(options: TableOptions) -> list[str]:
+    """The options that are given and name a snapshot, or two."""
+    return [option.key for option in (*_TRAVEL, *_BETWEEN) if options.is_set(option)]
+
+
+def start_millis(options: TableOptions) -> int:
+    """The time that the options travel to, in milliseconds since the epoch."""
+    millis = options.value(SCAN_TIMESTAMP_MILLIS)
+    text = options.value(SCAN_TIMESTAMP)
+    if millis is None and text is None:
+        raise InvalidOption(f"give {SCAN_TIMESTAMP_MILLIS.key} or {SCAN_TIMESTAMP.key}")
+    return millis if millis is not None else _local_millis(SCAN_TIMESTAMP, text or "")
 
 
 def check_scan_options(options: TableOptions) -> None:
@@ -122,26 +147,35 @@ def between(store: TableStore) -> Between:
     ends = options.value(option)
     if len(ends) != 2:
         raise InvalidOption(f"{option.key} wants two ends, as in 3,7, not {options[option.key]!r}")
-    mode = options.value(INCREMENTAL_SCAN_MODE)
-    if mode not in ("auto", "delta", "diff"):
-        raise Unsupported(f"incremental-between-scan-mode={mode} is not supported for this table")
+    mode = _between_mode(store)
     if option is INCREMENTAL_BETWEEN_TIMESTAMP:
-        return _between_times(store, *ends, is_diff=mode == "diff")
+        return _between_times(store, *ends, mode)
     are_ids = [_is_number(end) for end in ends]
     if all(are_ids):
         start, end = _start_by_id(store, int(ends[0])), store.snapshots.load(int(ends[1]))
-        is_diff = mode == "diff"
     elif not any(are_ids):
         start, end = store.tags.load(ends[0]), store.tags.load(ends[1])
         # Between tags lies history that may have expired: their states are what there is.
-        is_diff = not options.value(INCREMENTAL_TAG_TO_SNAPSHOT)
+        if not options.value(INCREMENTAL_TAG_TO_SNAPSHOT):
+            mode = BetweenMode.DIFF
     else:
         raise InvalidOption(
             f"{option.key} wants two snapshot ids or two tags, not {','.join(ends)}"
         )
     if start is not None and start.id > end.id:
         raise InvalidOption(f"{option.key}: {ends[0]} is later than {ends[1]}")
-    return Between(start, end, is_diff)
+    return Between(start, end, mode)
+
+
+def _between_mode(store: TableStore) -> BetweenMode:
+    mode = store.options.value(INCREMENTAL_SCAN_MODE)
+    producer = store.options.value(CHANGELOG_PRODUCER)
+    has_changelog = bool(store.schema.primary_keys) and producer is not ChangelogProducer.NONE
+    if mode == "auto":
+        return BetweenMode.CHANGELOG if has_changelog else BetweenMode.DELTA
+    if mode not in list(BetweenMode) or (mode == BetweenMode.CHANGELOG and not has_changelog):
+        raise Unsupported(f"incremental-between-scan-mode={mode} is not supported for this table")
+    return BetweenMode(mode)
 
 
 def _at(store: TableStore, millis: int, shown: str) -> Snapshot:
@@ -191,12 +225,12 @@ def _start_by_id(store: TableStore, snapshot_id: int) -> Snapshot | None:
     return store.snapshots.load(snapshot_id)
 
 
-def _between_times(store: TableStore, first: str, last: str, *, is_diff: bool) -> Between:
+def _between_times(store: TableStore, first: str, last: str, mode: BetweenMode) -> Between:
     start, end = (_millis(text) for text in (first, last))
     if start > end:
         raise InvalidOption(f"incremental-between-timestamp: {first} is later than {last}")
     at_or_before = store.snapshots.at_or_before
-    return Between(at_or_before(start), at_or_before(end), is_diff)
+    return Between(at_or_before(start), at_or_before(end), mode)
 
 
 def _millis(text: str) -> int:

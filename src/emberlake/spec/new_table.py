@@ -8,7 +8,7 @@ from emberlake.spec.field_ids import assign_field_ids, highest_field_id
 from emberlake.spec.rules import find_problems
 from emberlake.spec.rules.keys import normalise_key_columns
 from emberlake.spec.schema import Schema, TableSchema
-from emberlake.spec.support import check_known_kind
+from emberlake.spec.support import check_creatable
 
 
 def build_table_schema(schema: Schema, *, time_millis: int) -> TableSchema:
@@ -19,7 +19,7 @@ def build_table_schema(schema: Schema, *, time_millis: int) -> TableSchema:
 
     Raises:
         InvalidSchema: lists everything that is wrong.
-        Unsupported: the table is of a kind that emberlake does not know.
+        Unsupported: the table is of a kind that emberlake does not know, or cannot write.
     """
     problems: list[str] = []
     raw = _text_options(schema.options, problems)
@@ -40,7 +40,7 @@ def build_table_schema(schema: Schema, *, time_millis: int) -> TableSchema:
     problems.extend(find_problems(table_schema))
     if problems:
         raise InvalidSchema("the table cannot be created: " + "; ".join(problems))
-    check_known_kind(table_schema)
+    check_creatable(table_schema)
     return table_schema
 
 

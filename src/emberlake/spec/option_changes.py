@@ -3,6 +3,7 @@
 Options that decide how the rows that are there are to be understood are fixed once there are rows.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -144,6 +145,20 @@ def rename_in_options(options: TableOptions, old: str, new: str) -> TableOptions
             for key, value in options.items()
         }
     )
+
+
+def rename_all_in_options(options: TableOptions, names: Mapping[str, str]) -> TableOptions:
+    """The options with new names of columns, by the old ones, all at once: two may be swapped."""
+    changed = {old: new for old, new in names.items() if old != new}
+    for place, old in enumerate(changed):
+        options = rename_in_options(options, old, _unused_name(place))
+    for place, new in enumerate(changed.values()):
+        options = rename_in_options(options, _unused_name(place), new)
+    return options
+
+
+def _unused_name(place: int) -> str:
+    return f"\0{place}"  # no column can be called that
 
 
 def _rename_in_value(key: str, value: str, old: str, new: str) -> str:

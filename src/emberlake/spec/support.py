@@ -9,13 +9,18 @@ from typing import Final, TypeAlias
 
 from emberlake.errors import Unsupported
 from emberlake.options import (
+    BUCKET,
     CHAIN_TABLE,
+    CHANGELOG_PRODUCER,
     DATA_EVOLUTION,
     EXTERNAL_PATHS,
     FILE_FORMAT,
+    POSTPONE_BUCKET,
     QUERY_AUTH,
     ROW_TRACKING,
     TYPE,
+    WRITE_ONLY,
+    ChangelogProducer,
     parse_words,
 )
 from emberlake.spec.schema import TableSchema
@@ -28,7 +33,16 @@ FILE_FORMATS: Final = ("parquet", "orc", "avro")
 
 def check_known_kind(schema: TableSchema) -> None:
     """Refuse tables of kinds that emberlake does not know at all, not even to create them."""
-    _refuse(schema, (_other_kind, _chain_table, _query_auth, _unknown_format), "supported")
+    _refuse(schema, _KIND_RULES, "supported")
+
+
+def check_creatable(schema: TableSchema) -> None:
+    """Refuse new tables that emberlake could only ever refuse to write.
+
+    Raises:
+        Unsupported: says why.
+    """
+    _refuse(schema, (*_KIND_RULES, _cross_partition), "created")
 
 
 def check_readable(schema: TableSchema, read_fields: Sequence[DataField] = ()) -> None:
@@ -49,6 +63,17 @@ def check_writable(schema: TableSchema) -> None:
     """
     _refuse(schema, _WRITE_RULES, "written")
     _refuse_columns(schema.fields, "written")
+
+
+def check_compactable(schema: TableSchema) -> None:
+    """Refuse to compact a table that other engines would then not read as they should.
+
+    Raises:
+        Unsupported: says why.
+    """
+    rules = [*_WRITE_RULES, _changes_by_compaction, _postponed_compaction]
+    _refuse(schema, [rule for rule in rules if rule is not _needs_compaction], "compacted")
+    _refuse_columns(schema.fields, "compacted")
 
 
 def _refuse(schema: TableSchema, rules: Iterable[Rule], what: str) -> None:
@@ -98,8 +123,38 @@ def _unknown_format(schema: TableSchema) -> str | None:
     return f"file.format={name} is not one of {', '.join(FILE_FORMATS)}"
 
 
-def _primary_key(schema: TableSchema) -> str | None:
-    return "tables with a primary key are not implemented yet" if schema.primary_keys else None
+def _cross_partition(schema: TableSchema) -> str | None:
+    missing = [key for key in schema.partition_keys if key not in schema.primary_keys]
+    if not (schema.primary_keys and missing):
+        return None
+    return (
+        f"its primary key lacks the partition column {', '.join(missing)}, so that a key could "
+        "move between partitions, which needs an index over all of them that is not implemented: "
+        "add the column to the primary key"
+    )
+
+
+def _needs_compaction(schema: TableSchema) -> str | None:
+    return None if schema.options.value(WRITE_ONLY) else _changes_by_compaction(schema)
+
+
+def _changes_by_compaction(schema: TableSchema) -> str | None:
+    producer = schema.options.value(CHANGELOG_PRODUCER)
+    makes_changes = producer in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION)
+    if not (schema.primary_keys and makes_changes):
+        return None
+    return (
+        f"{CHANGELOG_PRODUCER.key}={producer}: its compaction finds out what has changed, which is "
+        f"not implemented; set {WRITE_ONLY.key}=true to leave that to another engine"
+    )
+
+
+def _postponed_compaction(schema: TableSchema) -> str | None:
+    if schema.options.value(BUCKET) != POSTPONE_BUCKET:
+        return None
+    return (
+        f"{BUCKET.key}={POSTPONE_BUCKET}: spreading postponed rows over buckets is not implemented"
+    )
 
 
 def _row_tracking(schema: TableSchema) -> str | None:
@@ -136,6 +191,11 @@ def _expiring_rows(schema: TableSchema) -> str | None:
     return f"{key} is not implemented" if schema.primary_keys and key in schema.options else None
 
 
+def _postponed_rows(schema: TableSchema) -> str | None:
+    key = "postpone.merge-on-read"
+    return f"{key} is not implemented" if schema.options.is_true(key) else None
+
+
 def _external_paths(schema: TableSchema) -> str | None:
     if not schema.options.value(EXTERNAL_PATHS):
         return None
@@ -155,21 +215,30 @@ def _commit_callbacks(schema: TableSchema) -> str | None:
     return "commit.callbacks: these are classes that only Java can run"
 
 
+_KIND_RULES: Final[tuple[Rule, ...]] = (
+    _other_kind,
+    _chain_table,
+    _query_auth,
+    _unknown_format,
+)
+
 _READ_RULES: Final[tuple[Rule, ...]] = (
     _other_kind,
     _chain_table,
     _query_auth,
-    _primary_key,
     _row_tracking,
     _fallback_branch,
     _shredded_map,
     _manifest_format,
     _key_order,
     _expiring_rows,
+    _postponed_rows,
 )
 
 _WRITE_RULES: Final[tuple[Rule, ...]] = (
     *_READ_RULES,
+    _cross_partition,
+    _needs_compaction,
     _unknown_format,
     _external_paths,
     _iceberg,

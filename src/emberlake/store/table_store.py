@@ -13,6 +13,7 @@ from emberlake.errors import CorruptFile
 from emberlake.io.storage import Storage
 from emberlake.options import (
     DATA_FILE_DIRECTORY,
+    INDEX_IN_DATA_DIR,
     MANIFEST_COMPRESSION,
     MANIFEST_TARGET_SIZE,
     PARTITION_DEFAULT_NAME,
@@ -22,7 +23,7 @@ from emberlake.options import (
 )
 from emberlake.spec.binary_row import CorruptRow, decode_row
 from emberlake.spec.layout import TableLayout
-from emberlake.spec.manifest import DataFile
+from emberlake.spec.manifest import DataFile, IndexFile
 from emberlake.spec.partition import partition_path, partition_spec
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.values import Value
@@ -109,6 +110,14 @@ class TableStore:
         """Where a data file is."""
         directory = self.options.value(DATA_FILE_DIRECTORY)
         return self.layout.data_file(self.partition_path(partition), bucket, file, directory)
+
+    def index_file_path(self, partition: bytes, bucket: int, file: IndexFile) -> str:
+        """Where an index file is."""
+        if file.external_path is not None:
+            return file.external_path
+        if self.options.value(INDEX_IN_DATA_DIR):
+            return f"{self.bucket_folder(partition, bucket)}/{file.file_name}"
+        return self.layout.index(file.file_name)
 
     def with_schema(self, schema: TableSchema) -> "TableStore":
         """The same table seen with another schema or other dynamic options."""

@@ -1,7 +1,7 @@
 """Read builder, scan and read: the reading half of the facade."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
@@ -61,6 +61,11 @@ class ReadBuilder:
         self._partition_filter = bound
         return self
 
+    @property
+    def partition_filter(self) -> Predicate | None:
+        """What ``with_partition_filter`` said, in the form of a predicate."""
+        return self._partition_filter
+
     def with_projection(self, projection: Sequence[str] | None) -> Self:
         """Hand out these columns, or fields of ROW columns (``"s.x"``, handed out as ``s_x``)."""
         fields = self.store.schema.fields
@@ -86,8 +91,11 @@ class ReadBuilder:
     def new_read(self) -> "TableRead":
         """The half that reads them."""
         check_readable(self.store.schema)
+        return TableRead(self._new_reader())
+
+    def _new_reader(self) -> TableReader:
         projection = self._projection or project_all(self.store.schema.fields)
-        return TableRead(TableReader(self.store, projection, self._predicate, self._limit))
+        return TableReader(self.store, projection, self._predicate, self._limit)
 
     @property
     def _predicate(self) -> Predicate | None:
@@ -167,20 +175,32 @@ class TableRead:
 
     _reader: TableReader = field(repr=False)
 
-    def to_arrow(self, splits: Sequence[DataSplit]) -> pa.Table:
-        """All rows as an Arrow table."""
-        return self._reader.read_table(splits)
+    def to_arrow(
+        self, splits: Sequence[DataSplit], *, with_row_kind: bool | None = None
+    ) -> pa.Table:
+        """All rows as an Arrow table.
 
-    def to_arrow_batch_reader(self, splits: Sequence[DataSplit]) -> pa.RecordBatchReader:
+        With row kinds the first column is ``_row_kind``: ``+I``, ``-U``, ``+U`` or ``-D``. Without
+        them the changes of a primary-key table come without those that take a row back.
+        """
+        return self._with_kind(with_row_kind).read_table(splits)
+
+    def to_arrow_batch_reader(
+        self, splits: Sequence[DataSplit], *, with_row_kind: bool | None = None
+    ) -> pa.RecordBatchReader:
         """A stream of batches; memory does not grow with the number of rows."""
-        return pa.RecordBatchReader.from_batches(
-            self._reader.projection.arrow_schema, self._reader.read_batches(splits)
-        )
+        reader = self._with_kind(with_row_kind)
+        return pa.RecordBatchReader.from_batches(reader.arrow_schema, reader.read_batches(splits))
 
     def to_iterator(self, splits: Sequence[DataSplit]) -> Iterator[Row]:
         """Rows one at a time."""
         for batch in self._reader.read_batches(splits):
             yield from iter_rows(batch)
+
+    def _with_kind(self, with_row_kind: bool | None) -> TableReader:  # noqa: FBT001
+        if with_row_kind is None:
+            return self._reader
+        return replace(self._reader, with_kind=with_row_kind)
 
     def to_pandas(self, splits: Sequence[DataSplit]) -> "pd.DataFrame":
         """All rows as a pandas DataFrame."""

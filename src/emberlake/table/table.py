@@ -5,20 +5,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from emberlake.base.env import SYSTEM_ENV, Env
+from emberlake.commit.change import CommitResult
 from emberlake.errors import InvalidOption, InvalidSchema, InvalidState, SnapshotNotFound
 from emberlake.io.storage import Storage
+from emberlake.maintenance.compact import compact_table
 from emberlake.maintenance.rollback import rollback_to_snapshot, rollback_to_tag
 from emberlake.options import BRANCH, TableOptions
+from emberlake.predicates import Predicate
 from emberlake.scan.travel import between as load_between
 from emberlake.scan.travel import check_scan_options, is_incremental, is_travelling, travel
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.layout import TableLayout
-from emberlake.spec.option_changes import remove_option, set_option
+from emberlake.spec.option_changes import remove_option, rename_all_in_options, set_option
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.snapshots import SnapshotStore
 from emberlake.store.table_store import TableStore
 from emberlake.table.read_builder import ReadBuilder
+from emberlake.table.stream_read import StreamReadBuilder
 from emberlake.table.write_builder import (
     BatchWriteBuilder,
     StreamWriteBuilder,
@@ -110,6 +114,11 @@ class Table:
         """Start a read."""
         return ReadBuilder(self.store)
 
+    def new_stream_read_builder(self) -> StreamReadBuilder:
+        """Start a read that follows the table: its state first, then every change."""
+        # Changes come with the columns that the table has now, wherever the stream starts.
+        return StreamReadBuilder(self.store.with_schema(self._present_schema()))
+
     def new_batch_write_builder(self) -> BatchWriteBuilder:
         """Start a write of one commit."""
         self._check_present()
@@ -167,6 +176,23 @@ class Table:
         else:
             rollback_to_snapshot(self.store, target)
 
+    def compact(self, full: bool = False, where: Predicate | str | None = None) -> CommitResult:  # noqa: FBT001, FBT002
+        """Merge files, which changes no rows but makes reading faster, and commit that.
+
+        Args:
+            full: Whether all files of a bucket become as few as possible, rather than those that
+                are due by the table's options; rows that are deleted are gone then.
+            where: Which partitions: a predicate on partition columns, or text.
+
+        Raises:
+            CommitConflict: another writer compacted the same files; nothing changes.
+        """
+        self._check_present()
+        # The filter of a read, bound the same way.
+        bound = self.new_read_builder().with_partition_filter(where).partition_filter
+        user = new_commit_user(self.store)
+        return compact_table(self.store, user, full=full, where=bound)
+
     def __repr__(self) -> str:
         schema = self.store.schema
         lines = [f"Table {self.identifier} at {self.table_path}"]
@@ -213,8 +239,12 @@ def _with_dynamic_options(schema: TableSchema, texts: Mapping[str, str | None]) 
 
 
 def _as_of(then: TableSchema, now: TableSchema) -> TableSchema:
-    """The columns of another schema with the options of this one."""
-    return then.with_options({**dict.fromkeys(then.options), **now.options})
+    """The columns of another schema with the options of this one, which may name columns."""
+    names = {f.id: f.name for f in then.fields}
+    options = rename_all_in_options(
+        now.options, {f.name: names[f.id] for f in now.fields if f.id in names}
+    )
+    return then.with_options({**dict.fromkeys(then.options), **options})
 
 
 def _text(value: object) -> str:

@@ -10,9 +10,10 @@ import pyarrow as pa
 from emberlake.base.closing import Closing
 from emberlake.commit.change import (
     NOTHING_COMMITTED,
+    Change,
     CommitResult,
-    append_change,
-    overwrite_change,
+    overwrite_changes,
+    split_changes,
 )
 from emberlake.commit.committer import CommitCallback, Committer
 from emberlake.commit.history import already_committed
@@ -23,12 +24,15 @@ from emberlake.errors import (
     InvalidInput,
     InvalidState,
 )
+from emberlake.maintenance.compact import WrittenCompaction, commit_written
 from emberlake.options import (
     COMMIT_USER_PREFIX,
     DYNAMIC_PARTITION_OVERWRITE,
     PARTITION_DEFAULT_NAME,
 )
+from emberlake.spec.key_value import RowKind
 from emberlake.spec.partition_match import AnyPartitionMatch, PartitionMatch, match_partition
+from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from emberlake.spec.support import check_writable
 from emberlake.store.table_store import TableStore
 from emberlake.types import DataField, arrow_type
@@ -71,10 +75,12 @@ class BatchWriteBuilder:
         return BatchTableWrite(
             TableWriter(
                 self.store,
+                commit_user=self.commit_user,
                 ignore_previous=self._replaces is not None,
                 accepts=self._replaces,
             ),
             self.store,
+            ignore_previous=self._replaces is not None,
         )
 
     def new_commit(self) -> "BatchTableCommit":
@@ -93,7 +99,7 @@ class StreamWriteBuilder:
     def new_write(self) -> "StreamTableWrite":
         """The half that writes files."""
         check_writable(self.store.schema)
-        return StreamTableWrite(TableWriter(self.store), self.store)
+        return StreamTableWrite(TableWriter(self.store, commit_user=self.commit_user), self.store)
 
     def new_commit(self) -> "StreamTableCommit":
         """The half that makes written files visible."""
@@ -104,9 +110,12 @@ class StreamWriteBuilder:
 class TableWrite(Closing):
     """Writes Arrow and pandas data to files of a table; nothing is visible before the commit."""
 
-    def __init__(self, writer: TableWriter, store: TableStore) -> None:
+    def __init__(
+        self, writer: TableWriter, store: TableStore, *, ignore_previous: bool = False
+    ) -> None:
         self._writer = writer
         self._store = store
+        self._written = WrittenCompaction(store, ignore_previous=ignore_previous)
 
     def with_write_type(self, write_cols: Sequence[str]) -> Self:
         """Declare that the data has just these columns; the others become null or default."""
@@ -119,20 +128,29 @@ class TableWrite(Closing):
         self._writer.set_write_columns(write_cols)
         return self
 
-    def write_arrow(self, data: object) -> None:
+    def write_arrow(self, data: object, row_kind: RowKind | str | None = None) -> None:
         """Write a table, a batch, or anything with ``__arrow_c_stream__``, aligned by name.
 
+        In a table with a primary key rows are inserts unless something tells their kind (``+I``,
+        ``-U``, ``+U``, ``-D``): ``row_kind`` for all of them, a column ``_row_kind`` of the data,
+        or the column that the option ``rowkind.field`` names.
+
         Raises:
+            InvalidInput: a row kind that is none, or kinds from two places; nothing was written.
             DataMismatch: listing every column that does not fit; nothing of it was written. In the
                 middle of a stream it ends the write, and what was written is deleted.
         """
-        self._writer.write(data)
+        self._writer.write(data, row_kind)
 
-    def write_arrow_batch(self, data: pa.RecordBatch) -> None:
+    def write_arrow_batch(
+        self, data: pa.RecordBatch, row_kind: RowKind | str | None = None
+    ) -> None:
         """Write one record batch."""
-        self._writer.write(data)
+        self._writer.write(data, row_kind)
 
-    def write_pandas(self, dataframe: "pd.DataFrame") -> None:
+    def write_pandas(
+        self, dataframe: "pd.DataFrame", row_kind: RowKind | str | None = None
+    ) -> None:
         """Write a pandas DataFrame; its index is not written, and NaN is null.
 
         pandas keeps integers with missing values as floats; they are taken for what they were.
@@ -141,7 +159,7 @@ class TableWrite(Closing):
             table = pa.Table.from_pandas(dataframe, preserve_index=False)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise DataMismatch(f"the DataFrame has no Arrow form: {error}") from error
-        self._writer.write(_with_integers(table, self._store.schema.fields))
+        self._writer.write(_with_integers(table, self._store.schema.fields), row_kind)
 
     def abort(self) -> None:
         """Delete what was written and not handed over by ``prepare_commit``; ends the write."""
@@ -150,6 +168,14 @@ class TableWrite(Closing):
     def close(self) -> None:
         """Release everything; what was not handed over by ``prepare_commit`` is deleted."""
         self._writer.close()
+
+    def _prepare(self) -> list[CommitMessage]:
+        messages = self._writer.prepare()
+        try:
+            return self._written.compact(messages)
+        except BaseException:  # the rows are gone; what follows must not be committed without them
+            self._writer.abort()
+            raise
 
 
 class BatchTableWrite(TableWrite):
@@ -161,7 +187,7 @@ class BatchTableWrite(TableWrite):
         """Finish all files and describe them; once per writer."""
         if self._is_prepared:
             raise InvalidState("prepare_commit was called before; open a new writer for more data")
-        messages = self._writer.prepare()
+        messages = self._prepare()
         self._is_prepared = True
         return messages
 
@@ -171,7 +197,7 @@ class StreamTableWrite(TableWrite):
 
     def prepare_commit(self, commit_identifier: int) -> list[CommitMessage]:  # noqa: ARG002
         """Finish the files since the last call; the identifier goes to the commit."""
-        return self._writer.prepare()
+        return self._prepare()
 
 
 class TableCommit(Closing):
@@ -198,8 +224,22 @@ class TableCommit(Closing):
             for file in message.written_files:
                 path = self._store.data_file_path(message.partition, message.bucket, file)
                 self._store.storage.delete(path)
-            for index_file in message.new_index_files:
-                self._store.storage.delete(self._store.layout.index(index_file.file_name))
+            for index in (*message.new_index_files, *message.compact_new_index_files):
+                place = message.partition, message.bucket, index
+                self._store.storage.delete(self._store.index_file_path(*place))
+
+    def _commit(
+        self,
+        messages: Sequence[CommitMessage],
+        changes: Sequence[Change],
+        identifier: int = BATCH_COMMIT_IDENTIFIER,
+        *,
+        properties: Mapping[str, str] | None = None,
+    ) -> CommitResult:
+        def commit(parts: Sequence[Change]) -> CommitResult:
+            return self._committer.commit_all(parts, identifier, properties=properties)
+
+        return commit_written(self._store, commit, changes, messages)
 
     def close(self) -> None:
         """Release everything; a commit is durable without it."""
@@ -227,8 +267,8 @@ class BatchTableCommit(TableCommit):
             CommitUnknown: the storage failed and the outcome cannot be found out.
         """
         if self._replaces is None:
-            change = append_change(messages)
-            return self._committer.commit(change, properties=snapshot_properties)
+            changes = split_changes(messages)
+            return self._commit(messages, changes, properties=snapshot_properties)
         return self._overwrite(messages, self._replaces, snapshot_properties)
 
     def overwrite(
@@ -257,7 +297,7 @@ class BatchTableCommit(TableCommit):
                 "an empty description matches every partition; truncate_table() deletes all rows"
             )
         matches = tuple(_match(self._store, partition) for partition in partitions)
-        return self._committer.commit(overwrite_change([], AnyPartitionMatch(matches)))
+        return self._committer.commit_all(overwrite_changes([], AnyPartitionMatch(matches)))
 
     def _overwrite(
         self,
@@ -272,8 +312,8 @@ class BatchTableCommit(TableCommit):
         touched = frozenset(m.partition for m in messages if not m.is_empty)
         if not touched:
             return NOTHING_COMMITTED
-        change = overwrite_change(messages, touched)
-        return self._committer.commit(change, properties=properties)
+        changes = overwrite_changes(messages, touched)
+        return self._commit(messages, changes, properties=properties)
 
     def _replace(
         self,
@@ -282,7 +322,8 @@ class BatchTableCommit(TableCommit):
         properties: Mapping[str, str] | None,
     ) -> CommitResult:
         self._check_inside(messages, match)
-        return self._committer.commit(overwrite_change(messages, match), properties=properties)
+        changes = overwrite_changes(messages, match)
+        return self._commit(messages, changes, properties=properties)
 
     def _check_inside(
         self, messages: Sequence[CommitMessage], match: Callable[[bytes], bool]
@@ -315,9 +356,8 @@ class StreamTableCommit(TableCommit):
         newest = self._newest_identifier()
         if newest is not None and commit_identifier <= newest:
             raise already_committed(self.commit_user, commit_identifier, newest)
-        result = self._committer.commit(
-            append_change(messages), commit_identifier, properties=snapshot_properties
-        )
+        changes = split_changes(messages)
+        result = self._commit(messages, changes, commit_identifier, properties=snapshot_properties)
         if result.snapshot_id is not None:
             self._newest = commit_identifier
         return result

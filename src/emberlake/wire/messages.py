@@ -54,6 +54,8 @@ class CommitMessage:
     compact_before: tuple[DataFile, ...] = ()
     compact_after: tuple[DataFile, ...] = ()
     compact_changelog_files: tuple[DataFile, ...] = ()
+    compact_new_index_files: tuple[IndexFile, ...] = ()
+    compact_deleted_index_files: tuple[IndexFile, ...] = ()
     base: BaseSnapshot | None = None  # None: the table had no snapshot
 
     @property
@@ -71,10 +73,12 @@ class CommitMessage:
     @property
     def written_files(self) -> tuple[DataFile, ...]:
         """All data files that writing this message created."""
+        # A file that only changes its level was there before.
+        before = {file.file_name for file in self.compact_before}
         return (
             *self.new_files,
             *self.changelog_files,
-            *self.compact_after,
+            *(file for file in self.compact_after if file.file_name not in before),
             *self.compact_changelog_files,
         )
 

@@ -1,13 +1,13 @@
-"""The rows of one bucket, written to data files that roll at a target size.
+"""Data files of one bucket that roll at a target size, and the rows of append tables in them.
 
 Rows wait in a buffer until they make a row group of decent size; then they are encoded while
 another thread collects their statistics.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import pyarrow as pa
 
@@ -27,6 +27,7 @@ from emberlake.options import (
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.stats import StatsCollector, column_stats_modes
 from emberlake.store.table_store import TableStore
+from emberlake.types import DataField
 
 _ROW_GROUP_ROWS: Final = 1_000_000  # fewer rows a group cost both time and bytes
 _ROW_GROUP_BYTES: Final = 128 * MEBIBYTE
@@ -43,9 +44,9 @@ class FileLimits:
     file_bytes: int
 
     @staticmethod
-    def of(options: TableOptions) -> "FileLimits":
-        """The limits that a table's options ask for."""
-        file_bytes = options.value(TARGET_FILE_SIZE) or _APPEND_TARGET_BYTES
+    def of(options: TableOptions, *, target_bytes: int = _APPEND_TARGET_BYTES) -> "FileLimits":
+        """The limits that a table's options ask for; ``target_bytes`` unless they name a size."""
+        file_bytes = options.value(TARGET_FILE_SIZE) or target_bytes
         group_bytes = options.value(FILE_BLOCK_SIZE) or _ROW_GROUP_BYTES
         return FileLimits(
             row_group_rows=_ROW_GROUP_ROWS,
@@ -55,31 +56,54 @@ class FileLimits:
         )
 
 
-def data_file_name(options: TableOptions, writer_id: str, number: int) -> str:
-    """``data-<id>-<number>.<format>``, with the codec in between when the table asks for it."""
-    file_format = options.value(FILE_FORMAT)
-    codec = options.value(FILE_COMPRESSION)
-    suffix = f"{codec}.{file_format}" if options.value(FILE_SUFFIX_COMPRESSION) else file_format
-    return f"{options.value(DATA_FILE_PREFIX)}{writer_id}-{number}.{suffix}"
+@dataclass(frozen=True, slots=True)
+class FileNames:
+    """``<prefix><writer>-<number>.<format>``, with the codec before the format when asked for."""
+
+    prefix: str
+    writer_id: str
+    file_format: str
+    codec: str | None = None
+
+    @staticmethod
+    def of(
+        options: TableOptions,
+        writer_id: str,
+        *,
+        prefix: str | None = None,
+        file_format: str | None = None,
+    ) -> "FileNames":
+        """The names that a table's options ask for."""
+        has_codec = options.value(FILE_SUFFIX_COMPRESSION)
+        return FileNames(
+            options.value(DATA_FILE_PREFIX) if prefix is None else prefix,
+            writer_id,
+            file_format or options.value(FILE_FORMAT),
+            options.value(FILE_COMPRESSION) if has_codec else None,
+        )
+
+    def name(self, number: int) -> str:
+        suffix = f"{self.codec}.{self.file_format}" if self.codec else self.file_format
+        return f"{self.prefix}{self.writer_id}-{number}.{suffix}"
+
+
+class FileRecord(Protocol):
+    """What is gathered of a data file while its rows are written, for the manifest."""
+
+    def update(self, rows: pa.Table) -> None: ...
+
+    def describe(self, name: str, file_size: int, row_count: int) -> DataFile: ...
 
 
 class _OpenFile:
     """A data file that is being written."""
 
-    def __init__(self, store: TableStore, folder: str, name: str) -> None:
-        schema, options = store.schema, store.options
+    def __init__(self, name: str, path: str, writer: FileWriter, record: FileRecord) -> None:
         self.name = name
-        self.path = f"{folder}/{name}"
+        self.path = path
         self.rows = 0
-        self._writer: FileWriter = open_writer(
-            store.storage,
-            self.path,
-            schema.fields,
-            options,
-            options.value(FILE_FORMAT),
-        )
-        self._stats = StatsCollector(schema.fields, column_stats_modes(schema.fields, options))
-        self._dense = options.value(STATS_DENSE_STORE)
+        self._writer = writer
+        self._record = record
 
     @property
     def bytes_written(self) -> int:
@@ -88,37 +112,104 @@ class _OpenFile:
     def write(self, table: pa.Table, pool: Executor | None) -> None:
         self.rows += table.num_rows
         if pool is None:
-            self._stats.update(table)
+            self._record.update(table)
             self._writer.write(table)
             return
-        stats = pool.submit(self._stats.update, table)
+        recorded = pool.submit(self._record.update, table)
         try:
             self._writer.write(table)
         finally:
-            stats.result()
+            recorded.result()
 
-    def close(self, *, first_sequence: int, schema_id: int, creation_time: int) -> DataFile:
-        file_size = self._writer.close()
-        stats, stats_columns = self._stats.finish(dense=self._dense)
-        return DataFile(
-            file_name=self.name,
-            file_size=file_size,
-            row_count=self.rows,
-            value_stats=stats,
-            value_stats_cols=stats_columns,
-            min_sequence_number=first_sequence,
-            max_sequence_number=first_sequence + self.rows - 1,
-            schema_id=schema_id,
-            creation_time=creation_time,
-        )
+    def close(self) -> DataFile:
+        return self._record.describe(self.name, self._writer.close(), self.rows)
 
     def abort(self) -> None:
         self._writer.abort()
 
 
 @dataclass
-class BucketWriter:
-    """Buffers and writes the rows of one bucket of one partition."""
+class RollingFiles:
+    """Writes rows to one file after the other, each up to the limits."""
+
+    store: TableStore
+    folder: str
+    fields: tuple[DataField, ...]
+    limits: FileLimits
+    names: FileNames
+    new_record: Callable[[], FileRecord]
+    _number: int = field(default=0, init=False)
+    _open: _OpenFile | None = field(default=None, init=False)
+    _closed: list[DataFile] = field(default_factory=list, init=False)
+
+    @property
+    def has_open_file(self) -> bool:
+        return self._open is not None
+
+    def write(self, table: pa.Table, pool: Executor | None = None) -> None:
+        """Write rows; ``pool`` lends a thread for the statistics."""
+        for group in self._row_groups(table):
+            if self._open is None:
+                self._open = self._open_file()
+            self._open.write(group, pool)
+            is_full = self._open.bytes_written >= self.limits.file_bytes
+            if is_full or self._open.rows >= self.limits.file_rows:
+                self.close_file()
+
+    def close_file(self) -> None:
+        """End the file that is being written, if any; the next rows start another."""
+        if self._open is not None:
+            self._closed.append(self._open.close())
+            self._open = None
+
+    def take(self) -> tuple[DataFile, ...]:
+        """Hand over the files that are finished."""
+        files, self._closed = tuple(self._closed), []
+        return files
+
+    def abort(self) -> None:
+        """Delete every file that was not handed over; can be repeated when that fails."""
+        if self._open is not None:
+            self._open.abort()
+            # A close that failed may have left a whole file.
+            self.store.storage.delete(self._open.path)
+            self._open = None
+        while self._closed:
+            self.store.storage.delete(f"{self.folder}/{self._closed[-1].file_name}")
+            self._closed.pop()
+
+    def _open_file(self) -> _OpenFile:
+        name = self.names.name(self._number)
+        self._number += 1
+        path = f"{self.folder}/{name}"
+        writer = open_writer(
+            self.store.storage, path, self.fields, self.store.options, self.names.file_format
+        )
+        return _OpenFile(name, path, writer, self.new_record())
+
+    def _row_groups(self, table: pa.Table) -> Iterator[pa.Table]:
+        average = max(1, table.nbytes // max(1, table.num_rows))
+        by_bytes = max(1, self.limits.row_group_bytes // average)
+        start = 0
+        while start < table.num_rows:
+            in_file = self._open.rows if self._open else 0
+            room = self.limits.file_rows - in_file
+            rows = min(self.limits.row_group_rows, by_bytes, room, table.num_rows - start)
+            yield table.slice(start, rows)
+            start += rows
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The finished files of one bucket."""
+
+    new_files: tuple[DataFile, ...] = ()
+    changelog_files: tuple[DataFile, ...] = ()
+
+
+@dataclass
+class AppendWriter:
+    """Buffers and writes the rows of one bucket of one partition of an append table."""
 
     store: TableStore
     partition: bytes
@@ -129,16 +220,20 @@ class BucketWriter:
     buffered_rows: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._folder = self.store.bucket_folder(self.partition, self.bucket)
-        self._writer_id = self.store.env.new_id()
-        self._file_number = 0
+        store = self.store
         self._buffer: list[pa.Table] = []
-        self._open: _OpenFile | None = None
-        self._closed: list[DataFile] = []
+        self._files = RollingFiles(
+            store,
+            store.bucket_folder(self.partition, self.bucket),
+            store.schema.fields,
+            self.limits,
+            FileNames.of(store.options, store.env.new_id()),
+            self._new_record,
+        )
 
     @property
     def has_open_file(self) -> bool:
-        return self._open is not None
+        return self._files.has_open_file
 
     @property
     def is_due(self) -> bool:
@@ -160,57 +255,52 @@ class BucketWriter:
         if not self._buffer:
             return
         table = pa.concat_tables(self._buffer)
-        self._buffer, self.buffered_rows, self.buffered_bytes = [], 0, 0
-        for group in self._row_groups(table):
-            if self._open is None:
-                self._open = self._open_file()
-            self._open.write(group, pool)
-            is_full = self._open.bytes_written >= self.limits.file_bytes
-            if is_full or self._open.rows >= self.limits.file_rows:
-                self.close_file()
+        self._clear()
+        self._files.write(table, pool)
 
     def close_file(self) -> None:
         """End the file that is being written, if any; the next rows start another."""
-        if self._open is None:
-            return
-        closed = self._open.close(
-            first_sequence=self.next_sequence,
-            schema_id=self.store.schema.id,
-            creation_time=self.store.env.local_now_ms(),
-        )
-        self.next_sequence += closed.row_count
-        self._closed.append(closed)
-        self._open = None
+        self._files.close_file()
 
-    def take_files(self) -> tuple[DataFile, ...]:
+    def take_written(self) -> Written:
         """Hand over the files that are finished."""
-        files, self._closed = tuple(self._closed), []
-        return files
+        return Written(self._files.take())
 
     def abort(self) -> None:
         """Delete every file that was not handed over; can be repeated when that fails."""
+        self._clear()
+        self._files.abort()
+
+    def _clear(self) -> None:
         self._buffer, self.buffered_rows, self.buffered_bytes = [], 0, 0
-        if self._open is not None:
-            self._open.abort()
-            # A close that failed may have left a whole file.
-            self.store.storage.delete(self._open.path)
-            self._open = None
-        while self._closed:
-            self.store.storage.delete(f"{self._folder}/{self._closed[-1].file_name}")
-            self._closed.pop()
 
-    def _open_file(self) -> _OpenFile:
-        name = data_file_name(self.store.options, self._writer_id, self._file_number)
-        self._file_number += 1
-        return _OpenFile(self.store, self._folder, name)
+    def _new_record(self) -> "_AppendRecord":
+        return _AppendRecord(self)
 
-    def _row_groups(self, table: pa.Table) -> Iterator[pa.Table]:
-        average = max(1, table.nbytes // max(1, table.num_rows))
-        by_bytes = max(1, self.limits.row_group_bytes // average)
-        start = 0
-        while start < table.num_rows:
-            in_file = self._open.rows if self._open else 0
-            room = self.limits.file_rows - in_file
-            rows = min(self.limits.row_group_rows, by_bytes, room, table.num_rows - start)
-            yield table.slice(start, rows)
-            start += rows
+
+class _AppendRecord:
+    """Statistics of columns; sequence numbers count the rows of the bucket."""
+
+    def __init__(self, writer: AppendWriter) -> None:
+        schema, options = writer.store.schema, writer.store.options
+        self._writer = writer
+        self._stats = StatsCollector(schema.fields, column_stats_modes(schema.fields, options))
+
+    def update(self, rows: pa.Table) -> None:
+        self._stats.update(rows)
+
+    def describe(self, name: str, file_size: int, row_count: int) -> DataFile:
+        store, first = self._writer.store, self._writer.next_sequence
+        self._writer.next_sequence += row_count
+        stats, stats_columns = self._stats.finish(dense=store.options.value(STATS_DENSE_STORE))
+        return DataFile(
+            file_name=name,
+            file_size=file_size,
+            row_count=row_count,
+            value_stats=stats,
+            value_stats_cols=stats_columns,
+            min_sequence_number=first,
+            max_sequence_number=first + row_count - 1,
+            schema_id=store.schema.id,
+            creation_time=store.env.local_now_ms(),
+        )

@@ -37,7 +37,7 @@ class Group:
 
 
 def route(table: pa.Table, schema: TableSchema) -> Iterator[Group]:
-    """The groups of a table's rows."""
+    """The groups of a table's rows; without fixed buckets, by partition, in bucket 0."""
     if table.num_rows == 0:
         return
     buckets = _buckets(table, schema)
@@ -51,6 +51,17 @@ def route(table: pa.Table, schema: TableSchema) -> Iterator[Group]:
         codes += buckets
     for code, rows in _rows_by_code(codes, len(partitions) * bucket_count):
         yield Group(partitions[code // bucket_count], code % bucket_count, rows)
+
+
+def split_rows(group: Group, buckets: npt.NDArray[np.int32]) -> Iterator[Group]:
+    """The rows of a group by their buckets, each row's given."""
+    count = int(buckets.max(initial=0)) + 1
+    if count == 1 or (buckets == buckets[0]).all():
+        yield Group(group.partition, int(buckets[0]), group.rows)
+        return
+    for bucket, places in _rows_by_code(buckets, count):
+        rows = places if group.rows is None else group.rows[places]
+        yield Group(group.partition, bucket, rows)
 
 
 def _buckets(table: pa.Table, schema: TableSchema) -> npt.NDArray[np.int32] | None:

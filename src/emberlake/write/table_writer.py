@@ -1,4 +1,4 @@
-"""The write engine of append tables: align, route, buffer within bounds, flush, report.
+"""The write engine: align, route, buffer within bounds, flush, report.
 
 Memory stays below ``write-buffer-size`` plus one row group a thread: when the buffers of all
 buckets together grow beyond it, the largest are written out.
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
-from typing import Final
+from typing import Final, Protocol
 
 import pyarrow as pa
 
@@ -21,13 +21,28 @@ from emberlake.errors import (
     InvalidState,
     StorageError,
 )
-from emberlake.options import BUCKET, MEBIBYTE, WRITE_BUFFER_SIZE
+from emberlake.merge.plan import MergePlan, plan_merge
+from emberlake.options import (
+    BUCKET,
+    CHANGELOG_PRODUCER,
+    MEBIBYTE,
+    POSTPONE_BUCKET,
+    PRIMARY_KEY_NULLABLE,
+    UNAWARE_BUCKET,
+    WRITE_BUFFER_SIZE,
+    ChangelogProducer,
+)
 from emberlake.scan.buckets import BucketState, load_bucket_states
+from emberlake.spec.key_value import RowKind
 from emberlake.store.table_store import TableStore
 from emberlake.wire import BaseSnapshot, CommitMessage
 from emberlake.write.align import align, as_tables
-from emberlake.write.rolling import BucketWriter, FileLimits
+from emberlake.write.dynamic_bucket import DynamicBuckets, IndexChange
+from emberlake.write.key_bucket import KeyBucketWriter
+from emberlake.write.postpone import PostponeWriter, postpone_prefix
+from emberlake.write.rolling import AppendWriter, FileLimits, Written
 from emberlake.write.route import Group, route
+from emberlake.write.row_kinds import add_row_kinds, drop_ignored, take_row_kinds
 
 # Open files cost memory and handles; beyond this many the ones idle for longest are closed. While
 # some are being flushed there can be twice as many.
@@ -36,14 +51,42 @@ _SLICE_BYTES: Final = 256 * MEBIBYTE
 _SMALL_BYTES: Final = MEBIBYTE  # below this, threads cost more than they bring
 
 
+class BucketWriter(Protocol):
+    """Writes the rows of one bucket of one partition."""
+
+    @property
+    def next_sequence(self) -> int: ...
+
+    @property
+    def buffered_bytes(self) -> int: ...
+
+    @property
+    def has_open_file(self) -> bool: ...
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the buffer is to be flushed whatever room there is."""
+
+    def add(self, table: pa.Table) -> None: ...
+
+    def flush(self, pool: Executor | None = None) -> None: ...
+
+    def close_file(self) -> None: ...
+
+    def take_written(self) -> Written: ...
+
+    def abort(self) -> None: ...
+
+
 _Action = Callable[[BucketWriter, Executor | None], None]
 
 
 class TableWriter:
-    """Writes rows to the buckets of an append table and reports the files as commit messages.
+    """Writes rows to the buckets of a table and reports the files as commit messages.
 
     Args:
         store: The table.
+        commit_user: Who will commit; files of postponed buckets are named after it.
         ignore_previous: Whether an overwrite replaces what is there, so that sequence numbers
             and bucket counts of existing files do not matter.
         accepts: Tells whether a serialized partition may be written to (static overwrite).
@@ -54,6 +97,7 @@ class TableWriter:
         self,
         store: TableStore,
         *,
+        commit_user: str = "",
         ignore_previous: bool = False,
         accepts: Callable[[bytes], bool] | None = None,
         workers: int | None = None,
@@ -63,11 +107,19 @@ class TableWriter:
         self._accepts = accepts
         self._workers = workers or default_workers()
         self._limits = FileLimits.of(store.options)
+        self._commit_user = commit_user
+        self._plan: MergePlan | None = None
+        if store.schema.primary_keys:
+            self._plan = plan_merge(store.schema, store.schema.fields)
         self._memory_bound = store.options.value(WRITE_BUFFER_SIZE)
         self._total_buckets = store.options.value(BUCKET)
+        self._dynamic: DynamicBuckets | None = None
+        if self._plan is not None and self._total_buckets == UNAWARE_BUCKET:
+            self._dynamic = DynamicBuckets(store, ignore_previous=ignore_previous)
         self._write_columns: tuple[str, ...] | None = None
         # Insertion order is the order of last use: the first writers are idle for longest.
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
+        self._next_sequences: dict[tuple[bytes, int], int] = {}  # after what was handed over
         self._states_by_partition: dict[bytes, dict[int, BucketState]] = {}
         self._base = self._latest_snapshot()
         self._closed_because: str | None = None
@@ -76,10 +128,11 @@ class TableWriter:
         """Declare that the data will have just these columns."""
         self._write_columns = tuple(columns)
 
-    def write(self, data: object) -> None:
+    def write(self, data: object, row_kind: RowKind | str | None = None) -> None:
         """Write Arrow data: a table, a batch, or a stream, of which one batch is held at a time.
 
         Raises:
+            InvalidInput: row kinds that are none, or that come from several places.
             DataMismatch: listing every column that does not fit. Nothing of the data was written;
                 only when it came in the middle of a stream, the writer is closed and all is undone.
         """
@@ -87,11 +140,8 @@ class TableWriter:
         has_begun = False
         try:
             for table in as_tables(data):
-                fields = self._store.schema.fields
-                aligned = align(table, fields, write_columns=self._write_columns)
-                for rows in _slices(aligned):
-                    groups = list(route(rows, self._store.schema))
-                    self._check_partitions(groups)
+                for rows in _slices(self._fit(table, row_kind)):
+                    groups = self._route(rows)
                     writers = [self._writer(group.partition, group.bucket) for group in groups]
                     has_begun = True
                     self._add(rows, groups, writers)
@@ -105,21 +155,43 @@ class TableWriter:
         self._check_open()
         try:
             self._each(_finish, list(self._writers.values()))
+            indexes = self._dynamic.write_changes() if self._dynamic else {}
             base, self._base = self._base, self._latest_snapshot()
         except BaseException as error:
             self._fail(error)
             raise
-        return [
-            CommitMessage(
-                partition=partition,
-                bucket=bucket,
-                total_buckets=self._total_buckets,
-                new_files=files,
-                base=base,
-            )
-            for (partition, bucket), writer in self._writers.items()
-            if (files := writer.take_files())
+        messages = [
+            self._message(key, base, indexes.get(key))
+            for key in dict.fromkeys((*self._writers, *indexes))
         ]
+        if self._dynamic:
+            self._dynamic.hand_over()
+        if self._plan is not None:
+            self._forget_writers()
+        return [message for message in messages if not message.is_empty]
+
+    def _message(
+        self, key: tuple[bytes, int], base: BaseSnapshot | None, index: IndexChange | None
+    ) -> CommitMessage:
+        writer = self._writers.get(key)
+        written = Written() if writer is None else writer.take_written()
+        return CommitMessage(
+            partition=key[0],
+            bucket=key[1],
+            total_buckets=self._total_buckets,
+            new_files=written.new_files,
+            changelog_files=written.changelog_files,
+            new_index_files=(index.new,) if index else (),
+            deleted_index_files=(index.old,) if index and index.old else (),
+            base=base,
+        )
+
+    def _forget_writers(self) -> None:
+        """Others may commit before the next rows come, which must be newer than theirs."""
+        for key, writer in self._writers.items():
+            self._next_sequences[key] = writer.next_sequence
+        self._writers.clear()
+        self._states_by_partition.clear()
 
     def abort(self) -> None:
         """Delete every file that was not handed over; the writer is closed then.
@@ -137,6 +209,11 @@ class TableWriter:
                 failure = failure or error
             else:
                 del self._writers[key]
+        if self._dynamic is not None:
+            try:
+                self._dynamic.abort()
+            except StorageError as error:
+                failure = failure or error
         if failure is not None:
             raise failure
 
@@ -150,6 +227,27 @@ class TableWriter:
         # The failure of the write is what the caller must see; files that stay are garbage.
         with suppress(StorageError):
             self.abort()
+
+    def _fit(self, data: pa.Table, row_kind: RowKind | str | None) -> pa.Table:
+        """The data with the columns of the table and, in key tables, the kind of every row."""
+        schema = self._store.schema
+        data, kinds = take_row_kinds(data, schema, row_kind)
+        aligned = align(data, schema.fields, write_columns=self._write_columns)
+        if self._plan is None:
+            return aligned
+        if not schema.options.value(PRIMARY_KEY_NULLABLE):
+            _check_keys(aligned, schema.primary_keys)
+        rows = add_row_kinds(aligned, kinds)
+        return drop_ignored(rows, schema, ignore_delete=self._plan.ignore_delete)
+
+    def _route(self, rows: pa.Table) -> list[Group]:
+        groups = list(route(rows, self._store.schema))
+        self._check_partitions(groups)
+        if self._dynamic is not None:
+            return list(self._dynamic.assign(rows, groups))
+        if self._total_buckets == POSTPONE_BUCKET:
+            return [Group(group.partition, POSTPONE_BUCKET, group.rows) for group in groups]
+        return groups
 
     def _add(self, rows: pa.Table, groups: list[Group], writers: list[BucketWriter]) -> None:
         if len(groups) == 1 or self._workers == 1 or rows.nbytes < _SMALL_BYTES:
@@ -177,21 +275,30 @@ class TableWriter:
         key = (partition, bucket)
         writer = self._writers.pop(key, None)
         if writer is None:
-            writer = BucketWriter(
-                self._store,
-                partition,
-                bucket,
-                self._limits,
-                self._first_sequence(partition, bucket),
-            )
+            writer = self._new_writer(partition, bucket)
         self._writers[key] = writer
         return writer
 
+    def _new_writer(self, partition: bytes, bucket: int) -> BucketWriter:
+        store, first = self._store, self._first_sequence(partition, bucket)
+        if self._plan is None:
+            return AppendWriter(store, partition, bucket, self._limits, first)
+        if bucket == POSTPONE_BUCKET:
+            return PostponeWriter(store, partition, self._postpone_prefix, first)
+        # Spec "Overwrite": changelog files have no place in it.
+        producer = store.options.value(CHANGELOG_PRODUCER)
+        has_changelog = producer is ChangelogProducer.INPUT and not self._ignore_previous
+        return KeyBucketWriter(
+            store, partition, bucket, self._plan, first, has_changelog=has_changelog
+        )
+
     def _first_sequence(self, partition: bytes, bucket: int) -> int:
-        if self._total_buckets <= 0 or self._ignore_previous:
-            return 0
+        handed_over = self._next_sequences.get((partition, bucket), 0)
+        has_order = self._total_buckets > 0 or self._dynamic is not None
+        if not has_order or self._ignore_previous:
+            return handed_over
         state = self._bucket_states(partition).get(bucket)
-        return 0 if state is None else state.max_sequence_number + 1
+        return max(handed_over, 0 if state is None else state.max_sequence_number + 1)
 
     def _bucket_states(self, partition: bytes) -> dict[int, BucketState]:
         if partition not in self._states_by_partition:
@@ -242,6 +349,10 @@ class TableWriter:
             list(self._pool.map(lambda writer: action(writer, None), writers))
 
     @cached_property
+    def _postpone_prefix(self) -> str:
+        return postpone_prefix(self._store, self._commit_user)
+
+    @cached_property
     def _pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self._workers, thread_name_prefix="emberlake-write")
 
@@ -259,6 +370,13 @@ class TableWriter:
                 f"this writer is closed because {self._closed_because}; "
                 "open a new one with new_write()"
             )
+
+
+def _check_keys(rows: pa.Table, keys: Iterable[str]) -> None:
+    """Tables of other engines may have keys that are not declared NOT NULL."""
+    nulls = [name for name in keys if rows.column(name).null_count]
+    if nulls:
+        raise DataMismatch(f"the primary key has nulls, in {', '.join(nulls)}")
 
 
 def _slices(table: pa.Table) -> Iterator[pa.Table]:

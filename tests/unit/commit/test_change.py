@@ -2,8 +2,15 @@
 
 import pytest
 
-from emberlake.commit.change import append_change, overwrite_change, written_change
-from emberlake.errors import Unsupported
+from emberlake.commit.change import (
+    CommitResult,
+    append_change,
+    combined,
+    overwrite_change,
+    overwrite_changes,
+    split_changes,
+    written_change,
+)
 from emberlake.spec.manifest import (
     DELETION_VECTORS_INDEX,
     HASH_INDEX,
@@ -32,6 +39,10 @@ def an_index(kind):
 
 def a_message(**parts):
     return CommitMessage(partition=b"p", bucket=3, total_buckets=4, **parts)
+
+
+def names(entries):
+    return [entry.file.file_name for entry in entries]
 
 
 def test_new_files_are_appended_under_their_bucket():
@@ -81,14 +92,57 @@ def test_an_overwrite_keeps_new_files_and_indexes_but_no_changelog():
     assert change.changelog == ()
 
 
-@pytest.mark.parametrize("part", ["compact_before", "compact_after", "compact_changelog_files"])
-def test_what_a_compaction_wrote_is_refused_not_dropped(part):
-    message = a_message(**{part: (a_file("a"),)})
+def test_what_was_written_and_what_was_compacted_are_two_snapshots():
+    message = a_message(
+        new_files=(a_file("a"),),
+        new_index_files=(an_index(HASH_INDEX),),
+        compact_before=(a_file("a"),),
+        compact_after=(a_file("b"),),
+        compact_changelog_files=(a_file("c"),),
+        compact_new_index_files=(an_index(DELETION_VECTORS_INDEX),),
+        compact_deleted_index_files=(an_index(DELETION_VECTORS_INDEX),),
+    )
 
-    with pytest.raises(Unsupported, match="compaction"):
-        append_change([message])
-    with pytest.raises(Unsupported, match="compaction"):
-        overwrite_change([message], frozenset())
+    written, compacted = split_changes([message])
+
+    assert (written.kind, compacted.kind) == (CommitKind.APPEND, CommitKind.COMPACT)
+    assert names(written.added) == ["a"]
+    assert names(compacted.deleted) == ["a"]
+    assert names(compacted.added) == ["b"]
+    assert names(compacted.changelog) == ["c"]
+    assert [e.index_file.index_type for e in written.index_added] == [HASH_INDEX]
+    vectors = [*compacted.index_added, *compacted.index_deleted]
+    assert [e.index_file.index_type for e in vectors] == [DELETION_VECTORS_INDEX] * 2
+
+
+def test_what_is_compacted_after_an_overwrite_follows_it():
+    message = a_message(
+        new_files=(a_file("a"),), compact_before=(a_file("a"),), compact_after=(a_file("b"),)
+    )
+
+    changes = overwrite_changes([message], frozenset({b"p"}))
+
+    assert [change.kind for change in changes] == [CommitKind.OVERWRITE, CommitKind.COMPACT]
+    assert overwrite_changes([], frozenset({b"p"}))[0].replaces == {b"p"}
+
+
+def test_nothing_written_or_compacted_is_no_snapshot():
+    compacted = a_message(compact_before=(a_file("a"),), compact_after=(a_file("b"),))
+
+    assert split_changes([a_message()]) == ()
+    assert [change.kind for change in split_changes([compacted])] == [CommitKind.COMPACT]
+
+
+def test_results_of_several_snapshots_add_up():
+    results = [
+        CommitResult(snapshot_id=3, rows_added=5, files_added=1, retries=1),
+        CommitResult(snapshot_id=4, rows_added=5, rows_deleted=5, files_added=1, files_deleted=1),
+    ]
+
+    assert combined(results) == CommitResult(
+        snapshot_id=4, rows_added=10, rows_deleted=5, files_added=2, files_deleted=1, retries=1
+    )
+    assert combined([]).snapshot_id is None
 
 
 def test_every_written_file_can_be_searched_for():

@@ -9,9 +9,19 @@ from emberlake.commit.conflicts import (
     check_bucket_counts,
     check_change_itself,
     check_deleted_files,
+    check_indexes,
+    check_key_ranges,
 )
 from emberlake.errors import AlreadyCommitted, ConflictReason
-from emberlake.spec.manifest import DataFile, FileKind, ManifestEntry
+from emberlake.spec.manifest import (
+    DELETION_VECTORS_INDEX,
+    HASH_INDEX,
+    DataFile,
+    FileKind,
+    IndexFile,
+    IndexManifestEntry,
+    ManifestEntry,
+)
 
 FILE = DataFile(
     file_name="a",
@@ -112,3 +122,83 @@ def test_a_snapshot_that_adds_or_deletes_our_file_shows_that_it_was_committed(ki
 def test_other_files_show_nothing():
     assert check_already_committed({"a"}, [an_entry("x")], snapshot_id=5) is None
     assert check_already_committed({"a"}, [], snapshot_id=5) is None
+
+
+# --- key ranges -----------------------------------------------------------------------------------
+
+
+def a_run_file(name, first, last, level=1, **place):
+    return an_entry(name, level=level, min_key=bytes([first]), max_key=bytes([last]), **place)
+
+
+def test_files_of_one_level_must_not_overlap():
+    conflict = check_key_ranges([a_run_file("b", 5, 9)], [a_run_file("a", 1, 5)], tuple)
+
+    assert conflict.reason is ConflictReason.KEY_RANGES_OVERLAP
+    assert "a and b on level 1 of bucket 0" in str(conflict)
+
+
+def test_files_that_come_in_together_must_not_overlap_either():
+    added = [a_run_file("a", 1, 5), a_run_file("b", 2, 3)]
+
+    assert check_key_ranges(added, [], tuple) is not None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        a_run_file("b", 6, 9),
+        a_run_file("b", 1, 9, level=2),
+        a_run_file("b", 1, 9, level=0),
+        a_run_file("b", 1, 9, partition=b"q"),
+    ],
+)
+def test_files_of_other_ranges_levels_and_partitions_do_not_overlap(other):
+    assert check_key_ranges([a_run_file("a", 1, 5)], [other], tuple) is None
+
+
+def test_new_files_of_level_zero_may_overlap():
+    added = [a_run_file("a", 1, 5, level=0), a_run_file("b", 1, 5, level=0)]
+
+    assert check_key_ranges(added, added, tuple) is None
+
+
+def test_what_was_wrong_in_other_places_is_not_the_fault_of_a_commit():
+    kept = [a_run_file("a", 1, 5, level=2), a_run_file("b", 1, 5, level=2)]
+
+    assert check_key_ranges([a_run_file("c", 1, 5)], kept, tuple) is None
+
+
+# --- indexes --------------------------------------------------------------------------------------
+
+
+def an_index(name, kind=HASH_INDEX, bucket=0):
+    file = IndexFile(index_type=kind, file_name=name, file_size=1, row_count=1)
+    return IndexManifestEntry(kind=FileKind.ADD, partition=b"p", bucket=bucket, index_file=file)
+
+
+def test_an_index_is_replaced_by_who_has_seen_it():
+    assert check_indexes([an_index("new")], [an_index("old")], [an_index("old")]) is None
+    assert check_indexes([an_index("new")], [], []) is None
+    assert check_indexes([an_index("new")], [], [an_index("other", bucket=1)]) is None
+    assert check_indexes([an_index("new")], [], [an_index("v", DELETION_VECTORS_INDEX)]) is None
+
+
+def test_an_index_that_another_writer_replaced_is_a_conflict():
+    conflict = check_indexes([an_index("new")], [an_index("old")], [an_index("theirs")])
+
+    assert conflict.reason is ConflictReason.KEY_INDEX_CHANGED
+    assert "old" in str(conflict)
+
+
+def test_an_index_that_nobody_expected_is_a_conflict():
+    conflict = check_indexes([an_index("new")], [], [an_index("theirs")])
+
+    assert conflict.reason is ConflictReason.KEY_INDEX_CHANGED
+
+
+def test_deletion_vectors_that_are_gone_are_a_conflict():
+    old = an_index("old", DELETION_VECTORS_INDEX)
+
+    assert check_indexes([], [old], [old]) is None
+    assert check_indexes([], [old], []).reason is ConflictReason.DELETION_VECTOR_CHANGED

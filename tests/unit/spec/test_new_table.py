@@ -257,7 +257,7 @@ def test_a_default_value_must_fit_its_column():
         {"row-tracking.enabled": "true", "data-evolution.enabled": "true"},
         {"primary_keys": ["k"]},
         {"primary_keys": ["k"], "bucket": "-2"},
-        {"primary_keys": ["k"], "partition_keys": ["p"]},
+        {"primary_keys": ["k", "p"], "partition_keys": ["p"]},
         {"primary_keys": ["k", "p"], "partition_keys": ["p"], "sequence.field": "a"},
         {**KEY, "merge-engine": "first-row", "changelog-producer": "lookup"},
         {

@@ -12,7 +12,6 @@ from emberlake.errors import (
     SnapshotNotFound,
     TagAlreadyExists,
     TagNotFound,
-    Unsupported,
 )
 from emberlake.table import Table
 from table_reads import alter, read_rows
@@ -131,17 +130,12 @@ def test_a_table_at_another_snapshot_is_not_written_to(table: Table) -> None:
     assert read_ids(table) == [1, 2, 3]
 
 
-def test_a_table_with_a_primary_key_is_refused_when_it_is_used() -> None:
+def test_a_table_knows_its_primary_key() -> None:
     catalog = open_catalog(create_table().store.storage)
     columns = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.int64())])
     catalog.create_table("db.k", Schema.from_pyarrow_schema(columns, primary_keys=["id"]))
-    table = catalog.get_table("db.k")
 
-    assert table.is_primary_key_table
-    with pytest.raises(Unsupported, match="primary key"):
-        table.new_read_builder().new_scan()
-    with pytest.raises(Unsupported, match="primary key"):
-        table.new_read_builder().explain()
+    assert catalog.get_table("db.k").is_primary_key_table
 
 
 # --- tags -----------------------------------------------------------------------------------------

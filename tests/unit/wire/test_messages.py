@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -211,8 +212,10 @@ def test_messages_of_a_write_cross_processes():
 
 def test_a_message_knows_what_it_holds():
     empty = CommitMessage(partition=b"", bucket=0, total_buckets=-1, base=BaseSnapshot(1, "l"))
-    compacted = CommitMessage(
-        partition=b"", bucket=0, total_buckets=-1, compact_before=(FILE,), compact_after=(FILE,)
+    place = {"partition": b"", "bucket": 0, "total_buckets": -1}
+    compacted = CommitMessage(**place, compact_after=(FILE,))
+    upgraded = CommitMessage(
+        **place, compact_before=(FILE,), compact_after=(replace(FILE, level=5),)
     )
 
     assert empty.is_empty
@@ -220,4 +223,5 @@ def test_a_message_knows_what_it_holds():
     assert not compacted.is_empty
     assert MESSAGE.written_files == (FILE,)
     assert compacted.written_files == (FILE,)
+    assert upgraded.written_files == ()
     assert (MESSAGE.row_count, compacted.row_count) == (10, 0)

@@ -1,0 +1,66 @@
+"""Compact one bucket of an append table: small files become larger ones.
+
+Rows that deletion vectors delete are left out, and the vectors of the merged files go with them.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from emberlake.errors import StorageError
+from emberlake.maintenance.append_picking import AppendRules, Bin, pick_ordered, pick_unordered
+from emberlake.maintenance.bucket import Bucket, Compacted, stream_rows
+from emberlake.maintenance.vectors import BucketVectors
+from emberlake.options import BUCKET, UNAWARE_BUCKET
+from emberlake.spec.manifest import DataFile, FileSource
+from emberlake.write.rolling import AppendWriter, FileLimits
+
+
+def compact_append_bucket(bucket: Bucket, *, full: bool) -> Compacted | None:
+    """Merge the small files of a bucket; None when there is nothing to do."""
+    options = bucket.store.options
+    limits = FileLimits.of(options)
+    rules = AppendRules.of(options, limits.file_bytes)
+    pick = pick_unordered if options.value(BUCKET) == UNAWARE_BUCKET else pick_ordered
+    bins = pick(bucket.files, rules, lambda file: _deleted_rows(bucket, file), full=full)
+    if not bins:
+        return None
+    vectors = BucketVectors(bucket)
+    after: list[DataFile] = []
+    try:
+        for files in bins:
+            after.extend(_rewrite(bucket, files, limits))
+            vectors.drop(file.file_name for file in files)
+        change = vectors.write()
+    except BaseException:
+        bucket.discard(after)
+        raise
+    return Compacted(tuple(file for files in bins for file in files), tuple(after), change)
+
+
+def _deleted_rows(bucket: Bucket, file: DataFile) -> int:
+    place = bucket.deletion_files.get(file.file_name)
+    if place is None:
+        return 0
+    count = place.range.cardinality
+    return len(bucket.load_vector(file.file_name)) if count is None else count
+
+
+def _rewrite(bucket: Bucket, files: Bin, limits: FileLimits) -> Iterator[DataFile]:
+    ordered = sorted(files, key=lambda file: (file.min_sequence_number, file.max_sequence_number))
+    writer = AppendWriter(
+        bucket.store, bucket.partition, bucket.number, limits, ordered[0].min_sequence_number
+    )
+    try:
+        for rows in stream_rows([bucket.read_rows(file) for file in ordered]):
+            writer.add(rows)
+            if writer.is_due:
+                writer.flush()
+        writer.flush()
+        writer.close_file()
+    except BaseException:
+        with suppress(StorageError):  # what stays is garbage; the failure is what matters
+            writer.abort()
+        raise
+    for file in writer.take_written().new_files:
+        yield replace(file, file_source=FileSource.COMPACT)

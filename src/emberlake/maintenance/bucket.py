@@ -1,0 +1,159 @@
+"""One bucket that is to be compacted: its live files, its deletion vectors, how they are read."""
+
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from emberlake.errors import StorageError
+from emberlake.predicates import Predicate
+from emberlake.read.split_read import FileRead, ReadShape, load_deletion_vector, plan_read_shape
+from emberlake.scan.files import PartitionChoice, live_entries, load_files, manifests_of
+from emberlake.scan.key_files import bucket_files
+from emberlake.scan.splits import DataSplit, DeletionFile, index_deletion_files
+from emberlake.spec.deletion_vector import DeletionVector
+from emberlake.spec.key_value import KIND_FIELD, SEQUENCE_FIELD, key_value_fields
+from emberlake.spec.manifest import (
+    DELETION_VECTORS_INDEX,
+    DataFile,
+    FileKind,
+    IndexFile,
+    IndexManifestEntry,
+)
+from emberlake.spec.snapshot import Snapshot
+from emberlake.store.entries import EMPTY
+from emberlake.store.table_store import TableStore
+from emberlake.types import DataField
+
+
+@dataclass(frozen=True)
+class VectorChange:
+    """Index files that come and go."""
+
+    added: tuple[IndexFile, ...] = ()
+    deleted: tuple[IndexFile, ...] = ()
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """Files that went, files that came, and what happened to the deletion vectors."""
+
+    before: tuple[DataFile, ...]
+    after: tuple[DataFile, ...]
+    vectors: VectorChange = VectorChange()
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """The state of one bucket of one partition."""
+
+    store: TableStore
+    partition: bytes
+    number: int
+    total_buckets: int
+    files: tuple[DataFile, ...]
+    vector_files: tuple[IndexFile, ...] = ()  # the index files with its deletion vectors
+    _shapes: dict[object, ReadShape] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def deletion_files(self) -> Mapping[str, DeletionFile]:
+        """Where the deletion vectors of its files stand."""
+        entries = [
+            IndexManifestEntry(
+                kind=FileKind.ADD, partition=self.partition, bucket=self.number, index_file=file
+            )
+            for file in self.vector_files
+        ]
+        return {name: place for (_, _, name), place in index_deletion_files(entries).items()}
+
+    def load_vector(self, file_name: str) -> DeletionVector:
+        """The deletion vector of a file that has one."""
+        return load_deletion_vector(self.store, self._split, self.deletion_files[file_name])
+
+    def read_records(self, file: DataFile, fields: tuple[DataField, ...]) -> FileRead:
+        """A file of a primary-key table: columns of the table, sequence numbers and kinds."""
+        return self._read(file, (*fields, SEQUENCE_FIELD, KIND_FIELD), is_keyed=True)
+
+    def read_keys(self, file: DataFile, fields: tuple[DataField, ...]) -> FileRead:
+        """Some columns of a file of a primary-key table."""
+        return self._read(file, fields, is_keyed=True)
+
+    def read_rows(self, file: DataFile) -> FileRead:
+        """A file of an append table: all columns of the table."""
+        return self._read(file, self.store.schema.fields, is_keyed=False)
+
+    def discard(self, files: Iterable[DataFile]) -> None:
+        """Delete files that are not committed; what cannot be deleted is garbage, not a problem."""
+        for file in files:
+            with suppress(StorageError):
+                self.store.storage.delete(
+                    self.store.data_file_path(self.partition, self.number, file)
+                )
+
+    def _read(self, file: DataFile, fields: tuple[DataField, ...], *, is_keyed: bool) -> FileRead:
+        key = (file.schema_id, tuple(f.id for f in fields))
+        shape = self._shapes.get(key)
+        if shape is None:
+            schema = self.store.schemas.load(file.schema_id)
+            stored = key_value_fields(schema) if is_keyed else schema.fields
+            shape = plan_read_shape(self.store, stored, fields, None, None)
+            self._shapes[key] = shape
+        return FileRead(self.store, self._split, file, shape)
+
+    @cached_property
+    def _split(self) -> DataSplit:
+        return DataSplit(
+            0, self.partition, self.number, EMPTY, None, (), deletion_files=self.deletion_files
+        )
+
+
+def load_buckets(
+    store: TableStore,
+    snapshot: Snapshot | None,
+    where: Predicate | None = None,
+    *,
+    partitions: PartitionChoice | None = None,
+) -> Iterator[Bucket]:
+    """The buckets of a snapshot, or of partitions that match; postponed files are in none."""
+    if snapshot is None:
+        return
+    if partitions is None:
+        entries, _ = load_files(store, manifests_of(store, snapshot), where)
+    else:
+        entries = live_entries(store, snapshot, partitions=partitions)
+    entries = entries.take(entries.bucket >= 0)
+    vectors = load_vector_files(store, snapshot)
+    for places in bucket_files(entries):
+        found = entries.take(places)
+        partition = entries.partitions[entries.partition_codes[places[0]]]
+        number = int(found.bucket[0])
+        yield Bucket(
+            store,
+            partition,
+            number,
+            int(found.total_buckets[0]),
+            tuple(found.files()),
+            vectors.get((partition, number), ()),
+        )
+
+
+def load_vector_files(
+    store: TableStore, snapshot: Snapshot
+) -> dict[tuple[bytes, int], tuple[IndexFile, ...]]:
+    """The index files with deletion vectors, by partition and bucket."""
+    found: dict[tuple[bytes, int], tuple[IndexFile, ...]] = {}
+    if snapshot.index_manifest is not None:
+        for entry in store.manifests.read_index(snapshot.index_manifest):
+            if entry.index_file.index_type == DELETION_VECTORS_INDEX:
+                place = entry.partition, entry.bucket
+                found[place] = (*found.get(place, ()), entry.index_file)
+    return found
+
+
+def stream_rows(files: Sequence[FileRead]) -> Generator[pa.Table, None, None]:
+    """The rows of files, one after the other; closing it releases the one that is open."""
+    for file in files:
+        with closing(file.tables()) as tables:
+            yield from tables

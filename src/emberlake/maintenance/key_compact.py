@@ -1,0 +1,231 @@
+"""Compact one bucket of a primary-key table.
+
+Picked files that share keys are merged into new ones on the output level; large files that do not
+are taken up as they are. Where compaction keeps the levels apart, what goes up from level 0 meets
+the older rows of its keys on the levels above. Spec: "Levels and compaction".
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+
+from emberlake.maintenance.bucket import Bucket, Compacted, stream_rows
+from emberlake.maintenance.lookup import OlderRows, needs_older_rows
+from emberlake.maintenance.picking import (
+    Pick,
+    PickingRules,
+    Rewrite,
+    Upgrade,
+    hides_level_0,
+    pick_full,
+    pick_universal,
+    plan_steps,
+    top_level,
+)
+from emberlake.maintenance.vectors import BucketVectors
+from emberlake.merge.order import key_at, key_bound
+from emberlake.merge.plan import plan_merge
+from emberlake.merge.runs import merge_runs
+from emberlake.options import DELETION_VECTORS, MEBIBYTE, SMALL_FILE_RATIO
+from emberlake.scan.runs import KeyRange, find_sections, key_ranges
+from emberlake.spec.key_value import key_fields
+from emberlake.spec.manifest import DataFile, FileSource
+from emberlake.write.key_files import open_key_files, physical_rows, target_bytes
+
+# Merged rows are gathered into row groups of decent size.
+_GROUP_ROWS: Final = 1_000_000
+_GROUP_BYTES: Final = 64 * MEBIBYTE
+
+
+def compact_key_bucket(bucket: Bucket, *, full: bool) -> Compacted | None:
+    """Compact a bucket, all of it or what is due; None when there is nothing to do."""
+    rules = PickingRules.of(bucket.store.options)
+    if full:
+        pick = pick_full(bucket.files, rules, has_deletions=bucket.deletion_files.keys())
+    else:
+        pick = pick_universal(bucket.files, rules)
+    if pick is None:
+        return None
+    return _KeyCompaction(bucket, pick, top_level(bucket.files, rules)).run()
+
+
+@dataclass
+class _KeyCompaction:
+    """One pick of one bucket, carried out."""
+
+    bucket: Bucket
+    pick: Pick
+    top_level: int
+    _before: list[DataFile] = field(default_factory=list, init=False)
+    _after: list[DataFile] = field(default_factory=list, init=False)
+    _written: list[DataFile] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        store = self.bucket.store
+        self._plan = plan_merge(store.schema, store.schema.fields)
+        self._has_vectors = store.options.value(DELETION_VECTORS)
+        self._keeps_apart = hides_level_0(store.options)
+        self._vectors = BucketVectors(self.bucket)
+        self._ranges = _ranges_of(self.bucket)
+
+    def run(self) -> Compacted | None:
+        """Carry the pick out; files that were written are deleted when it fails."""
+        try:
+            for step in self._steps():
+                if isinstance(step, Upgrade):
+                    self._take_up(step.file)
+                else:
+                    self._rewrite(step)
+            self._vectors.drop(_gone(self._before, self._after))
+            change = self._vectors.write()
+        except BaseException:
+            self.bucket.discard(self._written)
+            raise
+        if not self._before:
+            return None
+        return Compacted(tuple(self._before), tuple(self._after), change)
+
+    # --- what is done -----------------------------------------------------------------------------
+
+    def _steps(self) -> list[Upgrade | Rewrite]:
+        store, files = self.bucket.store, self.pick.files
+        sections = find_sections([self._ranges[file.file_name] for file in files])
+        return plan_steps(
+            [[[files[place] for place in run] for run in section] for section in sections],
+            self.pick.output_level,
+            small_bytes=int(target_bytes(store.options) * store.options.value(SMALL_FILE_RATIO)),
+            must_rewrite=self._must_rewrite,
+        )
+
+    def _must_rewrite(self, file: DataFile) -> bool:
+        if self.pick.rewrites_all:
+            return True
+        has_deletes = file.delete_row_count != 0  # unknown may be some
+        if has_deletes and self.pick.output_level == self.top_level:
+            return True
+        if not self._keeps_apart or file.level > 0:
+            return False
+        if has_deletes:
+            return True
+        # Rows that depend on those above, or give way to them, do not stay as they are.
+        is_free = self._has_vectors and not needs_older_rows(self._plan)
+        return not is_free and bool(self._levels_above([file]))
+
+    def _take_up(self, file: DataFile) -> None:
+        if self._keeps_apart and file.level == 0:
+            self._mark_older_rows(file)
+        self._before.append(file)
+        self._after.append(replace(file, level=self.pick.output_level))
+
+    def _mark_older_rows(self, file: DataFile) -> None:
+        """Mark the rows above that those of a file replace."""
+        keys = self._plan.keys
+        with closing(self._older_rows([[file]])) as older:
+            if older.has_files:
+                for rows in filter(len, stream_rows([self.bucket.read_keys(file, keys)])):
+                    older.complete(rows, key_bound(key_at(rows, keys, rows.num_rows - 1)))
+
+    def _rewrite(self, step: Rewrite) -> None:
+        bucket = self.bucket
+        files = open_key_files(
+            bucket.store,
+            bucket.partition,
+            bucket.number,
+            level=self.pick.output_level,
+            source=FileSource.COMPACT,
+        )
+        try:
+            for rows in _gathered(self._merged(step)):
+                files.write(physical_rows(bucket.store.schema, rows))
+            files.close_file()
+        except BaseException:
+            files.abort()
+            raise
+        written = files.take()
+        self._written += written
+        self._after += written
+        self._before += step.files
+
+    def _merged(self, step: Rewrite) -> Iterator[pa.Table]:
+        for section in step.sections:
+            # Those with the same numbers count by run: in the order in which a read has them.
+            runs = sorted(section, key=lambda run: max(f.max_sequence_number for f in run))
+            streams = [
+                stream_rows([self.bucket.read_records(f, self._plan.read_fields) for f in run])
+                for run in runs
+            ]
+            with closing(self._older_rows(section)) as older:
+                yield from merge_runs(
+                    self._plan,
+                    streams,
+                    keep_deletes=not self._drops_deletes,
+                    complete=older.complete if older.has_files else None,
+                )
+
+    @cached_property
+    def _drops_deletes(self) -> bool:
+        """Whether nothing is left below which a delete would still be needed."""
+        level = self.pick.output_level
+        highest = max(file.level for file in self.bucket.files)
+        return level > 0 and (level >= highest or self._has_vectors)
+
+    # --- what is above ----------------------------------------------------------------------------
+
+    def _older_rows(self, section: Sequence[Sequence[DataFile]]) -> OlderRows:
+        files = [file for run in section for file in run]
+        levels: list[list[DataFile]] = []
+        if self._keeps_apart and any(file.level == 0 for file in files):
+            levels = self._levels_above(files)
+        read = self.bucket.read_keys, self._plan.keys
+        if needs_older_rows(self._plan):
+            read = self.bucket.read_records, self._plan.read_fields
+        read_file, fields = read
+        return OlderRows(
+            self._plan,
+            [[read_file(file, fields) for file in level] for level in levels],
+            self._vectors if self._has_vectors else None,
+        )
+
+    def _levels_above(self, files: Sequence[DataFile]) -> list[list[DataFile]]:
+        """The files above the output level that can have keys of some files, by level."""
+        least = min(self._ranges[file.file_name][0] for file in files)
+        greatest = max(self._ranges[file.file_name][1] for file in files)
+        levels: dict[int, list[DataFile]] = {}
+        for file in self.bucket.files:
+            low, high = self._ranges[file.file_name]
+            if file.level > self.pick.output_level and low <= greatest and high >= least:
+                levels.setdefault(file.level, []).append(file)
+        return [
+            sorted(level, key=lambda file: self._ranges[file.file_name])
+            for level in levels.values()
+        ]
+
+
+def _ranges_of(bucket: Bucket) -> dict[str, KeyRange]:
+    types = [f.type for f in key_fields(bucket.store.schema)]
+    least = pa.array([file.min_key for file in bucket.files], pa.large_binary())
+    greatest = pa.array([file.max_key for file in bucket.files], pa.large_binary())
+    names = (file.file_name for file in bucket.files)
+    return dict(zip(names, key_ranges(types, least, greatest), strict=True))
+
+
+def _gone(before: Sequence[DataFile], after: Sequence[DataFile]) -> set[str]:
+    return {file.file_name for file in before} - {file.file_name for file in after}
+
+
+def _gathered(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The rows in larger tables."""
+    waiting: list[pa.Table] = []
+    rows = size = 0
+    for table in tables:
+        waiting.append(table)
+        rows, size = rows + table.num_rows, size + table.nbytes
+        if rows >= _GROUP_ROWS or size >= _GROUP_BYTES:
+            yield pa.concat_tables(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield pa.concat_tables(waiting)

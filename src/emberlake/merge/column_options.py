@@ -1,0 +1,285 @@
+"""How single columns are aggregated: the functions, and the ``fields.<column>.*`` options.
+
+Spec: "Merge engines". Options are checked first, as a list of problems, and read afterwards.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from emberlake.options import TableOptions, parse_bool, parse_int, parse_words
+from emberlake.types import (
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    RowType,
+    TypeRoot,
+)
+from emberlake.types.data_types import MAX_LENGTH
+
+MAX_COUNT: Final = 2_147_483_647
+
+
+class Aggregate(StrEnum):
+    """What becomes of the values that a column has in the records of one key."""
+
+    PRIMARY_KEY = "primary-key"
+    SUM = "sum"
+    PRODUCT = "product"
+    MAX = "max"
+    MIN = "min"
+    LAST_VALUE = "last_value"
+    LAST_NON_NULL_VALUE = "last_non_null_value"
+    FIRST_VALUE = "first_value"
+    FIRST_NON_NULL_VALUE = "first_non_null_value"
+    LISTAGG = "listagg"
+    BOOL_AND = "bool_and"
+    BOOL_OR = "bool_or"
+    COLLECT = "collect"
+    MERGE_MAP = "merge_map"
+    MERGE_MAP_WITH_KEYTIME = "merge_map_with_keytime"
+    NESTED_UPDATE = "nested_update"
+    NESTED_PARTIAL_UPDATE = "nested_partial_update"
+    RBM32 = "rbm32"
+    RBM64 = "rbm64"
+    HLL_SKETCH = "hll_sketch"
+    THETA_SKETCH = "theta_sketch"
+
+    @property
+    def reads_inside(self) -> bool:
+        """Whether the function looks into nested values, so that they must be read whole."""
+        return self in _READS_INSIDE
+
+
+class NestedKeyNulls(StrEnum):
+    """What becomes of nested rows whose nested key has nulls."""
+
+    MERGE = "merge"
+    IGNORE = "ignore"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class Aggregator:
+    """The function of one column with its settings."""
+
+    function: Aggregate
+    ignore_retract: bool = False
+    distinct: bool = False  # LISTAGG, COLLECT
+    delimiter: str = ","  # LISTAGG
+    nested_key: tuple[str, ...] = ()  # NESTED_UPDATE, NESTED_PARTIAL_UPDATE
+    nested_key_nulls: NestedKeyNulls = NestedKeyNulls.MERGE
+    nested_sequence: tuple[str, ...] = ()  # NESTED_UPDATE
+    count_limit: int = MAX_COUNT  # NESTED_UPDATE
+    time_field: str | None = None  # MERGE_MAP_WITH_KEYTIME; None is the last field
+
+
+_LEGACY_NAMES: Final = {"first_not_null_value": Aggregate.FIRST_NON_NULL_VALUE}
+_READS_INSIDE: Final = frozenset(
+    {
+        Aggregate.COLLECT,
+        Aggregate.MERGE_MAP,
+        Aggregate.MERGE_MAP_WITH_KEYTIME,
+        Aggregate.NESTED_UPDATE,
+        Aggregate.NESTED_PARTIAL_UPDATE,
+    }
+)
+
+
+def parse_aggregate(name: str) -> Aggregate:
+    """The function of a name.
+
+    Raises:
+        ValueError: there is no such function.
+    """
+    return _LEGACY_NAMES.get(name) or Aggregate(name)
+
+
+def aggregate_of(options: TableOptions, column: str) -> Aggregate | None:
+    """The function that the options give a column, by itself or as the default of all."""
+    name = options.get(_key(column, "aggregate-function"))
+    if name is None:
+        name = options.get("fields.default-aggregate-function")
+    return None if name is None else parse_aggregate(name)
+
+
+def read_aggregator(options: TableOptions, column: str, function: Aggregate) -> Aggregator:
+    """A function with the settings that the column has; they were checked before."""
+    get = _Settings(options, column)
+    delimiter = get.text("list-agg-delimiter")
+    return Aggregator(
+        function,
+        ignore_retract=get.truth("ignore-retract"),
+        distinct=get.truth("distinct"),
+        delimiter="," if delimiter is None else delimiter,
+        nested_key=get.words("nested-key"),
+        nested_key_nulls=NestedKeyNulls(get.text("nested-key-null-strategy") or "merge"),
+        nested_sequence=get.words("nested-sequence-field"),
+        count_limit=int(get.text("count-limit") or MAX_COUNT),
+        time_field=get.text("ts-field"),
+    )
+
+
+def check_aggregator(
+    options: TableOptions, column: DataField, function: Aggregate
+) -> Iterator[str]:
+    """What is wrong with a function on a column, or with its settings."""
+    key = _key(column.name, "aggregate-function")
+    fits = _FITS.get(function)
+    if fits is not None and not fits.test(column.type):
+        yield f"{key}={function} needs {fits.expected}, column {column} is none"
+        return
+    settings = list(_check_settings(options, column.name))
+    yield from settings
+    if not settings:
+        yield from _check_nested(column, read_aggregator(options, column.name, function))
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Settings:
+    options: TableOptions
+    column: str
+
+    def text(self, name: str) -> str | None:
+        return self.options.get(_key(self.column, name))
+
+    def truth(self, name: str) -> bool:
+        return parse_bool(self.text(name) or "false")
+
+    def words(self, name: str) -> tuple[str, ...]:
+        return parse_words(self.text(name) or "")
+
+
+_PARSERS: Final[dict[str, Callable[[str], object]]] = {
+    "ignore-retract": parse_bool,
+    "distinct": parse_bool,
+    "count-limit": parse_int,
+    "nested-key-null-strategy": NestedKeyNulls,
+}
+
+
+def _check_settings(options: TableOptions, column: str) -> Iterator[str]:
+    for name, parse in _PARSERS.items():
+        key = _key(column, name)
+        if key in options:
+            try:
+                parse(options[key])
+            except ValueError as error:
+                yield f"{key}={options[key]}: {error}"
+
+
+def _check_nested(column: DataField, aggregator: Aggregator) -> Iterator[str]:
+    function = aggregator.function
+    if function in (Aggregate.NESTED_UPDATE, Aggregate.NESTED_PARTIAL_UPDATE):
+        yield from _check_nested_key(column, aggregator)
+    elif function is Aggregate.MERGE_MAP_WITH_KEYTIME and aggregator.time_field is not None:
+        yield from _no_fields(column, "ts-field", (aggregator.time_field,))
+
+
+def _check_nested_key(column: DataField, aggregator: Aggregator) -> Iterator[str]:
+    needs_key = {
+        "aggregate-function": aggregator.function is Aggregate.NESTED_PARTIAL_UPDATE,
+        "nested-key-null-strategy": aggregator.nested_key_nulls is not NestedKeyNulls.MERGE,
+        "nested-sequence-field": bool(aggregator.nested_sequence),
+    }
+    for name, is_needed in needs_key.items():
+        if is_needed and not aggregator.nested_key:
+            yield f"{_key(column.name, name)} needs {_key(column.name, 'nested-key')}"
+    yield from _no_fields(column, "nested-key", aggregator.nested_key)
+    yield from _no_fields(column, "nested-sequence-field", aggregator.nested_sequence)
+
+
+def _no_fields(column: DataField, setting: str, names: tuple[str, ...]) -> Iterator[str]:
+    row = _row_inside(column.type)
+    for name in names:
+        if row is None or row.field(name) is None:
+            yield f"{_key(column.name, setting)} names {name}, which {column} does not have"
+
+
+def _key(column: str, setting: str) -> str:
+    return f"fields.{column}.{setting}"
+
+
+# --- which types a function takes -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Fit:
+    expected: str
+    test: Callable[[DataType], bool]
+
+
+def _has_root(*roots: TypeRoot) -> Callable[[DataType], bool]:
+    return lambda data_type: isinstance(data_type, AtomicType) and data_type.root in roots
+
+
+def is_ordered(data_type: DataType) -> bool:
+    """Whether values of a type can be compared."""
+    return isinstance(data_type, AtomicType) and not data_type.root.is_opaque
+
+
+def _is_unbounded_text(data_type: DataType) -> bool:
+    return (
+        isinstance(data_type, AtomicType)
+        and data_type.root is TypeRoot.VARCHAR
+        and data_type.length == MAX_LENGTH
+    )
+
+
+def _row_inside(data_type: DataType) -> RowType | None:
+    match data_type:
+        case ArrayType(element=RowType() as row) | MapType(value=RowType() as row):
+            return row
+        case _:
+            return None
+
+
+def _is_array_of_rows(data_type: DataType) -> bool:
+    return isinstance(data_type, ArrayType) and isinstance(data_type.element, RowType)
+
+
+def _is_map_of_rows(data_type: DataType) -> bool:
+    row = _row_inside(data_type)
+    return isinstance(data_type, MapType) and row is not None and len(row.fields) > 1
+
+
+_NUMBER: Final = _Fit(
+    "a number",
+    _has_root(
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.FLOAT,
+        TypeRoot.DOUBLE,
+        TypeRoot.DECIMAL,
+    ),
+)
+_ORDERED: Final = _Fit("a type with an order", is_ordered)
+_BOOLEAN: Final = _Fit("BOOLEAN", _has_root(TypeRoot.BOOLEAN))
+_BYTES: Final = _Fit("BYTES", _has_root(TypeRoot.VARBINARY))
+_ROWS: Final = _Fit("ARRAY<ROW<...>>", _is_array_of_rows)
+_FITS: Final = {
+    Aggregate.SUM: _NUMBER,
+    Aggregate.PRODUCT: _NUMBER,
+    Aggregate.MAX: _ORDERED,
+    Aggregate.MIN: _ORDERED,
+    Aggregate.LISTAGG: _Fit("STRING", _is_unbounded_text),
+    Aggregate.BOOL_AND: _BOOLEAN,
+    Aggregate.BOOL_OR: _BOOLEAN,
+    Aggregate.COLLECT: _Fit("ARRAY", lambda data_type: isinstance(data_type, ArrayType)),
+    Aggregate.MERGE_MAP: _Fit("MAP", lambda data_type: isinstance(data_type, MapType)),
+    Aggregate.MERGE_MAP_WITH_KEYTIME: _Fit("MAP of ROW with two fields or more", _is_map_of_rows),
+    Aggregate.NESTED_UPDATE: _ROWS,
+    Aggregate.NESTED_PARTIAL_UPDATE: _ROWS,
+    Aggregate.RBM32: _BYTES,
+    Aggregate.RBM64: _BYTES,
+    Aggregate.HLL_SKETCH: _BYTES,
+    Aggregate.THETA_SKETCH: _BYTES,
+}

@@ -1,0 +1,269 @@
+"""How the records of one key become one row: the merge options of a table, read once.
+
+A plan is a value: it is made from a schema and the columns that somebody wants, travels to where
+rows are merged, and names the columns that must be read for it. Spec: "Merge engines".
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from emberlake.errors import InvalidSchema, Unsupported
+from emberlake.merge.column_options import (
+    Aggregate,
+    Aggregator,
+    aggregate_of,
+    check_aggregator,
+    is_ordered,
+    read_aggregator,
+)
+from emberlake.merge.order import SequenceOrder
+from emberlake.options import (
+    MERGE_ENGINE,
+    SEQUENCE_FIELD,
+    MergeEngine,
+    TableOptions,
+    parse_bool,
+    parse_words,
+)
+from emberlake.spec.key_value import key_fields
+from emberlake.spec.rules import merging
+from emberlake.spec.schema import TableSchema
+from emberlake.types import DataField
+
+_SORT_ORDER: Final = "sequence.field.sort-order"
+_GROUP_PREFIX: Final = "fields."
+_GROUP_SUFFIX: Final = ".sequence-group"
+_IGNORE_DELETE: Final = (
+    "ignore-delete",
+    "first-row.ignore-delete",
+    "deduplicate.ignore-delete",
+    "partial-update.ignore-delete",
+)
+_REMOVE_ON_DELETE: Final = {
+    MergeEngine.PARTIAL_UPDATE: "partial-update.remove-record-on-delete",
+    MergeEngine.AGGREGATION: "aggregation.remove-record-on-delete",
+}
+_REMOVE_ON_GROUP: Final = "partial-update.remove-record-on-sequence-group"
+# Functions on bytes of libraries that have no Python counterpart.
+_NOT_SUPPORTED: Final = frozenset({Aggregate.RBM64, Aggregate.HLL_SKETCH, Aggregate.THETA_SKETCH})
+
+
+@dataclass(frozen=True)
+class SequenceGroup:
+    """Columns that are updated together, by records that are not older in the group's own order."""
+
+    ordering: tuple[DataField, ...]  # ascending, nulls first; all of them are read
+    members: tuple[DataField, ...]  # without the ordering columns; only those that are read
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    """What merging needs to know of a table."""
+
+    engine: MergeEngine
+    keys: tuple[DataField, ...]
+    sequences: tuple[SequenceOrder, ...]
+    read_fields: tuple[DataField, ...]  # in the order of the schema
+    ignore_delete: bool = False
+    remove_on_delete: bool = False
+    remove_on_group: frozenset[str] = frozenset()  # ordering columns of groups
+    groups: tuple[SequenceGroup, ...] = ()  # those whose columns are read
+    has_groups: bool = False  # the table has some, read or not
+    # By column. aggregation: every column of read_fields. partial-update: those with a function,
+    # and the primary key. Nothing for the other engines.
+    aggregators: Mapping[str, Aggregator] = field(default_factory=dict, hash=False)
+
+
+def plan_merge(schema: TableSchema, outputs: tuple[DataField, ...]) -> MergePlan:
+    """The plan to merge rows of a table of which some columns are wanted.
+
+    A wanted column may be a part of a nested one; it is read whole where its function looks inside.
+
+    Raises:
+        InvalidSchema: lists everything that is wrong with the merge options.
+        Unsupported: a column that is read has a function that emberlake does not implement.
+    """
+    problems = check_merge_options(schema)
+    if problems:
+        raise InvalidSchema("merge options that cannot be used: " + "; ".join(problems))
+    options = schema.options
+    engine = options.value(MERGE_ENGINE)
+    remove_on_group = _remove_on_group(options) if engine is MergeEngine.PARTIAL_UPDATE else ()
+    functions = _functions(schema)
+    wanted = {f.name for f in outputs}
+    groups = tuple(
+        group
+        for group in _sequence_groups(schema)
+        if _is_needed(group, wanted) or any(f.name in remove_on_group for f in group.ordering)
+    )
+    needed = {
+        *wanted,
+        *schema.trimmed_primary_keys,
+        *options.value(SEQUENCE_FIELD),
+        *(f.name for group in groups for f in group.ordering),
+    }
+    read_fields = _read_fields(schema, outputs, needed, functions)
+    return MergePlan(
+        engine=engine,
+        keys=key_fields(schema),
+        sequences=_sequences(schema),
+        read_fields=read_fields,
+        ignore_delete=_ignores_delete(options),
+        remove_on_delete=_removes_on_delete(options),
+        remove_on_group=frozenset(remove_on_group),
+        groups=tuple(_restrict(group, needed) for group in groups),
+        has_groups=bool(_sequence_groups(schema)),
+        aggregators={
+            f.name: read_aggregator(options, f.name, functions[f.name])
+            for f in read_fields
+            if f.name in functions
+        },
+    )
+
+
+def check_merge_options(schema: TableSchema) -> list[str]:
+    """Everything that is wrong with the merge options of a table with a primary key."""
+    problems = [problem for check in merging.CHECKS for problem in check(schema)]
+    problems += _check_truths(schema.options)
+    if not problems and schema.primary_keys:
+        problems += _check_sequences(schema)
+        problems += _check_functions(schema)
+    return problems
+
+
+# --- reading the options --------------------------------------------------------------------------
+
+
+def _ignores_delete(options: TableOptions) -> bool:
+    text = next((options[key] for key in _IGNORE_DELETE if key in options), "false")
+    return parse_bool(text)
+
+
+def _removes_on_delete(options: TableOptions) -> bool:
+    key = _REMOVE_ON_DELETE.get(options.value(MERGE_ENGINE))
+    return key is not None and parse_bool(options.get(key, "false"))
+
+
+def _remove_on_group(options: TableOptions) -> tuple[str, ...]:
+    return parse_words(options.get(_REMOVE_ON_GROUP, ""))
+
+
+def _sequences(schema: TableSchema) -> tuple[SequenceOrder, ...]:
+    descending = schema.options.get(_SORT_ORDER, "ascending").lower() == "descending"
+    return tuple(
+        SequenceOrder(schema.field_by_name[name], descending)
+        for name in schema.options.value(SEQUENCE_FIELD)
+    )
+
+
+def _sequence_groups(schema: TableSchema) -> tuple[SequenceGroup, ...]:
+    if schema.options.value(MERGE_ENGINE) is not MergeEngine.PARTIAL_UPDATE:
+        return ()
+    return tuple(
+        SequenceGroup(
+            _fields(schema, key.removeprefix(_GROUP_PREFIX).removesuffix(_GROUP_SUFFIX)),
+            _fields(schema, members),
+        )
+        for key, members in schema.options.items()
+        if key.startswith(_GROUP_PREFIX) and key.endswith(_GROUP_SUFFIX)
+    )
+
+
+def _fields(schema: TableSchema, names: str) -> tuple[DataField, ...]:
+    return tuple(schema.field_by_name[name] for name in parse_words(names))
+
+
+def _functions(schema: TableSchema) -> dict[str, Aggregate]:
+    """The function of every column that has one."""
+    engine = schema.options.value(MERGE_ENGINE)
+    if engine not in (MergeEngine.AGGREGATION, MergeEngine.PARTIAL_UPDATE):
+        return {}
+    aggregates = engine is MergeEngine.AGGREGATION
+    order_columns = {f.name for group in _sequence_groups(schema) for f in group.ordering}
+    if aggregates:
+        order_columns = {order.column.name for order in _sequences(schema)}
+    default = Aggregate.LAST_NON_NULL_VALUE if aggregates else None
+    functions: dict[str, Aggregate | None] = {}
+    for name in schema.field_names:
+        if name in order_columns:
+            functions[name] = Aggregate.LAST_VALUE if aggregates else None
+        elif name in schema.primary_keys:
+            functions[name] = Aggregate.PRIMARY_KEY
+        else:
+            functions[name] = aggregate_of(schema.options, name) or default
+    return {name: function for name, function in functions.items() if function is not None}
+
+
+# --- which columns are read -----------------------------------------------------------------------
+
+
+def _is_needed(group: SequenceGroup, wanted: set[str]) -> bool:
+    return any(f.name in wanted for f in (*group.ordering, *group.members))
+
+
+def _restrict(group: SequenceGroup, needed: set[str]) -> SequenceGroup:
+    ordering = {f.name for f in group.ordering}
+    members = (f for f in group.members if f.name in needed and f.name not in ordering)
+    return SequenceGroup(group.ordering, tuple(members))
+
+
+def _read_fields(
+    schema: TableSchema,
+    outputs: tuple[DataField, ...],
+    needed: set[str],
+    functions: Mapping[str, Aggregate],
+) -> tuple[DataField, ...]:
+    as_wanted = {f.name: f for f in outputs}
+    read: list[DataField] = []
+    for column in schema.fields:
+        function = functions.get(column.name)
+        if column.name not in needed:
+            continue
+        if function in _NOT_SUPPORTED:
+            raise Unsupported(
+                f"column {column.name} has the aggregate function {function}, which emberlake does "
+                "not implement: leave the column out"
+            )
+        is_whole = function is not None and function.reads_inside
+        read.append(column if is_whole else as_wanted.get(column.name, column))
+    return tuple(read)
+
+
+# --- what can be wrong ----------------------------------------------------------------------------
+
+
+def _check_truths(options: TableOptions) -> Iterator[str]:
+    for key in (*_IGNORE_DELETE, *_REMOVE_ON_DELETE.values()):
+        if key in options:
+            try:
+                parse_bool(options[key])
+            except ValueError as error:
+                yield f"{key}={options[key]}: {error}"
+    direction = options.get(_SORT_ORDER, "ascending").lower()
+    if direction not in ("ascending", "descending"):
+        yield f"{_SORT_ORDER}={direction}: expected ascending or descending"
+
+
+def _check_sequences(schema: TableSchema) -> Iterator[str]:
+    ordering = {f.name: f for order in _sequences(schema) for f in (order.column,)}
+    ordering |= {f.name: f for group in _sequence_groups(schema) for f in group.ordering}
+    for column in ordering.values():
+        if not is_ordered(column.type):
+            yield f"column {column} cannot order rows: its type is not supported for that"
+
+
+def _check_functions(schema: TableSchema) -> Iterator[str]:
+    options = schema.options
+    is_partial = options.value(MERGE_ENGINE) is MergeEngine.PARTIAL_UPDATE
+    grouped = {f.name for group in _sequence_groups(schema) for f in group.members}
+    free = (Aggregate.LAST_NON_NULL_VALUE, Aggregate.PRIMARY_KEY)
+    for name, function in _functions(schema).items():
+        column = schema.field_by_name[name]
+        if is_partial and function not in free and name not in grouped:
+            yield f"column {name} is aggregated by {function}, so it must be in a sequence group"
+        yield from check_aggregator(options, column, function)
+        ignore = f"fields.{name}.ignore-retract"
+        if not is_partial and _removes_on_delete(options) and options.is_true(ignore):
+            key = _REMOVE_ON_DELETE[MergeEngine.AGGREGATION]
+            yield f"{ignore} and {key} exclude each other"

@@ -1,0 +1,120 @@
+"""Sorted runs become one, in bounded memory.
+
+A run is a stream of tables, sorted by key, in which every key appears once. The bound of a step is
+the smallest last key among the runs' current tables: no later table can hold a key up to it, so
+that all rows up to the bound can be merged and handed out. Memory is one table per run, and what a
+step takes of them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from emberlake.merge.fold import fold, without_retracts
+from emberlake.merge.order import KeyBound, key_at, key_bound, rows_up_to
+from emberlake.merge.plan import MergePlan
+from emberlake.spec.key_value import KIND, SEQUENCE
+
+# The records of a step, and the bound that none of their keys passes, become what is to be merged.
+Completion: TypeAlias = Callable[[pa.Table, KeyBound], pa.Table]
+
+
+def merge_runs(
+    plan: MergePlan,
+    runs: Sequence[Iterable[pa.Table]],
+    *,
+    keep_deletes: bool,
+    complete: Completion | None = None,
+) -> Iterator[pa.Table]:
+    """The rows of all runs, merged and sorted by key; no key spans two of the tables.
+
+    Records that are equal in every order of the table count by run: a later run is newer. Runs are
+    closed, where they can be, when the last table was handed out or the caller stops.
+
+    Args:
+        plan: How records are merged.
+        runs: The runs, the oldest first.
+        keep_deletes: Rows that are deleted stay, with their kind.
+        complete: Adds older records of the same keys, which are in no run, or drops records. It is
+            asked in the order of the keys.
+    """
+    columns = [*(f.name for f in plan.read_fields), SEQUENCE, KIND]
+    try:
+        cursors = [_Cursor(plan, run, columns) for run in runs]
+        live = [cursor for cursor in cursors if cursor.advance()]
+        while len(live) > 1:
+            bound = min(cursor.last for cursor in live)
+            parts = [part for cursor in live if (part := cursor.cut(bound)).num_rows]
+            merged = _merge(plan, parts, bound, complete, keep_deletes=keep_deletes)
+            if merged.num_rows:
+                yield merged
+            live = [cursor for cursor in live if cursor.has_rows or cursor.advance()]
+        for cursor in live:
+            yield from _alone(plan, cursor, complete, keep_deletes=keep_deletes)
+    finally:
+        for run in runs:
+            close = getattr(run, "close", None)
+            if close is not None:
+                close()
+
+
+class _Cursor:
+    """Where a run stands: what is left of its current table."""
+
+    def __init__(self, plan: MergePlan, run: Iterable[pa.Table], columns: list[str]) -> None:
+        self._keys = plan.keys
+        self._tables = iter(run)
+        self._columns = columns
+        self.rows: pa.Table = None
+        self.last: KeyBound = ()
+
+    @property
+    def has_rows(self) -> bool:
+        return self.rows is not None and self.rows.num_rows > 0
+
+    def advance(self) -> bool:
+        """Go to the next table with rows; False at the end."""
+        for table in self._tables:
+            if table.num_rows:
+                self.rows = table.select(self._columns)
+                self.last = key_bound(key_at(table, self._keys, table.num_rows - 1))
+                return True
+        self.rows = None
+        return False
+
+    def cut(self, bound: KeyBound) -> pa.Table:
+        """Take the rows with keys up to a bound."""
+        count = self.rows.num_rows
+        if self.last > bound:
+            count = rows_up_to(self.rows, self._keys, bound)
+        head = self.rows.slice(0, count)
+        self.rows = self.rows.slice(count)
+        return head
+
+
+def _merge(
+    plan: MergePlan,
+    parts: list[pa.Table],
+    bound: KeyBound,
+    complete: Completion | None,
+    *,
+    keep_deletes: bool,
+) -> pa.Table:
+    rows = parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+    completed = rows if complete is None else complete(rows, bound)
+    # The keys of one run are distinct: what it has alone is merged already.
+    if len(parts) == 1 and completed.num_rows <= rows.num_rows:
+        return completed if keep_deletes else without_retracts(completed)
+    return fold(plan, completed, keep_deletes=keep_deletes)
+
+
+def _alone(
+    plan: MergePlan, cursor: _Cursor, complete: Completion | None, *, keep_deletes: bool
+) -> Iterator[pa.Table]:
+    """What one run still has; its keys are in no other."""
+    while cursor.has_rows or cursor.advance():
+        rows, cursor.rows = cursor.rows, None
+        merged = _merge(plan, [rows], cursor.last, complete, keep_deletes=keep_deletes)
+        if merged.num_rows:
+            yield merged

@@ -1,0 +1,334 @@
+"""Read splits of primary-key tables: files as they are where no keys overlap, else merged.
+
+A section of files that share keys is merged in bounded memory, run by run; filters on the key are
+applied to the files before that, all others to the rows that come out. Changes between snapshots
+are not merged: they come with their row kinds. Spec: "Reading".
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Final, Protocol
+
+import pyarrow as pa
+
+from emberlake.merge.fold import fold
+from emberlake.merge.plan import MergePlan, plan_merge
+from emberlake.merge.runs import merge_runs
+from emberlake.predicates import (
+    Predicate,
+    and_all,
+    columns_of,
+    filter_rows,
+    split_conjuncts,
+)
+from emberlake.read.diff import compare_states
+from emberlake.read.projection import Handout
+from emberlake.read.split_read import FileRead, ReadShape, plan_read_shape, with_partition
+from emberlake.scan.files import conjuncts_on
+from emberlake.scan.runs import KeyRange, find_sections, key_ranges
+from emberlake.scan.splits import DataSplit
+from emberlake.spec.key_value import KIND, KIND_FIELD, SEQUENCE_FIELD, key_value_fields
+from emberlake.spec.key_value import key_fields as key_fields_of
+from emberlake.spec.manifest import DataFile
+from emberlake.store.table_store import TableStore
+from emberlake.types import DataField
+
+# A section of up to so many rows is merged in one step when all of its rows are wanted at once.
+_ROWS_AT_ONCE: Final = 8_000_000
+
+
+class UnitRead(Protocol):
+    """A part of a read that can be done by itself."""
+
+    @property
+    def row_count(self) -> int:
+        """The rows that are stored; at most as many come out."""
+
+    def batches(self) -> Generator[pa.RecordBatch, None, None]:
+        """The rows in bounded memory; closing it releases files."""
+
+    def table(self, *, use_threads: bool) -> pa.Table:
+        """The rows at once."""
+
+
+@dataclass(frozen=True)
+class KeyReader:
+    """Cuts splits of a primary-key table into parts that can be read independently."""
+
+    store: TableStore
+    handout: Handout
+    predicate: Predicate | None
+    _shapes: dict[object, ReadShape] = field(default_factory=dict, compare=False, repr=False)
+
+    def units(self, split: DataSplit) -> Iterator[UnitRead]:
+        """The parts of a split, in order."""
+        if split.before is not None:
+            yield DiffRead(self._state(split.before), self._state(split), self._diff_outcome(split))
+        elif split.is_changes or split.raw_convertible:
+            for place, file in enumerate(split.files):
+                yield self._file_read(split, file, is_exact=split.is_exact[place])
+        else:
+            yield from self._section_reads(split)
+
+    # --- without a merge --------------------------------------------------------------------------
+
+    def _file_read(self, split: DataSplit, file: DataFile, *, is_exact: bool) -> FileRead:
+        """A file whose rows are what they are."""
+        # What the plan found out about whole files holds for its own predicate only.
+        is_plain = is_exact and split.predicate == self.predicate
+        predicate = None if is_plain else self.predicate
+        # Who asks for changes without kinds could not tell a delete from a row.
+        drops_retracts = not (split.is_changes and self.handout.with_kind) and _may_retract(file)
+        keeps_kind = self.handout.with_kind and (split.is_changes or not split.raw_convertible)
+        key = (file.schema_id, is_plain, drops_retracts, keeps_kind)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = plan_read_shape(
+                self.store,
+                self._file_fields(file.schema_id),
+                self.handout.projection.read_fields(self.store.schema.fields, predicate),
+                predicate,
+                self.handout,
+                drops_retracts=drops_retracts,
+                keeps_kind=keeps_kind,
+            )
+        return FileRead(self.store, split, file, shape)
+
+    def _file_fields(self, schema_id: int) -> tuple[DataField, ...]:
+        return key_value_fields(self.store.schemas.load(schema_id))
+
+    # --- with a merge -----------------------------------------------------------------------------
+
+    def _section_reads(self, split: DataSplit) -> Iterator[UnitRead]:
+        outcome = Outcome(self.store, split, self._read_fields, self._after_merge, self.handout)
+        for section in sections_of(self.store, split):
+            if len(section) == 1:
+                for file in section[0]:
+                    place = split.files.index(file)
+                    yield self._file_read(split, file, is_exact=split.is_exact[place])
+            else:
+                runs = self._runs(split, section, self._plan, self._before_merge)
+                yield SectionRead(self._plan, runs, outcome)
+
+    def _runs(
+        self,
+        split: DataSplit,
+        section: Sequence[Sequence[DataFile]],
+        plan: MergePlan,
+        predicate: Predicate | None,
+    ) -> tuple[tuple[FileRead, ...], ...]:
+        """How the runs of a section are read, the oldest first."""
+        runs = sorted(section, key=lambda run: max(f.max_sequence_number for f in run))
+        # Where all of a run is newer than the one before, its place says what its numbers would.
+        has_ages = all(_is_older(old, new) for old, new in pairwise(runs))
+        return tuple(
+            tuple(
+                FileRead(
+                    self.store,
+                    split,
+                    file,
+                    self._merge_shape(file, plan, predicate, with_sequence=not has_ages),
+                    sequence=age if has_ages else None,
+                )
+                for file in run
+            )
+            for age, run in enumerate(runs)
+        )
+
+    def _merge_shape(
+        self, file: DataFile, plan: MergePlan, predicate: Predicate | None, *, with_sequence: bool
+    ) -> ReadShape:
+        key = (file.schema_id, id(plan), with_sequence)
+        shape = self._shapes.get(key)
+        if shape is None:
+            system = (SEQUENCE_FIELD, KIND_FIELD) if with_sequence else (KIND_FIELD,)
+            shape = self._shapes[key] = plan_read_shape(
+                self.store,
+                self._file_fields(file.schema_id),
+                (*plan.read_fields, *system),
+                predicate,
+                None,
+            )
+        return shape
+
+    @cached_property
+    def _read_fields(self) -> tuple[DataField, ...]:
+        return self.handout.projection.read_fields(self.store.schema.fields, self.predicate)
+
+    @cached_property
+    def _plan(self) -> MergePlan:
+        keys = self.store.schema.partition_keys
+        wanted = tuple(f for f in self._read_fields if f.name not in keys)
+        return plan_merge(self.store.schema, wanted)
+
+    @cached_property
+    def _before_merge(self) -> Predicate | None:
+        return conjuncts_on(self.store.schema.trimmed_primary_keys, self.predicate)
+
+    @cached_property
+    def _after_merge(self) -> Predicate | None:
+        keys = frozenset(self.store.schema.trimmed_primary_keys)
+        return and_all(p for p in split_conjuncts(self.predicate) if not columns_of(p) <= keys)
+
+    # --- two states -------------------------------------------------------------------------------
+
+    def _state(self, split: DataSplit) -> "StateRead":
+        """All rows of a bucket, with all columns."""
+        sections = tuple(
+            self._runs(split, section, self._whole_plan, self._before_merge)
+            for section in sections_of(self.store, split)
+        )
+        return StateRead(self._whole_plan, sections)
+
+    def _diff_outcome(self, split: DataSplit) -> "Outcome":
+        fields = self.store.schema.fields
+        return Outcome(self.store, split, fields, self._after_merge, self.handout)
+
+    @cached_property
+    def _whole_plan(self) -> MergePlan:
+        schema = self.store.schema
+        wanted = tuple(f for f in schema.fields if f.name not in schema.partition_keys)
+        return plan_merge(schema, wanted)
+
+
+def _may_retract(file: DataFile) -> bool:
+    # Not every writer counts the deletes of files that it flushes; reading their kinds is cheap.
+    return file.level == 0 or file.delete_row_count != 0
+
+
+def _is_older(old: Sequence[DataFile], new: Sequence[DataFile]) -> bool:
+    latest = max(file.max_sequence_number for file in old)
+    return latest < min(file.min_sequence_number for file in new)
+
+
+def sections_of(store: TableStore, split: DataSplit) -> list[list[list[DataFile]]]:
+    """The files of a split by section and run."""
+    types = [f.type for f in key_fields_of(store.schema)]
+    files = split.files
+    ranges: list[KeyRange] = []
+    if files:
+        ranges = key_ranges(types, split.entries.min_key, split.entries.max_key)
+    return [
+        [[files[place] for place in run] for run in section] for section in find_sections(ranges)
+    ]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What becomes of merged rows: partition columns, the filters that are left, projection."""
+
+    store: TableStore
+    split: DataSplit
+    fields: tuple[DataField, ...]
+    predicate: Predicate | None
+    handout: Handout
+
+    def apply(self, rows: pa.Table) -> pa.Table:
+        """What comes out of merged rows, which have a kind."""
+        kinds = rows.column(KIND) if self.handout.with_kind else None
+        fields = (*self.fields, KIND_FIELD) if self.handout.with_kind else self.fields
+        rows = with_partition(self.store, self.split, rows, fields, row_count=rows.num_rows)
+        if self.predicate is not None:
+            rows = filter_rows(self.predicate, rows)
+            kinds = None if kinds is None else rows.column(KIND)
+        return self.handout.apply(rows, kinds)
+
+
+@dataclass(frozen=True)
+class SectionRead:
+    """Runs that share keys, to be merged."""
+
+    plan: MergePlan
+    runs: tuple[tuple[FileRead, ...], ...]
+    outcome: Outcome
+
+    @property
+    def row_count(self) -> int:
+        """The rows that are stored."""
+        return sum(file.row_count for run in self.runs for file in run)
+
+    def batches(self) -> Generator[pa.RecordBatch, None, None]:
+        """Merged rows, in memory of a batch for each run; closing it releases the files."""
+        streams = [_stream(run) for run in self.runs]
+        with closing(_as_generator(merge_runs(self.plan, streams, keep_deletes=False))) as tables:
+            for rows in tables:
+                yield from self.outcome.apply(rows).to_batches()
+
+    def table(self, *, use_threads: bool) -> pa.Table:
+        """All merged rows."""
+        return self.outcome.apply(merge_section(self.plan, self.runs, use_threads=use_threads))
+
+
+@dataclass(frozen=True)
+class StateRead:
+    """All rows of a bucket, section by section."""
+
+    plan: MergePlan
+    sections: tuple[tuple[tuple[FileRead, ...], ...], ...]
+
+    @property
+    def row_count(self) -> int:
+        """The rows that are stored."""
+        return sum(file.row_count for runs in self.sections for run in runs for file in run)
+
+    def table(self, *, use_threads: bool) -> pa.Table | None:
+        """The rows in key order; None where there are no files."""
+        tables = [merge_section(self.plan, runs, use_threads=use_threads) for runs in self.sections]
+        return pa.concat_tables(tables) if tables else None
+
+
+@dataclass(frozen=True)
+class DiffRead:
+    """Two states of a bucket, to be compared."""
+
+    before: StateRead
+    after: StateRead
+    outcome: Outcome
+
+    @property
+    def row_count(self) -> int:
+        """The rows that are stored."""
+        return self.before.row_count + self.after.row_count
+
+    def batches(self) -> Generator[pa.RecordBatch, None, None]:
+        """What is different; both states are in memory."""
+        yield from self.table(use_threads=True).to_batches()
+
+    def table(self, *, use_threads: bool) -> pa.Table:
+        """What is different."""
+        with_deletes = self.outcome.handout.with_kind
+        rows = compare_states(
+            self.after.plan,
+            self.before.table(use_threads=use_threads),
+            self.after.table(use_threads=use_threads),
+            with_deletes=with_deletes,
+        )
+        return self.outcome.apply(rows)
+
+
+def merge_section(
+    plan: MergePlan, runs: Sequence[Sequence[FileRead]], *, use_threads: bool
+) -> pa.Table:
+    """The rows of runs, merged; all of them in memory."""
+    files = [file for run in runs for file in run]
+    if sum(file.row_count for file in files) <= _ROWS_AT_ONCE:
+        tables = [file.table(use_threads=use_threads) for file in files]
+        return fold(plan, pa.concat_tables(tables), keep_deletes=False)
+    merged = list(merge_runs(plan, [_stream(run) for run in runs], keep_deletes=False))
+    if merged:
+        return pa.concat_tables(merged)
+    return files[0].arrow_schema.empty_table()
+
+
+def _stream(run: Sequence[FileRead]) -> Generator[pa.Table, None, None]:
+    """The rows of a run; a file is opened when the one before it is finished."""
+    for file in run:
+        with closing(file.tables()) as tables:
+            yield from tables
+
+
+def _as_generator(tables: Iterator[pa.Table]) -> Generator[pa.Table, None, None]:
+    yield from tables

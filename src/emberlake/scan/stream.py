@@ -1,0 +1,235 @@
+"""Follow a table: its state at a start, then the changes of every snapshot. Spec: "Streaming"."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from emberlake.errors import (
+    FileNotFound,
+    InvalidOption,
+    InvalidState,
+    SnapshotNotFound,
+    Unsupported,
+)
+from emberlake.options import (
+    BUCKET,
+    CHANGELOG_PRODUCER,
+    POSTPONE_BUCKET,
+    SCAN_MODE,
+    SCAN_SNAPSHOT_ID,
+    SCAN_TIMESTAMP,
+    SCAN_TIMESTAMP_MILLIS,
+    ChangelogProducer,
+    TableOptions,
+)
+from emberlake.predicates import Predicate
+from emberlake.scan.files import (
+    changelog_manifests_of,
+    delta_manifests_of,
+    manifests_of,
+)
+from emberlake.scan.key_files import Visibility, pack_change_splits, plan_key_changes
+from emberlake.scan.plan import ScanPlan, plan_append_files, plan_changes, plan_key_snapshot
+from emberlake.scan.travel import start_millis, travel_options
+from emberlake.spec.snapshot import CommitKind, Snapshot, decode_snapshot
+from emberlake.store.consumers import ConsumerStore
+from emberlake.store.table_store import TableStore
+
+CONSUMER_ID: Final = "consumer-id"
+_READ_OVERWRITE: Final = "streaming-read-overwrite"
+_READ_APPEND_OVERWRITE: Final = "streaming-read-append-overwrite"
+_STARTS: Final = ("latest-full", "latest", "from-snapshot", "from-snapshot-full", "from-timestamp")
+
+
+@dataclass
+class StreamScan:
+    """Plans a table's state, then its changes one snapshot at a time; holds where it stands.
+
+    What was planned is not written down anywhere: keep ``checkpoint()`` and ``restore()`` it, or
+    read as a consumer and call ``notify_checkpoint_complete`` when the rows are safe.
+    """
+
+    store: TableStore
+    predicate: Predicate | None = None
+    is_wanted: Callable[[int], bool] | None = None  # by bucket; None: all
+    consumer_id: str | None = None
+    _next: int | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self.consumer_id = self.consumer_id or self.store.options.get(CONSUMER_ID)
+        self._start = _start_mode(self.store.options)
+        if self.store.schema.primary_keys and self.store.options.is_true(_READ_OVERWRITE):
+            raise Unsupported(f"{_READ_OVERWRITE} is not implemented for primary-key tables")
+
+    def checkpoint(self) -> int | None:
+        """The snapshot that is planned next; None before the start."""
+        return self._next
+
+    def restore(self, next_snapshot: int | None) -> None:
+        """Go on at a checkpoint; at None, start anew."""
+        self._next = next_snapshot
+
+    def notify_checkpoint_complete(self, next_snapshot: int | None) -> None:
+        """Remember a checkpoint under the consumer id, if there is one."""
+        if self.consumer_id is not None and next_snapshot is not None:
+            self._consumers.save(self.consumer_id, next_snapshot)
+
+    def plan(self) -> ScanPlan | None:
+        """The next rows to read, or None when there is nothing new yet.
+
+        Raises:
+            SnapshotNotFound: the next snapshot has expired before it was read.
+        """
+        if self._next is None and self.consumer_id is not None:
+            self._next = self._consumers.next_snapshot(self.consumer_id)
+        if self._next is None:
+            plan = self._plan_start()
+            if plan is not None:
+                return self._chosen(plan)
+        while self._next is not None:
+            snapshot = self._find(self._next)
+            if snapshot is None:
+                return None
+            self._next += 1
+            plan = self._plan_changes(snapshot)
+            if plan is not None and plan.splits:
+                return self._chosen(plan)
+        return None
+
+    # --- the start --------------------------------------------------------------------------------
+
+    def _plan_start(self) -> ScanPlan | None:
+        """The state to begin with, if one is asked for; knows the next snapshot afterwards."""
+        snapshots, options = self.store.snapshots, self.store.options
+        if self._start == "from-snapshot":
+            wanted = options.value(SCAN_SNAPSHOT_ID) or 1
+            self._next = max(wanted, snapshots.earliest_id() or 1)
+            return None
+        if self._start == "from-timestamp":
+            earlier = snapshots.at_or_before(start_millis(options) - 1)
+            self._next = earlier.id + 1 if earlier else snapshots.earliest_id() or 1
+            return None
+        if self._start == "from-snapshot-full":
+            first: Snapshot | None = snapshots.load(options.value(SCAN_SNAPSHOT_ID) or 1)
+        else:
+            first = snapshots.latest()
+        if first is None:
+            # Whatever will be committed is new.
+            self._next = 1 if self._start == "latest" else None
+            return None
+        self._next = first.id + 1
+        return None if self._start == "latest" else self._plan_state(first)
+
+    def _plan_state(self, snapshot: Snapshot) -> ScanPlan:
+        store, predicate = self.store, self.predicate
+        if not store.schema.primary_keys:
+            return plan_append_files(store, snapshot, manifests_of(store, snapshot), predicate)
+        visible = _start_visibility(store.options)
+        plan = plan_key_snapshot(store, snapshot, predicate, None, is_visible=visible)
+        if store.options.value(BUCKET) != POSTPONE_BUCKET or _has_changelog(store):
+            return plan
+        # Rows that wait for their bucket are in no later change: they come as they were written.
+        waiting = plan_key_changes(store, manifests_of(store, snapshot), predicate)
+        splits = pack_change_splits(waiting, snapshot.id, predicate=predicate)
+        postponed = tuple(split for split in splits if split.bucket == POSTPONE_BUCKET)
+        return replace(plan, splits=(*plan.splits, *postponed))
+
+    # --- what follows -----------------------------------------------------------------------------
+
+    def _find(self, snapshot_id: int) -> Snapshot | None:
+        """A snapshot that is there, or whose changelog outlives it; None before it is committed."""
+        store = self.store
+        if store.snapshots.exists(snapshot_id):
+            return store.snapshots.load(snapshot_id)
+        path = f"{store.layout.changelog_folder}/changelog-{snapshot_id}"
+        try:
+            return decode_snapshot(store.storage.read(path), path)
+        except FileNotFound:
+            pass
+        latest, earliest = store.snapshots.latest_id(), store.snapshots.earliest_id()
+        if earliest is not None and snapshot_id < earliest:
+            raise SnapshotNotFound(
+                f"snapshot {snapshot_id} is to be read next, but the table's first one is "
+                f"{earliest}: it has expired; read with a consumer-id, which keeps snapshots, or "
+                "start anew"
+            )
+        if latest is not None and snapshot_id > latest + 1:
+            raise InvalidState(
+                f"snapshot {snapshot_id} is to be read next, but the table's last one is {latest}: "
+                "it was rolled back, or made anew; start anew"
+            )
+        return None
+
+    def _plan_changes(self, snapshot: Snapshot) -> ScanPlan | None:
+        store, predicate = self.store, self.predicate
+        if not store.schema.primary_keys:
+            if not _is_append(snapshot, store.options):
+                return None
+            manifests = delta_manifests_of(store, snapshot)
+            return plan_append_files(store, snapshot, manifests, predicate, with_deletions=False)
+        if _has_changelog(store):
+            changelog = changelog_manifests_of(store, snapshot)
+            return plan_changes(store, snapshot, changelog, predicate)
+        if snapshot.commit_kind is not CommitKind.APPEND:
+            return None
+        return plan_changes(store, snapshot, delta_manifests_of(store, snapshot), predicate)
+
+    def _chosen(self, plan: ScanPlan) -> ScanPlan:
+        if self.is_wanted is None:
+            return plan
+        return replace(plan, splits=tuple(s for s in plan.splits if self.is_wanted(s.bucket)))
+
+    @property
+    def _consumers(self) -> ConsumerStore:
+        return ConsumerStore(self.store.storage, self.store.layout)
+
+
+def _start_mode(options: TableOptions) -> str:
+    """Where to start: as ``scan.mode`` says, or the option that travels."""
+    given = travel_options(options)
+    mode = options.value(SCAN_MODE)
+    if mode == "default":
+        by_time = options.is_set(SCAN_TIMESTAMP_MILLIS) or options.is_set(SCAN_TIMESTAMP)
+        by_id = options.is_set(SCAN_SNAPSHOT_ID)
+        mode = "from-timestamp" if by_time else "from-snapshot" if by_id else "latest-full"
+    mode = "latest-full" if mode == "full" else mode
+    allowed = {
+        "from-snapshot": (SCAN_SNAPSHOT_ID.key,),
+        "from-snapshot-full": (SCAN_SNAPSHOT_ID.key,),
+        "from-timestamp": (SCAN_TIMESTAMP_MILLIS.key, SCAN_TIMESTAMP.key),
+    }.get(mode, ())
+    if mode not in _STARTS:
+        raise Unsupported(f"a stream cannot start at scan.mode={mode}; try {', '.join(_STARTS)}")
+    if allowed and not given:
+        raise InvalidOption(f"scan.mode={mode} needs {' or '.join(allowed)}")
+    others = [key for key in given if key not in allowed]
+    if others:
+        raise Unsupported(f"a stream that starts at {mode} does not go with {', '.join(others)}")
+    return mode
+
+
+def _has_changelog(store: TableStore) -> bool:
+    return store.options.value(CHANGELOG_PRODUCER) is not ChangelogProducer.NONE
+
+
+def _is_append(snapshot: Snapshot, options: TableOptions) -> bool:
+    if snapshot.commit_kind is CommitKind.OVERWRITE:
+        return options.is_true(_READ_APPEND_OVERWRITE)
+    return snapshot.commit_kind is CommitKind.APPEND
+
+
+def _start_visibility(options: TableOptions) -> Visibility:
+    """What a stream starts with: the rows whose changes are not to come in a later changelog."""
+    match options.value(CHANGELOG_PRODUCER):
+        case ChangelogProducer.LOOKUP:
+            return lambda entries: (entries.bucket >= 0) & (entries.level > 0)
+        case ChangelogProducer.FULL_COMPACTION:
+            top = _level_count(options) - 1
+            return lambda entries: (entries.bucket >= 0) & (entries.level == top)
+        case _:
+            return lambda entries: entries.bucket >= 0
+
+
+def _level_count(options: TableOptions) -> int:
+    trigger = int(options.get("num-sorted-run.compaction-trigger", "5"))
+    return int(options.get("num-levels", str(trigger + 1)))

@@ -1,0 +1,36 @@
+"""The consumer files of a table: how far readers of its changes have come. Spec: "Consumer"."""
+
+import json
+
+from emberlake.errors import CorruptFile, FileNotFound, InvalidInput
+from emberlake.io.storage import Storage
+from emberlake.spec.layout import TableLayout
+
+
+class ConsumerStore:
+    """Loads and saves what consumers read next; snapshots from there on are not expired."""
+
+    def __init__(self, storage: Storage, layout: TableLayout) -> None:
+        self._storage = storage
+        self._layout = layout
+
+    def next_snapshot(self, consumer_id: str) -> int | None:
+        """The snapshot that a consumer reads next; None for one that is not known."""
+        path = self._layout.consumer(_checked(consumer_id))
+        try:
+            return int(json.loads(self._storage.read(path))["nextSnapshot"])
+        except FileNotFound:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptFile(path, f"it is not a consumer: {error}") from error
+
+    def save(self, consumer_id: str, next_snapshot: int) -> None:
+        """Say what a consumer reads next."""
+        text = json.dumps({"nextSnapshot": next_snapshot})
+        self._storage.put(self._layout.consumer(_checked(consumer_id)), text.encode())
+
+
+def _checked(consumer_id: str) -> str:
+    if not consumer_id or "/" in consumer_id:
+        raise InvalidInput(f"a consumer id is the end of a file name, not {consumer_id!r}")
+    return consumer_id

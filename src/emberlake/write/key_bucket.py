@@ -1,0 +1,175 @@
+"""The rows of one bucket of a primary-key table: buffered, folded, written as level-0 files.
+
+Spec: "What a writer does". Records get their sequence numbers in order of arrival. A flush sorts
+them by key, folds those of one key with the table's merge engine and keeps what deletes; every
+flush ends its files, so that no key is in one file twice. Only the keys are sorted at once: the
+rows are put in order, folded and written slice by slice, so that a flush takes little more memory
+than the buffer.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from emberlake.merge.fold import fold
+from emberlake.merge.order import RowOrder, order_rows
+from emberlake.merge.plan import MergePlan
+from emberlake.merge.rows import take_rows
+from emberlake.options import MEBIBYTE
+from emberlake.spec.key_value import SEQUENCE
+from emberlake.store.table_store import TableStore
+from emberlake.write.key_files import open_changelog_files, open_key_files, physical_rows
+from emberlake.write.rolling import RollingFiles, Written
+
+_SLICE_ROWS: Final = 1_000_000
+_SLICE_BYTES: Final = 32 * MEBIBYTE
+
+
+class RecordBuffer:
+    """Records in order of arrival; they get their sequence numbers when they are taken out."""
+
+    def __init__(self, next_sequence: int) -> None:
+        self.next_sequence = next_sequence
+        self.bytes = 0
+        self._tables: list[pa.Table] = []
+
+    def add(self, table: pa.Table) -> None:
+        self._tables.append(table)
+        self.bytes += table.nbytes
+
+    def take(self) -> pa.Table | None:
+        """All records, numbered; None when there are none."""
+        if not self._tables:
+            return None
+        rows = _joined(self._tables)
+        self.clear()
+        first, self.next_sequence = self.next_sequence, self.next_sequence + rows.num_rows
+        numbers = pa.array(np.arange(first, self.next_sequence))
+        return rows.append_column(SEQUENCE, numbers)
+
+    def clear(self) -> None:
+        self._tables, self.bytes = [], 0
+
+
+def _joined(tables: list[pa.Table]) -> pa.Table:
+    """The rows of all tables with one chunk a column; takes the tables out of the list.
+
+    Rows are not taken from chunks: every slice of a flush would join them again. The pieces of a
+    column are let go before the next one is joined.
+    """
+    schema, columns = tables[0].schema, []
+    byte_count = sum(table.nbytes for table in tables)
+    for _ in schema.names:
+        chunks = [chunk for table in tables for chunk in table.column(0).chunks]
+        columns.append(chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks))
+        tables[:] = [table.remove_column(0) for table in tables]
+        del chunks
+        _give_back(byte_count)
+    tables.clear()
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _give_back(byte_count: int) -> None:
+    """Make Arrow's allocator return what is free, when a flush is of so many bytes that it counts.
+
+    It keeps freed memory for a while: as much again as a buffer, just when a flush needs room.
+    """
+    if byte_count >= _SLICE_BYTES:
+        pa.default_memory_pool().release_unused()
+
+
+def _slices(order: RowOrder, rows: pa.Table) -> Iterator[tuple[int, int]]:
+    """Stretches of sorted records that are cut between keys and become a row group each."""
+    average = max(1, rows.nbytes // rows.num_rows)
+    size = max(1, min(_SLICE_ROWS, _SLICE_BYTES // average))
+    start = 0
+    while start < rows.num_rows:
+        after = int(np.searchsorted(order.starts, start + size))
+        end = int(order.starts[after]) if after < len(order.starts) else rows.num_rows
+        yield start, end
+        start = end
+
+
+@dataclass
+class KeyBucketWriter:
+    """Writes the records of one bucket of one partition.
+
+    Args:
+        store: The table.
+        partition: Its serialized partition.
+        bucket: Its number.
+        plan: How the records of one key become one, over all columns of the table.
+        first_sequence: The number of the first record.
+        has_changelog: Whether the records are also written as they came, to changelog files.
+    """
+
+    store: TableStore
+    partition: bytes
+    bucket: int
+    plan: MergePlan
+    first_sequence: int = 0
+    has_changelog: bool = False
+    _files: RollingFiles = field(init=False, repr=False)
+    _changelog: RollingFiles | None = field(init=False, repr=False)
+
+    # Every flush is a whole run of files: nothing stays open, and flushing early helps nobody.
+    has_open_file = False
+    is_due = False
+
+    def __post_init__(self) -> None:
+        where = self.store, self.partition, self.bucket
+        self._buffer = RecordBuffer(self.first_sequence)
+        self._files = open_key_files(*where)
+        self._changelog = open_changelog_files(*where) if self.has_changelog else None
+
+    @property
+    def next_sequence(self) -> int:
+        """The number after the last record that was flushed."""
+        return self._buffer.next_sequence
+
+    @property
+    def buffered_bytes(self) -> int:
+        return self._buffer.bytes
+
+    def add(self, table: pa.Table) -> None:
+        """Buffer records: the columns of the table and ``_VALUE_KIND``."""
+        self._buffer.add(table)
+
+    def flush(self, pool: Executor | None = None) -> None:
+        """Write what is buffered; ``pool`` lends a thread for the statistics."""
+        rows = self._buffer.take()
+        if rows is None:
+            return
+        order = order_rows(rows, self.plan.keys, self.plan.sequences)
+        for start, end in _slices(order, rows):
+            _give_back(rows.nbytes)
+            self._write(take_rows(rows, order.rows[start:end]), pool)
+        self._files.close_file()
+        if self._changelog is not None:
+            self._changelog.close_file()
+
+    def _write(self, rows: pa.Table, pool: Executor | None) -> None:
+        """Write sorted records; those of one key are all among them."""
+        if self._changelog is not None:
+            self._changelog.write(physical_rows(self.store.schema, rows), pool)
+        folded = fold(self.plan, rows, is_sorted=True, keep_deletes=True)
+        self._files.write(physical_rows(self.store.schema, folded), pool)
+
+    def close_file(self) -> None:
+        """Nothing to do: a flush ends its files."""
+
+    def take_written(self) -> Written:
+        """Hand over the files that are finished."""
+        changelog = self._changelog.take() if self._changelog is not None else ()
+        return Written(self._files.take(), changelog)
+
+    def abort(self) -> None:
+        """Delete every file that was not handed over; can be repeated when that fails."""
+        self._buffer.clear()
+        self._files.abort()
+        if self._changelog is not None:
+            self._changelog.abort()

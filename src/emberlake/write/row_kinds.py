@@ -1,0 +1,110 @@
+"""What each row does to its key: insert, update or delete.
+
+The kind comes from one of three places: the caller's argument, a column ``_row_kind`` of the data,
+or the column of the table that ``rowkind.field`` names. Spec: "What a writer does".
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from emberlake.errors import DataMismatch, InvalidInput
+from emberlake.options import IGNORE_UPDATE_BEFORE, ROWKIND_FIELD
+from emberlake.spec.key_value import KIND, RowKind
+from emberlake.spec.schema import TableSchema
+
+ROW_KIND_COLUMN: Final = "_row_kind"
+
+Kinds = npt.NDArray[np.int8]
+
+_SYMBOLS: Final = tuple(kind.symbol for kind in RowKind)
+
+
+def take_row_kinds(
+    data: pa.Table, schema: TableSchema, row_kind: RowKind | str | None
+) -> tuple[pa.Table, Kinds | None]:
+    """The data without a column that only tells kinds, and the kind of every row.
+
+    None when every row is an insert because nothing says otherwise.
+
+    Raises:
+        InvalidInput: a kind that is none, two places that tell kinds, or kinds for a table without
+            a primary key.
+    """
+    kind_field = schema.options.value(ROWKIND_FIELD)
+    column = _kind_column(data, schema)
+    sources = [
+        text
+        for text, is_given in (
+            (f"the argument row_kind={row_kind!r}", row_kind is not None),
+            (f"the column {ROW_KIND_COLUMN} of the data", column is not None),
+            (f"the column {kind_field} of the table (rowkind.field)", kind_field is not None),
+        )
+        if is_given
+    ]
+    if not sources:
+        return data, None
+    if not schema.primary_keys:
+        raise InvalidInput(
+            f"{sources[0]} tells row kinds, but the table has no primary key: its rows are all "
+            "inserts"
+        )
+    if len(sources) > 1:
+        raise InvalidInput(f"row kinds come from {' and '.join(sources)}: give them only once")
+    if row_kind is not None:
+        kind = row_kind if isinstance(row_kind, RowKind) else RowKind.parse(row_kind)
+        return data, np.full(data.num_rows, int(kind), np.int8)
+    if column is not None:
+        return data.drop_columns([ROW_KIND_COLUMN]), _parse(column, ROW_KIND_COLUMN)
+    assert kind_field is not None
+    if kind_field not in data.column_names:
+        raise DataMismatch(f"the data lacks the column {kind_field}, which tells row kinds")
+    return data, _parse(data.column(kind_field), kind_field)
+
+
+def add_row_kinds(rows: pa.Table, kinds: Kinds | None) -> pa.Table:
+    """The rows with their kinds as ``_VALUE_KIND``."""
+    if kinds is None:
+        kinds = np.zeros(rows.num_rows, np.int8)
+    return rows.append_column(KIND, pa.array(kinds))
+
+
+def drop_ignored(rows: pa.Table, schema: TableSchema, *, ignore_delete: bool) -> pa.Table:
+    """The rows without those of kinds that the table's options ignore."""
+    kinds = rows.column(KIND).to_numpy()
+    if not kinds.any():
+        return rows
+    ignored = np.zeros(len(kinds), bool)
+    if ignore_delete or schema.options.value(IGNORE_UPDATE_BEFORE):
+        ignored |= kinds == RowKind.UPDATE_BEFORE
+    if ignore_delete:
+        ignored |= kinds == RowKind.DELETE
+    return rows.filter(pa.array(~ignored)) if ignored.any() else rows
+
+
+def _kind_column(data: pa.Table, schema: TableSchema) -> pa.ChunkedArray | None:
+    # A table may have a column of that name; then it is one like any other.
+    if ROW_KIND_COLUMN in schema.field_by_name or ROW_KIND_COLUMN not in data.column_names:
+        return None
+    if data.column_names.count(ROW_KIND_COLUMN) > 1:
+        raise DataMismatch(f"the column {ROW_KIND_COLUMN} is given more than once")
+    return data.column(ROW_KIND_COLUMN)
+
+
+def _parse(column: pa.ChunkedArray, name: str) -> Kinds:
+    try:
+        symbols = column.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataMismatch(f"column {name}: row kinds are texts, not {column.type}") from error
+    codes = pc.index_in(symbols, value_set=pa.array(_SYMBOLS))
+    if codes.null_count:
+        wrong = symbols.filter(pc.is_null(codes))[0].as_py()
+        raise DataMismatch(
+            f"column {name} holds {wrong!r}, which is no row kind: "
+            f"expected one of {', '.join(_SYMBOLS)}"
+        )
+    kinds: Kinds = codes.to_numpy().astype(np.int8)
+    return kinds
