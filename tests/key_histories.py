@@ -16,9 +16,6 @@ import pyarrow as pa
 from canonical import Row, canonical_rows, canonical_values, sorted_rows
 from emberlake import AtomicType, DataField, Schema, SchemaChange, Table
 from emberlake.catalog import FileSystemCatalog
-from emberlake.errors import Unsupported
-from emberlake.spec.new_table import build_table_schema
-from emberlake.spec.support import check_writable
 from emberlake.spec.values import Value, to_arrow_array, to_arrow_scalar
 from emberlake.wire import CommitMessage
 from merge_tables import compare_values
@@ -122,14 +119,6 @@ def random_shape(chance: Random, engine: str) -> Shape:
         chance.random() < 0.4,
         options,
     )
-
-
-def is_writable(engine: str) -> bool:
-    try:
-        check_writable(build_table_schema(_schema(Shape(engine)), time_millis=0))
-    except Unsupported:
-        return False
-    return True
 
 
 def _schema(shape: Shape) -> Schema:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from append_tables import check_whole, open_catalog
 from emberlake.io import MemoryStorage
-from key_histories import History, is_writable, random_shape
+from key_histories import History, random_shape
 
 ENGINES = ("deduplicate", "partial-update", "aggregation", "first-row")
 STEPS = 8
@@ -19,8 +19,6 @@ STEPS = 8
 @settings(max_examples=12, phases=[Phase.reuse, Phase.generate])
 @given(chance=st.randoms(note_method_calls=False))
 def test_a_table_is_a_dictionary_of_its_keys(engine: str, chance: Random) -> None:
-    if not is_writable(engine):
-        pytest.skip(f"tables of merge engine {engine} are not written")
     catalog = open_catalog(MemoryStorage())
     catalog.create_database("db")
     history = History(catalog, random_shape(chance, engine), chance)
