@@ -236,6 +236,12 @@ def _peer_process() -> LineProcess:
     return LineProcess([str(PEERS_PYTHON), str(WORKER)])
 
 
+def known_gap(request: pytest.FixtureRequest, reason: str) -> None:
+    """Expect a failure whose reason lies with a peer; the day it passes, the test says so."""
+    failures = (AssertionError, JudgeError)
+    request.applymarker(pytest.mark.xfail(reason=reason, raises=failures, strict=True))
+
+
 def _missing(reason: str) -> None:
     if os.environ.get("CI") == "true":
         pytest.fail(f"interop tests must run under CI=true, but {reason}")

@@ -11,7 +11,7 @@ import pytest
 
 from canonical import Row, canonical_rows, sorted_rows
 from emberlake import CatalogFactory, Schema, Table
-from interop.judges import JavaJudge, Peer, java_judge, peer
+from interop.judges import JavaJudge, Peer, java_judge, known_gap, peer
 
 pytestmark = pytest.mark.interop
 
@@ -78,8 +78,6 @@ READERS: dict[str, Callable[[Path], list[Row]]] = {
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_others_read_what_we_write(kind: str, reader: str, tmp_path: Path) -> None:
-    if (kind, reader) == ("avro", "rust"):
-        pytest.skip("pypaimon-rust loses the fields of rows inside Avro files")
     table = create(tmp_path, KINDS[kind])
     append(table, ROWS)
     append(table, ROWS.slice(1, 2))
@@ -107,9 +105,11 @@ def test_others_see_what_an_overwrite_left(reader: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("writer", ["pypaimon", "rust"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_we_read_what_others_write(kind: str, writer: str, tmp_path: Path) -> None:
+def test_we_read_what_others_write(
+    request: pytest.FixtureRequest, kind: str, writer: str, tmp_path: Path
+) -> None:
     if (kind, writer) == ("orc", "rust"):
-        pytest.skip("pypaimon-rust writes neither zstd nor DECIMAL to ORC")
+        known_gap(request, "pypaimon-rust writes neither zstd nor DECIMAL to ORC")
     shape = KINDS[kind]
     other = peer(writer)
     other.create_table(

@@ -11,7 +11,7 @@ import pytest
 from canonical import Row, canonical_rows, sorted_rows
 from emberlake import AtomicType, CatalogFactory, DataField, Schema, Table
 from emberlake.types import arrow_schema
-from interop.judges import java_judge, peer
+from interop.judges import java_judge, known_gap, peer
 from key_histories import NAME, History, Shape
 
 pytestmark = pytest.mark.interop
@@ -162,9 +162,12 @@ STEPS = 8
 @pytest.mark.parametrize("reader", [name for name in READERS if name != "emberlake"])
 @pytest.mark.parametrize("seed", [11, 12])
 @pytest.mark.parametrize("name", HISTORIES)
-def test_others_read_what_a_history_left(name: str, seed: int, reader: str, tmp_path: Path) -> None:
-    if (name, reader) in EXCEPTIONS:
-        pytest.skip(EXCEPTIONS[name, reader])
+def test_others_read_what_a_history_left(
+    request: pytest.FixtureRequest, name: str, seed: int, reader: str, tmp_path: Path
+) -> None:
+    # The history of seed 12 does not run into it.
+    if (name, reader) in EXCEPTIONS and (name, seed) != ("nanoseconds", 12):
+        known_gap(request, EXCEPTIONS[name, reader])
     catalog = CatalogFactory.create({"warehouse": str(tmp_path)})
     catalog.create_database("db", True)
     history = History(catalog, HISTORIES[name], Random(seed))
