@@ -137,10 +137,17 @@ class History:
         catalog: Where the table is made; its database is there.
         shape: What the table is like.
         chance: Decides what is done.
+        kinds: The types that added columns can have.
     """
 
-    def __init__(self, catalog: FileSystemCatalog, shape: Shape, chance: Random) -> None:
-        self.catalog, self.shape, self.chance = catalog, shape, chance
+    def __init__(
+        self,
+        catalog: FileSystemCatalog,
+        shape: Shape,
+        chance: Random,
+        kinds: Sequence[str] = tuple(sorted(VALUES)),
+    ) -> None:
+        self.catalog, self.shape, self.chance, self.kinds = catalog, shape, chance, kinds
         schema = _schema(shape)
         catalog.create_table(NAME, schema)
         self.columns = [Column(i, f.name, _bare(f)) for i, f in enumerate(self.table.fields)]
@@ -226,7 +233,7 @@ class History:
             self._alter(SchemaChange.rename_column(column.name, name))
             self._replace(Column(place, name, column.type))
         elif len(self.columns) < 9:
-            text = self.chance.choice(sorted(VALUES))
+            text = self.chance.choice(self.kinds)
             added = Column(len(self.columns), f"a{len(self.columns)}", text)
             self._alter(SchemaChange.add_column(added.name, AtomicType(text)))
             self.columns.append(added)

@@ -56,3 +56,9 @@ def lift(table: Table, levels: Mapping[int, int]) -> None:
         for place, entry in enumerate(entries)
     ]
     publish(table, lifted)
+
+
+def forget_deletes(table: Table) -> None:
+    """Say that no file has deletes, as writers do that do not count them."""
+    entries = live_files(table)
+    publish(table, [replace(e, file=replace(e.file, delete_row_count=0)) for e in entries])

@@ -84,7 +84,23 @@ def _parse_unit(text: str, units: Mapping[str, int], expected: str) -> int:
     return int(match.group(1)) * unit
 
 
-class MergeEngine(StrEnum):
+def parse_levels(text: str) -> dict[int, str]:
+    """A format for some levels: ``0:avro,5:orc``."""
+    pairs = [word.partition(":") for word in parse_words(text)]
+    if not all(level.strip().isdecimal() and name.strip() for level, _, name in pairs):
+        raise ValueError("expected pairs such as 0:avro")
+    return {int(level): name.strip().lower() for level, _, name in pairs}
+
+
+class Choice(StrEnum):
+    """One of some words; capitals do not matter."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Choice | None":
+        return next((c for c in cls if isinstance(value, str) and c == value.lower()), None)
+
+
+class MergeEngine(Choice):
     """What becomes of rows with the same primary key."""
 
     DEDUPLICATE = "deduplicate"
@@ -93,7 +109,7 @@ class MergeEngine(StrEnum):
     FIRST_ROW = "first-row"
 
 
-class ChangelogProducer(StrEnum):
+class ChangelogProducer(Choice):
     """How changelog files come to be."""
 
     NONE = "none"
@@ -102,7 +118,7 @@ class ChangelogProducer(StrEnum):
     FULL_COMPACTION = "full-compaction"
 
 
-class BucketFunction(StrEnum):
+class BucketFunction(Choice):
     """How the bucket key becomes a bucket."""
 
     DEFAULT = "default"
@@ -134,6 +150,7 @@ TYPE: Final = Option("type", "table", _text)
 BRANCH: Final = Option("branch", "main", _text)
 
 FILE_FORMAT: Final = Option("file.format", "parquet", str.lower)
+FILE_FORMAT_PER_LEVEL: Final = Option[Mapping[int, str]]("file.format.per.level", {}, parse_levels)
 FILE_COMPRESSION: Final = Option("file.compression", "zstd", str.lower)
 ZSTD_LEVEL: Final = Option("file.compression.zstd-level", 1, parse_int)
 FILE_BLOCK_SIZE: Final = Option[int | None]("file.block-size", None, _optional(parse_size))
@@ -202,6 +219,13 @@ PRIMARY_KEY_NULLABLE: Final = Option("primary-key.nullable", False, parse_bool)
 IGNORE_UPDATE_BEFORE: Final = Option("ignore-update-before", False, parse_bool)
 DYNAMIC_BUCKET_ROWS: Final = Option("dynamic-bucket.target-row-num", 2_000_000, parse_int)
 DYNAMIC_BUCKET_MAX: Final = Option("dynamic-bucket.max-buckets", -1, parse_int)
+POSTPONE_BUCKET_COUNT: Final = Option[int | None](
+    "postpone.default-bucket-num", None, _optional(parse_int)
+)
+POSTPONE_BUCKET_ROWS: Final = Option[int | None](
+    "postpone.target-row-num-per-bucket", None, _optional(parse_int)
+)
+POSTPONE_BUCKET_SIZE: Final = Option("postpone.target-size-per-bucket", 1024 * MEBIBYTE, parse_size)
 WRITE_ONLY: Final = Option("write-only", False, parse_bool)
 RUN_TRIGGER: Final = Option("num-sorted-run.compaction-trigger", 5, parse_int)
 NUM_LEVELS: Final = Option[int | None]("num-levels", None, _optional(parse_int))

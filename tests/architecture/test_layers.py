@@ -30,10 +30,12 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"inspect"}),
     frozenset({"table"}),
     frozenset({"catalog"}),
+    frozenset({"jobs"}),
     frozenset({"cli", "datasource", "web"}),
 )
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
-TOP = len(LAYERS)  # emberlake/__init__.py: gathers the public names from everywhere
+TOP = len(LAYERS)  # facades: gather public names from everywhere, and load them on first use
+FACADES = frozenset({"emberlake", "emberlake.spark"})
 
 # Library -> the only places that import it; no place means nowhere.
 FENCES: dict[str, tuple[str, ...]] = {
@@ -71,18 +73,29 @@ class Module:
 
     @property
     def part(self) -> str | None:
-        """The folder or module right below `emberlake`; None for emberlake/__init__.py itself."""
+        """The folder or module right below `emberlake`; None for facades."""
+        if self.name in FACADES:
+            return None
         _, _, below = self.name.partition(".")
         return below.split(".")[0] or None
 
-    def imports(self) -> Iterator[tuple[int, str]]:
+    def imports(self, *, at_run_time: bool = False) -> Iterator[tuple[int, str]]:
         """Line and dotted name of everything that is imported, at any depth of the code."""
+        skipped = set(map(id, self._type_checking())) if at_run_time else set()
         for node in ast.walk(self.tree):
+            if id(node) in skipped:
+                continue
             if isinstance(node, ast.Import):
                 yield from ((node.lineno, alias.name) for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module:
                 yield node.lineno, node.module
                 yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+    def _type_checking(self) -> Iterator[ast.AST]:
+        """What only type checkers see."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+                yield from ast.walk(node)
 
     def at(self, line: int) -> str:
         return f"{self.path.relative_to(SOURCE)}:{line}"
@@ -110,7 +123,7 @@ def test_a_fenced_library_is_imported_in_its_place_only(library: str) -> None:
     wrong = [
         f"{module.at(line)} imports {name}"
         for module in modules()
-        for line, name in module.imports()
+        for line, name in module.imports(at_run_time=True)
         if is_inside(name, library) and not is_inside_any(module.name, FENCES[library])
     ]
 

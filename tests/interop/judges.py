@@ -42,6 +42,16 @@ class JavaRead:
     buckets: list[int]
 
 
+@dataclass(frozen=True)
+class PostponedRecord:
+    """A record of a postponed file, as Java understands it."""
+
+    writer: int
+    key: list[Any]
+    sequence: int
+    row: Row
+
+
 class LineProcess:
     """A process that answers one JSON line for each JSON line it is given."""
 
@@ -87,7 +97,7 @@ class LineProcess:
 
 
 class JavaJudge:
-    """Java Paimon: reads tables, through the program of java/PaimonJudge.java."""
+    """Java Paimon: reads, writes and compacts tables, through the program of java/."""
 
     def __init__(self, process: LineProcess) -> None:
         self._process = process
@@ -96,17 +106,45 @@ class JavaJudge:
         self, warehouse: str | Path, table: str, options: Mapping[str, str] = NO_OPTIONS
     ) -> JavaRead:
         out = self._process.new_file()
-        request = {"table": table, "options": dict(options), "out": str(out)}
-        answer = self._process.ask({"warehouse": str(warehouse), **request})
-        rows = [json.loads(line) for line in out.read_text(encoding="utf-8").split("\n") if line]
-        out.unlink()
-        return JavaRead(tuple(answer["columns"]), rows, answer["buckets"])
+        answer = self._ask("read", warehouse, table, options, out=str(out))
+        return JavaRead(tuple(answer["columns"]), _load_lines(out), answer["buckets"])
 
     def rows(
         self, warehouse: str | Path, table: str, options: Mapping[str, str] = NO_OPTIONS
     ) -> list[Row]:
         """The table's rows in canonical form and order."""
         return sorted_rows(self.read(warehouse, table, options).rows)
+
+    def write(
+        self, warehouse: str | Path, table: str, data: pa.Table, *, row_kind: str = "+I"
+    ) -> None:
+        """Write `data` in one commit; of tables with dynamic buckets Java needs an engine."""
+        path = self._process.new_file()
+        rows = canonical_rows(data, kinds=[row_kind] * data.num_rows)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        self._ask("write", warehouse, table, data=str(path))
+        path.unlink()
+
+    def compact(self, warehouse: str | Path, table: str, *, full: bool = False) -> None:
+        """Compact all buckets; postponed rows get theirs."""
+        self._ask("compact", warehouse, table, full=full)
+
+    def postponed(self, warehouse: str | Path, table: str) -> list[PostponedRecord]:
+        """The records that have no bucket yet, in the order in which they are replayed."""
+        out = self._process.new_file()
+        self._ask("postponed", warehouse, table, out=str(out))
+        return [PostponedRecord(*line[:3], line[3:]) for line in _load_lines(out)]
+
+    def _ask(
+        self,
+        operation: str,
+        warehouse: str | Path,
+        table: str,
+        options: Mapping[str, str] = NO_OPTIONS,
+        **more: Any,
+    ) -> dict[str, Any]:
+        where = {"warehouse": str(warehouse), "table": table, "options": dict(options)}
+        return self._process.ask({"operation": operation, **where, **more})
 
 
 class Peer:
@@ -147,14 +185,19 @@ class Peer:
         data: pa.Table,
         *,
         overwrite: Mapping[str, Any] | None = None,
+        in_fixed_buckets: bool = False,
     ) -> None:
-        """Append `data`, or replace what `overwrite` says ({} is everything), in one commit."""
+        """Append `data`, or replace what `overwrite` says ({} is everything), in one commit.
+
+        What goes to a postpone table `in_fixed_buckets` is not postponed.
+        """
         self._ask(
             "write",
             warehouse=str(warehouse),
             table=table,
             data=str(self._save(data)),
             overwrite=None if overwrite is None else dict(overwrite),
+            in_fixed_buckets=in_fixed_buckets,
         )
 
     def read(
@@ -246,6 +289,12 @@ def _missing(reason: str) -> None:
     if os.environ.get("CI") == "true":
         pytest.fail(f"interop tests must run under CI=true, but {reason}")
     pytest.skip(reason)
+
+
+def _load_lines(path: Path) -> list[list[Any]]:
+    lines = path.read_text(encoding="utf-8").split("\n")
+    path.unlink()
+    return [json.loads(line) for line in lines if line]
 
 
 def _load(path: Path) -> pa.Table:

@@ -45,7 +45,7 @@ def write(request: dict) -> None:
 
 
 def write_python(request: dict) -> None:
-    builder = python_catalog(request).get_table(request["table"]).new_batch_write_builder()
+    builder = write_builder(python_catalog(request).get_table(request["table"]), request)
     if request["overwrite"] is not None:
         builder = builder.overwrite(request["overwrite"])
     writer, commit = builder.new_write(), builder.new_commit()
@@ -56,7 +56,7 @@ def write_python(request: dict) -> None:
 
 
 def write_rust(request: dict) -> None:
-    builder = rust_table(request).new_batch_write_builder()
+    builder = write_builder(rust_table(request), request)
     if request["overwrite"] is not None:
         builder = builder.with_overwrite(request["overwrite"])
     writer, commit = builder.new_write(), builder.new_commit()
@@ -65,6 +65,12 @@ def write_rust(request: dict) -> None:
     commit.commit(writer.prepare_commit())
     writer.close()
     commit.close()
+
+
+def write_builder(table, request: dict):
+    if request["in_fixed_buckets"]:
+        return table.new_postpone_fixed_bucket_write_builder()
+    return table.new_batch_write_builder()
 
 
 def read(request: dict) -> None:

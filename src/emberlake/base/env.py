@@ -4,7 +4,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 
@@ -28,6 +28,11 @@ class Env:
     new_id: Callable[[], str] = _new_id
     sleep_ms: Callable[[float], None] = _sleep_ms
     chance: Callable[[], float] = random.random
+
+    def marked(self, mark: str) -> "Env":
+        """The same world, in which every id begins with a mark; names of files then do, too."""
+        new_id = self.new_id
+        return replace(self, new_id=lambda: f"{mark}-{new_id()}")
 
     def local_now_ms(self) -> int:
         """The wall clock of this machine's zone as if it were UTC (file creation times)."""

@@ -12,9 +12,9 @@ import numpy.typing as npt
 U32 = npt.NDArray[np.uint32]
 
 DEFAULT_SEED: Final = 42
-_C1: Final = 0xCC9E2D51
-_C2: Final = 0x1B873593
-_ADD: Final = 0xE6546B64
+C1: Final = 0xCC9E2D51
+C2: Final = 0x1B873593
+ADD: Final = 0xE6546B64
 _FINAL_1: Final = 0x85EBCA6B
 _FINAL_2: Final = 0xC2B2AE35
 _MASK: Final = 0xFFFFFFFF
@@ -38,11 +38,11 @@ def murmur3(raw: bytes, seed: int = DEFAULT_SEED) -> int:
 
 def mix_scalar(state: int, word: int) -> int:
     """The state of one hash after its next word."""
-    word = word * _C1 & _MASK
+    word = word * C1 & _MASK
     word = (word << 15 | word >> 17) & _MASK
-    state ^= word * _C2 & _MASK
+    state ^= word * C2 & _MASK
     state = (state << 13 | state >> 19) & _MASK
-    return (state * 5 + _ADD) & _MASK
+    return (state * 5 + ADD) & _MASK
 
 
 def mix_word(states: U32, words: U32 | int) -> None:
@@ -50,9 +50,9 @@ def mix_word(states: U32, words: U32 | int) -> None:
     if isinstance(words, int):
         _mix_constant(states, words)
         return
-    word = words * np.uint32(_C1)
+    word = words * np.uint32(C1)
     _rotate_left(word, 15)
-    word *= np.uint32(_C2)
+    word *= np.uint32(C2)
     states ^= word
     _advance(states)
 
@@ -70,16 +70,16 @@ def finish_hashes(states: U32, lengths: U32 | int) -> npt.NDArray[np.int32]:
 
 def _mix_constant(states: U32, word: int) -> None:
     if word:  # a zero word leaves nothing to combine
-        word = word * _C1 & _MASK
+        word = word * C1 & _MASK
         word = (word << 15 | word >> 17) & _MASK
-        states ^= np.uint32(word * _C2 & _MASK)
+        states ^= np.uint32(word * C2 & _MASK)
     _advance(states)
 
 
 def _advance(states: U32) -> None:
     _rotate_left(states, 13)
     states *= np.uint32(5)
-    states += np.uint32(_ADD)
+    states += np.uint32(ADD)
 
 
 def _rotate_left(values: U32, bits: int) -> None:

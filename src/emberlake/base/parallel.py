@@ -1,18 +1,27 @@
 """A map over threads that keeps order, bounds what is in flight and surfaces the first error."""
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
+
+import pyarrow as pa
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
 
 def default_workers() -> int:
-    """As many threads as there are cores; Arrow and zstd release the interpreter lock."""
-    return max(1, os.cpu_count() or 1)
+    """As many threads as Arrow uses, which is one a core unless ``pyarrow.set_cpu_count`` was told.
+
+    Arrow and zstd release the interpreter lock, so that threads bring something.
+    """
+    return int(pa.cpu_count())
+
+
+def limit_threads() -> None:
+    """Work on one thread from now on: for processes of which there is one a core already."""
+    pa.set_cpu_count(1)
 
 
 def parallel_map(

@@ -31,6 +31,8 @@ class Change:
     index_added: tuple[IndexManifestEntry, ...] = ()
     index_deleted: tuple[IndexManifestEntry, ...] = ()
     replaces: PartitionChoice | None = None
+    # Files that were written and have no place in it: deleted as soon as it is committed.
+    unused: tuple[ManifestEntry, ...] = ()
     # What the writers saw. A commit of these files can only be in a snapshot after it.
     bases: frozenset[BaseSnapshot | None] = frozenset()
 
@@ -143,6 +145,7 @@ def overwrite_change(messages: Sequence[CommitMessage], replaces: PartitionChoic
         added=_entries(FileKind.ADD, messages, "new_files"),
         index_added=_index_entries(FileKind.ADD, messages, "new_index_files"),
         replaces=replaces,
+        unused=_entries(FileKind.ADD, messages, "changelog_files"),
         bases=frozenset(m.base for m in messages),
     )
 

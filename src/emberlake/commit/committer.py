@@ -26,7 +26,7 @@ from emberlake.commit.change import (
 )
 from emberlake.commit.conflicts import check_change_itself
 from emberlake.commit.draft import Draft, Drafter, Request
-from emberlake.commit.history import History, newest_identifier, stream_of
+from emberlake.commit.history import History, claims_of, newest_identifier, stream_of
 from emberlake.errors import (
     CommitConflict,
     CommitUnknown,
@@ -98,7 +98,10 @@ class Committer:
         )
         attempts = _Attempts(self._store, request)
         committed = attempts.run()
-        return NOTHING_COMMITTED if committed is None else self._finish(committed, attempts)
+        if committed is None:
+            return NOTHING_COMMITTED
+        self._delete_unused(change)
+        return self._finish(committed, attempts)
 
     def commit_all(
         self,
@@ -131,6 +134,12 @@ class Committer:
     def newest_identifier(self) -> int | None:
         """The identifier of the newest snapshot of this commit user, if there is one."""
         return newest_identifier(self._store, self._commit_user)
+
+    def _delete_unused(self, change: Change) -> None:
+        for entry in change.unused:
+            with suppress(StorageError):  # nothing refers to it: garbage, not a problem
+                place = entry.partition, entry.bucket, entry.file
+                self._store.storage.delete(self._store.data_file_path(*place))
 
     def _finish(self, draft: Draft, attempts: "_Attempts") -> CommitResult:
         snapshot, entries = draft.snapshot, draft.entries
@@ -184,7 +193,8 @@ class _Attempts:
         self._request = request
         self._drafter = Drafter(store, request)
         stream = stream_of(request.commit_user, request.identifier)
-        self._history = History(store, request.change, stream)
+        claims = claims_of(store.schema, request.change)
+        self._history = History(store, request.change, stream, claims)
         self._published: dict[str, Draft] = {}  # by uuid: whatever may be in the table
         self._unsettled: tuple[int, EmberlakeError | None] | None = None  # snapshot id, why
         timeout = store.options.value(COMMIT_TIMEOUT_MS)

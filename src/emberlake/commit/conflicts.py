@@ -5,7 +5,7 @@ snapshot id alone.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
 
@@ -14,10 +14,15 @@ from emberlake.merge.order import KeyBound
 from emberlake.spec.manifest import (
     DELETION_VECTORS_INDEX,
     HASH_INDEX,
+    DataFile,
+    FileIdentity,
     FileKind,
     IndexManifestEntry,
     ManifestEntry,
 )
+
+Place = tuple[bytes, int]  # partition and bucket
+Claims = Mapping[Place, Sequence[DataFile]]
 
 
 def check_change_itself(entries: Sequence[ManifestEntry]) -> CommitConflict | None:
@@ -55,12 +60,99 @@ def check_bucket_counts(
     counts = {entry.partition: entry.total_buckets for entry in ours if entry.total_buckets > 0}
     for entry in theirs:
         count = counts.get(entry.partition)
-        if entry.kind is FileKind.ADD and count is not None and count != entry.total_buckets:
+        is_counted = entry.kind is FileKind.ADD and entry.bucket >= 0  # postponed rows are in none
+        if is_counted and count is not None and count != entry.total_buckets:
             return CommitConflict(
                 ConflictReason.BUCKET_COUNT_CHANGED,
                 f"snapshot {snapshot_id} gave a partition {entry.total_buckets} buckets, "
                 f"these files were written for {count}",
                 "write the data again with a new writer",
+            )
+    return None
+
+
+def claims_on(added: Iterable[ManifestEntry]) -> dict[Place, tuple[DataFile, ...]]:
+    """The new rows of every bucket, as files, which must be newer than all others of their keys.
+
+    Writers number the rows of a bucket from what they find there. Who does not know of another
+    writer gives the same numbers, and of two rows of one key the one with the larger number wins,
+    whoever committed last. Postponed rows (in buckets below 0) are ordered by other means.
+    """
+    claims: dict[Place, tuple[DataFile, ...]] = {}
+    for entry in added:
+        if entry.file.level == 0 and entry.bucket >= 0:
+            place = entry.partition, entry.bucket
+            claims[place] = (*claims.get(place, ()), entry.file)
+    return claims
+
+
+def reaches_claimed_numbers(claims: Claims, entry: ManifestEntry) -> bool:
+    """Whether an entry is of a file with rows that are not older than all new ones."""
+    return any(_reaches(entry.file, file) for file in _claimed(claims, entry))
+
+
+def check_sequence_numbers(
+    claims: Claims, theirs: Iterable[ManifestEntry], bound_of: Callable[[bytes], KeyBound]
+) -> CommitConflict | None:
+    """The new rows must be newer than what others have put under their keys meanwhile.
+
+    Args:
+        claims: The new rows.
+        theirs: What others added and deleted since, in order, or all that is live: what was there
+            when the writers began is below their numbers. What is gone again does no harm.
+        bound_of: A serialized key in the form that can be compared.
+    """
+    standing: dict[FileIdentity, ManifestEntry] = {}
+    for entry in theirs:
+        if entry.kind is FileKind.DELETE:
+            standing.pop(entry.identity, None)
+        elif reaches_claimed_numbers(claims, entry):
+            standing[entry.identity] = entry
+    for entry in standing.values():
+        for ours in _claimed(claims, entry):
+            if _reaches(entry.file, ours) and _share_keys(entry.file, ours, bound_of):
+                return CommitConflict(
+                    ConflictReason.SEQUENCE_NUMBERS_TAKEN,
+                    f"{entry.file.file_name} in bucket {entry.bucket} goes up to "
+                    f"{entry.file.max_sequence_number}, {ours.file_name} begins with "
+                    f"{ours.min_sequence_number}",
+                    "another writer changed the same keys; write the data again with a new writer, "
+                    "or set sequence.field so that the rows themselves say which is newer",
+                )
+    return None
+
+
+def _claimed(claims: Claims, entry: ManifestEntry) -> Sequence[DataFile]:
+    return claims.get((entry.partition, entry.bucket), ())
+
+
+def _reaches(theirs: DataFile, ours: DataFile) -> bool:
+    return theirs.max_sequence_number >= ours.min_sequence_number
+
+
+def _share_keys(one: DataFile, other: DataFile, bound_of: Callable[[bytes], KeyBound]) -> bool:
+    """Whether files may have keys in common; their ranges tell."""
+    is_before = bound_of(one.max_key) < bound_of(other.min_key)
+    is_after = bound_of(other.max_key) < bound_of(one.min_key)
+    return not (is_before or is_after)
+
+
+def check_levels(
+    buckets: Collection[tuple[bytes, int]], theirs: Iterable[ManifestEntry]
+) -> CommitConflict | None:
+    """Where levels know of each other's rows, a bucket is compacted by one at a time.
+
+    Args:
+        buckets: Partition and bucket of what we compacted.
+        theirs: What others added and deleted since.
+    """
+    for entry in theirs:
+        is_ours = (entry.partition, entry.bucket) in buckets
+        if is_ours and entry.kind is FileKind.ADD and entry.file.level > 0:
+            return CommitConflict(
+                ConflictReason.BUCKET_COMPACTED_ELSEWHERE,
+                f"{entry.file.file_name} on level {entry.file.level} of bucket {entry.bucket}",
+                "another writer compacted this bucket; compact again",
             )
     return None
 

@@ -18,13 +18,11 @@ from emberlake.commit.conflicts import (
     check_rewritten_vectors,
     check_vector_files,
 )
+from emberlake.commit.key_bounds import stored_key_bound
 from emberlake.commit.manifest_merge import Merged, merge_manifests
-from emberlake.errors import CommitConflict, CorruptFile, StorageError
-from emberlake.merge.order import KeyBound, key_bound
+from emberlake.errors import CommitConflict, StorageError
 from emberlake.options import BUCKET, POSTPONE_BUCKET, UNAWARE_BUCKET
 from emberlake.scan.files import in_partitions, live_entries, manifests_of
-from emberlake.spec.binary_row import CorruptRow, decode_row
-from emberlake.spec.key_value import key_fields
 from emberlake.spec.manifest import (
     DELETION_VECTORS_INDEX,
     HASH_INDEX,
@@ -207,7 +205,7 @@ def _delta_entries(
         after = (*kept, *change.added)
         _raise(check_vector_files(change.index_added, after, snapshot_id=latest_id))
     if _has_runs(change) and store.schema.primary_keys:
-        _raise(check_key_ranges(change.added, kept, partial(_key_bound, store)))
+        _raise(check_key_ranges(change.added, kept, partial(stored_key_bound, store)))
     return (*deleted, *change.added)
 
 
@@ -217,16 +215,6 @@ def _has_vectors(change: Change) -> bool:
 
 def _has_runs(change: Change) -> bool:
     return any(entry.file.level > 0 for entry in change.added)
-
-
-def _key_bound(store: TableStore, key: bytes) -> KeyBound:
-    types = [f.type for f in key_fields(store.schema)]
-    try:
-        return key_bound(decode_row(types, key))
-    except CorruptRow as error:
-        raise CorruptFile(
-            store.layout.manifest_folder, f"a key in it cannot be decoded: {error}"
-        ) from error
 
 
 def _raise(conflict: CommitConflict | None) -> None:

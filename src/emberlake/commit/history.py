@@ -5,6 +5,7 @@ outcome was not known), and what makes the change wrong on top of what others di
 """
 
 from collections.abc import Collection
+from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +13,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from emberlake.commit.change import Change
-from emberlake.commit.conflicts import check_already_committed, check_bucket_counts
+from emberlake.commit.conflicts import (
+    Claims,
+    check_already_committed,
+    check_bucket_counts,
+    check_levels,
+    check_sequence_numbers,
+    claims_on,
+    reaches_claimed_numbers,
+)
+from emberlake.commit.key_bounds import stored_key_bound
 from emberlake.errors import (
     AlreadyCommitted,
     CommitConflict,
     ConflictReason,
     SnapshotNotFound,
 )
+from emberlake.merge.plan import depends_on_arrival, hides_level_0
 from emberlake.scan.files import delta_manifests_of, live_entries
+from emberlake.spec.manifest import ManifestEntry
+from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from emberlake.store.entries import ManifestEntries
 from emberlake.store.table_store import TableStore
@@ -33,16 +46,23 @@ class History:
         store: The table.
         change: What is to be committed.
         stream: Commit user and identifier, when a repetition is to be recognised by them.
+        claims: The new rows that must be newer than all others of their keys.
     """
 
     def __init__(
-        self, store: TableStore, change: Change, stream: tuple[str, int] | None = None
+        self,
+        store: TableStore,
+        change: Change,
+        stream: tuple[str, int] | None = None,
+        claims: Claims | None = None,
     ) -> None:
         self._store = store
         self._change = change
         self._stream = stream
+        self._claims: Claims = claims or {}
         self._names = change.new_names
-        self._next_id: int | None = None  # the first snapshot that was not checked
+        self._compacted = _compacted_buckets(store.schema, change)
+        self._seen = change.bases  # what comes after them was not checked
 
     def catch_up(self, latest: Snapshot | None, ours: Collection[str] = ()) -> Snapshot | None:
         """Check all snapshots up to ``latest``; the one whose uuid is among ``ours``, if any.
@@ -53,30 +73,31 @@ class History:
         """
         if latest is None:
             return None
-        if self._next_id is None:
-            self._next_id = self._first_id(latest)
-        for snapshot_id in range(self._next_id, latest.id + 1):
+        first, has_expired = self._first_id(latest)
+        rivals: list[ManifestEntry] = []
+        for snapshot_id in range(first, latest.id + 1):
             try:
                 snapshot = self._store.snapshots.load(snapshot_id)
             except SnapshotNotFound:
-                self._check_live(latest)  # it expired: what it added is live, or deleted later
+                has_expired = True
                 continue
             if snapshot.uuid is not None and snapshot.uuid in ours:
                 return snapshot
-            self._check(snapshot)
-        # After a rollback ids are given anew, so the next one may be smaller than before.
-        self._next_id = latest.id + 1
+            rivals += self._check(snapshot)
+        if has_expired:
+            rivals = self._check_live(latest)  # what was added is live, or deleted later
+        bound_of = cache(partial(stored_key_bound, self._store))
+        _raise(check_sequence_numbers(self._claims, rivals, bound_of))
+        self._seen = frozenset({BaseSnapshot(latest.id, latest.delta_manifest_list)})
         return None
 
-    def _first_id(self, latest: Snapshot) -> int:
-        """The first snapshot that can hold a commit of this change."""
-        first = min((self._after(base, latest) for base in self._change.bases), default=None)
-        if first is None or first > latest.id:
-            return latest.id + 1
+    def _first_id(self, latest: Snapshot) -> tuple[int, bool]:
+        """The first snapshot that was not checked, and whether others before it have expired."""
+        first = min((self._after(base, latest) for base in self._seen), default=latest.id + 1)
+        if first > 1:
+            return first, False  # the one before it is there, so the oldest are not missing
         earliest = self._store.snapshots.earliest_id() or latest.id
-        if first < earliest:
-            self._check_live(latest)
-        return max(first, earliest)
+        return earliest, earliest > 1
 
     def _after(self, base: BaseSnapshot | None, latest: Snapshot) -> int:
         if base is None or base.id > latest.id:
@@ -88,19 +109,22 @@ class History:
         # Another snapshot under this id: the table was rolled back, and anything may be after it.
         return base.id + 1 if now.delta_manifest_list == base.delta_manifest_list else 1
 
-    def _check(self, snapshot: Snapshot) -> None:
+    def _check(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """Check one snapshot; what it says of files that may be newer than our rows."""
         if self._stream is not None:
             user, identifier = self._stream
             if snapshot.commit_user == user and self._is_done(snapshot, identifier):
                 raise already_committed(user, identifier, snapshot.commit_identifier)
-        if not self._names:
-            return
+        if not (self._names or self._compacted):
+            return []
         theirs = self._store.manifests.read_manifests(delta_manifests_of(self._store, snapshot))
         relevant = theirs.take(self._speaks_of_us(theirs)).entries()
         _raise(check_already_committed(self._names, relevant, snapshot_id=snapshot.id))
+        _raise(check_levels(self._compacted, relevant))
         if self._change.kind is not CommitKind.OVERWRITE:
             added = self._change.added
             _raise(check_bucket_counts(added, relevant, snapshot_id=snapshot.id))
+        return [entry for entry in relevant if reaches_claimed_numbers(self._claims, entry)]
 
     def _is_done(self, snapshot: Snapshot, identifier: int) -> bool:
         if snapshot.commit_identifier != identifier:
@@ -109,17 +133,52 @@ class History:
         kinds = (snapshot.commit_kind, self._change.kind)
         return kinds.count(CommitKind.COMPACT) != 1
 
-    def _check_live(self, latest: Snapshot) -> None:
-        live = live_entries(self._store, latest)
+    def _check_live(self, latest: Snapshot) -> list[ManifestEntry]:
+        """Check what is live; the files of partitions in which our rows must be newer."""
+        touched = frozenset(entry.partition for entry in self._change.added)
+        live = live_entries(self._store, latest, partitions=touched)
+        # Who added the files of a level cannot be told any more: better compact once too often.
+        known = {entry.identity for entry in self._change.deleted}
+        ours = live.take(_in_partitions(live, self._compacted_partitions)).entries()
+        _raise(check_levels(self._compacted, [e for e in ours if e.identity not in known]))
         present = live.take(_is_named(live, self._names)).entries()
         _raise(check_already_committed(self._names, present, snapshot_id=latest.id))
+        return live.take(_in_partitions(live, self._claimed_partitions)).entries()
 
     def _speaks_of_us(self, entries: ManifestEntries) -> npt.NDArray[np.bool_]:
         """Entries of our files or, in bucketed tables, of our partitions."""
-        mask = _is_named(entries, self._names)
         ours = {entry.partition for entry in self._change.added if entry.total_buckets > 0}
-        in_ours = np.array([partition in ours for partition in entries.partitions], bool)
-        return mask | in_ours[entries.partition_codes] if ours else mask
+        ours |= self._claimed_partitions
+        ours |= self._compacted_partitions
+        return _is_named(entries, self._names) | _in_partitions(entries, ours)
+
+    @property
+    def _compacted_partitions(self) -> set[bytes]:
+        return {partition for partition, _ in self._compacted}
+
+    @property
+    def _claimed_partitions(self) -> set[bytes]:
+        return {partition for partition, _ in self._claims}
+
+
+def _compacted_buckets(schema: TableSchema, change: Change) -> frozenset[tuple[bytes, int]]:
+    """The buckets in which nobody else may have compacted anything meanwhile."""
+    if change.kind is not CommitKind.COMPACT or not schema.primary_keys:
+        return frozenset()
+    if not hides_level_0(schema.options):
+        return frozenset()
+    return frozenset((entry.partition, entry.bucket) for entry in change.added)
+
+
+def claims_of(schema: TableSchema, change: Change) -> Claims:
+    """The new rows of a change that must be newer than all others of their keys.
+
+    An overwrite replaces what others wrote, and a compaction leaves rows as old as they are.
+    """
+    is_upsert = change.replaces is None and change.kind is not CommitKind.COMPACT
+    if schema.primary_keys and is_upsert and depends_on_arrival(schema):
+        return claims_on(change.added)
+    return {}
 
 
 def newest_identifier(store: TableStore, commit_user: str) -> int | None:
@@ -150,6 +209,15 @@ def stream_of(commit_user: str, identifier: int) -> tuple[str, int] | None:
 def _is_named(entries: ManifestEntries, names: Collection[str]) -> npt.NDArray[np.bool_]:
     found = pc.is_in(entries.file_name, value_set=pa.array(sorted(names), pa.large_string()))
     return np.asarray(found.to_numpy(zero_copy_only=False), bool)
+
+
+def _in_partitions(
+    entries: ManifestEntries, partitions: Collection[bytes]
+) -> npt.NDArray[np.bool_]:
+    if not partitions:
+        return np.zeros(len(entries), bool)
+    is_in = np.array([partition in partitions for partition in entries.partitions], bool)
+    return is_in[entries.partition_codes]
 
 
 def _raise(conflict: CommitConflict | None) -> None:

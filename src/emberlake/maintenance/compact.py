@@ -5,9 +5,10 @@ what others added meanwhile stays.
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from emberlake.base.parallel import parallel_map
@@ -17,8 +18,9 @@ from emberlake.errors import AlreadyCommitted, CommitConflict, StorageError
 from emberlake.maintenance.append_compact import compact_append_bucket
 from emberlake.maintenance.bucket import Bucket, Compacted, load_buckets
 from emberlake.maintenance.key_compact import compact_key_bucket
-from emberlake.maintenance.picking import hides_level_0
-from emberlake.options import WRITE_ONLY
+from emberlake.maintenance.postpone_compact import load_postponed, passing_files, replay, settle
+from emberlake.merge.plan import hides_level_0
+from emberlake.options import BUCKET, POSTPONE_BUCKET, WRITE_ONLY
 from emberlake.predicates import Predicate
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import CommitKind, Snapshot
@@ -38,9 +40,9 @@ def compact_table(
     Raises:
         CommitConflict: another writer replaced the same files; nothing changes.
     """
+    snapshot = store.snapshots.latest()
     store = with_present_schema(store)
     check_compactable(store.schema)
-    snapshot = store.snapshots.latest()
     messages = prepare_compaction(store, snapshot, full=full, where=where)
     try:
         return Committer(store, commit_user).commit(compact_change(messages))
@@ -53,7 +55,55 @@ def prepare_compaction(
     store: TableStore, snapshot: Snapshot | None, *, full: bool, where: Predicate | None
 ) -> list[CommitMessage]:
     """Write what a compaction puts in the place of the files of a snapshot."""
-    return _compact_buckets(store, list(load_buckets(store, snapshot, where)), snapshot, full=full)
+    buckets = list(load_buckets(store, snapshot, where))
+    if not _postpones(store):
+        return _compact_buckets(store, buckets, snapshot, full=full)
+    waiting = list(load_postponed(store, snapshot, where))
+    return _compact_with_postponed(store, buckets, waiting, snapshot, full=full)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What one worker compacts: a bucket, or a whole partition where rows wait for their bucket."""
+
+    partition: bytes
+    bucket: int
+    file_size: int = 0
+
+
+def compaction_places(
+    store: TableStore, snapshot: Snapshot, where: Predicate | None
+) -> list[Place]:
+    """What there is to compact, for workers to share."""
+    buckets = list(load_buckets(store, snapshot, where))
+    if not _postpones(store):
+        return [Place(b.partition, b.number, _file_size(b)) for b in buckets]
+    sizes: Counter[bytes] = Counter()
+    for bucket in (*buckets, *load_postponed(store, snapshot, where)):
+        sizes[bucket.partition] += _file_size(bucket)
+    return [Place(partition, POSTPONE_BUCKET, size) for partition, size in sizes.items()]
+
+
+def compact_places(
+    store: TableStore, snapshot: Snapshot, places: Sequence[Place], *, full: bool
+) -> list[CommitMessage]:
+    """Write what a compaction puts in the place of some buckets of a snapshot."""
+    if not _postpones(store):
+        wanted = {(place.partition, place.bucket) for place in places}
+        buckets = list(_existing_buckets(store, snapshot, wanted).values())
+        return _compact_buckets(store, buckets, snapshot, full=full)
+    partitions = frozenset(place.partition for place in places)
+    buckets = list(load_buckets(store, snapshot, partitions=partitions))
+    waiting = [w for w in load_postponed(store, snapshot, None) if w.partition in partitions]
+    return _compact_with_postponed(store, buckets, waiting, snapshot, full=full)
+
+
+def _postpones(store: TableStore) -> bool:
+    return store.options.value(BUCKET) == POSTPONE_BUCKET
+
+
+def _file_size(bucket: Bucket) -> int:
+    return sum(file.file_size for file in bucket.files)
 
 
 def _compact_buckets(
@@ -65,6 +115,37 @@ def _compact_buckets(
         for bucket, compacted in zip(buckets, _compact_all(store, buckets, full=full), strict=True)
         if compacted is not None
     ]
+
+
+def _compact_with_postponed(
+    store: TableStore,
+    buckets: Sequence[Bucket],
+    waiting: Sequence[Bucket],
+    snapshot: Snapshot | None,
+    *,
+    full: bool,
+) -> list[CommitMessage]:
+    """Put postponed rows into their buckets, and compact these and the others."""
+    known = {(bucket.partition, bucket.number): bucket for bucket in buckets}
+    replayed: list[CommitMessage] = []
+    try:
+        for part in waiting:
+            replayed += replay(part, known)
+        written = {(m.partition, m.bucket): m for m in replayed if m.new_files}
+        todo = known | {p: _with_files(store, known.get(p), m) for p, m in written.items()}
+        compacted = _compact_all(store, list(todo.values()), full=full)
+    except BaseException:
+        discard(store, replayed)
+        raise
+    base = _base_of(snapshot)
+    messages = [replace(m, base=base) for m in replayed if not m.new_files]
+    for (place, bucket), change in zip(todo.items(), compacted, strict=True):
+        message = _message_of(bucket, change, base)
+        if place in written:
+            message = _extended(replace(written[place], base=base), change)
+            bucket.discard(passing_files(message))
+        messages.append(settle(message))
+    return [message for message in messages if not message.is_empty]
 
 
 class WrittenCompaction:
@@ -98,10 +179,10 @@ class WrittenCompaction:
         return compacted
 
     def _compact(self, messages: list[CommitMessage]) -> list[CommitMessage]:
-        store = with_present_schema(self._store)
-        self._handed_over = [m for m in self._handed_over if not _is_committed(store, m)]
+        self._handed_over = [m for m in self._handed_over if not _is_committed(self._store, m)]
         pending = {(m.partition, m.bucket) for m in self._handed_over}
-        snapshot = None if self._ignore_previous else store.snapshots.latest()
+        snapshot = None if self._ignore_previous else self._store.snapshots.latest()
+        store = with_present_schema(self._store)
         touched = {
             place: m
             for m in messages
@@ -166,8 +247,8 @@ def _is_left_out(message: CommitMessage) -> bool:
 
 def _compact_anew(store: TableStore, messages: Sequence[CommitMessage]) -> list[CommitMessage]:
     """Compact the buckets of messages as they are by now."""
-    store = with_present_schema(store)
     snapshot = store.snapshots.latest()
+    store = with_present_schema(store)
     places = {(message.partition, message.bucket) for message in messages}
     buckets = list(_existing_buckets(store, snapshot, places).values())
     return _compact_buckets(store, buckets, snapshot, full=False)
@@ -216,15 +297,13 @@ def discard(store: TableStore, messages: Iterable[CommitMessage]) -> None:
 def with_present_schema(store: TableStore) -> TableStore:
     """The table with the columns that it has by now, so that none is lost when files are rewritten.
 
+    Who rewrites the files of a snapshot loads that first: then none of them is of a later schema.
     Options that this program alone has set stay.
     """
     latest = store.schemas.latest()
     if latest is None or latest.id == store.schema.id:
         return store
-    stored = store.schemas.load(store.schema.id).options
-    own = {key: store.options.get(key) for key in {*stored, *store.options}}
-    changes = {key: value for key, value in own.items() if value != stored.get(key)}
-    return store.with_schema(latest.with_options(changes))
+    return store.with_schema(latest.with_options(store.own_options()))
 
 
 def _compact_all(
@@ -270,7 +349,9 @@ def _base_of(snapshot: Snapshot | None) -> BaseSnapshot | None:
     return None if snapshot is None else BaseSnapshot(snapshot.id, snapshot.delta_manifest_list)
 
 
-def _message_of(bucket: Bucket, compacted: Compacted, base: BaseSnapshot | None) -> CommitMessage:
+def _message_of(
+    bucket: Bucket, compacted: Compacted | None, base: BaseSnapshot | None
+) -> CommitMessage:
     message = CommitMessage(
         partition=bucket.partition,
         bucket=bucket.number,

@@ -20,7 +20,6 @@ from emberlake.maintenance.picking import (
     PickingRules,
     Rewrite,
     Upgrade,
-    hides_level_0,
     pick_full,
     pick_universal,
     plan_steps,
@@ -28,11 +27,12 @@ from emberlake.maintenance.picking import (
 )
 from emberlake.maintenance.vectors import BucketVectors
 from emberlake.merge.order import key_at, key_bound
-from emberlake.merge.plan import plan_merge
+from emberlake.merge.plan import hides_level_0, plan_merge
+from emberlake.merge.rows import retracts_of
 from emberlake.merge.runs import merge_runs
 from emberlake.options import DELETION_VECTORS, MEBIBYTE, SMALL_FILE_RATIO
 from emberlake.scan.runs import KeyRange, find_sections, key_ranges
-from emberlake.spec.key_value import key_fields
+from emberlake.spec.key_value import KIND_FIELD, key_fields
 from emberlake.spec.manifest import DataFile, FileSource
 from emberlake.write.key_files import open_key_files, physical_rows, target_bytes
 
@@ -93,6 +93,9 @@ class _KeyCompaction:
 
     def _steps(self) -> list[Upgrade | Rewrite]:
         store, files = self.bucket.store, self.pick.files
+        if self.pick.rewrites_all:
+            # Not together: files that stay may have keys between theirs.
+            return [Rewrite((((file,),),)) for file in files]
         sections = find_sections([self._ranges[file.file_name] for file in files])
         return plan_steps(
             [[[files[place] for place in run] for run in section] for section in sections],
@@ -102,7 +105,7 @@ class _KeyCompaction:
         )
 
     def _must_rewrite(self, file: DataFile) -> bool:
-        if self.pick.rewrites_all:
+        if self._has_uncounted_deletes(file):
             return True
         has_deletes = file.delete_row_count != 0  # unknown may be some
         if has_deletes and self.pick.output_level == self.top_level:
@@ -114,6 +117,14 @@ class _KeyCompaction:
         # Rows that depend on those above, or give way to them, do not stay as they are.
         is_free = self._has_vectors and not needs_older_rows(self._plan)
         return not is_free and bool(self._levels_above([file]))
+
+    def _has_uncounted_deletes(self, file: DataFile) -> bool:
+        """Whether a writer that does not count deletes left some: on higher levels counts count."""
+        if file.level > 0 or file.delete_row_count != 0:
+            return False
+        kinds = stream_rows([self.bucket.read_keys(file, (KIND_FIELD,))])
+        with closing(kinds):
+            return any(retracts_of(rows).any() for rows in kinds)
 
     def _take_up(self, file: DataFile) -> None:
         if self._keeps_apart and file.level == 0:

@@ -9,14 +9,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from emberlake.options import DELETION_VECTORS as DELETION_VECTORS_ENABLED
+from emberlake.merge.plan import hides_level_0
 from emberlake.options import (
     MAX_AMPLIFICATION,
-    MERGE_ENGINE,
     NUM_LEVELS,
     RUN_TRIGGER,
     SIZE_RATIO,
-    MergeEngine,
     TableOptions,
 )
 from emberlake.spec.manifest import DataFile
@@ -67,12 +65,6 @@ class Pick:
     files: tuple[DataFile, ...]
     output_level: int
     rewrites_all: bool = False  # no file is good as it is
-
-
-def hides_level_0(options: TableOptions) -> bool:
-    """Whether compaction keeps levels apart: whoever goes up replaces what is above."""
-    first_row = options.value(MERGE_ENGINE) is MergeEngine.FIRST_ROW
-    return first_row or options.value(DELETION_VECTORS_ENABLED)
 
 
 def sorted_runs(files: Sequence[DataFile]) -> list[SortedRun]:

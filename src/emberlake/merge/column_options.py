@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from emberlake.options import TableOptions, parse_bool, parse_int, parse_words
+from emberlake.options import Choice, TableOptions, parse_bool, parse_int, parse_words
 from emberlake.types import (
     ArrayType,
     AtomicType,
@@ -49,12 +49,12 @@ class Aggregate(StrEnum):
     THETA_SKETCH = "theta_sketch"
 
     @property
-    def reads_inside(self) -> bool:
-        """Whether the function looks into nested values, so that they must be read whole."""
-        return self in _READS_INSIDE
+    def ignores_order(self) -> bool:
+        """Whether the result is the same in whatever order the records come."""
+        return self in _IGNORES_ORDER
 
 
-class NestedKeyNulls(StrEnum):
+class NestedKeyNulls(Choice):
     """What becomes of nested rows whose nested key has nulls."""
 
     MERGE = "merge"
@@ -78,13 +78,16 @@ class Aggregator:
 
 
 _LEGACY_NAMES: Final = {"first_not_null_value": Aggregate.FIRST_NON_NULL_VALUE}
-_READS_INSIDE: Final = frozenset(
+# Not product: what is taken back before anything came in is lost, and decimals are rounded.
+_IGNORES_ORDER: Final = frozenset(
     {
-        Aggregate.COLLECT,
-        Aggregate.MERGE_MAP,
-        Aggregate.MERGE_MAP_WITH_KEYTIME,
-        Aggregate.NESTED_UPDATE,
-        Aggregate.NESTED_PARTIAL_UPDATE,
+        Aggregate.PRIMARY_KEY,
+        Aggregate.SUM,
+        Aggregate.MAX,
+        Aggregate.MIN,
+        Aggregate.BOOL_AND,
+        Aggregate.BOOL_OR,
+        Aggregate.RBM32,
     }
 )
 
@@ -134,8 +137,13 @@ def check_aggregator(
         return
     settings = list(_check_settings(options, column.name))
     yield from settings
-    if not settings:
-        yield from _check_nested(column, read_aggregator(options, column.name, function))
+    if settings:
+        return
+    aggregator = read_aggregator(options, column.name, function)
+    if function in (Aggregate.NESTED_UPDATE, Aggregate.NESTED_PARTIAL_UPDATE):
+        yield from _check_nested_key(options, column, aggregator)
+    elif function is Aggregate.MERGE_MAP_WITH_KEYTIME:
+        yield from _check_time(column, aggregator)
 
 
 # --- settings -------------------------------------------------------------------------------------
@@ -174,32 +182,50 @@ def _check_settings(options: TableOptions, column: str) -> Iterator[str]:
                 yield f"{key}={options[key]}: {error}"
 
 
-def _check_nested(column: DataField, aggregator: Aggregator) -> Iterator[str]:
-    function = aggregator.function
-    if function in (Aggregate.NESTED_UPDATE, Aggregate.NESTED_PARTIAL_UPDATE):
-        yield from _check_nested_key(column, aggregator)
-    elif function is Aggregate.MERGE_MAP_WITH_KEYTIME and aggregator.time_field is not None:
-        yield from _no_fields(column, "ts-field", (aggregator.time_field,))
-
-
-def _check_nested_key(column: DataField, aggregator: Aggregator) -> Iterator[str]:
+def _check_nested_key(
+    options: TableOptions, column: DataField, aggregator: Aggregator
+) -> Iterator[str]:
+    null_strategy = "nested-key-null-strategy"
     needs_key = {
         "aggregate-function": aggregator.function is Aggregate.NESTED_PARTIAL_UPDATE,
-        "nested-key-null-strategy": aggregator.nested_key_nulls is not NestedKeyNulls.MERGE,
+        null_strategy: _key(column.name, null_strategy) in options,
         "nested-sequence-field": bool(aggregator.nested_sequence),
     }
     for name, is_needed in needs_key.items():
         if is_needed and not aggregator.nested_key:
             yield f"{_key(column.name, name)} needs {_key(column.name, 'nested-key')}"
-    yield from _no_fields(column, "nested-key", aggregator.nested_key)
-    yield from _no_fields(column, "nested-sequence-field", aggregator.nested_sequence)
+    for name in aggregator.nested_key:
+        if _field_inside(column, name) is None:
+            yield _no_field(column, "nested-key", name)
+    for name in aggregator.nested_sequence:
+        field = _field_inside(column, name)
+        if field is None:
+            yield _no_field(column, "nested-sequence-field", name)
+        elif not is_ordered(field.type):
+            yield f"{_key(column.name, 'nested-sequence-field')} names {name}, which has no order"
 
 
-def _no_fields(column: DataField, setting: str, names: tuple[str, ...]) -> Iterator[str]:
+def _check_time(column: DataField, aggregator: Aggregator) -> Iterator[str]:
     row = _row_inside(column.type)
-    for name in names:
-        if row is None or row.field(name) is None:
-            yield f"{_key(column.name, setting)} names {name}, which {column} does not have"
+    assert row is not None
+    name = aggregator.time_field or row.fields[-1].name
+    field = row.field(name)
+    if field is None:
+        yield _no_field(column, "ts-field", name)
+    elif not (isinstance(field.type, AtomicType) and field.type.root.is_text):
+        yield (
+            f"{aggregator.function} compares times as texts, but field {name} of column "
+            f"{column.name} is {field.type}"
+        )
+
+
+def _field_inside(column: DataField, name: str) -> DataField | None:
+    row = _row_inside(column.type)
+    return None if row is None else row.field(name)
+
+
+def _no_field(column: DataField, setting: str, name: str) -> str:
+    return f"{_key(column.name, setting)} names {name}, which {column} does not have"
 
 
 def _key(column: str, setting: str) -> str:

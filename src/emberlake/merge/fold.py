@@ -49,7 +49,7 @@ def fold(
     engine = _ENGINES.get(plan.engine)
     if engine is None or len(order.starts) == rows.num_rows:
         return take_rows(rows, _chosen(plan, rows, order, keep_deletes=keep_deletes))
-    folded = _fold_groups(plan, rows, order)
+    folded = _fold_groups(plan, rows, order, keep_deletes=keep_deletes)
     return folded if keep_deletes else without_retracts(folded)
 
 
@@ -114,18 +114,43 @@ def _first(plan: MergePlan, rows: pa.Table, order: RowOrder, retracts: Mask | No
 # --- engines that make a new row ------------------------------------------------------------------
 
 
-def _fold_groups(plan: MergePlan, rows: pa.Table, order: RowOrder) -> pa.Table:
-    """Folded rows of keys with several records among the records of the others, by key."""
+def _fold_groups(
+    plan: MergePlan, rows: pa.Table, order: RowOrder, *, keep_deletes: bool
+) -> pa.Table:
+    """Folded rows of keys with several records among the records of the others, by key.
+
+    Unless deletes are kept, folded rows that are deleted are left out: they may lack values.
+    """
     engine = _ENGINES[plan.engine]
     is_single = _is_single(order)
     sizes = _ends(order) - order.starts
     singles = take_rows(rows, order.rows[order.starts[is_single]])
     several = take_rows(rows, order.rows[np.repeat(~is_single, sizes)])
     starts = np.cumsum(sizes[~is_single]) - sizes[~is_single]
-    folded = engine(plan, several, starts).select(rows.column_names).cast(rows.schema)
+    folded = engine(plan, several, starts).select(rows.column_names)
+    is_folded = ~is_single
+    if not keep_deletes:
+        is_folded[is_folded] = ~retracts_of(folded)
+        folded = without_retracts(folded)
+    _check_not_null(plan, folded)
+    folded = folded.cast(rows.schema)
     if not singles.num_rows:
         return folded
     places = np.empty(len(sizes), dtype=np.int64)
     places[is_single] = np.arange(singles.num_rows)
-    places[~is_single] = np.arange(folded.num_rows) + singles.num_rows
-    return take_rows(pa.concat_tables([singles, folded]), places)
+    places[is_folded] = np.arange(folded.num_rows) + singles.num_rows
+    return take_rows(pa.concat_tables([singles, folded]), places[is_single | is_folded])
+
+
+def _check_not_null(plan: MergePlan, folded: pa.Table) -> None:
+    """Values that are taken back, or that no sequence comes with, leave nulls."""
+    for field in plan.read_fields:
+        column = folded.column(field.name)
+        if field.type.nullable or not column.null_count:
+            continue
+        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise DataMismatch(
+            f"column {field.name} is {field.type}, but the records of key "
+            f"{key_at(folded, plan.keys, row)} leave it without a value: let the column hold nulls "
+            "with SchemaChange.update_column_nullability"
+        )

@@ -19,6 +19,7 @@ from emberlake.merge.column_options import (
 )
 from emberlake.merge.order import SequenceOrder
 from emberlake.options import (
+    DELETION_VECTORS,
     MERGE_ENGINE,
     SEQUENCE_FIELD,
     MergeEngine,
@@ -34,17 +35,13 @@ from emberlake.types import DataField
 _SORT_ORDER: Final = "sequence.field.sort-order"
 _GROUP_PREFIX: Final = "fields."
 _GROUP_SUFFIX: Final = ".sequence-group"
-_IGNORE_DELETE: Final = (
-    "ignore-delete",
-    "first-row.ignore-delete",
-    "deduplicate.ignore-delete",
-    "partial-update.ignore-delete",
-)
 _REMOVE_ON_DELETE: Final = {
     MergeEngine.PARTIAL_UPDATE: "partial-update.remove-record-on-delete",
     MergeEngine.AGGREGATION: "aggregation.remove-record-on-delete",
 }
 _REMOVE_ON_GROUP: Final = "partial-update.remove-record-on-sequence-group"
+# Engines that put rows together, column by column.
+_MAKING_ENGINES: Final = (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 # Functions on bytes of libraries that have no Python counterpart.
 _NOT_SUPPORTED: Final = frozenset({Aggregate.RBM64, Aggregate.HLL_SKETCH, Aggregate.THETA_SKETCH})
 
@@ -78,7 +75,8 @@ class MergePlan:
 def plan_merge(schema: TableSchema, outputs: tuple[DataField, ...]) -> MergePlan:
     """The plan to merge rows of a table of which some columns are wanted.
 
-    A wanted column may be a part of a nested one; it is read whole where its function looks inside.
+    A wanted column may be a part of a nested one. Where engines ask whether there is a value it is
+    read whole: of a file that lacks the part, the part alone would be null where the value is not.
 
     Raises:
         InvalidSchema: lists everything that is wrong with the merge options.
@@ -122,6 +120,35 @@ def plan_merge(schema: TableSchema, outputs: tuple[DataField, ...]) -> MergePlan
     )
 
 
+def hides_level_0(options: TableOptions) -> bool:
+    """Whether reads see only what was compacted, so that levels know of each other's rows."""
+    first_row = options.value(MERGE_ENGINE) is MergeEngine.FIRST_ROW
+    return first_row or options.value(DELETION_VECTORS)
+
+
+def depends_on_arrival(schema: TableSchema) -> bool:
+    """Whether it matters which record of a key came first, because the table has no other order.
+
+    Sequence numbers tell who came first. A ``sequence.field`` or sequence groups order the records
+    by what is in them; rows that are equal there are the table's own affair.
+    """
+    options = schema.options
+    engine = options.value(MERGE_ENGINE)
+    if options.value(SEQUENCE_FIELD):
+        return False
+    if engine not in _MAKING_ENGINES:
+        return True
+    if _removes_on_delete(options) or _remove_on_group(options):
+        return True  # what came before the delete is gone, what comes after it stays
+    functions = _functions(schema)
+    groups = _sequence_groups(schema)
+    ordered = {f.name for group in groups for f in (*group.ordering, *group.members)}
+    return not all(
+        functions[name].ignores_order if name in functions else name in ordered
+        for name in schema.field_names
+    )
+
+
 def check_merge_options(schema: TableSchema) -> list[str]:
     """Everything that is wrong with the merge options of a table with a primary key."""
     problems = [problem for check in merging.CHECKS for problem in check(schema)]
@@ -136,7 +163,7 @@ def check_merge_options(schema: TableSchema) -> list[str]:
 
 
 def _ignores_delete(options: TableOptions) -> bool:
-    text = next((options[key] for key in _IGNORE_DELETE if key in options), "false")
+    text = next((options[key] for key in merging.IGNORE_DELETE if key in options), "false")
     return parse_bool(text)
 
 
@@ -177,7 +204,7 @@ def _fields(schema: TableSchema, names: str) -> tuple[DataField, ...]:
 def _functions(schema: TableSchema) -> dict[str, Aggregate]:
     """The function of every column that has one."""
     engine = schema.options.value(MERGE_ENGINE)
-    if engine not in (MergeEngine.AGGREGATION, MergeEngine.PARTIAL_UPDATE):
+    if engine not in _MAKING_ENGINES:
         return {}
     aggregates = engine is MergeEngine.AGGREGATION
     order_columns = {f.name for group in _sequence_groups(schema) for f in group.ordering}
@@ -215,6 +242,7 @@ def _read_fields(
     functions: Mapping[str, Aggregate],
 ) -> tuple[DataField, ...]:
     as_wanted = {f.name: f for f in outputs}
+    is_whole = schema.options.value(MERGE_ENGINE) in _MAKING_ENGINES
     read: list[DataField] = []
     for column in schema.fields:
         function = functions.get(column.name)
@@ -225,7 +253,6 @@ def _read_fields(
                 f"column {column.name} has the aggregate function {function}, which emberlake does "
                 "not implement: leave the column out"
             )
-        is_whole = function is not None and function.reads_inside
         read.append(column if is_whole else as_wanted.get(column.name, column))
     return tuple(read)
 
@@ -234,7 +261,7 @@ def _read_fields(
 
 
 def _check_truths(options: TableOptions) -> Iterator[str]:
-    for key in (*_IGNORE_DELETE, *_REMOVE_ON_DELETE.values()):
+    for key in (*merging.IGNORE_DELETE, *_REMOVE_ON_DELETE.values()):
         if key in options:
             try:
                 parse_bool(options[key])

@@ -7,7 +7,7 @@ are not merged: they come with their row kinds. Spec: "Reading".
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Final, Protocol
@@ -63,6 +63,16 @@ class KeyReader:
     predicate: Predicate | None
     _shapes: dict[object, ReadShape] = field(default_factory=dict, compare=False, repr=False)
 
+    def for_plan(self, planned: Predicate | None) -> "KeyReader":
+        """The reader of splits that were planned with a predicate, be it another one.
+
+        A plan leaves out files that hold no key that matches: rows of other keys may be outdated.
+        """
+        keys = conjuncts_on(self.store.schema.trimmed_primary_keys, planned)
+        if keys is None or planned == self.predicate:
+            return self
+        return replace(self, predicate=and_all([self.predicate, keys]), _shapes={})
+
     def units(self, split: DataSplit) -> Iterator[UnitRead]:
         """The parts of a split, in order."""
         if split.before is not None:
@@ -81,7 +91,7 @@ class KeyReader:
         is_plain = is_exact and split.predicate == self.predicate
         predicate = None if is_plain else self.predicate
         # Who asks for changes without kinds could not tell a delete from a row.
-        drops_retracts = not (split.is_changes and self.handout.with_kind) and _may_retract(file)
+        drops_retracts = not (split.is_changes and self.handout.with_kind) and may_retract(file)
         keeps_kind = self.handout.with_kind and (split.is_changes or not split.raw_convertible)
         key = (file.schema_id, is_plain, drops_retracts, keeps_kind)
         shape = self._shapes.get(key)
@@ -103,7 +113,7 @@ class KeyReader:
     # --- with a merge -----------------------------------------------------------------------------
 
     def _section_reads(self, split: DataSplit) -> Iterator[UnitRead]:
-        outcome = Outcome(self.store, split, self._read_fields, self._after_merge, self.handout)
+        outcome = Outcome(self.store, split, self._merged_fields, self._after_merge, self.handout)
         for section in sections_of(self.store, split):
             if len(section) == 1:
                 for file in section[0]:
@@ -165,6 +175,12 @@ class KeyReader:
         return plan_merge(self.store.schema, wanted)
 
     @cached_property
+    def _merged_fields(self) -> tuple[DataField, ...]:
+        """What is left of the read when it is merged: nested columns may be more than wanted."""
+        merged = {f.name: f for f in self._plan.read_fields}
+        return tuple(merged.get(f.name, f) for f in self._read_fields)
+
+    @cached_property
     def _before_merge(self) -> Predicate | None:
         return conjuncts_on(self.store.schema.trimmed_primary_keys, self.predicate)
 
@@ -194,7 +210,8 @@ class KeyReader:
         return plan_merge(schema, wanted)
 
 
-def _may_retract(file: DataFile) -> bool:
+def may_retract(file: DataFile) -> bool:
+    """Whether a file can have records that take a row back."""
     # Not every writer counts the deletes of files that it flushes; reading their kinds is cheap.
     return file.level == 0 or file.delete_row_count != 0
 

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from emberlake.errors import CorruptFile, FileNotFound
 from emberlake.formats import FileReader, format_of, open_reader
+from emberlake.formats.file_format import DEFAULT_BATCH_ROWS
 from emberlake.merge.fold import without_retracts
-from emberlake.options import INDEX_IN_DATA_DIR
+from emberlake.options import INDEX_IN_DATA_DIR, MEBIBYTE
 from emberlake.predicates import Predicate, filter_rows
 from emberlake.read.evolve import Evolution, plan_evolution, translate_predicate
 from emberlake.read.projection import Handout
@@ -32,6 +33,10 @@ from emberlake.store.table_store import TableStore
 from emberlake.types import DataField, arrow_field, arrow_schema
 
 _SEQUENCE_COLUMN: Final = arrow_field(SEQUENCE_FIELD)
+# Rows that are read bit by bit come in batches of about so many bytes, as they are stored: a merge
+# holds one of every run.
+_BATCH_BYTES: Final = 4 * MEBIBYTE
+_MIN_BATCH_ROWS: Final = 1024
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ class FileRead:
         with self._open() as reader:
             vector = self._deletion_vector
             columns, skipping = self.shape.evolution.file_columns, self.shape.skipping
-            for position, batch in reader.read(columns, skipping):
+            for position, batch in reader.read(columns, skipping, self._batch_rows):
                 yield self._finish(_undeleted(batch, position, vector))
 
     def located_tables(self) -> Generator[tuple[I64, pa.Table], None, None]:
@@ -119,7 +124,7 @@ class FileRead:
         with self._open() as reader:
             vector = self._deletion_vector
             columns, skipping = self.shape.evolution.file_columns, self.shape.skipping
-            for position, batch in reader.read(columns, skipping):
+            for position, batch in reader.read(columns, skipping, self._batch_rows):
                 kept = _undeleted_places(batch.num_rows, position, vector)
                 rows = batch if len(kept) == batch.num_rows else batch.take(pa.array(kept))
                 yield kept + position, self._finish(rows)
@@ -132,6 +137,11 @@ class FileRead:
         with self._open() as reader:
             columns, skipping = self.shape.evolution.file_columns, self.shape.skipping
             return self._finish(reader.read_table(columns, skipping, use_threads=use_threads))
+
+    @property
+    def _batch_rows(self) -> int:
+        fitting = _BATCH_BYTES * self.file.row_count // max(1, self.file.file_size)
+        return max(_MIN_BATCH_ROWS, min(DEFAULT_BATCH_ROWS, fitting))
 
     @property
     def path(self) -> str:

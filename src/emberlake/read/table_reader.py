@@ -67,7 +67,7 @@ class TableReader:
         if not self.store.schema.primary_keys:
             return self._file_reads(splits)
         reader = KeyReader(self.store, self._handout, self.predicate)
-        return (unit for split in splits for unit in reader.units(split))
+        return (u for split in splits for u in reader.for_plan(split.predicate).units(split))
 
     def _file_reads(self, splits: Iterable[DataSplit]) -> Iterator[FileRead]:
         shapes: dict[tuple[int, bool], ReadShape] = {}

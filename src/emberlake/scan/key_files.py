@@ -63,9 +63,14 @@ def batch_visibility(options: TableOptions) -> Visibility:
 
 
 def _hides_new_files(options: TableOptions) -> bool:
-    if options.value(DELETION_VECTORS):
-        return not options.is_true(_MERGE_ON_READ)
-    return options.value(MERGE_ENGINE) is MergeEngine.FIRST_ROW
+    merges = options.value(DELETION_VECTORS) and options.is_true(_MERGE_ON_READ)
+    return _keeps_levels_apart(options) and not merges
+
+
+def _keeps_levels_apart(options: TableOptions) -> bool:
+    """Whether compaction leaves one record of a key above level 0."""
+    is_first_row = options.value(MERGE_ENGINE) is MergeEngine.FIRST_ROW
+    return is_first_row or options.value(DELETION_VECTORS)
 
 
 def plan_key_files(
@@ -82,7 +87,7 @@ def plan_key_files(
     buckets = tuple(
         pruned
         for bucket in _find_buckets(store, entries)
-        if (pruned := _prune(store.options, bucket, may)) is not None
+        if (pruned := _prune(store.options, entries, bucket, may)) is not None
     )
     kept = sum(len(run) for bucket in buckets for section in bucket.sections for run in section)
     funnel = replace(funnel, after_statistics=kept)
@@ -118,18 +123,20 @@ def bucket_files(entries: ManifestEntries) -> list[I64]:
     return np.split(order, np.flatnonzero(is_first) + 1)
 
 
-def _prune(options: TableOptions, bucket: KeyBucket, may: Mask) -> KeyBucket | None:
+def _prune(
+    options: TableOptions, entries: ManifestEntries, bucket: KeyBucket, may: Mask
+) -> KeyBucket | None:
     """The sections that can hold a row that matches.
 
     In a single run every key has one record, which is the row: files are pruned one by one; so they
-    are where level 0 is hidden, for what is compacted has one record left of a key. Where runs
+    are where compaction leaves one record of a key and nothing of level 0 is read. Where runs
     overlap otherwise, a record that matches may be replaced by one that does not, and the other way
     round: such a section is left out only as a whole, and only if a row is one of its records.
     """
     is_kept = may[bucket.files]
     if is_kept.all():
         return bucket
-    is_single = _hides_new_files(options)
+    is_single = _keeps_levels_apart(options) and bool((entries.level[bucket.files] > 0).all())
     has_chosen_rows = options.value(MERGE_ENGINE) in _CHOOSING_ENGINES
     sections: list[Section] = []
     for section in bucket.sections:
@@ -219,8 +226,7 @@ def _pack_bucket(
     is_raw = is_raw_bucket(
         entries.level[files].tolist(),
         deletes[files].tolist(),
-        levels_are_disjoint=options.value(DELETION_VECTORS)
-        or options.value(MERGE_ENGINE) is MergeEngine.FIRST_ROW,
+        levels_are_disjoint=_keeps_levels_apart(options),
     )
     if is_raw:
         sections = [np.array([file]) for file in files]
@@ -229,4 +235,6 @@ def _pack_bucket(
     ends = np.array([len(sections)])
     for start, stop in pack(weights, ends, options.value(SPLIT_TARGET_SIZE)):
         packed = np.concatenate(sections[start:stop])
-        yield packed, is_raw or (len(packed) == 1 and not deletes[packed[0]])
+        # Not every writer counts the deletes of files that it flushes.
+        is_counted = len(packed) == 1 and bool(entries.level[packed[0]] > 0)
+        yield packed, is_raw or (is_counted and not deletes[packed[0]])

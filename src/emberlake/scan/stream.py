@@ -41,6 +41,14 @@ _READ_APPEND_OVERWRITE: Final = "streaming-read-append-overwrite"
 _STARTS: Final = ("latest-full", "latest", "from-snapshot", "from-snapshot-full", "from-timestamp")
 
 
+@dataclass(frozen=True, slots=True)
+class StreamStart:
+    """Where a stream begins: with the whole state of a snapshot, or with its changes."""
+
+    snapshot_id: int
+    is_full: bool
+
+
 @dataclass
 class StreamScan:
     """Plans a table's state, then its changes one snapshot at a time; holds where it stands.
@@ -80,47 +88,52 @@ class StreamScan:
         Raises:
             SnapshotNotFound: the next snapshot has expired before it was read.
         """
-        if self._next is None and self.consumer_id is not None:
-            self._next = self._consumers.next_snapshot(self.consumer_id)
         if self._next is None:
-            plan = self._plan_start()
-            if plan is not None:
-                return self._chosen(plan)
-        while self._next is not None:
-            snapshot = self._find(self._next)
+            start = self.start()
+            if start is None:
+                return None
+            self._next = start.snapshot_id
+            if start.is_full:
+                self._next += 1
+                return self._chosen(self.plan_state(self.store.snapshots.load(start.snapshot_id)))
+        while True:
+            snapshot = self.find(self._next)
             if snapshot is None:
                 return None
             self._next += 1
-            plan = self._plan_changes(snapshot)
+            plan = self.plan_changes(snapshot)
             if plan is not None and plan.splits:
                 return self._chosen(plan)
-        return None
 
     # --- the start --------------------------------------------------------------------------------
 
-    def _plan_start(self) -> ScanPlan | None:
-        """The state to begin with, if one is asked for; knows the next snapshot afterwards."""
+    def start(self) -> StreamStart | None:
+        """Where to begin: where the consumer left off, else as the options say.
+
+        None while the state of a table without a snapshot is asked for.
+        """
         snapshots, options = self.store.snapshots, self.store.options
+        if self.consumer_id is not None:
+            known = self._consumers.next_snapshot(self.consumer_id)
+            if known is not None:
+                return StreamStart(known, is_full=False)
         if self._start == "from-snapshot":
             wanted = options.value(SCAN_SNAPSHOT_ID) or 1
-            self._next = max(wanted, snapshots.earliest_id() or 1)
-            return None
+            return StreamStart(max(wanted, snapshots.earliest_id() or 1), is_full=False)
         if self._start == "from-timestamp":
             earlier = snapshots.at_or_before(start_millis(options) - 1)
-            self._next = earlier.id + 1 if earlier else snapshots.earliest_id() or 1
-            return None
+            first = earlier.id + 1 if earlier else snapshots.earliest_id() or 1
+            return StreamStart(first, is_full=False)
         if self._start == "from-snapshot-full":
-            first: Snapshot | None = snapshots.load(options.value(SCAN_SNAPSHOT_ID) or 1)
-        else:
-            first = snapshots.latest()
-        if first is None:
-            # Whatever will be committed is new.
-            self._next = 1 if self._start == "latest" else None
-            return None
-        self._next = first.id + 1
-        return None if self._start == "latest" else self._plan_state(first)
+            wanted = options.value(SCAN_SNAPSHOT_ID) or 1
+            return StreamStart(snapshots.load(wanted).id, is_full=True)
+        latest = snapshots.latest_id()
+        if self._start == "latest":
+            return StreamStart((latest or 0) + 1, is_full=False)
+        return None if latest is None else StreamStart(latest, is_full=True)
 
-    def _plan_state(self, snapshot: Snapshot) -> ScanPlan:
+    def plan_state(self, snapshot: Snapshot) -> ScanPlan:
+        """All rows of a snapshot whose changes do not come later."""
         store, predicate = self.store, self.predicate
         if not store.schema.primary_keys:
             return plan_append_files(store, snapshot, manifests_of(store, snapshot), predicate)
@@ -136,7 +149,7 @@ class StreamScan:
 
     # --- what follows -----------------------------------------------------------------------------
 
-    def _find(self, snapshot_id: int) -> Snapshot | None:
+    def find(self, snapshot_id: int) -> Snapshot | None:
         """A snapshot that is there, or whose changelog outlives it; None before it is committed."""
         store = self.store
         if store.snapshots.exists(snapshot_id):
@@ -160,7 +173,8 @@ class StreamScan:
             )
         return None
 
-    def _plan_changes(self, snapshot: Snapshot) -> ScanPlan | None:
+    def plan_changes(self, snapshot: Snapshot) -> ScanPlan | None:
+        """What a snapshot has changed; None for one that changes no rows of the stream."""
         store, predicate = self.store, self.predicate
         if not store.schema.primary_keys:
             if not _is_append(snapshot, store.options):

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from emberlake.errors import InvalidOption, InvalidSchema
-from emberlake.options import BUCKET_KEY, SEQUENCE_FIELD, TableOptions, parse_words
+from emberlake.options import TableOptions, parse_words
 from emberlake.spec.field_ids import assign_field_ids, highest_field_id
+from emberlake.spec.option_changes import tidy_option
 from emberlake.spec.rules import find_problems
 from emberlake.spec.rules.keys import normalise_key_columns
 from emberlake.spec.schema import Schema, TableSchema
@@ -53,10 +54,7 @@ def _text_options(options: Mapping[str, object], problems: list[str]) -> dict[st
             texts[key] = str(value)
         else:
             problems.append(f"option {key} is a {type(value).__name__}, not a text")
-    for option in (BUCKET_KEY, SEQUENCE_FIELD):
-        if option.key in texts:  # engines split these at the comma and do not trim the parts
-            texts[option.key] = ",".join(parse_words(texts[option.key]))
-    return texts
+    return dict(tidy_option(key, value) for key, value in texts.items())
 
 
 def _take_keys(

@@ -57,8 +57,7 @@ _KNOWN: Final = {option.key: option for option in KNOWN}
 
 def set_option(schema: TableSchema, key: str, value: str, *, has_snapshots: bool) -> TableSchema:
     """The schema with a value for an option."""
-    if key in (BUCKET_KEY.key, SEQUENCE_FIELD.key):
-        value = ",".join(parse_words(value))  # engines split these at the comma and do not trim
+    key, value = tidy_option(key, value)
     if key in _FIXED and _is_as_declared(schema, key, value):
         return schema
     return _change_option(schema, key, value, has_snapshots=has_snapshots)
@@ -137,6 +136,14 @@ _COLUMN_LISTS: Final = frozenset(
 )
 
 
+def tidy_option(key: str, value: str) -> tuple[str, str]:
+    """An option whose lists of columns have no blanks: engines split them and do not trim."""
+    if _is_group(key):
+        names = parse_words(key.removeprefix("fields.").removesuffix(".sequence-group"))
+        key = f"fields.{','.join(names)}.sequence-group"
+    return key, ",".join(parse_words(value)) if _lists_columns(key) else value
+
+
 def rename_in_options(options: TableOptions, old: str, new: str) -> TableOptions:
     """The options with a column's new name where they named it."""
     return TableOptions(
@@ -173,8 +180,12 @@ def _lists_columns(key: str) -> bool:
     return (
         key in _COLUMN_LISTS
         or (key.startswith("file-index.") and key.endswith(".columns"))
-        or (key.startswith("fields.") and key.endswith(".sequence-group"))
+        or _is_group(key)
     )
+
+
+def _is_group(key: str) -> bool:
+    return key.startswith("fields.") and key.endswith(".sequence-group")
 
 
 def _rename_in_key(key: str, old: str, new: str) -> str:

@@ -9,13 +9,12 @@ from typing import Final, TypeAlias
 
 from emberlake.errors import Unsupported
 from emberlake.options import (
-    BUCKET,
     CHAIN_TABLE,
     CHANGELOG_PRODUCER,
     DATA_EVOLUTION,
     EXTERNAL_PATHS,
     FILE_FORMAT,
-    POSTPONE_BUCKET,
+    FILE_FORMAT_PER_LEVEL,
     QUERY_AUTH,
     ROW_TRACKING,
     TYPE,
@@ -71,7 +70,7 @@ def check_compactable(schema: TableSchema) -> None:
     Raises:
         Unsupported: says why.
     """
-    rules = [*_WRITE_RULES, _changes_by_compaction, _postponed_compaction]
+    rules = [*_WRITE_RULES, _changes_by_compaction]
     _refuse(schema, [rule for rule in rules if rule is not _needs_compaction], "compacted")
     _refuse_columns(schema.fields, "compacted")
 
@@ -117,10 +116,14 @@ def _query_auth(schema: TableSchema) -> str | None:
 
 
 def _unknown_format(schema: TableSchema) -> str | None:
-    name = schema.options.value(FILE_FORMAT)
-    if name in FILE_FORMATS:
-        return None
-    return f"file.format={name} is not one of {', '.join(FILE_FORMATS)}"
+    levels = schema.options.value(FILE_FORMAT_PER_LEVEL)
+    for key, name in (
+        (FILE_FORMAT.key, schema.options.value(FILE_FORMAT)),
+        *((f"{FILE_FORMAT_PER_LEVEL.key}: {level}", name) for level, name in levels.items()),
+    ):
+        if name not in FILE_FORMATS:
+            return f"{key}={name} is not one of {', '.join(FILE_FORMATS)}"
+    return None
 
 
 def _cross_partition(schema: TableSchema) -> str | None:
@@ -146,14 +149,6 @@ def _changes_by_compaction(schema: TableSchema) -> str | None:
     return (
         f"{CHANGELOG_PRODUCER.key}={producer}: its compaction finds out what has changed, which is "
         f"not implemented; set {WRITE_ONLY.key}=true to leave that to another engine"
-    )
-
-
-def _postponed_compaction(schema: TableSchema) -> str | None:
-    if schema.options.value(BUCKET) != POSTPONE_BUCKET:
-        return None
-    return (
-        f"{BUCKET.key}={POSTPONE_BUCKET}: spreading postponed rows over buckets is not implemented"
     )
 
 

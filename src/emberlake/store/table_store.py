@@ -119,6 +119,12 @@ class TableStore:
             return f"{self.bucket_folder(partition, bucket)}/{file.file_name}"
         return self.layout.index(file.file_name)
 
+    def own_options(self) -> dict[str, str | None]:
+        """The options that this program alone has set, or removed (None): no schema file has it."""
+        stored = self.schemas.load(self.schema.id).options
+        own = {key: self.options.get(key) for key in {*stored, *self.options}}
+        return {key: value for key, value in own.items() if value != stored.get(key)}
+
     def with_schema(self, schema: TableSchema) -> "TableStore":
         """The same table seen with another schema or other dynamic options."""
         return replace(self, schema=schema)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
     import polars as pl
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass
@@ -222,3 +223,27 @@ class TableRead:
         connection = connection or duckdb.connect(database=":memory:")
         connection.register(table_name, self.to_arrow(splits))
         return connection
+
+    def to_spark(
+        self,
+        splits: Sequence[DataSplit],
+        spark: "SparkSession | None" = None,
+        num_partitions: int | None = None,
+    ) -> "DataFrame":
+        """All rows as a Spark DataFrame; nothing is read before an action of Spark.
+
+        Plain Parquet files are read by Spark itself. What must be merged, has deleted rows, another
+        format or an older schema is read by Python workers: they read the columns and rows that
+        ``with_projection`` and ``with_filter`` ask for, whatever is selected of the DataFrame.
+
+        Args:
+            splits: What to read.
+            spark: The session; the active one by default.
+            num_partitions: The number of partitions, at least one; Python workers read all splits
+                then. Splits are not cut: more partitions than splits stay empty.
+        """
+        load_extra("pyspark", extra="spark")
+        session = load_extra("emberlake.spark.session", extra="spark").find_session(spark)
+        read = load_extra("emberlake.spark.read", extra="spark").read_dataframe
+        rows: DataFrame = read(self._reader, splits, session, num_partitions)
+        return rows

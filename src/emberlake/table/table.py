@@ -107,7 +107,7 @@ class Table:
             snapshot = travel(store)
             assert snapshot is not None
             then = store.schemas.load(snapshot.schema_id)
-            store = store.with_schema(_as_of(then, schema))
+            store = store.with_schema(_as_of(then, store))
         return _with_store(self, store)
 
     def new_read_builder(self) -> ReadBuilder:
@@ -210,7 +210,7 @@ class Table:
     def _present_schema(self) -> TableSchema:
         """The schema to copy from: a table that travels has the columns of another time."""
         latest = self.store.schemas.latest() if is_travelling(self.options) else None
-        return self.store.schema if latest is None else _as_of(latest, self.store.schema)
+        return self.store.schema if latest is None else _as_of(latest, self.store)
 
     def _check_present(self) -> None:
         if is_travelling(self.options) or is_incremental(self.options):
@@ -238,13 +238,16 @@ def _with_dynamic_options(schema: TableSchema, texts: Mapping[str, str | None]) 
     return schema
 
 
-def _as_of(then: TableSchema, now: TableSchema) -> TableSchema:
-    """The columns of another schema with the options of this one, which may name columns."""
+def _as_of(then: TableSchema, store: TableStore) -> TableSchema:
+    """Another schema with its own options, which say how rows were merged, and this program's."""
+    own = store.own_options()
     names = {f.id: f.name for f in then.fields}
-    options = rename_all_in_options(
-        now.options, {f.name: names[f.id] for f in now.fields if f.id in names}
+    renamed = rename_all_in_options(
+        TableOptions({key: value for key, value in own.items() if value is not None}),
+        {f.name: names[f.id] for f in store.schema.fields if f.id in names},
     )
-    return then.with_options({**dict.fromkeys(then.options), **options})
+    removed = (key for key, value in own.items() if value is None)
+    return then.with_options({**dict.fromkeys(removed), **renamed})
 
 
 def _text(value: object) -> str:

@@ -1,46 +1,37 @@
 """Write builders, and the two halves of a write: ``TableWrite`` and ``TableCommit``."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
 from emberlake.base.closing import Closing
-from emberlake.commit.change import (
-    NOTHING_COMMITTED,
-    Change,
-    CommitResult,
-    overwrite_changes,
-    split_changes,
-)
-from emberlake.commit.committer import CommitCallback, Committer
-from emberlake.commit.history import already_committed
+from emberlake.base.extras import load_extra
 from emberlake.errors import (
     ColumnNotFound,
     DataMismatch,
-    FileNotFound,
-    InvalidInput,
     InvalidState,
 )
-from emberlake.maintenance.compact import WrittenCompaction, commit_written
+from emberlake.maintenance.compact import WrittenCompaction
 from emberlake.options import (
     COMMIT_USER_PREFIX,
-    DYNAMIC_PARTITION_OVERWRITE,
-    PARTITION_DEFAULT_NAME,
 )
-from emberlake.spec.key_value import RowKind
-from emberlake.spec.partition_match import AnyPartitionMatch, PartitionMatch, match_partition
-from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER
+from emberlake.spec.partition_match import PartitionMatch
 from emberlake.spec.support import check_writable
 from emberlake.store.table_store import TableStore
+from emberlake.table.table_commit import BatchTableCommit, StreamTableCommit, partitions_of
 from emberlake.types import DataField, arrow_type
 from emberlake.wire import CommitMessage
 from emberlake.write.table_writer import TableWriter
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.resource import ResourceProfile
+    from pyspark.sql import DataFrame
+
+    from emberlake.spark.write import SparkWriteResult, WriteJob
 
 
 def new_commit_user(store: TableStore) -> str:
@@ -58,6 +49,15 @@ class BatchWriteBuilder:
     commit_user: str
     _replaces: PartitionMatch | None = field(default=None, repr=False)
 
+    @property
+    def replaces(self) -> PartitionMatch | None:
+        """Which partitions are to be replaced; None: nothing is."""
+        return self._replaces
+
+    @property
+    def is_overwrite(self) -> bool:
+        return self._replaces is not None
+
     def overwrite(self, static_partition: Mapping[str, object] | None = None) -> Self:
         """Replace instead of append.
 
@@ -66,7 +66,7 @@ class BatchWriteBuilder:
         for an empty one, or an unpartitioned table, is everything. Data outside of
         ``static_partition`` is refused either way.
         """
-        self._replaces = _match(self.store, static_partition or {})
+        self._replaces = partitions_of(self.store, static_partition or {})
         return self
 
     def new_write(self) -> "BatchTableWrite":
@@ -79,11 +79,10 @@ class BatchWriteBuilder:
                 ignore_previous=self._replaces is not None,
                 accepts=self._replaces,
             ),
-            self.store,
-            ignore_previous=self._replaces is not None,
+            replace(self),
         )
 
-    def new_commit(self) -> "BatchTableCommit":
+    def new_commit(self) -> BatchTableCommit:
         """The half that makes written files visible."""
         check_writable(self.store.schema)
         return BatchTableCommit(self.store, self.commit_user, self._replaces)
@@ -101,7 +100,7 @@ class StreamWriteBuilder:
         check_writable(self.store.schema)
         return StreamTableWrite(TableWriter(self.store, commit_user=self.commit_user), self.store)
 
-    def new_commit(self) -> "StreamTableCommit":
+    def new_commit(self) -> StreamTableCommit:
         """The half that makes written files visible."""
         check_writable(self.store.schema)
         return StreamTableCommit(self.store, self.commit_user)
@@ -128,12 +127,15 @@ class TableWrite(Closing):
         self._writer.set_write_columns(write_cols)
         return self
 
-    def write_arrow(self, data: object, row_kind: RowKind | str | None = None) -> None:
+    def write_arrow(self, data: object, row_kind: str | None = None) -> None:
         """Write a table, a batch, or anything with ``__arrow_c_stream__``, aligned by name.
 
-        In a table with a primary key rows are inserts unless something tells their kind (``+I``,
-        ``-U``, ``+U``, ``-D``): ``row_kind`` for all of them, a column ``_row_kind`` of the data,
-        or the column that the option ``rowkind.field`` names.
+        In a table with a primary key a row replaces, or merges with, the one that has its key.
+        What it does is its kind: ``+I`` insert, ``-U`` and ``+U`` the row before and after an
+        update, ``-D`` delete. Rows are inserts unless something tells their kind: ``row_kind`` for
+        all of them, a text column ``_row_kind`` of the data, or the column that the option
+        ``rowkind.field`` names. Columns that may be null can be left out, so that the key is enough
+        to delete a row: ``write_arrow(keys, row_kind="-D")``.
 
         Raises:
             InvalidInput: a row kind that is none, or kinds from two places; nothing was written.
@@ -142,16 +144,12 @@ class TableWrite(Closing):
         """
         self._writer.write(data, row_kind)
 
-    def write_arrow_batch(
-        self, data: pa.RecordBatch, row_kind: RowKind | str | None = None
-    ) -> None:
-        """Write one record batch."""
+    def write_arrow_batch(self, data: pa.RecordBatch, row_kind: str | None = None) -> None:
+        """Write one record batch; as ``write_arrow``."""
         self._writer.write(data, row_kind)
 
-    def write_pandas(
-        self, dataframe: "pd.DataFrame", row_kind: RowKind | str | None = None
-    ) -> None:
-        """Write a pandas DataFrame; its index is not written, and NaN is null.
+    def write_pandas(self, dataframe: "pd.DataFrame", row_kind: str | None = None) -> None:
+        """Write a pandas DataFrame; as ``write_arrow``. Its index is not written, NaN is null.
 
         pandas keeps integers with missing values as floats; they are taken for what they were.
         """
@@ -183,6 +181,49 @@ class BatchTableWrite(TableWrite):
 
     _is_prepared = False
 
+    def __init__(self, writer: TableWriter, builder: BatchWriteBuilder) -> None:
+        super().__init__(writer, builder.store, ignore_previous=builder.is_overwrite)
+        self._builder = builder
+
+    def write_spark(
+        self,
+        df: "DataFrame",
+        overwrite: bool = False,  # noqa: FBT001, FBT002
+        concurrency: int | None = None,
+        resource_profile: "ResourceProfile | None" = None,
+    ) -> "SparkWriteResult":
+        """Write a Spark DataFrame by parallel tasks, and commit it: nothing more is to be done.
+
+        Args:
+            df: Its columns are aligned with the table's by name, as ``write_arrow`` does.
+            overwrite: Replace instead of append, as ``overwrite()`` of the builder.
+            concurrency: The number of parallel write tasks; Spark decides without it. In tables
+                with buckets each is written by one task.
+            resource_profile: What Spark is to give every write task.
+
+        Raises:
+            DataMismatch: listing every column that does not fit; no task was started.
+            CommitConflict: a concurrent change makes the commit wrong; nothing changes.
+        """
+        load_extra("pyspark", extra="spark")
+        spark = load_extra("emberlake.spark.write", extra="spark")
+        if self._is_prepared or self._writer.has_rows:
+            raise InvalidState("write_spark makes a commit of its own; open a new writer for it")
+        builder = replace(self._builder).overwrite() if overwrite else self._builder
+        job: WriteJob = spark.WriteJob(
+            store=self._store,
+            commit_user=builder.commit_user,
+            commit=builder.new_commit(),
+            ignore_previous=builder.is_overwrite,
+            accepts=builder.replaces,
+            write_columns=self._writer.write_columns,
+            concurrency=concurrency,
+            resource_profile=resource_profile,
+        )
+        result = job.run(df)
+        self._is_prepared = True
+        return result
+
     def prepare_commit(self) -> list[CommitMessage]:
         """Finish all files and describe them; once per writer."""
         if self._is_prepared:
@@ -200,194 +241,6 @@ class StreamTableWrite(TableWrite):
         return self._prepare()
 
 
-class TableCommit(Closing):
-    """Makes written files visible, all of them at once."""
-
-    def __init__(self, store: TableStore, commit_user: str) -> None:
-        self.commit_user = commit_user
-        self._store = store
-        self._callbacks: list[CommitCallback] = []
-        self._committer = Committer(store, commit_user, self._callbacks)
-
-    def add_commit_callback(self, callback: CommitCallback) -> None:
-        """Call ``callback(context)`` after every commit; should it fail, the commit stands."""
-        self._callbacks.append(callback)
-
-    def abort(self, messages: Sequence[CommitMessage]) -> None:
-        """Delete the files of messages that will not be committed.
-
-        Raises:
-            AlreadyCommitted: they are in the table; nothing is deleted.
-        """
-        self._committer.check_not_committed(messages)
-        for message in messages:
-            for file in message.written_files:
-                path = self._store.data_file_path(message.partition, message.bucket, file)
-                self._store.storage.delete(path)
-            for index in (*message.new_index_files, *message.compact_new_index_files):
-                place = message.partition, message.bucket, index
-                self._store.storage.delete(self._store.index_file_path(*place))
-
-    def _commit(
-        self,
-        messages: Sequence[CommitMessage],
-        changes: Sequence[Change],
-        identifier: int = BATCH_COMMIT_IDENTIFIER,
-        *,
-        properties: Mapping[str, str] | None = None,
-    ) -> CommitResult:
-        def commit(parts: Sequence[Change]) -> CommitResult:
-            return self._committer.commit_all(parts, identifier, properties=properties)
-
-        return commit_written(self._store, commit, changes, messages)
-
-    def close(self) -> None:
-        """Release everything; a commit is durable without it."""
-
-
-class BatchTableCommit(TableCommit):
-    """Commits of batch writes."""
-
-    def __init__(
-        self, store: TableStore, commit_user: str, replaces: PartitionMatch | None = None
-    ) -> None:
-        super().__init__(store, commit_user)
-        self._replaces = replaces
-
-    def commit(
-        self,
-        messages: Sequence[CommitMessage],
-        snapshot_properties: Mapping[str, str] | None = None,
-    ) -> CommitResult:
-        """Make the messages' files visible in one snapshot.
-
-        Raises:
-            AlreadyCommitted: these messages are in the table; nothing changes.
-            CommitConflict: a concurrent change makes this commit wrong; nothing changes.
-            CommitUnknown: the storage failed and the outcome cannot be found out.
-        """
-        if self._replaces is None:
-            changes = split_changes(messages)
-            return self._commit(messages, changes, properties=snapshot_properties)
-        return self._overwrite(messages, self._replaces, snapshot_properties)
-
-    def overwrite(
-        self,
-        messages: Sequence[CommitMessage],
-        static_partitions: Mapping[str, object] | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-    ) -> CommitResult:
-        """Replace all partitions that match ``static_partitions`` by the messages' files."""
-        match = _match(self._store, static_partitions or {})
-        return self._replace(messages, match, snapshot_properties)
-
-    def truncate_table(self) -> CommitResult:
-        """Delete all rows."""
-        return self._replace([], _match(self._store, {}), None)
-
-    def truncate_partitions(self, partitions: Sequence[Mapping[str, object]]) -> CommitResult:
-        """Delete all rows of the partitions that match any of the descriptions.
-
-        Raises:
-            InvalidInput: a description is empty, which would match every partition, or does not
-                fit the partition columns.
-        """
-        if not all(partitions):
-            raise InvalidInput(
-                "an empty description matches every partition; truncate_table() deletes all rows"
-            )
-        matches = tuple(_match(self._store, partition) for partition in partitions)
-        return self._committer.commit_all(overwrite_changes([], AnyPartitionMatch(matches)))
-
-    def _overwrite(
-        self,
-        messages: Sequence[CommitMessage],
-        match: PartitionMatch,
-        properties: Mapping[str, str] | None,
-    ) -> CommitResult:
-        is_dynamic = self._store.options.value(DYNAMIC_PARTITION_OVERWRITE)
-        if not (is_dynamic and self._store.schema.partition_keys):
-            return self._replace(messages, match, properties)
-        self._check_inside(messages, match)
-        touched = frozenset(m.partition for m in messages if not m.is_empty)
-        if not touched:
-            return NOTHING_COMMITTED
-        changes = overwrite_changes(messages, touched)
-        return self._commit(messages, changes, properties=properties)
-
-    def _replace(
-        self,
-        messages: Sequence[CommitMessage],
-        match: PartitionMatch,
-        properties: Mapping[str, str] | None,
-    ) -> CommitResult:
-        self._check_inside(messages, match)
-        changes = overwrite_changes(messages, match)
-        return self._commit(messages, changes, properties=properties)
-
-    def _check_inside(
-        self, messages: Sequence[CommitMessage], match: Callable[[bytes], bool]
-    ) -> None:
-        outside = sorted({m.partition for m in messages if not match(m.partition)})
-        if outside:
-            shown = ", ".join(str(dict(self._store.partition_spec(p))) for p in outside[:5])
-            raise DataMismatch(f"messages for partitions outside those to overwrite: {shown}")
-
-
-class StreamTableCommit(TableCommit):
-    """Commits of a stream: each has an identifier, greater than the one before."""
-
-    def __init__(self, store: TableStore, commit_user: str) -> None:
-        super().__init__(store, commit_user)
-        self._newest: int | None = None
-        self._has_looked = False
-
-    def commit(
-        self,
-        messages: Sequence[CommitMessage],
-        commit_identifier: int,
-        snapshot_properties: Mapping[str, str] | None = None,
-    ) -> CommitResult:
-        """Make the messages' files visible under an identifier.
-
-        Raises:
-            AlreadyCommitted: this commit user has committed this identifier or a later one.
-        """
-        newest = self._newest_identifier()
-        if newest is not None and commit_identifier <= newest:
-            raise already_committed(self.commit_user, commit_identifier, newest)
-        changes = split_changes(messages)
-        result = self._commit(messages, changes, commit_identifier, properties=snapshot_properties)
-        if result.snapshot_id is not None:
-            self._newest = commit_identifier
-        return result
-
-    def filter_and_commit(self, commits: Mapping[int, Sequence[CommitMessage]]) -> int:
-        """Commit what is not committed yet, in order; how many commits were made.
-
-        For restarts: give all commits whose outcome is not known.
-        """
-        newest = self._newest_identifier()
-        todo = [i for i in sorted(commits) if newest is None or i > newest]
-        for identifier in todo:
-            self._check_files(commits[identifier])
-        return sum(self.commit(commits[i], i).snapshot_id is not None for i in todo)
-
-    def _newest_identifier(self) -> int | None:
-        if not self._has_looked:
-            self._newest = self._committer.newest_identifier()
-            self._has_looked = True
-        return self._newest
-
-    def _check_files(self, messages: Sequence[CommitMessage]) -> None:
-        """Files of an old attempt may have been cleaned up since; they must not be committed."""
-        for message in messages:
-            for file in message.written_files:
-                path = self._store.data_file_path(message.partition, message.bucket, file)
-                if not self._store.storage.exists(path):
-                    raise FileNotFound(path, "it was written for a commit that cannot be made now")
-
-
 def _with_integers(table: pa.Table, fields: Sequence[DataField]) -> pa.Table:
     """Columns of whole floats as integers where the table has integers; others as they are."""
     for column in fields:
@@ -400,11 +253,3 @@ def _with_integers(table: pa.Table, fields: Sequence[DataField]) -> pa.Table:
         with suppress(pa.ArrowInvalid):  # a fraction: the writer says so, with all else
             table = table.set_column(index, column.name, table.column(index).cast(target))
     return table
-
-
-def _match(store: TableStore, literals: Mapping[str, object]) -> PartitionMatch:
-    return match_partition(
-        store.schema.partition_fields,
-        literals,
-        default_name=store.options.value(PARTITION_DEFAULT_NAME),
-    )

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from emberlake.errors import DataMismatch, EmberlakeError, InvalidInput
+from emberlake.formats.nested import relabelled
 from emberlake.spec.literals import cast_literal
 from emberlake.spec.values import Value, to_arrow_scalar
 from emberlake.types import (
@@ -220,16 +221,8 @@ def _fit_map(array: pa.Array, data_type: MapType | MultisetType, target: pa.Data
         raise _Mismatch(f"{array.type} cannot be written to {data_type}")
     key_type = data_type.key if isinstance(data_type, MapType) else data_type.element
     value_type = data_type.value if isinstance(data_type, MapType) else AtomicType("INT", False)
-    entries = array.cast(
-        pa.list_(
-            pa.struct(
-                [
-                    pa.field("key", array.type.key_type, nullable=False),
-                    pa.field("value", array.type.item_type),
-                ]
-            )
-        )
-    )
+    # Not by a cast, which refuses a null struct whose NOT NULL fields are null along with it.
+    entries = relabelled(array, pa.list_(array.values.type), array.values)
     flat = entries.flatten()
     keys = _fit(pc.struct_field(flat, [0]), key_type)
     values = _fit(pc.struct_field(flat, [1]), value_type)

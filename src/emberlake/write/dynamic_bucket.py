@@ -4,6 +4,11 @@ Spec: "Dynamic bucket index". Every partition remembers the bucket of each key h
 to the first bucket with room; a new bucket is opened when none has any. What was given out is
 written as one index file per changed bucket. The message names the index file that it replaces, so
 that a commit notices when another writer has changed the same bucket.
+
+Several assigners can work for one commit, each on keys of its own: a key that is known goes to its
+bucket, a new one to a bucket of the assigner, and so every index file has one author.
+``dynamic-bucket.initial-buckets`` says among how many assigners, of those that work at the same
+time, the keys of a partition are shared; here all of them share.
 """
 
 from collections.abc import Iterator
@@ -31,6 +36,20 @@ _MAX_BUCKETS: Final = 32_767  # other engines keep bucket numbers in 16 bits
 
 
 @dataclass(frozen=True, slots=True)
+class Assigner:
+    """One of those who give out buckets at the same time; new keys get buckets of its own."""
+
+    number: int = 0
+    count: int = 1
+
+    def owns(self, bucket: int) -> bool:
+        return bucket % self.count == self.number
+
+
+SINGLE_ASSIGNER: Final = Assigner()
+
+
+@dataclass(frozen=True, slots=True)
 class IndexChange:
     """The new index file of a bucket, and the one that it replaces."""
 
@@ -44,10 +63,14 @@ class DynamicBuckets:
     Args:
         store: The table.
         ignore_previous: Whether an overwrite replaces what is there, index and all.
+        assigner: Who of those that write for one commit this is.
     """
 
-    def __init__(self, store: TableStore, *, ignore_previous: bool) -> None:
+    def __init__(
+        self, store: TableStore, *, ignore_previous: bool, assigner: Assigner = SINGLE_ASSIGNER
+    ) -> None:
         self._store = store
+        self._assigner = assigner
         self._ignore_previous = ignore_previous
         self._indexes: dict[bytes, PartitionIndex] = {}
         self._writer_id = store.env.new_id()
@@ -94,6 +117,7 @@ class DynamicBuckets:
                 files,
                 bucket_rows=self._store.options.value(DYNAMIC_BUCKET_ROWS),
                 max_buckets=self._store.options.value(DYNAMIC_BUCKET_MAX),
+                assigner=self._assigner,
             )
         return self._indexes[partition]
 
@@ -119,6 +143,7 @@ class PartitionIndex:
     counts: dict[int, int]
     bucket_rows: int
     max_buckets: int = -1
+    assigner: Assigner = SINGLE_ASSIGNER
     files: dict[int, IndexFile] = field(default_factory=dict)
     changed: set[int] = field(default_factory=set)
 
@@ -129,6 +154,7 @@ class PartitionIndex:
         *,
         bucket_rows: int,
         max_buckets: int,
+        assigner: Assigner = SINGLE_ASSIGNER,
     ) -> "PartitionIndex":
         """The index of a partition whose buckets hold these hashes."""
         hashes = np.concatenate([*known.values(), np.zeros(0, np.int32)])
@@ -141,6 +167,7 @@ class PartitionIndex:
             {bucket: len(known[bucket]) for bucket in sorted(known)},
             bucket_rows,
             max_buckets,
+            assigner,
             dict(files),
         )
 
@@ -183,12 +210,14 @@ class PartitionIndex:
         self.buckets = np.insert(self.buckets, places, buckets)
 
     def _bucket_with_room(self, wanted: int) -> tuple[int, int]:
-        for bucket in sorted(self.counts):
+        own = sorted(filter(self.assigner.owns, self.counts))
+        for bucket in own:
             room = self.bucket_rows - self.counts[bucket]
             if room > 0:
                 return bucket, room
         limit = self.max_buckets if self.max_buckets > 0 else _MAX_BUCKETS
-        unused = next((b for b in range(limit) if b not in self.counts), None)
+        new = range(self.assigner.number, limit, self.assigner.count)
+        unused = next((bucket for bucket in new if bucket not in self.counts), None)
         if unused is not None:
             return unused, max(1, self.bucket_rows)
         if self.max_buckets <= 0:
@@ -197,8 +226,8 @@ class PartitionIndex:
                 f"raise {DYNAMIC_BUCKET_ROWS.key}"
             )
         # All are full: spread what is left over them evenly.
-        fewest = min(self.counts, key=lambda b: (self.counts[b], b))
-        return fewest, max(1, -(-wanted // len(self.counts)))
+        fewest = min(own, key=lambda b: (self.counts[b], b))
+        return fewest, max(1, -(-wanted // len(own)))
 
 
 def _load_files(store: TableStore, partition: bytes) -> dict[int, IndexFile]:

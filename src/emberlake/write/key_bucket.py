@@ -27,6 +27,8 @@ from emberlake.write.rolling import RollingFiles, Written
 
 _SLICE_ROWS: Final = 1_000_000
 _SLICE_BYTES: Final = 32 * MEBIBYTE
+# Arrow joins the texts of a column up to 2 GiB.
+_MAX_JOINED_BYTES: Final = 1024 * MEBIBYTE
 
 
 class RecordBuffer:
@@ -116,9 +118,7 @@ class KeyBucketWriter:
     _files: RollingFiles = field(init=False, repr=False)
     _changelog: RollingFiles | None = field(init=False, repr=False)
 
-    # Every flush is a whole run of files: nothing stays open, and flushing early helps nobody.
-    has_open_file = False
-    is_due = False
+    has_open_file = False  # every flush is a whole run of files: nothing stays open
 
     def __post_init__(self) -> None:
         where = self.store, self.partition, self.bucket
@@ -134,6 +134,11 @@ class KeyBucketWriter:
     @property
     def buffered_bytes(self) -> int:
         return self._buffer.bytes
+
+    @property
+    def is_due(self) -> bool:
+        """Flushing early helps nobody, but what is buffered must be joined."""
+        return self._buffer.bytes >= _MAX_JOINED_BYTES
 
     def add(self, table: pa.Table) -> None:
         """Buffer records: the columns of the table and ``_VALUE_KIND``."""

@@ -14,6 +14,7 @@ from emberlake.merge.rows import retracts_of
 from emberlake.options import (
     CHANGELOG_FILE_FORMAT,
     CHANGELOG_FILE_PREFIX,
+    FILE_FORMAT_PER_LEVEL,
     MEBIBYTE,
     STATS_DENSE_STORE,
     TableOptions,
@@ -58,9 +59,14 @@ def open_key_files(
         store.bucket_folder(partition, bucket),
         key_value_fields(store.schema),
         FileLimits.of(store.options, target_bytes=_KEY_TARGET_BYTES),
-        names or FileNames.of(store.options, store.env.new_id()),
+        names or _names_at(store, level),
         lambda: _KeyRecord(store, level, source, has_stats=has_stats),
     )
+
+
+def _names_at(store: TableStore, level: int) -> FileNames:
+    file_format = store.options.value(FILE_FORMAT_PER_LEVEL).get(level)
+    return FileNames.of(store.options, store.env.new_id(), file_format=file_format)
 
 
 def physical_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:

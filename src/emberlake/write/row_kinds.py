@@ -24,7 +24,7 @@ _SYMBOLS: Final = tuple(kind.symbol for kind in RowKind)
 
 
 def take_row_kinds(
-    data: pa.Table, schema: TableSchema, row_kind: RowKind | str | None
+    data: pa.Table, schema: TableSchema, row_kind: str | None
 ) -> tuple[pa.Table, Kinds | None]:
     """The data without a column that only tells kinds, and the kind of every row.
 
@@ -39,7 +39,7 @@ def take_row_kinds(
     sources = [
         text
         for text, is_given in (
-            (f"the argument row_kind={row_kind!r}", row_kind is not None),
+            (f"the argument row_kind={row_kind}", row_kind is not None),
             (f"the column {ROW_KIND_COLUMN} of the data", column is not None),
             (f"the column {kind_field} of the table (rowkind.field)", kind_field is not None),
         )
@@ -55,8 +55,12 @@ def take_row_kinds(
     if len(sources) > 1:
         raise InvalidInput(f"row kinds come from {' and '.join(sources)}: give them only once")
     if row_kind is not None:
-        kind = row_kind if isinstance(row_kind, RowKind) else RowKind.parse(row_kind)
-        return data, np.full(data.num_rows, int(kind), np.int8)
+        if not isinstance(row_kind, str):
+            raise InvalidInput(
+                f"row kind {row_kind!r:.40} is no text: expected one of {', '.join(_SYMBOLS)}; "
+                f"rows of different kinds have a column {ROW_KIND_COLUMN}"
+            )
+        return data, np.full(data.num_rows, int(RowKind.parse(row_kind)), np.int8)
     if column is not None:
         return data.drop_columns([ROW_KIND_COLUMN]), _parse(column, ROW_KIND_COLUMN)
     assert kind_field is not None

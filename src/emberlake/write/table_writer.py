@@ -33,11 +33,16 @@ from emberlake.options import (
     ChangelogProducer,
 )
 from emberlake.scan.buckets import BucketState, load_bucket_states
-from emberlake.spec.key_value import RowKind
+from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 from emberlake.wire import BaseSnapshot, CommitMessage
 from emberlake.write.align import align, as_tables
-from emberlake.write.dynamic_bucket import DynamicBuckets, IndexChange
+from emberlake.write.dynamic_bucket import (
+    SINGLE_ASSIGNER,
+    Assigner,
+    DynamicBuckets,
+    IndexChange,
+)
 from emberlake.write.key_bucket import KeyBucketWriter
 from emberlake.write.postpone import PostponeWriter, postpone_prefix
 from emberlake.write.rolling import AppendWriter, FileLimits, Written
@@ -91,6 +96,8 @@ class TableWriter:
             and bucket counts of existing files do not matter.
         accepts: Tells whether a serialized partition may be written to (static overwrite).
         workers: How many threads encode files.
+        assigner: Who this is of the writers of one commit that give out dynamic buckets; each
+            must have keys of its own.
     """
 
     def __init__(
@@ -101,6 +108,7 @@ class TableWriter:
         ignore_previous: bool = False,
         accepts: Callable[[bytes], bool] | None = None,
         workers: int | None = None,
+        assigner: Assigner = SINGLE_ASSIGNER,
     ) -> None:
         self._store = store
         self._ignore_previous = ignore_previous
@@ -115,20 +123,34 @@ class TableWriter:
         self._total_buckets = store.options.value(BUCKET)
         self._dynamic: DynamicBuckets | None = None
         if self._plan is not None and self._total_buckets == UNAWARE_BUCKET:
-            self._dynamic = DynamicBuckets(store, ignore_previous=ignore_previous)
+            self._dynamic = DynamicBuckets(
+                store, ignore_previous=ignore_previous, assigner=assigner
+            )
         self._write_columns: tuple[str, ...] | None = None
         # Insertion order is the order of last use: the first writers are idle for longest.
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._next_sequences: dict[tuple[bytes, int], int] = {}  # after what was handed over
         self._states_by_partition: dict[bytes, dict[int, BucketState]] = {}
-        self._base = self._latest_snapshot()
+        self._base = _base_of(store.snapshots.latest())
+        # Where the state of a partition came from, which is what its numbers are above.
+        self._base_by_partition: dict[bytes, BaseSnapshot | None] = {}
         self._closed_because: str | None = None
+
+    @property
+    def write_columns(self) -> tuple[str, ...] | None:
+        """The columns that the data has; None: all, but for what may be null."""
+        return self._write_columns
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether rows were written that are not handed over."""
+        return bool(self._writers)
 
     def set_write_columns(self, columns: Iterable[str]) -> None:
         """Declare that the data will have just these columns."""
         self._write_columns = tuple(columns)
 
-    def write(self, data: object, row_kind: RowKind | str | None = None) -> None:
+    def write(self, data: object, row_kind: str | None = None) -> None:
         """Write Arrow data: a table, a batch, or a stream, of which one batch is held at a time.
 
         Raises:
@@ -156,7 +178,7 @@ class TableWriter:
         try:
             self._each(_finish, list(self._writers.values()))
             indexes = self._dynamic.write_changes() if self._dynamic else {}
-            base, self._base = self._base, self._latest_snapshot()
+            base, self._base = self._base, _base_of(self._store.snapshots.latest())
         except BaseException as error:
             self._fail(error)
             raise
@@ -164,6 +186,7 @@ class TableWriter:
             self._message(key, base, indexes.get(key))
             for key in dict.fromkeys((*self._writers, *indexes))
         ]
+        self._base_by_partition.clear()
         if self._dynamic:
             self._dynamic.hand_over()
         if self._plan is not None:
@@ -183,7 +206,7 @@ class TableWriter:
             changelog_files=written.changelog_files,
             new_index_files=(index.new,) if index else (),
             deleted_index_files=(index.old,) if index and index.old else (),
-            base=base,
+            base=self._base_by_partition.get(key[0], base),
         )
 
     def _forget_writers(self) -> None:
@@ -228,7 +251,7 @@ class TableWriter:
         with suppress(StorageError):
             self.abort()
 
-    def _fit(self, data: pa.Table, row_kind: RowKind | str | None) -> pa.Table:
+    def _fit(self, data: pa.Table, row_kind: str | None) -> pa.Table:
         """The data with the columns of the table and, in key tables, the kind of every row."""
         schema = self._store.schema
         data, kinds = take_row_kinds(data, schema, row_kind)
@@ -313,6 +336,7 @@ class TableWriter:
                     "rewrite the partition with an overwrite, then append to it",
                 )
             self._states_by_partition[partition] = states
+            self._base_by_partition[partition] = _base_of(snapshot)
         return self._states_by_partition[partition]
 
     def _bound_memory(self) -> None:
@@ -360,16 +384,16 @@ class TableWriter:
         if "_pool" in self.__dict__:
             self._pool.shutdown(wait=True)
 
-    def _latest_snapshot(self) -> BaseSnapshot | None:
-        latest = self._store.snapshots.latest()
-        return None if latest is None else BaseSnapshot(latest.id, latest.delta_manifest_list)
-
     def _check_open(self) -> None:
         if self._closed_because is not None:
             raise InvalidState(
                 f"this writer is closed because {self._closed_because}; "
                 "open a new one with new_write()"
             )
+
+
+def _base_of(latest: Snapshot | None) -> BaseSnapshot | None:
+    return None if latest is None else BaseSnapshot(latest.id, latest.delta_manifest_list)
 
 
 def _check_keys(rows: pa.Table, keys: Iterable[str]) -> None:

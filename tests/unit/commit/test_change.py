@@ -90,6 +90,7 @@ def test_an_overwrite_keeps_new_files_and_indexes_but_no_changelog():
     assert [e.file.file_name for e in change.added] == ["a"]
     assert [e.index_file.index_type for e in change.index_added] == [HASH_INDEX]
     assert change.changelog == ()
+    assert [e.file.file_name for e in change.unused] == ["c"]
 
 
 def test_what_was_written_and_what_was_compacted_are_two_snapshots():

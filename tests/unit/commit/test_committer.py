@@ -31,6 +31,7 @@ from emberlake.spec.schema_change import SchemaChange
 from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from emberlake.types import AtomicType
 from emberlake.wire import CommitMessage
+from key_writes import create_key_table, prepare_rows, upsert
 from watched_storage import WatchedStorage
 
 
@@ -178,6 +179,38 @@ def test_changelog_files_get_a_list_of_their_own():
     assert len(table.store.manifests.read_manifests(listed)) == 1
     assert read_ids(table) == [1, 2]
     assert manifest_files(table) >= referenced_manifests(table)
+
+
+def test_an_overwrite_leaves_no_changelog_files_behind_that_nothing_refers_to():
+    table = create_key_table(**{"changelog-producer": "input"})
+    upsert(table, [(1, "a")])
+    before = data_files(table)
+    messages = prepare_rows(table, [(2, "b")])
+    written = data_files(table) - before
+    changelog = {path for path in written if "/changelog-" in path}
+
+    table.new_batch_write_builder().new_commit().overwrite(messages)
+
+    assert len(written) == 2
+    assert len(changelog) == 1
+    assert data_files(table) == before | (written - changelog)
+    check_whole(table)
+
+
+def test_changelog_files_stay_until_the_overwrite_is_committed():
+    table = create_key_table(**{"changelog-producer": "input", "commit.max-retries": "0"})
+    messages = prepare_rows(table, [(2, "b")])
+    written = data_files(table)
+
+    def compete(call):
+        if call.method == "put_if_absent" and not call.is_done:
+            upsert(table, [(1, "a")])
+
+    storage = WatchedStorage(table.store.storage, compete)
+    with pytest.raises(CommitConflict):
+        open_table(storage).new_batch_write_builder().new_commit().overwrite(messages)
+
+    assert written < data_files(table)
 
 
 def test_a_commit_reads_little_whatever_the_history():

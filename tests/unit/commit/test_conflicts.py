@@ -11,6 +11,9 @@ from emberlake.commit.conflicts import (
     check_deleted_files,
     check_indexes,
     check_key_ranges,
+    check_sequence_numbers,
+    claims_on,
+    reaches_claimed_numbers,
 )
 from emberlake.errors import AlreadyCommitted, ConflictReason
 from emberlake.spec.manifest import (
@@ -122,6 +125,83 @@ def test_a_snapshot_that_adds_or_deletes_our_file_shows_that_it_was_committed(ki
 def test_other_files_show_nothing():
     assert check_already_committed({"a"}, [an_entry("x")], snapshot_id=5) is None
     assert check_already_committed({"a"}, [], snapshot_id=5) is None
+
+
+# --- sequence numbers -----------------------------------------------------------------------------
+
+
+def numbered(name, numbers, kind=FileKind.ADD, keys=(1, 9), bucket=0, level=0, partition=b"p"):
+    """An entry of a file with rows of these sequence numbers and keys, both from and to."""
+    entry = an_entry(
+        name,
+        kind,
+        partition,
+        level=level,
+        min_sequence_number=numbers[0],
+        max_sequence_number=numbers[1],
+        min_key=bytes([keys[0]]),
+        max_key=bytes([keys[1]]),
+    )
+    return replace(entry, bucket=bucket)
+
+
+def check_numbers(ours, theirs):
+    return check_sequence_numbers(claims_on(ours), theirs, tuple)
+
+
+@pytest.mark.parametrize("numbers", [(10, 10), (5, 10), (11, 12), (0, 99)])
+@pytest.mark.parametrize("level", [0, 5])
+def test_rows_of_others_that_are_not_older_are_a_conflict(numbers, level):
+    theirs = [numbered("old", (0, 9)), numbered("theirs", numbers, level=level)]
+
+    conflict = check_numbers([numbered("mine", (10, 20))], theirs)
+
+    assert conflict.reason is ConflictReason.SEQUENCE_NUMBERS_TAKEN
+    assert f"theirs in bucket 0 goes up to {numbers[1]}, mine begins with 10" in str(conflict)
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        numbered("x", (0, 9)),
+        numbered("x", (10, 20), bucket=1),
+        numbered("x", (10, 20), partition=b"q"),
+        numbered("x", (10, 20), keys=(10, 12)),
+        numbered("x", (10, 20), keys=(0, 0)),
+        numbered("x", (10, 20), kind=FileKind.DELETE),
+    ],
+)
+def test_older_rows_and_those_of_other_places_and_keys_are_none(theirs):
+    assert check_numbers([numbered("mine", (10, 20))], [theirs]) is None
+
+
+@pytest.mark.parametrize("keys", [(0, 1), (9, 12), (3, 4), (0, 12)])
+def test_files_share_keys_when_their_ranges_touch(keys):
+    assert check_numbers([numbered("mine", (10, 20))], [numbered("x", (10, 10), keys=keys)])
+
+
+def test_each_new_file_counts_by_itself():
+    ours = [numbered("a", (10, 12), keys=(1, 3)), numbered("b", (13, 20), keys=(4, 9))]
+
+    assert check_numbers(ours, [numbered("x", (5, 12), keys=(4, 9))]) is None
+    assert check_numbers(ours, [numbered("x", (5, 12), keys=(3, 9))]) is not None
+
+
+def test_what_is_deleted_again_is_no_conflict_but_what_stands_in_its_place_may_be():
+    added = numbered("x", (10, 12))
+    deleted = numbered("x", (10, 12), kind=FileKind.DELETE)
+    mine = [numbered("mine", (10, 20))]
+
+    assert check_numbers(mine, [added, deleted]) is None
+    assert check_numbers(mine, [added, deleted, numbered("y", (0, 12), level=5)]) is not None
+
+
+def test_only_new_rows_in_buckets_must_be_newer():
+    others = [numbered("x", (10, 20), level=level, bucket=b) for level in (0, 5) for b in (-2, 0)]
+
+    assert check_numbers([numbered("mine", (10, 20), bucket=-2)], others) is None
+    assert check_numbers([numbered("mine", (10, 20), level=1)], others) is None
+    assert not reaches_claimed_numbers({}, others[0])
 
 
 # --- key ranges -----------------------------------------------------------------------------------

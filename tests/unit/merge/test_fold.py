@@ -119,3 +119,35 @@ def test_rows_that_stand_together_are_cut_out_without_copies():
     assert taken["a"].chunk(0).buffers()[1].address == table["a"].chunk(0).buffers()[1].address
     assert take_rows(table, stretches[::-1])["a"].to_pylist() == stretches[::-1].tolist()
     assert take_rows(table, stretches[:0]).num_rows == 0
+
+
+RETRACTS = {
+    "aggregation": {"fields.v.aggregate-function": "last_value"},
+    "partial-update": {"fields.s.sequence-group": "v"},
+}
+
+
+@pytest.mark.parametrize("engine", RETRACTS)
+def test_a_row_that_is_left_without_a_value_it_needs_is_an_error(engine):
+    table, plan = _with_a_needed_value(engine, [(1, 1, "a"), (1, 2, "b"), (2, 1, "c")], "+I -U +I")
+    for keep_deletes in (True, False):
+        with pytest.raises(DataMismatch, match=r"column v is STRING NOT NULL.*update_column"):
+            fold(plan, table, keep_deletes=keep_deletes)
+
+
+def test_a_deleted_row_needs_no_values_where_it_is_dropped():
+    rows = [(1, 1, "a"), (1, 2, "b"), (2, 1, "c"), (3, 1, "d"), (3, 2, "e"), (4, 1, "f")]
+    table, plan = _with_a_needed_value("partial-update", rows, "-D -D +I +I +I -D")
+    assert shown(fold(plan, table, keep_deletes=False)) == [
+        (2, 1, "c", 2, "+I"),
+        (3, 2, "e", 4, "+I"),
+    ]
+    with pytest.raises(DataMismatch, match="column v"):
+        fold(plan, table, keep_deletes=True)
+
+
+def _with_a_needed_value(engine, rows, symbols):
+    columns = {"k": "INT NOT NULL", "s": "INT", "v": "STRING NOT NULL"}
+    plan = plan_of(columns, ["k"], {"merge-engine": engine, **RETRACTS[engine]})
+    schema = arrow_schema((*plan.read_fields, SEQUENCE_FIELD, KIND_FIELD))
+    return records(plan, rows, symbols).cast(schema), plan

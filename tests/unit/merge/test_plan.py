@@ -6,7 +6,7 @@ import pytest
 
 from emberlake.errors import InvalidSchema, Unsupported
 from emberlake.merge.column_options import Aggregate, Aggregator, NestedKeyNulls
-from emberlake.merge.plan import check_merge_options, plan_merge
+from emberlake.merge.plan import check_merge_options, depends_on_arrival, plan_merge
 from emberlake.options import MergeEngine, TableOptions
 from emberlake.spec.schema import TableSchema
 from emberlake.types import ArrayType, AtomicType, DataField, MapType, RowType
@@ -28,8 +28,14 @@ def wanted(options: dict[str, str], *columns: str) -> list[str]:
 
 
 def nested_schema(options: dict[str, str]) -> TableSchema:
+    inner = ArrayType(True, AtomicType("INT"))
     row = RowType(
-        True, (DataField(8, "id", AtomicType("INT")), DataField(9, "t", AtomicType("INT")))
+        True,
+        (
+            DataField(8, "id", AtomicType("INT")),
+            DataField(9, "list", inner),
+            DataField(10, "t", AtomicType("STRING")),
+        ),
     )
     fields = (
         DataField(0, "k", AtomicType("INT")),
@@ -37,7 +43,7 @@ def nested_schema(options: dict[str, str]) -> TableSchema:
         DataField(2, "map", MapType(True, AtomicType("STRING", False), row)),
         DataField(3, "raw", AtomicType("BYTES")),
     )
-    return TableSchema(0, fields, 9, (), ("k",), TableOptions({**AGGREGATION, **options}))
+    return TableSchema(0, fields, 10, (), ("k",), TableOptions({**AGGREGATION, **options}))
 
 
 def test_a_plan_reads_the_key_and_what_orders_records_besides_what_is_wanted():
@@ -125,16 +131,20 @@ def test_settings_of_nested_functions_are_read():
     assert aggregators["map"].time_field == "t"
 
 
-def test_a_nested_column_is_read_whole_where_its_function_looks_inside():
-    schema = nested_schema({"fields.rows.aggregate-function": "collect"})
+@pytest.mark.parametrize(
+    ("engine", "is_whole"),
+    [("deduplicate", False), ("first-row", False), ("partial-update", True), ("aggregation", True)],
+)
+def test_a_nested_column_is_read_whole_where_rows_are_put_together(engine, is_whole):
+    schema = nested_schema({"merge-engine": engine})
     part = RowType(True, (DataField(8, "id", AtomicType("INT")),))
     outputs = (
         DataField(1, "rows", ArrayType(True, part)),
         DataField(2, "map", MapType(True, AtomicType("STRING", False), part)),
     )
-    _, rows, mapped = plan_merge(schema, outputs).read_fields
-    assert rows == schema.field_by_name["rows"]
-    assert mapped == outputs[1]
+    assert plan_merge(schema, outputs).read_fields[1:] == (
+        schema.fields[1:3] if is_whole else outputs
+    )
 
 
 def test_flags_are_read_under_all_their_names():
@@ -220,6 +230,28 @@ def test_options_that_cannot_be_used_are_refused_with_the_reason(options, proble
             },
             "ts-field names x, which",
         ),
+        (
+            {
+                "fields.map.aggregate-function": "merge_map_with_keytime",
+                "fields.map.ts-field": "id",
+            },
+            "merge_map_with_keytime compares times as texts, but field id of column map",
+        ),
+        (
+            {
+                "fields.rows.aggregate-function": "nested_update",
+                "fields.rows.nested-key-null-strategy": "merge",
+            },
+            "nested-key-null-strategy needs fields.rows.nested-key",
+        ),
+        (
+            {
+                "fields.rows.aggregate-function": "nested_update",
+                "fields.rows.nested-key": "id",
+                "fields.rows.nested-sequence-field": "t,list",
+            },
+            "nested-sequence-field names list, which has no order",
+        ),
         ({"sequence.field": "rows"}, "cannot order rows"),
         ({"fields.map.aggregate-function": "nested_update"}, "needs ARRAY<ROW<...>>"),
     ],
@@ -237,3 +269,45 @@ def test_sketches_are_refused_only_where_they_are_read():
 
 def test_a_table_without_a_key_has_no_merge_options_to_check():
     assert check_merge_options(schema_of(COLUMNS, [])) == []
+
+
+# --- what orders the records ----------------------------------------------------------------------
+
+ORDER_FREE = {"fields.default-aggregate-function": "max", "fields.c.aggregate-function": "sum"}
+GROUPS = {"fields.g.sequence-group": "a", "fields.h.sequence-group": "b,c"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sequence.field": "g"},
+        {**PARTIAL, "sequence.field": "g"},
+        {**AGGREGATION, "sequence.field": "g"},
+        {**AGGREGATION, **ORDER_FREE},
+        {**PARTIAL, **GROUPS},
+        {**PARTIAL, **GROUPS, "fields.c.aggregate-function": "sum"},
+    ],
+    ids=str,
+)
+def test_some_tables_order_their_records_by_what_is_in_them_or_need_no_order(options):
+    assert not depends_on_arrival(schema_of(COLUMNS, ["k"], options))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"merge-engine": "first-row"},
+        PARTIAL,
+        AGGREGATION,
+        {**PARTIAL, "fields.g.sequence-group": "a"},
+        {**PARTIAL, **GROUPS, "fields.c.aggregate-function": "product"},
+        {**PARTIAL, **GROUPS, "partial-update.remove-record-on-sequence-group": "g"},
+        {**AGGREGATION, **ORDER_FREE, "fields.c.aggregate-function": "last_value"},
+        {**AGGREGATION, **ORDER_FREE, "fields.b.aggregate-function": "listagg"},
+        {**AGGREGATION, **ORDER_FREE, "aggregation.remove-record-on-delete": "true"},
+    ],
+    ids=str,
+)
+def test_in_all_others_it_counts_which_record_came_first(options):
+    assert depends_on_arrival(schema_of(COLUMNS, ["k"], options))

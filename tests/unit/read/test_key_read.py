@@ -12,8 +12,8 @@ import emberlake.read.key_read as key_read
 from append_tables import Row
 from emberlake import SchemaChange, Table
 from emberlake.predicates import PredicateBuilder
-from emberlake.types import AtomicType
-from key_tables import COLUMNS, create_key_table, lift, numbered, upsert
+from emberlake.types import AtomicType, arrow_schema
+from key_tables import COLUMNS, create_key_table, forget_deletes, lift, numbered, upsert
 from table_reads import alter, planned_files, read_rows
 
 
@@ -127,6 +127,22 @@ def test_files_of_an_older_schema_are_merged_with_those_of_a_newer() -> None:
     ]
 
 
+@pytest.mark.parametrize("partition_keys", [(), ("day",)])
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation"])
+def test_a_nested_row_without_the_wanted_field_is_a_row_nevertheless(
+    engine: str, partition_keys: tuple[str, ...]
+) -> None:
+    key, day = (pa.field(*column, nullable=False) for column in (("id", "i8"), ("day", "utf8")))
+    columns = pa.schema([key, day, ("s", pa.struct([("y", pa.int32())]))])
+    before = create_key_table({"merge-engine": engine}, columns, ("id",), partition_keys)
+    table = alter(before, SchemaChange.add_column(["s", "x"], AtomicType("INT")))
+    upsert(table, [{"id": 1, "day": "mon", "s": {"y": 1, "x": 1}}])
+    upsert(before, [{"id": 1, "day": "mon", "s": {"y": 2}}])
+
+    assert read_rows(table, columns=["s", "day"]) == [{"s": {"y": 2, "x": None}, "day": "mon"}]
+    assert read_rows(table, columns=["s.x", "day"]) == [{"s_x": None, "day": "mon"}]
+
+
 # --- filters --------------------------------------------------------------------------------------
 
 
@@ -185,6 +201,33 @@ def test_a_limit_is_kept() -> None:
 
     assert len(read_rows(table, limit=4)) == 4
     assert len(read_rows(table, limit=40)) == 10
+
+
+def test_a_limit_does_not_count_deletes_that_their_writer_has_not_counted() -> None:
+    table = create_key_table({"bucket": "4"})
+    builder = table.new_batch_write_builder()
+    with builder.new_write() as write:
+        rows = pa.Table.from_pylist(numbered(range(40)), arrow_schema(tuple(table.fields)))
+        kinds = pa.array(["+I" if n % 4 == 0 else "-D" for n in range(40)])
+        write.write_arrow(rows.append_column("_row_kind", kinds))
+        builder.new_commit().commit(write.prepare_commit())
+    forget_deletes(table)
+
+    assert len(read_rows(table)) == 10
+    assert len(read_rows(table, limit=9)) == 9
+
+
+def test_splits_of_a_filter_on_the_key_have_no_outdated_rows_without_it() -> None:
+    table = create_key_table()
+    upsert(table, numbered(range(5, 21), "old"))
+    upsert(table, numbered(range(1, 11), "new"))
+    # The newer file is left out: that it replaces rows of the older one is not known any more.
+    splits = table.new_read_builder().with_filter("id > 15").new_scan().plan().splits()
+
+    for where, count in ((None, 5), ("v > 'old17'", 3), ("id > 18", 2), ("id < 9", 0)):
+        reading = table.new_read_builder().with_filter(where).with_projection(["v"]).new_read()
+        rows = reading.to_arrow(splits).to_pylist()
+        assert rows == [{"v": f"old{n}"} for n in range(21 - count, 21)]
 
 
 # --- levels ---------------------------------------------------------------------------------------

@@ -271,6 +271,18 @@ def test_a_stream_opens_a_file_when_it_gets_there_and_closes_it_behind() -> None
     assert storage.open_now == set()
 
 
+def test_wide_rows_come_in_small_batches() -> None:
+    columns = pa.schema([("id", pa.int64()), ("wide", pa.binary())])
+    table = create_table(columns=columns, options={"file.compression": "none"})
+    append(table, [{"id": n, "wide": n.to_bytes(4, "big") * 1000} for n in range(5000)])
+    builder = table.new_read_builder()
+
+    batches = list(builder.new_read().to_arrow_batch_reader(builder.new_scan().plan().splits()))
+
+    assert max(batch.nbytes for batch in batches) < 6 * 1024**2
+    assert sum(batch.num_rows for batch in batches) == 5000
+
+
 @pytest.mark.parametrize("leave", ["reader", "iterator"])
 def test_a_stream_that_is_left_early_releases_its_file(leave: str) -> None:
     table, storage = two_files()

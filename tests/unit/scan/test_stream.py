@@ -200,3 +200,23 @@ def test_overwrites_of_an_append_table_are_followed_when_asked_for() -> None:
     overwrite(open_table(table.store.storage), rows_of([2]))
 
     assert [next_rows(*stream) for stream in streams] == [None, ["+I 2"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "row"),
+    [({"deletion-vectors.enabled": "true"}, "b2"), ({"merge-engine": "first-row"}, "a2")],
+)
+def test_a_stream_filters_rows_that_are_not_compacted_after_they_are_merged(
+    options: dict[str, str], row: str
+) -> None:
+    table = create_key_table({**options, "write-only": "true"})
+    upsert(table, numbered([1, 2, 3], "a"))
+    table.compact(full=True)
+    upsert(table, numbered([2], "b"))
+
+    for value in ("a2", "b2"):
+        builder = table.new_stream_read_builder().with_filter(f"v = '{value}'")
+        plan = builder.new_streaming_scan().plan()
+        assert plan is not None
+        found = builder.new_read().to_arrow(plan.splits()).to_pylist()
+        assert [r["v"] for r in found] == [value] * (value == row)

@@ -81,6 +81,31 @@ def test_option_values_are_written_as_text():
     }
 
 
+def test_lists_of_columns_are_written_without_blanks_which_other_engines_would_not_trim():
+    given = {
+        "merge-engine": "partial-update",
+        "sequence.field": " a ,p",
+        "fields.a , p.sequence-group": "s , v",
+        "partial-update.remove-record-on-sequence-group": "a, p",
+    }
+    schema = build({"k": "INT", "a": "INT", "p": "INT", "s": "INT", "v": "INT"}, **KEY, **given)
+
+    assert dict(schema.options) == {
+        "bucket": "1",
+        "merge-engine": "partial-update",
+        "sequence.field": "a,p",
+        "fields.a,p.sequence-group": "s,v",
+        "partial-update.remove-record-on-sequence-group": "a,p",
+    }
+
+
+def test_a_sequence_group_that_names_no_column_of_the_table_is_one_problem():
+    with pytest.raises(InvalidSchema) as caught:
+        build(**KEY, **{"merge-engine": "partial-update", "fields.x.sequence-group": "a"})
+
+    assert str(caught.value).count("fields.x.sequence-group") == 1
+
+
 def test_every_problem_is_in_one_error():
     with pytest.raises(InvalidSchema) as caught:
         build(
@@ -176,7 +201,43 @@ ROW_TWICE = RowType(True, (DataField(0, "x", T("INT")), DataField(1, "x", T("INT
                 "fields.a.sequence-group": "s",
                 "fields.p.sequence-group": "s",
             },
-            "another sequence group",
+            "fields.p.sequence-group names s, which is in another sequence group",
+        ),
+        (
+            {
+                **KEY,
+                "merge-engine": "partial-update",
+                "fields.a.sequence-group": "s",
+                "fields.a,p.sequence-group": "more",
+                "types": {"k": "INT", "a": "INT", "p": "INT", "s": "INT", "more": "INT"},
+            },
+            "fields.a,p.sequence-group names a, which is in another sequence group",
+        ),
+        (
+            {
+                **KEY,
+                "merge-engine": "partial-update",
+                "fields.a.sequence-group": "p",
+                "fields.p.sequence-group": "s",
+            },
+            "fields.p.sequence-group names p, which is in another sequence group",
+        ),
+        (
+            {**KEY, "merge-engine": "partial-update", "fields.a.sequence-group": "s,s"},
+            "fields.a.sequence-group names s twice",
+        ),
+        (
+            {**KEY, "merge-engine": "partial-update", "fields.a.sequence-group": " "},
+            "fields.a.sequence-group names no columns",
+        ),
+        (
+            {
+                **KEY,
+                "merge-engine": "partial-update",
+                "partial-update.ignore-delete": "true",
+                "partial-update.remove-record-on-delete": "true",
+            },
+            "partial-update.ignore-delete and partial-update.remove-record-on-delete exclude",
         ),
         (
             {
@@ -221,6 +282,8 @@ ROW_TWICE = RowType(True, (DataField(0, "x", T("INT")), DataField(1, "x", T("INT
         ({"types": {"g": "GEOMETRY"}, "file.format": "orc"}, "only Parquet"),
         ({**KEY, "file.format.per.level": "avro"}, "pairs such as 0:avro"),
         ({"target-file-row-num": "0"}, "1 or more"),
+        ({"dynamic-bucket.max-buckets": "0", "primary_keys": ["k"]}, "1 or more, or -1"),
+        ({"dynamic-bucket.max-buckets": "-2", "primary_keys": ["k"]}, "1 or more, or -1"),
         ({"snapshot.num-retained.min": "0"}, "1 or more"),
         ({"snapshot.num-retained.min": "5", "snapshot.num-retained.max": "2"}, "larger than"),
     ],
@@ -266,6 +329,7 @@ def test_a_default_value_must_fit_its_column():
             "fields.a,p.sequence-group": "s",
             "fields.default-aggregate-function": "last_non_null_value",
         },
+        {**KEY, "merge-engine": "partial-update", "fields.a.sequence-group": "a,s"},
         {**KEY, "merge-engine": "aggregation", "fields.a.aggregate-function": "sum"},
         {"metadata.stats-mode": "truncate(8)", "fields.a.stats-mode": "none"},
         {"snapshot.num-retained.min": "1", "some.other.engine": "x"},

@@ -318,6 +318,14 @@ def test_options_of_an_empty_table_may_change():
     assert dict(back.options) == {}
 
 
+def test_a_sequence_group_is_set_without_blanks():
+    schema = a_schema(primary_keys=["k", "p"], bucket="1", **{"merge-engine": "partial-update"})
+
+    new = change(schema, SchemaChange.set_option("fields. a.sequence-group", "r , m"))
+
+    assert new.options["fields.a.sequence-group"] == "r,m"
+
+
 def test_an_option_that_is_set_to_its_default_may_be_set_with_data():
     new = change(a_schema(), SchemaChange.set_option("bucket", "-1"))
 

@@ -230,6 +230,20 @@ def test_a_required_field_may_be_null_only_where_its_struct_is():
     assert "x: its value is null" in problem(pa.StructArray.from_arrays(children, ["x"]), POINT)
 
 
+def test_a_required_field_is_null_with_its_struct_inside_a_map():
+    required = [pa.field("x", pa.int32(), nullable=False)]
+    points = pa.StructArray.from_arrays(
+        [array([1, None], pa.int32())], fields=required, mask=pa.array([False, True])
+    )
+    given = pa.MapArray.from_arrays(
+        array([0, 2], pa.int32()), array(["a", "b"], pa.string()), points
+    )
+
+    fitted = fit(given, MapType(True, TEXT, POINT))
+
+    assert fitted.to_pylist() == [[("a", {"x": 1, "name": None}), ("b", None)]]
+
+
 @pytest.mark.parametrize(
     ("given", "data_type", "reasons"),
     [

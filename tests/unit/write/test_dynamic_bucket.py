@@ -185,6 +185,45 @@ def test_two_writers_of_a_new_table_cannot_both_commit() -> None:
         builders[1].new_commit().commit(second)
 
 
+@pytest.mark.parametrize("overwrites", [False, True])
+def test_two_writers_of_one_commit_cannot_both_extend_a_bucket(overwrites: bool) -> None:
+    table = create_key_table(bucket="-1")
+    builder = table.new_batch_write_builder()
+    if overwrites:
+        builder.overwrite()
+    messages = [m for n in range(2) for m in prepare_rows(table, [(n, "a")], builder=builder)]
+
+    with pytest.raises(CommitConflict, match="one writer") as caught:
+        builder.new_commit().commit(messages)
+
+    assert caught.value.reason is ConflictReason.KEY_INDEX_CHANGED
+    assert table.store.snapshots.latest() is None
+    builder.new_commit().abort(messages)
+
+
+def test_two_writers_of_one_commit_may_write_different_partitions() -> None:
+    columns = {"id": "INT", "day": "STRING", "v": "INT"}
+    table = create_key_table(columns, ["id", "day"], ["day"], bucket="-1")
+    builder = table.new_batch_write_builder()
+    messages = [
+        message
+        for day in ("mon", "tue")
+        for message in prepare_rows(table, [(1, day, 0)], builder=builder)
+    ]
+
+    builder.new_commit().commit(messages)
+
+    assert len(index_entries(table)) == 2
+
+
+def test_the_initial_buckets_are_as_many_as_there_are_assigners() -> None:
+    table = create_key_table(**FEW, **{"dynamic-bucket.initial-buckets": "4"})
+
+    upsert(table, [(n, "a") for n in range(4)])
+
+    assert [(e.bucket, e.index_file.row_count) for e in index_entries(table)] == [(0, 3), (1, 1)]
+
+
 def test_writers_that_only_update_do_not_disturb_each_other() -> None:
     table = create_key_table(bucket="-1")
     upsert(table, [(0, "a"), (1, "a")])

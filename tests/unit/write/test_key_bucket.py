@@ -333,3 +333,29 @@ def test_postponed_rows_that_avro_cannot_keep_are_in_the_format_of_the_table() -
     (message,) = prepare_rows(table, [(1, None)])
 
     assert message.new_files[0].file_name.endswith(".parquet")
+
+
+def test_a_buffer_is_written_before_it_is_more_than_arrow_can_join(monkeypatch) -> None:
+    monkeypatch.setattr("emberlake.write.key_bucket._MAX_JOINED_BYTES", 100)
+    table = create_key_table(**{"write-buffer-size": "8 gb", "write-only": "true"})
+    builder = table.new_batch_write_builder()
+
+    with builder.new_write() as write, builder.new_commit() as commit:
+        for number in range(3):
+            write.write_arrow(data_of(table, [(number, "x" * 80)]))
+        commit.commit(write.prepare_commit())
+
+    assert [entry.file.row_count for entry in live_files(table)] == [2, 1]
+
+
+def test_levels_may_have_formats_of_their_own() -> None:
+    table = create_key_table(**{"file.format": "orc", "file.format.per.level": "0:avro"})
+
+    for value in "ab":
+        upsert(table, [(1, value)])
+    new = live_files(table)
+    table.compact(full=True)
+    (top,) = live_files(table)
+
+    assert all(entry.file.file_name.endswith(".avro") for entry in new)
+    assert top.file.file_name.endswith(".orc")

@@ -1,11 +1,11 @@
 """Where row kinds come from."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from append_tables import create_table, data_files
+from append_tables import create_table, data_files, read
 from emberlake.errors import DataMismatch, InvalidInput
-from emberlake.spec.key_value import RowKind
 from key_writes import all_records, create_key_table, data_of, upsert
 
 SYMBOLS = ["+I", "-U", "+U", "-D"]
@@ -20,13 +20,13 @@ def with_kinds(table, kinds) -> pa.Table:
     return data_of(table, ROWS).append_column("_row_kind", kinds)
 
 
-@pytest.mark.parametrize("kind", [*SYMBOLS, *RowKind])
+@pytest.mark.parametrize("kind", SYMBOLS)
 def test_one_kind_for_all_rows(kind) -> None:
     table = create_key_table()
 
     upsert(table, ROWS, kind)
 
-    assert set(kinds_in(table).values()) == {RowKind(kind).symbol if kind in [*RowKind] else kind}
+    assert set(kinds_in(table).values()) == {kind}
 
 
 @pytest.mark.parametrize(
@@ -89,15 +89,32 @@ def test_a_kind_that_is_none_is_refused(kinds, message) -> None:
     assert data_files(table) == set()
 
 
+def test_kinds_that_are_no_text_are_refused_with_the_way_to_give_several() -> None:
+    table = create_key_table()
+
+    for kinds in (pa.array(SYMBOLS), np.array(SYMBOLS), SYMBOLS, 3):
+        with pytest.raises(InvalidInput, match="column _row_kind"):
+            upsert(table, ROWS, kinds)
+
+
+def test_a_key_is_enough_to_delete_its_row() -> None:
+    table = create_key_table()
+    upsert(table, ROWS)
+
+    upsert(table, data_of(table, ROWS[:3]).select(["id"]), "-D")
+
+    assert read(table) == [{"id": 4, "v": "d"}]
+
+
 def test_kinds_from_two_places_are_refused() -> None:
     table = create_key_table({"id": "INT", "op": "STRING"}, **{"rowkind.field": "op"})
     data = data_of(table, [(1, "+I")])
 
-    with pytest.raises(InvalidInput, match=r"row_kind='-D' and the column op of the table"):
+    with pytest.raises(InvalidInput, match=r"row_kind=-D and the column op of the table"):
         upsert(table, data, "-D")
     with pytest.raises(InvalidInput, match="_row_kind of the data and the column op"):
         upsert(table, data.append_column("_row_kind", pa.array(["+I"])))
-    with pytest.raises(InvalidInput, match="row_kind='-D' and the column _row_kind of the data"):
+    with pytest.raises(InvalidInput, match="row_kind=-D and the column _row_kind of the data"):
         upsert(create_key_table(), pa.table({"id": [1], "_row_kind": ["+I"]}), "-D")
 
 

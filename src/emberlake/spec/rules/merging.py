@@ -21,7 +21,13 @@ from emberlake.types import AtomicType
 _AGGREGATE: Final = "aggregate-function"
 _SEQUENCE_GROUP: Final = "sequence-group"
 DEFAULT_AGGREGATE: Final = "fields.default-aggregate-function"
-_IGNORE_DELETE: Final = "ignore-delete"
+# The first of these that is set counts; all but the first are old names.
+IGNORE_DELETE: Final = (
+    "ignore-delete",
+    "first-row.ignore-delete",
+    "deduplicate.ignore-delete",
+    "partial-update.ignore-delete",
+)
 _REMOVE_ON_DELETE: Final = "partial-update.remove-record-on-delete"
 _REMOVE_ON_GROUP: Final = "partial-update.remove-record-on-sequence-group"
 _AGGREGATES: Final = frozenset(
@@ -92,10 +98,11 @@ def _check_partial_update(schema: TableSchema) -> Iterator[str]:
     options = schema.options
     groups = _sequence_groups(options)
     yield from _check_sequence_groups(schema, groups)
-    if options.is_true(_IGNORE_DELETE):
+    ignoring = next((key for key in IGNORE_DELETE if key in options), None)
+    if ignoring is not None and options.is_true(ignoring):
         for other in (_REMOVE_ON_DELETE, _REMOVE_ON_GROUP):
             if options.get(other, "false").lower() != "false":
-                yield f"{_IGNORE_DELETE} and {other} exclude each other"
+                yield f"{ignoring} and {other} exclude each other"
     if groups and options.is_true(_REMOVE_ON_DELETE):
         yield f"{_REMOVE_ON_DELETE} and sequence groups exclude each other"
     ordering_names = {name for ordering, _ in groups.values() for name in ordering}
@@ -108,17 +115,22 @@ _Groups: TypeAlias = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]  # order
 
 
 def _check_sequence_groups(schema: TableSchema, groups: _Groups) -> Iterator[str]:
-    seen: set[str] = set()
+    # A column in two groups would be ordered by one or the other, as an engine happens to take
+    # them; that goes for the columns that order a group too.
+    taken: set[str] = set()
     for key, (ordering, members) in groups.items():
         for name in (*ordering, *members):
             if name not in schema.field_by_name:
                 yield f"{key} names {name}, which is not a column of the table"
             elif name in schema.primary_keys:
                 yield f"{key} names {name}, which is in the primary key"
-        for name in members:
-            if name in seen:
+        if not members:
+            yield f"{key} names no columns"
+        yield from (f"{key} names {name} twice" for name in repeated(members))
+        for name in dict.fromkeys((*ordering, *members)):
+            if name in taken:
                 yield f"{key} names {name}, which is in another sequence group"
-            seen.add(name)
+        taken.update(ordering, members)
 
 
 def _sequence_groups(options: TableOptions) -> _Groups:

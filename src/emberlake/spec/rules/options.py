@@ -8,11 +8,15 @@ from emberlake.errors import InvalidInput, InvalidOption
 from emberlake.options import (
     BUCKET,
     DATA_EVOLUTION,
+    DYNAMIC_BUCKET_MAX,
     FILE_FORMAT,
+    FILE_FORMAT_PER_LEVEL,
+    MERGE_ENGINE,
     ROW_TRACKING,
     STATS_MODE,
     TARGET_FILE_ROWS,
     UNAWARE_BUCKET,
+    MergeEngine,
     parse_words,
 )
 from emberlake.spec.literals import cast_literal
@@ -63,7 +67,10 @@ _FILE_INDEX: Final = re.compile(r"file-index\.[^.]+\.columns")
 
 def _check_column_options(schema: TableSchema) -> Iterator[str]:
     names = [f.name for f in schema.fields]
+    has_groups = schema.options.value(MERGE_ENGINE) is MergeEngine.PARTIAL_UPDATE
     for key, value in schema.options.items():
+        if has_groups and key.endswith(".sequence-group"):
+            continue  # has rules of its own
         if key.startswith("fields.") and key != DEFAULT_AGGREGATE:
             yield from _check_column_key(key, names)
         if key.startswith("fields.") and key.endswith(".stats-mode"):
@@ -111,13 +118,8 @@ def _check_default_values(schema: TableSchema) -> Iterator[str]:
 
 
 def _check_formats(schema: TableSchema) -> Iterator[str]:
-    levels = schema.options.get("file.format.per.level", "")
-    formats = {schema.options.value(FILE_FORMAT)}
-    for word in parse_words(levels):
-        level, _, name = word.partition(":")
-        if not level.strip().isdigit() or not name.strip():
-            yield f"file.format.per.level={levels}: expected pairs such as 0:avro"
-        formats.add(name.strip().lower())
+    options = schema.options
+    formats = {options.value(FILE_FORMAT), *options.value(FILE_FORMAT_PER_LEVEL).values()}
     for field in schema.fields:
         yield from _check_column_format(field, formats)
 
@@ -135,6 +137,9 @@ def _check_column_format(field: DataField, formats: set[str]) -> Iterator[str]:
 def _check_numbers(schema: TableSchema) -> Iterator[str]:
     if schema.options.value(TARGET_FILE_ROWS) < 1:
         yield f"{TARGET_FILE_ROWS.key} must be 1 or more"
+    most = schema.options.value(DYNAMIC_BUCKET_MAX)
+    if most < 1 and most != DYNAMIC_BUCKET_MAX.default:
+        yield f"{DYNAMIC_BUCKET_MAX.key}={most}: expected 1 or more, or -1 for no limit"
     for kind in ("snapshot", "changelog"):
         low_key, high_key = f"{kind}.num-retained.min", f"{kind}.num-retained.max"
         low, high = (_whole_number(schema.options.get(key)) for key in (low_key, high_key))

@@ -1,0 +1,245 @@
+"""The half of a write that makes files visible: commits of batches and of streams."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from emberlake.base.closing import Closing
+from emberlake.commit.change import (
+    NOTHING_COMMITTED,
+    Change,
+    CommitResult,
+    overwrite_changes,
+    split_changes,
+)
+from emberlake.commit.committer import CommitCallback, Committer
+from emberlake.commit.history import already_committed
+from emberlake.errors import (
+    CommitConflict,
+    ConflictReason,
+    DataMismatch,
+    FileNotFound,
+    InvalidInput,
+)
+from emberlake.maintenance.compact import commit_written
+from emberlake.options import DYNAMIC_PARTITION_OVERWRITE, PARTITION_DEFAULT_NAME
+from emberlake.spec.manifest import HASH_INDEX
+from emberlake.spec.partition_match import AnyPartitionMatch, PartitionMatch, match_partition
+from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER
+from emberlake.store.table_store import TableStore
+from emberlake.wire import CommitMessage
+
+
+class TableCommit(Closing):
+    """Makes written files visible, all of them at once."""
+
+    def __init__(self, store: TableStore, commit_user: str) -> None:
+        self.commit_user = commit_user
+        self._store = store
+        self._callbacks: list[CommitCallback] = []
+        self._committer = Committer(store, commit_user, self._callbacks)
+
+    def add_commit_callback(self, callback: CommitCallback) -> None:
+        """Call ``callback(context)`` after every commit; should it fail, the commit stands."""
+        self._callbacks.append(callback)
+
+    def abort(self, messages: Sequence[CommitMessage]) -> None:
+        """Delete the files of messages that will not be committed.
+
+        Raises:
+            AlreadyCommitted: they are in the table; nothing is deleted.
+        """
+        self._committer.check_not_committed(messages)
+        for message in messages:
+            for file in message.written_files:
+                path = self._store.data_file_path(message.partition, message.bucket, file)
+                self._store.storage.delete(path)
+            for index in (*message.new_index_files, *message.compact_new_index_files):
+                place = message.partition, message.bucket, index
+                self._store.storage.delete(self._store.index_file_path(*place))
+
+    def _commit(
+        self,
+        messages: Sequence[CommitMessage],
+        changes: Sequence[Change],
+        identifier: int = BATCH_COMMIT_IDENTIFIER,
+        *,
+        properties: Mapping[str, str] | None = None,
+    ) -> CommitResult:
+        _check_one_index_a_bucket(messages)
+
+        def commit(parts: Sequence[Change]) -> CommitResult:
+            return self._committer.commit_all(parts, identifier, properties=properties)
+
+        return commit_written(self._store, commit, changes, messages)
+
+    def close(self) -> None:
+        """Release everything; a commit is durable without it."""
+
+
+class BatchTableCommit(TableCommit):
+    """Commits of batch writes."""
+
+    def __init__(
+        self, store: TableStore, commit_user: str, replaces: PartitionMatch | None = None
+    ) -> None:
+        super().__init__(store, commit_user)
+        self._replaces = replaces
+
+    def commit(
+        self,
+        messages: Sequence[CommitMessage],
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> CommitResult:
+        """Make the messages' files visible in one snapshot.
+
+        Raises:
+            AlreadyCommitted: these messages are in the table; nothing changes.
+            CommitConflict: a concurrent change makes this commit wrong; nothing changes.
+            CommitUnknown: the storage failed and the outcome cannot be found out.
+        """
+        if self._replaces is None:
+            changes = split_changes(messages)
+            return self._commit(messages, changes, properties=snapshot_properties)
+        return self._overwrite(messages, self._replaces, snapshot_properties)
+
+    def overwrite(
+        self,
+        messages: Sequence[CommitMessage],
+        static_partitions: Mapping[str, object] | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> CommitResult:
+        """Replace all partitions that match ``static_partitions`` by the messages' files."""
+        match = partitions_of(self._store, static_partitions or {})
+        return self._replace(messages, match, snapshot_properties)
+
+    def truncate_table(self) -> CommitResult:
+        """Delete all rows."""
+        return self._replace([], partitions_of(self._store, {}), None)
+
+    def truncate_partitions(self, partitions: Sequence[Mapping[str, object]]) -> CommitResult:
+        """Delete all rows of the partitions that match any of the descriptions.
+
+        Raises:
+            InvalidInput: a description is empty, which would match every partition, or does not
+                fit the partition columns.
+        """
+        if not all(partitions):
+            raise InvalidInput(
+                "an empty description matches every partition; truncate_table() deletes all rows"
+            )
+        matches = tuple(partitions_of(self._store, partition) for partition in partitions)
+        return self._committer.commit_all(overwrite_changes([], AnyPartitionMatch(matches)))
+
+    def _overwrite(
+        self,
+        messages: Sequence[CommitMessage],
+        match: PartitionMatch,
+        properties: Mapping[str, str] | None,
+    ) -> CommitResult:
+        is_dynamic = self._store.options.value(DYNAMIC_PARTITION_OVERWRITE)
+        if not (is_dynamic and self._store.schema.partition_keys):
+            return self._replace(messages, match, properties)
+        self._check_inside(messages, match)
+        touched = frozenset(m.partition for m in messages if not m.is_empty)
+        if not touched:
+            return NOTHING_COMMITTED
+        changes = overwrite_changes(messages, touched)
+        return self._commit(messages, changes, properties=properties)
+
+    def _replace(
+        self,
+        messages: Sequence[CommitMessage],
+        match: PartitionMatch,
+        properties: Mapping[str, str] | None,
+    ) -> CommitResult:
+        self._check_inside(messages, match)
+        changes = overwrite_changes(messages, match)
+        return self._commit(messages, changes, properties=properties)
+
+    def _check_inside(
+        self, messages: Sequence[CommitMessage], match: Callable[[bytes], bool]
+    ) -> None:
+        outside = sorted({m.partition for m in messages if not match(m.partition)})
+        if outside:
+            shown = ", ".join(str(dict(self._store.partition_spec(p))) for p in outside[:5])
+            raise DataMismatch(f"messages for partitions outside those to overwrite: {shown}")
+
+
+class StreamTableCommit(TableCommit):
+    """Commits of a stream: each has an identifier, greater than the one before."""
+
+    def __init__(self, store: TableStore, commit_user: str) -> None:
+        super().__init__(store, commit_user)
+        self._newest: int | None = None
+        self._has_looked = False
+
+    def commit(
+        self,
+        messages: Sequence[CommitMessage],
+        commit_identifier: int,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> CommitResult:
+        """Make the messages' files visible under an identifier.
+
+        Raises:
+            AlreadyCommitted: this commit user has committed this identifier or a later one.
+        """
+        newest = self._newest_identifier()
+        if newest is not None and commit_identifier <= newest:
+            raise already_committed(self.commit_user, commit_identifier, newest)
+        changes = split_changes(messages)
+        result = self._commit(messages, changes, commit_identifier, properties=snapshot_properties)
+        if result.snapshot_id is not None:
+            self._newest = commit_identifier
+        return result
+
+    def filter_and_commit(self, commits: Mapping[int, Sequence[CommitMessage]]) -> int:
+        """Commit what is not committed yet, in order; how many commits were made.
+
+        For restarts: give all commits whose outcome is not known.
+        """
+        newest = self._newest_identifier()
+        todo = [i for i in sorted(commits) if newest is None or i > newest]
+        for identifier in todo:
+            self._check_files(commits[identifier])
+        return sum(self.commit(commits[i], i).snapshot_id is not None for i in todo)
+
+    def _newest_identifier(self) -> int | None:
+        if not self._has_looked:
+            self._newest = self._committer.newest_identifier()
+            self._has_looked = True
+        return self._newest
+
+    def _check_files(self, messages: Sequence[CommitMessage]) -> None:
+        """Files of an old attempt may have been cleaned up since; they must not be committed."""
+        for message in messages:
+            for file in message.written_files:
+                path = self._store.data_file_path(message.partition, message.bucket, file)
+                if not self._store.storage.exists(path):
+                    raise FileNotFound(path, "it was written for a commit that cannot be made now")
+
+
+def _check_one_index_a_bucket(messages: Sequence[CommitMessage]) -> None:
+    """An index of keys is written whole: of two, one would forget the keys of the other."""
+    indexed = Counter(
+        (message.partition, message.bucket)
+        for message in messages
+        for file in message.new_index_files
+        if file.index_type == HASH_INDEX
+    )
+    for (_, bucket), count in indexed.items():
+        if count > 1:
+            raise CommitConflict(
+                ConflictReason.KEY_INDEX_CHANGED,
+                f"{count} of the messages to commit have given new keys to bucket {bucket}",
+                "let one writer write all rows of a partition of a table with dynamic buckets",
+            )
+
+
+def partitions_of(store: TableStore, literals: Mapping[str, object]) -> PartitionMatch:
+    """The partitions that some values describe; an empty description matches all."""
+    return match_partition(
+        store.schema.partition_fields,
+        literals,
+        default_name=store.options.value(PARTITION_DEFAULT_NAME),
+    )
