@@ -38,7 +38,7 @@ bench: setup ## Measure emberlake, pypaimon and pypaimon-rust side by side
 .venv/.stamp: constraints.txt pyproject.toml | python-version
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet -c constraints.txt hatchling editables
-	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[pandas,polars,duckdb,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[pandas,polars,duckdb,spark,connect,dev]'
 	@touch $@
 
 # pypaimon pins an old pyarrow, so the peers never share an environment with emberlake.

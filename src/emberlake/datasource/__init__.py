@@ -1,0 +1,1 @@
+"""Spark's data source: batch and stream, read and write, by ``format("emberlake")``."""

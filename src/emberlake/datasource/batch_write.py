@@ -1,0 +1,63 @@
+"""Batch writes: tasks write files, the driver makes one commit of all of them."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from emberlake.datasource.options import SourceOptions
+from emberlake.datasource.written import WrittenFiles, decoded, files_of, write_rows
+from emberlake.errors import AlreadyCommitted, CommitConflict, InvalidInput
+from emberlake.spark.alignment import check_alignment
+from emberlake.spark.sweep import sweep_failed, sweep_repeated
+from emberlake.spec.support import check_writable
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Appends to a table, or overwrites it; made on the driver before any task starts."""
+
+    def __init__(self, options: SourceOptions, schema: StructType, *, overwrite: bool) -> None:
+        table = options.open_table()
+        check_writable(table.table_schema)
+        check_alignment(schema, table.table_schema)
+        self._builder = table.new_batch_write_builder()
+        self._is_overwrite = overwrite
+        if overwrite:
+            self._builder.overwrite()
+        self._store = self._builder.store
+        self._job_id = self._store.env.new_id()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
+        """Write the rows of a task."""
+        messages = write_rows(
+            self._store,
+            iterator,
+            job_id=self._job_id,
+            commit_user=self._builder.commit_user,
+            ignore_previous=self._is_overwrite,
+        )
+        return WrittenFiles(self._job_id, self._builder.commit_user, messages)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Make the files of all tasks visible in one snapshot."""
+        written = decoded(files_of(messages))
+        commit = self._builder.new_commit()
+        try:
+            commit.commit(written)
+        except (CommitConflict, InvalidInput):
+            # Other failures leave it open whether the files are in the table: they stay.
+            with suppress(AlreadyCommitted):
+                commit.abort(written)
+            raise
+        sweep_repeated(self._store, self._job_id, written)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Delete what tasks wrote, unless all of them succeeded.
+
+        Spark aborts after a commit that failed as well. That has deleted its files by then, or must
+        not because the files may be in the table.
+        """
+        if None in messages:
+            sweep_failed(self._store, self._job_id)

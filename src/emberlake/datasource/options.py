@@ -1,0 +1,242 @@
+"""The options of the data source, checked: an option that means nothing is refused by its name.
+
+Spark hands over the keys in lower case, the table's name as ``path``, and options of a query (where
+its checkpoint is, its name) together with ours. What is left after the options of the source and of
+the catalog are options of the table, for this read or write alone.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from emberlake.catalog import CatalogFactory
+from emberlake.errors import InvalidInput, InvalidOption, SnapshotNotFound
+from emberlake.options import (
+    KNOWN,
+    SCAN_SNAPSHOT_ID,
+    SCAN_TAG_NAME,
+    SCAN_TIMESTAMP,
+    SCAN_TIMESTAMP_MILLIS,
+    parse_bool,
+    parse_size,
+    parse_words,
+)
+from emberlake.spec.schema import TableSchema
+from emberlake.store.table_store import TableStore
+from emberlake.table import Table
+
+_T = TypeVar("_T")
+
+
+class Use(StrEnum):
+    """What Spark wants of the source."""
+
+    BATCH_READ = "batch reads"
+    BATCH_WRITE = "batch writes"
+    STREAM_READ = "stream reads"
+    STREAM_WRITE = "stream writes"
+
+
+_READS: Final = frozenset({Use.BATCH_READ, Use.STREAM_READ})
+_ALL: Final = frozenset(Use)
+
+PATH: Final = "path"
+COLUMNS: Final = "columns"
+FILTER: Final = "filter"
+ROW_KIND: Final = "row-kind"
+MAX_FILES: Final = "max-files-per-trigger"
+MAX_ROWS: Final = "max-rows-per-trigger"
+MAX_BYTES: Final = "max-bytes-per-trigger"
+CONSUMER_ID: Final = "consumer-id"
+COMMIT_USER: Final = "commit-user"
+CHECKPOINT: Final = "checkpointlocation"
+_SNAPSHOT_ID: Final = "snapshot-id"
+_TAG: Final = "tag"
+_TIMESTAMP: Final = "timestamp"
+
+SOURCE_OPTIONS: Final[Mapping[str, frozenset[Use]]] = {
+    PATH: _ALL,
+    COLUMNS: _READS,
+    FILTER: frozenset({Use.BATCH_READ}),
+    ROW_KIND: _READS,
+    _SNAPSHOT_ID: _READS,
+    _TAG: frozenset({Use.BATCH_READ}),
+    _TIMESTAMP: _READS,
+    MAX_FILES: frozenset({Use.STREAM_READ}),
+    MAX_ROWS: frozenset({Use.STREAM_READ}),
+    MAX_BYTES: frozenset({Use.STREAM_READ}),
+    CONSUMER_ID: frozenset({Use.STREAM_READ}),
+    COMMIT_USER: frozenset({Use.STREAM_WRITE}),
+}
+# What Spark tells every sink of a query.
+_QUERY_OPTIONS: Final[Mapping[str, frozenset[Use]]] = {
+    CHECKPOINT: frozenset({Use.STREAM_WRITE}),
+    "queryname": frozenset({Use.STREAM_WRITE}),
+}
+CATALOG_OPTIONS: Final = ("metastore", "warehouse")
+TABLE_OPTIONS: Final = frozenset(option.key for option in KNOWN) | {
+    "deletion-vectors.merge-on-read",
+    "streaming-read-append-overwrite",
+    "streaming-read-overwrite",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """How much one micro-batch of a stream reads; None: without a bound."""
+
+    files: int | None = None
+    rows: int | None = None
+    size: int | None = None
+
+    @property
+    def is_unbounded(self) -> bool:
+        return self.files is None and self.rows is None and self.size is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """What the options of one read or write say."""
+
+    identifier: str
+    catalog: Mapping[str, str]
+    table: Mapping[str, str]  # options of the table, for this use alone
+    columns: tuple[str, ...] | None = None
+    filter: str | None = None
+    with_kind: bool = False
+    limits: ReadLimits = ReadLimits()
+    consumer_id: str | None = None
+    commit_user: str | None = None
+    checkpoint: str | None = None
+
+    def open_table(self) -> Table:
+        """The table as it is now, or at the snapshot that is asked for.
+
+        Raises:
+            NotFound: there is no such table, snapshot or tag.
+        """
+        return self._open(self.table)
+
+    def open_stream(self) -> TableStore:
+        """The table as it is now, with options that say where a stream of it starts.
+
+        A stream may start at a snapshot that has expired, or that is to come.
+        """
+        start = {key: value for key, value in self.table.items() if key.startswith("scan.")}
+        store = self._open({k: v for k, v in self.table.items() if k not in start}).store
+        return store.with_schema(store.schema.with_options(start))
+
+    def open_schema(self) -> TableSchema:
+        """The schema of a read that is a batch or a stream: Spark asks before it knows."""
+        try:
+            return self.open_table().table_schema
+        except SnapshotNotFound:  # fine for a stream; a batch finds out when it is planned
+            return self.open_stream().schema
+
+    def _open(self, options: Mapping[str, str]) -> Table:
+        table = CatalogFactory.create(self.catalog).get_table(self.identifier)
+        if not isinstance(table, Table):
+            raise InvalidInput(f"{self.identifier} is a system table; read it without Spark")
+        return table.copy(options) if options else table
+
+
+def parse_options(raw: Mapping[str, str], *uses: Use) -> SourceOptions:
+    """The options for a use, or for one of several while Spark does not tell which it is.
+
+    Raises:
+        InvalidOption: naming every option that is unknown, is for another use, or cannot be read.
+    """
+    _check_keys(raw, frozenset(uses))
+    if not raw.get(PATH, "").strip():
+        raise InvalidOption('the table is missing: load("db.t"), save("db.t"), or the option path')
+    columns = _parsed(raw, COLUMNS, parse_words)
+    if columns == ():
+        raise InvalidOption(f"{COLUMNS} names no column; leave it out to read all")
+    return SourceOptions(
+        identifier=raw[PATH].strip(),
+        catalog={key: raw[key] for key in CATALOG_OPTIONS if key in raw},
+        table=_table_options(raw),
+        columns=columns,
+        filter=raw.get(FILTER),
+        with_kind=bool(_parsed(raw, ROW_KIND, parse_bool)),
+        limits=ReadLimits(
+            _parsed(raw, MAX_FILES, _positive),
+            _parsed(raw, MAX_ROWS, _positive),
+            _parsed(raw, MAX_BYTES, _positive_size),
+        ),
+        consumer_id=raw.get(CONSUMER_ID),
+        commit_user=raw.get(COMMIT_USER),
+        checkpoint=raw.get(CHECKPOINT),
+    )
+
+
+def _check_keys(raw: Mapping[str, str], uses: frozenset[Use]) -> None:
+    problems = [problem for key in sorted(raw) if (problem := _problem(key, uses)) is not None]
+    if problems:
+        raise InvalidOption("; ".join(problems))
+
+
+def _problem(key: str, uses: frozenset[Use]) -> str | None:
+    if key in CATALOG_OPTIONS or key in TABLE_OPTIONS:
+        return None
+    if key == "paths":
+        return "one table at a time: load() takes one name"
+    allowed = SOURCE_OPTIONS.get(key) or _QUERY_OPTIONS.get(key)
+    if allowed is not None:
+        if allowed & uses:
+            return None
+        return f"option {key} is for {_listed(allowed)}, not for {_listed(uses)}"
+    choices = [k for k, allowed in SOURCE_OPTIONS.items() if allowed & uses and k != PATH]
+    choices += CATALOG_OPTIONS
+    near = get_close_matches(key, [*choices, *sorted(TABLE_OPTIONS)], cutoff=0.7)
+    if near:
+        return f"unknown option {key}: did you mean {' or '.join(near)}?"
+    return f"unknown option {key}: there are {', '.join(choices)}, and the options of tables"
+
+
+def _listed(uses: frozenset[Use]) -> str:
+    return " and ".join(sorted(uses))
+
+
+def _table_options(raw: Mapping[str, str]) -> dict[str, str]:
+    options = {key: raw[key] for key in raw if key in TABLE_OPTIONS}
+    for key in (_SNAPSHOT_ID, _TAG, _TIMESTAMP):
+        if key not in raw:
+            continue
+        name = _full_name(key, raw[key])
+        if name in options:
+            raise InvalidOption(f"give one of {key} and {name}, not both")
+        options[name] = raw[key].strip()
+    return options
+
+
+def _full_name(key: str, value: str) -> str:
+    if key == _TIMESTAMP:
+        is_number = value.strip().isascii() and value.strip().isdecimal()
+        return SCAN_TIMESTAMP_MILLIS.key if is_number else SCAN_TIMESTAMP.key
+    return {_SNAPSHOT_ID: SCAN_SNAPSHOT_ID.key, _TAG: SCAN_TAG_NAME.key}[key]
+
+
+def _parsed(raw: Mapping[str, str], key: str, parse: Callable[[str], _T]) -> _T | None:
+    text = raw.get(key)
+    if text is None:
+        return None
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise InvalidOption(f"{key}={text!r}: {error}") from error
+
+
+def _positive(text: str) -> int:
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise ValueError("expected a number of 1 or more")
+    return int(text)
+
+
+def _positive_size(text: str) -> int:
+    size = parse_size(text)
+    if size < 1:
+        raise ValueError("expected a size of 1 byte or more")
+    return size

@@ -1,0 +1,50 @@
+"""Splits as partitions of a Spark scan, and the reading of them in a task."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from emberlake.base.parallel import limit_threads
+from emberlake.datasource.columns import Columns
+from emberlake.options import TableOptions
+from emberlake.predicates import Predicate
+from emberlake.read.table_reader import TableReader
+from emberlake.scan.split_form import split_from_bytes, split_to_bytes
+from emberlake.scan.splits import DataSplit
+from emberlake.spark.packing import pack_partitions, weight_of
+from emberlake.store.table_store import TableStore
+
+
+@dataclass(frozen=True)
+class SplitPartition(InputPartition):
+    """What one task reads: splits in their byte form, one after the other."""
+
+    splits: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, splits: Sequence[DataSplit]) -> "SplitPartition":
+        """The partition that reads these splits."""
+        return cls(tuple(split_to_bytes(split) for split in splits))
+
+
+def pack_splits(splits: Sequence[DataSplit], options: TableOptions) -> list[SplitPartition]:
+    """Partitions of splits, in order, by weight."""
+    places = iter(pack_partitions([weight_of(split, options) for split in splits], options))
+    packed = groupby(splits, key=lambda _: next(places))
+    return [SplitPartition.of(list(group)) for _, group in packed]
+
+
+def read_partition(
+    store: TableStore, columns: Columns, predicate: Predicate | None, partition: InputPartition
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a partition, in bounded memory; none for the one that Spark makes of no plan."""
+    limit_threads()
+    if not isinstance(partition, SplitPartition):
+        return
+    reader = TableReader(store, columns.projection, predicate, with_kind=columns.with_kind)
+    splits = (split_from_bytes(raw, predicate) for raw in partition.splits)
+    for batch in reader.read_batches(splits):
+        yield columns.to_spark(batch)

@@ -1,0 +1,91 @@
+"""Stream reads: the state of a table, then what every snapshot has changed, exactly once.
+
+Spark writes down the two ends of every batch before it runs. What lies between them follows from
+the two alone (``positions``), so that a batch that is repeated after a crash has the same rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from emberlake.datasource.admission import (
+    TriggerAvailableNow,
+    check_limits,
+    is_read_all,
+    to_read_limit,
+)
+from emberlake.datasource.columns import choose_columns
+from emberlake.datasource.options import ReadLimits, SourceOptions
+from emberlake.datasource.positions import Position, StreamUnits
+from emberlake.datasource.split_partition import SplitPartition, pack_splits, read_partition
+from emberlake.scan.splits import DataSplit
+from emberlake.spec.support import check_readable
+
+
+class StreamReader(DataSourceStreamReader, TriggerAvailableNow):
+    """Follows a table."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        check_limits(options.limits)
+        self._store = options.open_stream()
+        check_readable(self._store.schema)
+        self._columns = choose_columns(options, self._store.schema, schema)
+        self._limits = options.limits
+        self._units = StreamUnits(self._store, options.consumer_id)
+        self._last: int | None = None  # the snapshot to stop at; None: goes on as the table does
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where a query without a checkpoint begins."""
+        return self._units.start().to_json()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Stop at what is there now."""
+        self._last = self._units.latest()
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        """What the options allow a batch to read."""
+        return to_read_limit(self._limits)
+
+    def latestOffset(  # noqa: N802
+        self, start: dict[str, Any] | None = None, limit: Any = None
+    ) -> dict[str, Any]:
+        """Where the next batch ends; Spark 4.1 does not tell where it starts."""
+        latest = self._units.latest() if self._last is None else self._last
+        if start is None:
+            end = Position(latest + 1, full=False) if latest else self._units.start()
+            return end.to_json()
+        limits = ReadLimits() if is_read_all(limit) else self._limits
+        return self._units.end_after(Position.from_json(start), limits, latest).to_json()
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where a batch would end that reads all there is."""
+        return Position(self._units.latest() + 1, full=False).to_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The units of a batch, packed.
+
+        Changes of one bucket stay together, in the order of their commits.
+        """
+        units = list(self._units.between(Position.from_json(start), Position.from_json(end)))
+        is_keyed = bool(self._store.schema.primary_keys)
+        if is_keyed and any(unit.is_changes for unit in units):
+            return [SplitPartition.of(group) for group in _by_bucket(units)]
+        return pack_splits(units, self._store.options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition, as Arrow batches."""
+        return read_partition(self._store, self._columns, None, partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """All rows up to here are dealt with: the consumer, if there is one, moves on."""
+        self._units.remember(Position.from_json(end))
+
+
+def _by_bucket(units: Sequence[DataSplit]) -> list[list[DataSplit]]:
+    buckets: dict[tuple[bytes, int], list[DataSplit]] = {}
+    for unit in units:
+        buckets.setdefault((unit.partition, unit.bucket), []).append(unit)
+    return list(buckets.values())

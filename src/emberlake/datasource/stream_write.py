@@ -1,0 +1,156 @@
+"""Stream writes: every micro-batch is one commit, once.
+
+A query is known by the id that Spark keeps in its checkpoint; the commit user is made of it, and
+the number of the batch is the commit identifier. A batch that Spark repeats after a crash finds
+itself in the table: its files are deleted, and nothing is committed twice.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from emberlake.datasource.options import COMMIT_USER, SourceOptions
+from emberlake.datasource.written import WrittenFiles, decoded, files_of, write_rows
+from emberlake.errors import (
+    AlreadyCommitted,
+    CommitConflict,
+    InvalidInput,
+    InvalidOption,
+    InvalidState,
+    Unsupported,
+)
+from emberlake.maintenance.compact import compact_table
+from emberlake.merge.plan import hides_level_0
+from emberlake.options import WRITE_ONLY
+from emberlake.spark.alignment import check_alignment
+from emberlake.spark.sweep import sweep_failed
+from emberlake.spec.snapshot import CommitKind, Snapshot
+from emberlake.spec.support import check_writable
+from emberlake.store.table_store import TableStore
+from emberlake.table.table_commit import StreamTableCommit
+from emberlake.table.write_builder import new_commit_user
+from emberlake.wire import CommitMessage
+
+# What Spark tells the tasks of a query. The id is that of its checkpoint.
+_QUERY_ID: Final = "sql.streaming.queryId"
+# Where a snapshot tells the query that made it.
+_QUERY_PROPERTY: Final = "spark.query-id"
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Appends micro-batches to a table; made anew for every batch, and for its commit."""
+
+    def __init__(self, options: SourceOptions, schema: StructType, *, overwrite: bool) -> None:
+        if overwrite:
+            raise Unsupported(
+                "the output mode complete would replace the table with every batch; write in the "
+                "mode append, or overwrite it in foreachBatch with emberlake.spark.write_paimon"
+            )
+        if options.commit_user is None and options.checkpoint is None:
+            raise InvalidOption(
+                "a stream needs the option checkpointLocation on the query itself, or "
+                f"{COMMIT_USER}: without it a batch that is repeated could not be recognised"
+            )
+        table = options.open_table()
+        check_writable(table.table_schema)
+        check_alignment(schema, table.table_schema)
+        self._store = table.new_stream_write_builder(options.commit_user).store
+        self._commit_user = options.commit_user
+        self._job_id = self._store.env.new_id()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
+        """Write the rows of a task of a batch."""
+        query_id = _query_id()
+        user = self._commit_user or f"spark-{query_id}"
+        messages = write_rows(self._store, iterator, job_id=self._job_id, commit_user=user)
+        return WrittenFiles(self._job_id, user, messages, query_id)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Make a batch visible in one snapshot, unless that was done before."""
+        tasks = files_of(messages)
+        written = decoded(tasks)
+        if not written:
+            return
+        batch = MicroBatch(self._store, tasks[0].commit_user, tasks[0].query_id or "", batchId)
+        batch.commit(written)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+        """Delete what tasks wrote, unless all of them succeeded: then a commit has failed.
+
+        A commit that failed has deleted its files, or must not because they may be in the table.
+        """
+        if None in messages:
+            for job_id in {task.job_id for task in files_of(messages)}:
+                sweep_failed(self._store, job_id)
+
+
+def _query_id() -> str:
+    task = TaskContext.get()
+    query_id = task.getLocalProperty(_QUERY_ID) if task is not None else None
+    if query_id is None:
+        raise InvalidState("Spark does not tell which query this is; is it a stream?")
+    return query_id
+
+
+class MicroBatch:
+    """The commit of one micro-batch."""
+
+    def __init__(self, store: TableStore, commit_user: str, query_id: str, identifier: int) -> None:
+        self._store = store
+        self._query_id = query_id
+        self._identifier = identifier
+        self._commit = StreamTableCommit(store, commit_user)
+
+    def commit(self, messages: Sequence[CommitMessage]) -> bool:
+        """Commit the messages; False, and their files are gone, when the batch is in the table."""
+        newest = self._newest()
+        if newest is not None and newest.commit_identifier >= self._identifier:
+            self._commit.abort(messages)
+            self._check_same_query(newest)
+            self._finish(newest)
+            return False
+        properties = {_QUERY_PROPERTY: self._query_id}
+        try:
+            self._commit.commit(messages, self._identifier, properties)
+        except AlreadyCommitted:  # another driver of the same query was faster
+            with suppress(AlreadyCommitted):
+                self._commit.abort(messages)
+            return False
+        except (CommitConflict, InvalidInput):
+            # Other failures leave it open whether the files are in the table: they stay.
+            with suppress(AlreadyCommitted):
+                self._commit.abort(messages)
+            raise
+        return True
+
+    def _newest(self) -> Snapshot | None:
+        """The newest snapshot of the commit user."""
+        latest = self._store.snapshots.latest_id()
+        if latest is None:
+            return None
+        users = self._store.snapshots.iter_back(latest)
+        return next((s for s in users if s.commit_user == self._commit.commit_user), None)
+
+    def _check_same_query(self, newest: Snapshot) -> None:
+        """Spark repeats the last batch of a query; anything else is another query."""
+        known = newest.properties.get(_QUERY_PROPERTY, self._query_id)
+        if newest.commit_identifier == self._identifier and known == self._query_id:
+            return
+        raise InvalidState(
+            f"{self._commit.commit_user} has committed batch {newest.commit_identifier} of query "
+            f"{known}, and now comes batch {self._identifier} of query {self._query_id}: the "
+            "checkpoint was started anew, or belongs to another query; give that one a "
+            f"{COMMIT_USER} of its own"
+        )
+
+    def _finish(self, newest: Snapshot) -> None:
+        """Compact what was written just before a crash, where reads do not see it otherwise."""
+        options = self._store.options
+        hides = bool(self._store.schema.primary_keys) and hides_level_0(options)
+        if hides and not options.value(WRITE_ONLY) and newest.commit_kind is not CommitKind.COMPACT:
+            compact_table(self._store, new_commit_user(self._store), full=False, where=None)

@@ -1,0 +1,82 @@
+"""What one task does for a write, batch or stream: rows in, files written, their messages out.
+
+Spark does not let a data source say which task gets which row, so that any task may write to any
+bucket. That is correct: a bucket takes files of several writers in one commit, and rows of one key
+are merged wherever they are. It has its price in more and smaller files, and the rows that come for
+one key in different tasks have no order but that of ``sequence.field``.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import WriterCommitMessage
+
+from emberlake.base.env import SYSTEM_ENV
+from emberlake.base.parallel import limit_threads
+from emberlake.errors import InvalidState
+from emberlake.options import BUCKET, UNAWARE_BUCKET
+from emberlake.spark.write_task import gathered
+from emberlake.store.table_store import TableStore
+from emberlake.wire import CommitMessage
+from emberlake.write.table_writer import TableWriter
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFiles(WriterCommitMessage):
+    """What a task tells the driver: commit messages in their byte form, and who wrote them."""
+
+    job_id: str
+    commit_user: str
+    messages: tuple[bytes, ...]
+    query_id: str | None = None
+
+
+def write_rows(
+    store: TableStore,
+    batches: Iterator[pa.RecordBatch],
+    *,
+    job_id: str,
+    commit_user: str,
+    ignore_previous: bool = False,
+) -> tuple[bytes, ...]:
+    """Write all rows of a task; what was written is deleted should it fail."""
+    limit_threads()
+    # Names of files tell the job, so that the driver finds what failed attempts leave behind.
+    marked = replace(store, env=SYSTEM_ENV.marked(job_id))
+    writer = TableWriter(marked, commit_user=commit_user, ignore_previous=ignore_previous)
+    try:
+        for table in gathered(batches):
+            _check_one_assigner(store)
+            writer.write(table)
+        # Tables that hide new files are compacted by the commit: other tasks write to the buckets.
+        return tuple(message.to_bytes() for message in writer.prepare())
+    finally:
+        writer.close()  # deletes what was not handed over
+
+
+def _check_one_assigner(store: TableStore) -> None:
+    """Dynamic buckets are given out by one task; the commit would refuse what two gave out.
+
+    In a partitioned table every partition can have a task of its own, which only the commit sees.
+    """
+    schema = store.schema
+    is_dynamic = bool(schema.primary_keys) and store.options.value(BUCKET) == UNAWARE_BUCKET
+    task = TaskContext.get()
+    if is_dynamic and not schema.partition_keys and task is not None and task.partitionId() > 0:
+        raise InvalidState(
+            "the table has dynamic buckets (bucket=-1), which one task gives out, but the rows "
+            "come in several: write df.coalesce(1), or use emberlake.spark.write_paimon, which "
+            "brings the rows of a key together"
+        )
+
+
+def decoded(written: Iterable[WrittenFiles]) -> list[CommitMessage]:
+    """The commit messages of tasks."""
+    return [CommitMessage.from_bytes(raw) for task in written for raw in task.messages]
+
+
+def files_of(messages: Sequence[WriterCommitMessage | None]) -> list[WrittenFiles]:
+    """What tasks wrote; Spark has None in the place of a task that failed."""
+    return [message for message in messages if isinstance(message, WrittenFiles)]

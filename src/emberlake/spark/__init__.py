@@ -1,0 +1,34 @@
+"""Tables as Spark DataFrames, and DataFrames into tables; no JAR is needed.
+
+Names are loaded when they are first used: the facade of a table imports parts of this package, and
+the jobs that it hands out import that facade.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from emberlake.jobs import compact, read_paimon, write_paimon
+    from emberlake.spark.write import SparkWriteResult
+
+_HOMES: Final = {
+    "SparkWriteResult": "emberlake.spark.write",
+    "compact": "emberlake.jobs",
+    "read_paimon": "emberlake.jobs",
+    "write_paimon": "emberlake.jobs",
+}
+
+__all__ = ["SparkWriteResult", "compact", "read_paimon", "write_paimon"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

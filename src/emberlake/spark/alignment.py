@@ -1,0 +1,193 @@
+"""Whether a DataFrame fits a table, told by its schema alone, before any task starts.
+
+The rules are those of ``emberlake.write.align``, which the tasks apply to the rows: what is refused
+here would be refused there whatever the values. Whether integers fit a narrower column, texts their
+length and nulls a NOT NULL column is seen only there.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from pyspark.sql import types as spark
+
+from emberlake.errors import DataMismatch, InvalidInput, InvalidSchema
+from emberlake.options import ROWKIND_FIELD
+from emberlake.spark.types import arrow_input_schema, type_name
+from emberlake.spec.literals import cast_literal
+from emberlake.spec.schema import TableSchema
+from emberlake.types import (
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+)
+from emberlake.write.align import align
+from emberlake.write.row_kinds import ROW_KIND_COLUMN
+
+
+def check_alignment(
+    df_schema: spark.StructType,
+    schema: TableSchema,
+    write_columns: Sequence[str] | None = None,
+) -> None:
+    """Refuse a DataFrame that no row of could be written.
+
+    Args:
+        df_schema: The schema of the DataFrame.
+        schema: The schema of the table.
+        write_columns: The columns that the DataFrame must have, no more and no less. Without it,
+            columns that may be null or have a default can be left out.
+
+    Raises:
+        DataMismatch: listing every difference.
+    """
+    problems = list(_problems(df_schema, schema, write_columns))
+    if problems:
+        lines = "".join(f"\n  - {problem}" for problem in problems)
+        raise DataMismatch(f"the DataFrame does not fit the table:{lines}")
+
+
+def _problems(
+    df_schema: spark.StructType, schema: TableSchema, write_columns: Sequence[str] | None
+) -> Iterator[str]:
+    columns = list(df_schema)
+    if ROW_KIND_COLUMN not in schema.field_by_name:
+        kinds = [column for column in columns if column.name == ROW_KIND_COLUMN]
+        columns = [column for column in columns if column.name != ROW_KIND_COLUMN]
+        yield from _kind_problems(kinds, schema)
+    counts = Counter(column.name for column in columns)
+    yield from (f"{name}: is given more than once" for name, n in counts.items() if n > 1)
+    for column in columns:
+        field = schema.field_by_name.get(column.name)
+        if field is None:
+            yield f"{column.name}: is not a column of the table{_known(column.name, schema.fields)}"
+        elif write_columns is not None and column.name not in write_columns:
+            yield f"{column.name}: is not among the columns declared by with_write_type"
+        elif counts[column.name] == 1:
+            yield from _column_problems(column, field)
+    declared = frozenset(write_columns or ())
+    kind_field = schema.options.value(ROWKIND_FIELD)
+    for field in schema.fields:
+        if field.name in counts:
+            continue
+        if field.name == kind_field:
+            yield f"{field.name}: is missing, and tells row kinds (rowkind.field)"
+        else:
+            yield from _missing_problems(field, is_declared=field.name in declared)
+
+
+def _kind_problems(kinds: list[spark.StructField], schema: TableSchema) -> Iterator[str]:
+    """What is wrong with a column that is none of the table's but tells row kinds."""
+    kind_field = schema.options.value(ROWKIND_FIELD)
+    if not kinds:
+        return
+    if len(kinds) > 1:
+        yield f"{ROW_KIND_COLUMN}: is given more than once"
+    if not schema.primary_keys:
+        yield (
+            f"{ROW_KIND_COLUMN}: tells row kinds, but the table has no primary key: its rows are "
+            "all inserts"
+        )
+    if kind_field is not None:
+        yield (
+            f"{ROW_KIND_COLUMN}: row kinds come from the column {kind_field} of the table "
+            "(rowkind.field): give them only once"
+        )
+    if not _is_text(kinds[0].dataType):
+        yield f"{ROW_KIND_COLUMN}: row kinds are texts, not {type_name(kinds[0].dataType)}"
+
+
+def _is_text(kind: spark.DataType) -> bool:
+    return isinstance(kind, spark.StringType | spark.CharType | spark.VarcharType)
+
+
+def _known(name: str, fields: Iterable[DataField]) -> str:
+    names = [field.name for field in fields]
+    twin = next((known for known in names if known.lower() == name.lower()), None)
+    if twin is not None:
+        return f" (it has {twin}: names must agree in case)"
+    return f" (it has {', '.join(names)})"
+
+
+def _missing_problems(field: DataField, *, is_declared: bool) -> Iterator[str]:
+    if is_declared:
+        yield f"{field.name}: is declared by with_write_type but not given"
+    elif field.default_value is not None:
+        try:
+            cast_literal(field.type, field.default_value)
+        except InvalidInput as error:
+            yield f"{field.name}: is missing, and its default value cannot be used: {error}"
+    elif not field.type.nullable:
+        yield f"{field.name}: is missing, and the column is NOT NULL"
+
+
+def _column_problems(column: spark.StructField, field: DataField) -> Iterator[str]:
+    if isinstance(column.dataType, spark.NullType) and not field.type.nullable:
+        yield f"{column.name}: is always null, and the column is NOT NULL"
+    for path, problem in _type_problems(column.dataType, field.type):
+        yield f"{'.'.join((column.name, *path))}: {problem}"
+
+
+_Problems = Iterator[tuple[tuple[str, ...], str]]  # where, and what is wrong
+
+
+def _type_problems(given: spark.DataType, wanted: DataType) -> _Problems:
+    if isinstance(given, spark.NullType):
+        return
+    match given, wanted:
+        case spark.StructType(), RowType():
+            yield from _struct_problems(given, wanted)
+        case spark.ArrayType(), ArrayType(element=element):
+            yield from _inside("element", given.elementType, element)
+        case spark.MapType(), MapType(key=key, value=value):
+            yield from _inside("key", given.keyType, key)
+            yield from _inside("value", given.valueType, value)
+        case spark.MapType(), MultisetType(element=element):
+            yield from _inside("key", given.keyType, element)
+            yield from _inside("value", given.valueType, AtomicType("INT", False))
+        case _, AtomicType() if _fits(given, wanted):
+            return
+        case _:
+            yield (), f"{type_name(given)} cannot be written to {wanted}{_hint(given, wanted)}"
+
+
+def _inside(name: str, given: spark.DataType, wanted: DataType) -> _Problems:
+    for path, problem in _type_problems(given, wanted):
+        yield (name, *path), problem
+
+
+def _struct_problems(given: spark.StructType, row: RowType) -> _Problems:
+    counts = Counter(inner.name for inner in given)
+    for name in counts:
+        if row.field(name) is None:
+            yield (name,), f"is not in {row}{_known(name, row.fields)}"
+    for field in row.fields:
+        if counts[field.name] > 1:
+            yield (field.name,), "is given more than once"
+        elif counts[field.name]:
+            yield from _inside(field.name, given[field.name].dataType, field.type)
+        elif not field.type.nullable:
+            yield (field.name,), "is missing, and NOT NULL"
+
+
+def _fits(given: spark.DataType, wanted: AtomicType) -> bool:
+    """Whether values of the type can be written at all; asked of what writes them."""
+    try:
+        schema = arrow_input_schema(spark.StructType([spark.StructField("c", given)]))
+        align(schema.empty_table(), (DataField(0, "c", wanted.with_nullable(True)),))
+    except (InvalidSchema, DataMismatch):
+        return False
+    return True
+
+
+def _hint(given: spark.DataType, wanted: DataType) -> str:
+    root = wanted.root if isinstance(wanted, AtomicType) else None
+    if root is TypeRoot.TIMESTAMP and isinstance(given, spark.TimestampType):
+        return ": the column has no time zone; cast it to timestamp_ntz, as the session's zone says"
+    if root is TypeRoot.TIMESTAMP_LTZ and isinstance(given, spark.TimestampNTZType):
+        return ": the column has a time zone; cast it to timestamp, as the session's zone says"
+    return "" if root is None else "; cast it first"

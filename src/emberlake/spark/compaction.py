@@ -1,0 +1,125 @@
+"""Compact a table: buckets in parallel by Spark's tasks, all of it in one commit."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from emberlake.base.parallel import limit_threads
+from emberlake.commit.change import NOTHING_COMMITTED, CommitResult, compact_change
+from emberlake.commit.committer import Committer
+from emberlake.errors import CommitConflict
+from emberlake.maintenance.compact import (
+    Place,
+    compact_places,
+    compaction_places,
+    discard,
+    with_present_schema,
+)
+from emberlake.predicates import Predicate
+from emberlake.spark.failures import reported_errors, typed_errors
+from emberlake.spark.job_files import open_job, task_store
+from emberlake.spark.session import check_workers
+from emberlake.spark.sweep import sweep_failed, sweep_repeated
+from emberlake.spark.write_task import MESSAGE_SCHEMA, message_batch
+from emberlake.spec.snapshot import Snapshot
+from emberlake.spec.support import check_compactable
+from emberlake.store.table_store import TableStore
+from emberlake.wire import CommitMessage
+
+_PLACES: Final = "task int, partition binary, bucket int"
+_MAX_TASKS: Final = 256  # each plans the table anew; beyond this, that is what costs
+
+
+def compact_on_spark(
+    store: TableStore,
+    commit_user: str,
+    spark: SparkSession,
+    *,
+    full: bool,
+    where: Predicate | None,
+) -> CommitResult:
+    """Compact the buckets of all partitions, or of those that match, and commit it.
+
+    Raises:
+        CommitConflict: another writer replaced the same files; nothing changes.
+    """
+    snapshot = store.snapshots.latest()
+    store = with_present_schema(store)
+    check_compactable(store.schema)
+    if snapshot is None:
+        return NOTHING_COMMITTED
+    check_workers(spark)
+    job_id = store.env.new_id()
+    try:
+        with open_job(store, job_id):
+            messages = _compact(store, spark, snapshot, job_id, full=full, where=where)
+        sweep_repeated(store, job_id, messages)
+    except BaseException:
+        sweep_failed(store, job_id)
+        raise
+    try:
+        return Committer(store, commit_user).commit(compact_change(messages))
+    except CommitConflict:
+        discard(store, messages)
+        raise
+
+
+def _compact(
+    store: TableStore,
+    spark: SparkSession,
+    snapshot: Snapshot,
+    job_id: str,
+    *,
+    full: bool,
+    where: Predicate | None,
+) -> list[CommitMessage]:
+    places = compaction_places(store, snapshot, where)
+    if not places:
+        return []
+    tasks = spread(places, _MAX_TASKS)
+    rows = [
+        (number, bytearray(place.partition), place.bucket)
+        for number, task in enumerate(tasks)
+        for place in task
+    ]
+    frame = spark.createDataFrame(rows, _PLACES).repartitionById(len(tasks), "task")
+    compacted = frame.mapInArrow(CompactTask(store, job_id, snapshot.id, full), MESSAGE_SCHEMA)
+    with typed_errors():
+        found = compacted.collect()
+    return [CommitMessage.from_bytes(bytes(row.message)) for row in found]
+
+
+def spread(places: Sequence[Place], max_tasks: int) -> list[list[Place]]:
+    """The places of every task: the largest first, each to the task that has least to do."""
+    tasks: list[list[Place]] = [[] for _ in range(min(len(places), max_tasks))]
+    loads = [0] * len(tasks)
+    for place in sorted(places, key=lambda place: place.file_size, reverse=True):
+        least = loads.index(min(loads))
+        tasks[least].append(place)
+        loads[least] += place.file_size
+    return tasks
+
+
+@dataclass(frozen=True, slots=True)
+class CompactTask:
+    """Compacts the buckets of one task, as they are in a snapshot."""
+
+    store: TableStore
+    job_id: str
+    snapshot_id: int
+    full: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Compact the places of all batches; hand out the messages in their byte form."""
+        limit_threads()
+        places = [
+            Place(row["partition"], row["bucket"]) for batch in batches for row in batch.to_pylist()
+        ]
+        with reported_errors():
+            store = task_store(self.store, self.job_id)
+            snapshot = store.snapshots.load(self.snapshot_id)
+            messages = compact_places(store, snapshot, places, full=self.full)
+        yield message_batch(messages)

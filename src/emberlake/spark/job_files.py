@@ -1,0 +1,102 @@
+"""The files of a job: its tasks create them while the job is open, and not after.
+
+Spark tells the driver that a job has failed, or has succeeded, while some of its tasks still run:
+those of a job that another task has failed, and attempts that another attempt has outrun. They
+are stopped some seconds later, or never notice. A small file stands for the open job. The driver
+deletes it before it looks for files that belong to nobody, and no task creates files without it.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+from emberlake.base.env import SYSTEM_ENV
+from emberlake.errors import InvalidState
+from emberlake.io.storage import FileInfo, Storage
+from emberlake.store.table_store import TableStore
+
+
+@contextmanager
+def open_job(store: TableStore, job_id: str) -> Iterator[None]:
+    """On the driver: tasks of the job can create files inside the context, and not after it."""
+    path = _sign(store, job_id)
+    store.storage.put(path, b"")
+    try:
+        yield
+    finally:
+        store.storage.delete(path)
+
+
+def task_store(store: TableStore, job_id: str) -> TableStore:
+    """In a task: the table, in which new files have the job's id in their names."""
+    storage = JobStorage(store.storage, _sign(store, job_id))
+    return replace(store, storage=storage, env=SYSTEM_ENV.marked(job_id))
+
+
+def _sign(store: TableStore, job_id: str) -> str:
+    # Where whoever cleans up after lost drivers looks for files that nothing refers to.
+    return f"{store.layout.manifest_folder}/job-{job_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobStorage:
+    """A storage that creates files only as long as the sign of a job is there."""
+
+    storage: Storage
+    sign: str
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[BinaryIO]:
+        self._check()
+        with self.storage.open_output(path) as sink:
+            yield sink
+        self._check(path)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        self._check()
+        is_ours = self.storage.put_if_absent(path, data)
+        self._check(path if is_ours else None)
+        return is_ours
+
+    def _check(self, created: str | None = None) -> None:
+        """Refuse to go on when the job is over; what was created meanwhile is deleted."""
+        if self.storage.exists(self.sign):
+            return
+        if created is not None:
+            self.storage.delete(created)
+        raise InvalidState(f"the job is over, this task came too late: {self.sign} is gone")
+
+    def put(self, path: str, data: bytes) -> None:
+        self._check()
+        self.storage.put(path, data)
+
+    def read(self, path: str) -> bytes:
+        return self.storage.read(path)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return self.storage.read_range(path, offset, length)
+
+    def open_input(self, path: str) -> AbstractContextManager[object]:
+        return self.storage.open_input(path)
+
+    def exists(self, path: str) -> bool:
+        return self.storage.exists(path)
+
+    def size(self, path: str) -> int:
+        return self.storage.size(path)
+
+    def list(self, path: str) -> Iterator[FileInfo]:
+        return self.storage.list(path)
+
+    def make_folder(self, path: str) -> None:
+        self.storage.make_folder(path)
+
+    def delete(self, path: str) -> None:
+        self.storage.delete(path)
+
+    def delete_folder(self, path: str) -> None:
+        self.storage.delete_folder(path)
+
+    def move_folder(self, source: str, target: str) -> None:
+        self.storage.move_folder(source, target)

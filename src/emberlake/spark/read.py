@@ -1,0 +1,168 @@
+"""Read splits as a DataFrame: Spark's own reader where it gives our rows, Python workers elsewhere.
+
+Nothing is read before an action. What Spark reads itself is pruned to the columns and row groups
+that an action needs; Python workers read what the projection and the filter of the read say, since
+Spark does not tell them more.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.functions import col
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from emberlake.errors import InvalidInput
+from emberlake.predicates import Predicate
+from emberlake.read.projection import ROW_KIND
+from emberlake.read.table_reader import TableReader
+from emberlake.scan.split_form import split_to_bytes
+from emberlake.scan.splits import DataSplit
+from emberlake.spark.filters import to_column
+from emberlake.spark.native_scan import Division, NativeScan, divide
+from emberlake.spark.packing import pack_partitions, spread_partitions, weight_of
+from emberlake.spark.read_task import PARTITION, SPLIT_SCHEMA, ReadTask
+from emberlake.spark.session import check_workers
+from emberlake.spark.types import handed_out, spark_schema
+from emberlake.types import AtomicType, DataField
+
+# Dates and timestamps are stored in the calendar that Spark has; a file that is gone or damaged is
+# an error, whatever the session says.
+_READ_OPTIONS: Final = {
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "mergeSchema": "false",
+}
+_KIND_FIELD: Final = DataField(-1, ROW_KIND, AtomicType("STRING", nullable=False))
+
+
+def read_dataframe(
+    reader: TableReader,
+    splits: Sequence[DataSplit],
+    spark: SparkSession,
+    num_partitions: int | None = None,
+) -> DataFrame:
+    """The rows of splits.
+
+    Args:
+        reader: What is read of them.
+        splits: From a plan of the same table.
+        spark: Where to read them.
+        num_partitions: The number of partitions; all rows go through Python workers then. Without
+            it Spark reads plain Parquet files by itself, in partitions of its own making.
+
+    Raises:
+        InvalidInput: the number of partitions is not at least one.
+        InvalidState: Spark's Python workers cannot run emberlake.
+    """
+    _check_partitions(num_partitions)
+    condition = None if reader.predicate is None else to_column(reader.predicate)
+    if num_partitions is None and (condition is not None or reader.predicate is None):
+        division = divide(reader, splits)
+    else:
+        division = Division((), tuple(splits))
+    parts = []
+    if division.paths:
+        parts.append(_read_natively(spark, reader, division.paths, condition))
+    if division.rest:
+        parts.append(_read_by_workers(spark, reader, division.rest, num_partitions))
+    if not parts:
+        return spark.createDataFrame([], _schema(reader))
+    rows = parts[0] if len(parts) == 1 else parts[0].union(parts[1])
+    return rows if reader.limit is None else rows.limit(reader.limit)
+
+
+def _check_partitions(count: int | None) -> None:
+    if count is not None and (type(count) is not int or count < 1):  # a bool is an int
+        raise InvalidInput(f"num_partitions={count!r}: a read needs at least one partition")
+
+
+def _schema(reader: TableReader) -> StructType:
+    """The columns that come out, all of which Spark may take to be null.
+
+    Spark's own reader knows no columns without nulls, and how a split is read must not show.
+    """
+    return _nullable_fields(spark_schema(_fields(reader)))
+
+
+def _fields(reader: TableReader) -> tuple[DataField, ...]:
+    fields = reader.projection.fields
+    return (_KIND_FIELD, *fields) if reader.with_kind else fields
+
+
+# --- Spark's own reader ---------------------------------------------------------------------------
+
+
+def _read_natively(
+    spark: SparkSession, reader: TableReader, paths: Sequence[str], condition: Column | None
+) -> DataFrame:
+    schema = _nullable_fields(spark_schema(NativeScan(reader).fields))
+    rows = spark.read.schema(schema).options(**_READ_OPTIONS).parquet(*paths)
+    if condition is not None:
+        rows = rows.filter(condition)
+    return rows.select(
+        *(_column(output.path).alias(output.field.name) for output in reader.projection.outputs)
+    )
+
+
+def _column(path: Sequence[str]) -> Column:
+    name, *inner = path
+    column = col("`" + name.replace("`", "``") + "`")
+    for part in inner:
+        column = column.getField(part)
+    return column
+
+
+# --- Python workers -------------------------------------------------------------------------------
+
+
+def _read_by_workers(
+    spark: SparkSession,
+    reader: TableReader,
+    splits: Sequence[DataSplit],
+    num_partitions: int | None,
+) -> DataFrame:
+    check_workers(spark)
+    options = reader.store.options
+    weights = [weight_of(split, options) for split in splits]
+    if num_partitions is None:
+        places = pack_partitions(weights, options)
+    else:
+        places = spread_partitions(weights, num_partitions)
+    predicates: list[Predicate | None] = []
+    for split in splits:
+        if split.predicate not in predicates:
+            predicates.append(split.predicate)
+    plans = [predicates.index(split.predicate) for split in splits]
+    forms = [split_to_bytes(split) for split in splits]
+    work = pa.table([places, plans, forms], schema=SPLIT_SCHEMA)
+    task = ReadTask(reader, handed_out(_fields(reader)), tuple(predicates))
+    return (
+        spark.createDataFrame(work)
+        .repartitionById(num_partitions or places[-1] + 1, col(PARTITION))
+        .mapInArrow(task, _schema(reader))
+    )
+
+
+# --- nullability ----------------------------------------------------------------------------------
+
+
+def _nullable_fields(schema: StructType) -> StructType:
+    return StructType(
+        [StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in schema.fields]
+    )
+
+
+def _nullable(data_type: DataType) -> DataType:
+    match data_type:
+        case StructType():
+            return _nullable_fields(data_type)
+        case ArrayType():
+            return ArrayType(_nullable(data_type.elementType), True)
+        case MapType():
+            return MapType(_nullable(data_type.keyType), _nullable(data_type.valueType), True)
+        case _:
+            return data_type

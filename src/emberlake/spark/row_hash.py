@@ -1,0 +1,293 @@
+"""The hash of a serialized row as a Spark expression: what ``spec.row_columns.hash_rows`` gives.
+
+Spark's own ``hash`` is the same Murmur3 with the same seed, but it hashes values, not rows. Two
+ways lead to the hash of a row:
+
+words   A row of numbers is mixed word by word in 64-bit arithmetic. ``hash`` has the last say: it
+        gets the one number for which it ends up in the state that the words led to.
+bytes   A row with texts is put together byte by byte, and ``hash`` hashes that.
+
+Nothing overflows, so that it does not matter whether the session lets integers overflow (ANSI),
+and words use no expression twice, so that no row of code grows with a power of the columns.
+
+Beyond the scan of 10 M rows, in seconds of CPU of the JVM: BIGINT 0.3 by words, 2.5 by bytes;
+STRING 0.8, (STRING, INT) 1.7 by bytes. A Python function over Arrow takes 2.0, and 1.5 in Python.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sql
+
+from emberlake.base.hashing import ADD, C1, C2, DEFAULT_SEED, mix_scalar
+from emberlake.spec.binary_row import MAX_INLINE_BYTES, null_area_size
+from emberlake.types import AtomicType, TypeRoot
+
+# More columns make an expression that is deeper than Spark should be asked to walk down.
+MAX_COLUMNS: Final = 8
+
+_MASK: Final = 0xFFFFFFFF
+_WIDTHS: Final = {
+    TypeRoot.BOOLEAN: 1,
+    TypeRoot.TINYINT: 1,
+    TypeRoot.SMALLINT: 2,
+    TypeRoot.INT: 4,
+    TypeRoot.DATE: 4,
+    TypeRoot.BIGINT: 8,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A column whose slot holds a number of so many bytes, zero if it is null.
+
+    With a tail, the slot holds a number of four bytes and the offset of the tail, a number of
+    eight.
+    """
+
+    slot: Column
+    width: int
+    tail: Column | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Bytes:
+    """A column whose slot holds short values, and says where long ones are."""
+
+    value: Column
+    nullable: bool
+
+    @property
+    def length(self) -> Column:
+        return sql.octet_length(self.value)
+
+    @property
+    def is_short(self) -> Column:
+        return self.length <= MAX_INLINE_BYTES
+
+
+def row_hash(types: Sequence[AtomicType], values: Sequence[Column]) -> Column | None:
+    """The hash of every row, made of the values in their order; None if Spark cannot say it.
+
+    It cannot for floats and large decimals, whose bits no function of Spark shows, for times, and
+    for more than ``MAX_COLUMNS``.
+
+    Args:
+        types: The types of the values. Where they are NOT NULL a null gives some hash.
+        values: Columns of the Spark types that the type contract has for these types.
+    """
+    columns = [_column(t, v) for t, v in zip(types, values, strict=True)]
+    known = [column for column in columns if column is not None]
+    if len(known) < len(columns) or len(columns) > MAX_COLUMNS:
+        return None
+    bits = [
+        sql.when(value.isNull(), _long(1 << index)).otherwise(_long(0))
+        for index, (data_type, value) in enumerate(zip(types, values, strict=True))
+        if data_type.nullable
+    ]
+    nulls = reduce(Column.bitwiseOR, bits) if bits else None
+    numbers = [column for column in known if isinstance(column, _Number)]
+    if len(numbers) == len(known):
+        return _hash_words(numbers, nulls)
+    return _hash_bytes(known, nulls)
+
+
+# --- what a column puts into the row --------------------------------------------------------------
+
+
+def _column(data_type: AtomicType, value: Column) -> _Number | _Bytes | None:
+    root, nullable = data_type.root, data_type.nullable
+    if root.is_text or root.is_bytes:
+        return _Bytes(value.cast("binary"), nullable)
+    if root.is_timestamp:
+        millis = _or_zero(_millis(data_type, value), nullable)
+        if data_type.is_compact:
+            return _Number(millis, 8)
+        return _Number(_or_zero(_micros_of_milli(data_type, value) * 1000, nullable), 4, millis)
+    if root is TypeRoot.DECIMAL and data_type.is_compact:
+        digits = value * sql.lit(10**data_type.scale).cast(f"decimal({data_type.scale + 1}, 0)")
+        return _Number(_or_zero(digits.cast("bigint"), nullable), 8)
+    if root in _WIDTHS:
+        number = sql.unix_date(value) if root is TypeRoot.DATE else value
+        return _Number(_or_zero(number.cast("bigint"), nullable), _WIDTHS[root])
+    return None
+
+
+def _or_zero(number: Column, nullable: bool) -> Column:  # noqa: FBT001
+    return sql.coalesce(number, _long(0)) if nullable else number
+
+
+def _long(number: int) -> Column:
+    # Spark finds out about a type that has to be widened one level of an expression at a time.
+    return sql.lit(number).cast("bigint")
+
+
+def _millis(data_type: AtomicType, value: Column) -> Column:
+    if data_type.root is TypeRoot.TIMESTAMP_LTZ:
+        return sql.unix_millis(value)
+    # Before Spark 4.3 no function shows the number that a timestamp without zone is. Its whole
+    # seconds are cut towards 1970, those of its minute are not: so it is the minute that is right.
+    seconds = sql.unix_timestamp(value) - sql.second(value)
+    minute = seconds - sql.pmod(seconds, sql.lit(60))
+    return minute * 1000 + (_second_of_minute(value) * 1000).cast("bigint")
+
+
+def _micros_of_milli(data_type: AtomicType, value: Column) -> Column:
+    if data_type.root is TypeRoot.TIMESTAMP_LTZ:
+        return sql.pmod(sql.unix_micros(value), sql.lit(1000))
+    return (_second_of_minute(value) * 1_000_000).cast("bigint") % 1000
+
+
+def _second_of_minute(value: Column) -> Column:
+    return sql.extract(sql.lit("SECOND"), value)  # a decimal with six digits behind the point
+
+
+# --- by words -------------------------------------------------------------------------------------
+
+
+def _hash_words(columns: Sequence[_Number], nulls: Column | None) -> Column:
+    words: list[Column | int] = [0 if nulls is None else sql.shiftleft(nulls, 8), 0]
+    tails: list[Column | int] = []
+    size = null_area_size(len(columns)) + 8 * len(columns)
+    for column in columns:
+        if column.tail is not None:
+            words += [column.slot, size]
+            tails += [_low(column.tail), sql.shiftrightunsigned(column.tail, 32)]
+            size += 8
+        elif column.width == 8:
+            words += [_low(column.slot), sql.shiftrightunsigned(column.slot, 32)]
+        else:
+            words += [column.slot.bitwiseAND(_long((1 << 8 * column.width) - 1)), 0]
+    state: Column | int = DEFAULT_SEED
+    for word in [*words, *tails]:
+        state = _mix(state, word)
+    return _finish(state, size)
+
+
+# States are numbers of which the low 32 bits count, words are not above 32 bits.
+
+
+def _mix(state: Column | int, word: Column | int) -> Column | int:
+    if isinstance(state, int):
+        if isinstance(word, int):
+            return mix_scalar(state, word)
+        state = _long(state)
+    if isinstance(word, Column) or word:  # zero has nothing to mix in
+        word = word if isinstance(word, Column) else _long(word)
+        scrambled = _times(_rotate(_times(word, C1), 15), C2)
+        state = state.bitwiseXOR(scrambled)
+    return _rotate(state, 13) * _long(5) + _long(ADD)
+
+
+def _finish(state: Column | int, size: int) -> Column:
+    """The hash of a row of that size: by Spark, of the number that leads it to the same state."""
+    assert isinstance(state, Column)
+    # ``hash`` of an INT is one word after the seed, of a row of four bytes.
+    state = _low(state).bitwiseXOR(_long(size ^ 4))
+    word = _rotate(_times(state - _long(ADD), _inverse(5)), 32 - 13).bitwiseXOR(_long(DEFAULT_SEED))
+    word = _times(_rotate(_times(word, _inverse(C2)), 32 - 15), _inverse(C1))
+    return sql.hash(sql.shiftright(sql.shiftleft(word, 32), 32).cast("int"))
+
+
+def _inverse(factor: int) -> int:
+    return pow(factor, -1, 1 << 32)
+
+
+def _low(number: Column) -> Column:
+    return number.bitwiseAND(_long(_MASK))
+
+
+def _times(word: Column, factor: int) -> Column:
+    # One of 32 bits and one of 31 bits and a sign do not exceed 63 bits and a sign.
+    return word * _long(factor - (1 << 32) if factor >> 31 else factor)
+
+
+def _rotate(number: Column, bits: int) -> Column:
+    """The low 32 bits rotated to the left, with one use of the number."""
+    # Taking ``2**32 - 1`` away so often as it goes adds the bits above to those below. What is left
+    # is 1 to that number, not 0 to one below it: all ones stay all ones, and zero stays zero.
+    return (sql.shiftleft(_low(number), bits) - _long(1)) % _long(_MASK) + _long(1)
+
+
+# --- by bytes -------------------------------------------------------------------------------------
+
+
+def _hash_bytes(columns: Sequence[_Number | _Bytes], nulls: Column | None) -> Column:
+    header = [_zeros(8)] if nulls is None else [_zeros(1), _little_endian(nulls, 1), _zeros(6)]
+    slots: list[Column] = []
+    tails: list[Column] = []
+    size: Column | int = null_area_size(len(columns)) + 8 * len(columns)
+    for column in columns:
+        match column:
+            case _Bytes():
+                slots.append(_bytes_slot(column, size))
+                tails.append(_bytes_tail(column))
+                size = _after(column, size)
+            case _Number(slot=slot, width=width, tail=None):
+                slots += [_little_endian(slot, width), _zeros(8 - width)]
+            case _Number(slot=slot, tail=tail):
+                assert tail is not None
+                slots += [_little_endian(slot, 4), _small_number(size)]
+                tails.append(_little_endian(tail, 8))
+                size = size + 8
+    return sql.hash(sql.concat(*header, *slots, *tails))
+
+
+def _zeros(count: int) -> Column:
+    return sql.lit(bytes(count))
+
+
+# The end of a slot of 0 to 7 bytes, each in a cell of 8 bytes: zeros and the marked length.
+_SLOT_ENDS: Final = b"".join(bytes(7 - n) + bytes([0x80 | n]) + bytes(n) for n in range(8))
+_ALL_BYTES: Final = bytes(range(256))
+_SMALL_NUMBERS: Final = b"".join(n.to_bytes(4, "little") for n in range(256))
+
+
+def _bytes_slot(column: _Bytes, offset: Column | int) -> Column:
+    length = column.length
+    end = sql.substring(sql.lit(_SLOT_ENDS), length * 8 + 1, sql.lit(8) - length)
+    short = sql.concat(column.value, end)
+    long = sql.concat(_small_number(length), _small_number(offset))
+    slot = sql.when(column.is_short, short).otherwise(long)
+    return sql.coalesce(slot, _zeros(8)) if column.nullable else slot
+
+
+def _bytes_tail(column: _Bytes) -> Column:
+    fill = sql.substring(_zeros(8), sql.lit(1), (-column.length).bitwiseAND(7))
+    tail = sql.when(column.is_short, _zeros(0)).otherwise(sql.concat(column.value, fill))
+    return sql.coalesce(tail, _zeros(0)) if column.nullable else tail
+
+
+def _after(column: _Bytes, offset: Column | int) -> Column:
+    padded = (column.length + 7).bitwiseAND(-8)
+    size = sql.when(column.is_short, 0).otherwise(padded)
+    return _or_zero(size, column.nullable) + offset
+
+
+def _small_number(number: Column | int) -> Column:
+    """The four bytes of a number that is mostly small."""
+    if isinstance(number, int):
+        return sql.lit(number.to_bytes(4, "little"))
+    cell = sql.substring(sql.lit(_SMALL_NUMBERS), number * 4 + 1, sql.lit(4))
+    return sql.when(number < 256, cell).otherwise(_little_endian(number, 4))
+
+
+def _little_endian(number: Column, width: int) -> Column:
+    """The low bytes of a number, the lowest first."""
+    number = number.cast("bigint")
+    if width == 1:
+        return sql.substring(sql.lit(_ALL_BYTES), _byte(number, 0).cast("int") + 1, sql.lit(1))
+    if width == 8:
+        high = sql.shiftrightunsigned(number, 56)
+        return sql.concat(_little_endian(number, 7), _little_endian(high, 1))
+    turned = [sql.shiftleft(_byte(number, at), 8 * (width - 1 - at)) for at in range(width)]
+    # The bit above them keeps the zeros in front, and is cut off again.
+    text = sql.hex(reduce(Column.bitwiseOR, turned, _long(1 << 8 * width)))
+    return sql.substring(sql.unhex(text), sql.lit(2), sql.lit(width))
+
+
+def _byte(number: Column, at: int) -> Column:
+    return sql.shiftrightunsigned(number, 8 * at).bitwiseAND(_long(0xFF))

@@ -1,0 +1,85 @@
+"""Delete what tasks of a write wrote for nothing: failed, repeated and speculative attempts.
+
+Every file of a write job has the job's id in its name. Only the messages that Spark returned are
+committed; a file of the job that none of them names belongs to nobody.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from emberlake.base.parallel import parallel_map
+from emberlake.io.storage import FileInfo
+from emberlake.options import DATA_FILE_DIRECTORY
+from emberlake.store.table_store import TableStore
+from emberlake.wire import CommitMessage
+
+# A task that Spark is just killing may still finish a file: look again until nothing comes.
+_ROUNDS: Final = 10
+_PAUSE_MS: Final = 200.0
+_BUCKET_PREFIX: Final = "bucket-"
+
+
+def sweep_failed(store: TableStore, job_id: str) -> int:
+    """Delete every file of a job that will not be committed; how many there were."""
+    total = 0
+    for _ in range(_ROUNDS):
+        found = _delete(store, job_id, _all_folders(store), frozenset())
+        total += found
+        store.env.sleep_ms(_PAUSE_MS)
+        if not found:
+            break
+    return total + _delete(store, job_id, _all_folders(store), frozenset())
+
+
+def sweep_repeated(store: TableStore, job_id: str, messages: Iterable[CommitMessage]) -> int:
+    """Delete the files of a successful job that no message names; how many there were.
+
+    A repeated attempt writes the rows of the one that counts, so that it is enough to look into
+    the buckets that the messages name.
+    """
+    messages = list(messages)
+    keep = frozenset(_names(messages))
+    folders = {store.bucket_folder(m.partition, m.bucket) for m in messages}
+    if any(m.new_index_files or m.compact_new_index_files for m in messages):
+        folders.add(store.layout.index_folder)
+    return _delete(store, job_id, folders, keep)
+
+
+def _names(messages: Iterable[CommitMessage]) -> Iterator[str]:
+    for message in messages:
+        yield from (file.file_name for file in message.written_files)
+        # Compacting what was just written makes some files superfluous; who did it deletes them.
+        yield from (file.file_name for file in message.compact_before)
+        yield from (file.file_name for file in message.new_index_files)
+        yield from (file.file_name for file in message.compact_new_index_files)
+
+
+def _delete(store: TableStore, job_id: str, folders: Iterable[str], keep: frozenset[str]) -> int:
+    def sweep(folder: str) -> int:
+        mine = [
+            info.path
+            for info in store.storage.list(folder)
+            if job_id in info.name and not info.is_folder and info.name not in keep
+        ]
+        for path in mine:
+            store.storage.delete(path)
+        return len(mine)
+
+    return sum(parallel_map(sweep, folders))
+
+
+def _all_folders(store: TableStore) -> Iterator[str]:
+    """Every folder that a task may write to: the buckets of all partitions, and the indexes."""
+    yield store.layout.index_folder
+    root = store.layout.root
+    directory = store.options.value(DATA_FILE_DIRECTORY)
+    folders = [f"{root}/{directory.strip('/')}" if directory else root]
+    for _ in store.schema.partition_keys:
+        nested = parallel_map(lambda folder: _folders(store, folder), folders)
+        folders = [info.path for found in nested for info in found if "=" in info.name]
+    for found in parallel_map(lambda folder: _folders(store, folder), folders):
+        yield from (info.path for info in found if info.name.startswith(_BUCKET_PREFIX))
+
+
+def _folders(store: TableStore, folder: str) -> list[FileInfo]:
+    return [info for info in store.storage.list(folder) if info.is_folder]

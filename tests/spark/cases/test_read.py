@@ -1,0 +1,568 @@
+"""Tables as DataFrames: the rows that a read without Spark gives, whoever reads the files."""
+
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from canonical import canonical_rows, sorted_rows
+from emberlake import (
+    AtomicType,
+    CatalogFactory,
+    ColumnNotFound,
+    InvalidInput,
+    InvalidOption,
+    InvalidPredicate,
+    Schema,
+    SchemaChange,
+    SnapshotNotFound,
+    Table,
+    TableNotFound,
+    TagNotFound,
+)
+from emberlake.spark import read_paimon, write_paimon
+from emberlake.spark.native_scan import divide
+from golden.reads import Golden, GoldenRead, reads_of
+from spark.reads import (
+    altered,
+    local_rows,
+    planned,
+    spark_rows,
+    warehouse_of,
+    write,
+    write_arrow,
+)
+from spark.tables import new_table, reopened
+
+GOLDEN = [
+    "append_all_types",
+    "append_avro",
+    "append_dv",
+    "append_evolved",
+    "append_nested",
+    "append_partitioned",
+    "bucketed_timestamp9",
+    "pk_aggregation",
+    "pk_dedup_levels",
+    "pk_dv",
+    "pk_evolved",
+    "types_parquet",
+]
+# Spark reads them by itself, so that workers must be asked to.
+BY_WORKERS = ["append_all_types", "append_nested", "append_partitioned"]
+# Spark hands TIME to clients of Connect only where it is switched on.
+TIME = "spark.sql.timeType.enabled"
+
+NESTED = pa.table(
+    {
+        "id": [1, 2, 3, 4],
+        "s": pa.array(
+            [{"x": 1, "y": {"z": "a"}}, {"x": None, "y": None}, None, {"x": 4, "y": {"z": "d"}}],
+            pa.struct([("x", pa.int64()), ("y", pa.struct([("z", pa.string())]))]),
+        ),
+        "a.b": [10, 20, 30, 40],
+    }
+)
+
+
+def read(table: Table, spark: SparkSession, **arguments: Any) -> DataFrame:
+    options = {"warehouse": warehouse_of(table)}
+    return read_paimon("db.t", options, spark=spark, **arguments)
+
+
+def splits_of(table: Table, **arguments: Any) -> tuple[int, int]:
+    """How many files Spark reads by itself, and how many splits are left to workers."""
+    division = divide(*planned(table, **arguments))
+    return len(division.paths), len(division.rest)
+
+
+@pytest.fixture
+def keyed(tmp_path: Path) -> Table:
+    """A key table of two buckets with two runs in each, to be merged."""
+    table = new_table(tmp_path, primary_keys=["id"], bucket="2", write_only="true")
+    return write(write(table, range(20)), range(5, 30), name="second")
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Table:
+    """An append table of two files that Spark reads by itself."""
+    return write(write(new_table(tmp_path), range(20)), range(20, 30))
+
+
+# --- the same rows --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "num_partitions"), [*((name, None) for name in GOLDEN), *((n, 3) for n in BY_WORKERS)]
+)
+def test_a_golden_table_is_read_row_for_row(
+    spark: SparkSession, golden: Golden, name: str, num_partitions: int | None
+) -> None:
+    (golden_read,) = (r for r in reads_of("append", "bucketed", "pk", "types") if str(r) == name)
+    table = CatalogFactory.create({"warehouse": golden.warehouse})
+    expected = table.get_table(f"golden.{golden_read.table}").copy(golden_read.options)
+
+    with switched_on(spark, TIME):
+        df = read_paimon(
+            f"golden.{golden_read.table}",
+            {"warehouse": golden.warehouse},
+            spark=spark,
+            dynamic_options=golden_read.options,
+            num_partitions=num_partitions,
+        )
+        rows = canonical_rows(df.toArrow())
+
+    assert df.columns == list(golden_read.columns)
+    assert settled(golden_read, rows) == settled(golden_read, local_rows(expected))
+
+
+def settled(golden_read: GoldenRead, rows: list[Any]) -> list[Any]:
+    return sorted_rows(rows, unordered=golden_read.unordered)
+
+
+def test_both_ways_to_read_a_file_give_the_same_schema(spark: SparkSession, tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    table = altered(table, SchemaChange.update_column_comment("name", "what it is called"))
+    table = write(table)
+    assert splits_of(table) == (1, 0)
+
+    native, worked = read(table, spark), read(table, spark, num_partitions=1)
+
+    assert native.schema == worked.schema
+    assert native.schema["name"].metadata == {"comment": "what it is called"}
+    assert native.schema["id"].simpleString() == "id:bigint"
+    assert [field.nullable for field in native.schema] == [True] * 4
+
+
+def test_a_table_that_both_read_is_one_dataframe(spark: SparkSession, plain: Table) -> None:
+    table = altered(plain, SchemaChange.rename_column("name", "label"))
+    table = write_arrow(table, pa.table({"id": [77], "label": ["new"]}))
+    assert splits_of(table) == (1, 1)
+
+    df = read(table, spark)
+
+    assert spark_rows(df) == local_rows(table)
+    assert df.filter("label = 'new' OR id = 3").orderBy("id").collect() == [
+        (3, "2026-01-01", "first-3", 1.5),
+        (77, None, "new", None),
+    ]
+
+
+def test_a_column_that_old_files_lack_is_null(spark: SparkSession, plain: Table) -> None:
+    table = altered(plain, SchemaChange.add_column("more", AtomicType("INT")))
+    table = write_arrow(table, pa.table({"id": [77], "more": pa.array([7], pa.int32())}))
+    assert splits_of(table) == (3, 0)
+
+    df = read(table, spark)
+
+    assert spark_rows(df) == local_rows(table)
+    assert df.filter("more IS NULL").count() == 30
+    assert read(table, spark, filter="more = 7").collect() == [(77, None, None, None, 7)]
+
+
+@pytest.mark.parametrize(
+    "days", [["a b", "x%20y", "q:z/é"], ["[1]", "{2}", "*?"], [None, "", "   ", "a=b", "#'\"\\"]]
+)
+def test_odd_partition_values_are_read(
+    spark: SparkSession, tmp_path: Path, days: list[str | None]
+) -> None:
+    table = new_table(tmp_path / "odd name", partition_keys=["day"])
+    rows = pa.table({"id": range(len(days)), "day": pa.array(days, pa.string())})
+    table = write_arrow(table, rows)
+
+    df = read(table, spark)
+
+    assert df.columns == ["id", "day", "name", "price"]
+    assert spark_rows(df) == local_rows(table)
+
+
+def test_partition_folders_add_no_columns_and_change_no_values(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    columns = pa.schema([("id", pa.int64()), ("dt", pa.date32()), ("n", pa.string())])
+    table = new_table(tmp_path, columns=columns, partition_keys=["dt", "n"])
+    days = [date(2026, 1, 1), date(2026, 1, 2)]
+    rows = pa.table({"id": [1, 2], "dt": days, "n": ["007", "1e3"]})
+    table = write_arrow(table, rows)
+    assert splits_of(table) == (2, 0)
+
+    df = read(table, spark)
+
+    assert spark_rows(df) == local_rows(table)
+    assert read(table, spark, projection=["id"]).columns == ["id"]
+
+
+def test_a_warehouse_with_a_name_that_looks_like_a_pattern(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write(new_table(tmp_path / "a1"), range(3))
+    table = write(new_table(tmp_path / "a[12]*"), range(5))
+
+    assert spark_rows(read(table, spark)) == local_rows(table)
+
+
+def test_files_that_spark_takes_for_hidden_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    table = write(new_table(tmp_path, data_file__prefix="_data-"))
+
+    assert spark_rows(read(table, spark)) == local_rows(table)
+
+
+def test_names_that_differ_by_case_only_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    columns = pa.schema([("a", pa.int64()), ("A", pa.int64()), ("b c;", pa.int64())])
+    table = new_table(tmp_path, columns=columns)
+    table = write_arrow(table, pa.table({"a": [1], "A": [2], "b c;": [3]}))
+
+    assert read(table, spark).collect() == [(1, 2, 3)]
+    assert read(table, spark, projection=["A"]).collect() == [(2,)]
+    assert splits_of(table, columns=["b c;"]) == (1, 0)
+    assert read(table, spark, projection=["b c;"]).collect() == [(3,)]
+
+
+def test_a_table_without_a_snapshot_is_an_empty_dataframe(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = new_table(tmp_path)
+
+    df = read(table, spark, projection=["price", "id"])
+
+    assert df.collect() == []
+    assert df.schema.simpleString() == "struct<price:double,id:bigint>"
+
+
+# --- what is asked for ----------------------------------------------------------------------------
+
+FILTERS = [
+    "id >= 7 AND id < 23",
+    "name LIKE '%-1%' OR price IS NULL",
+    "day IN ('2026-01-02', 'never')",
+]
+
+
+@pytest.mark.parametrize("where", FILTERS)
+@pytest.mark.parametrize("kind", ["plain", "keyed"])
+def test_a_filter_keeps_just_the_matching_rows(
+    spark: SparkSession, request: pytest.FixtureRequest, kind: str, where: str
+) -> None:
+    table: Table = request.getfixturevalue(kind)
+
+    df = read(table, spark, filter=where, projection=["name", "id"])
+
+    assert df.columns == ["name", "id"]
+    assert spark_rows(df) == local_rows(table, where, ["name", "id"])
+
+
+def test_a_filter_may_be_a_predicate_of_the_tables_builder(
+    spark: SparkSession, plain: Table
+) -> None:
+    predicate = plain.new_read_builder().new_predicate_builder().is_in("id", [3, 25])
+
+    df = read(plain, spark, filter=predicate, projection=["id"])
+
+    assert sorted(df.collect()) == [(3,), (25,)]
+
+
+def test_a_filter_that_spark_cannot_say_is_applied_by_workers(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    columns = pa.schema([("id", pa.int64()), ("at", pa.timestamp("ns"))])
+    table = new_table(tmp_path, columns=columns)
+    table = write_arrow(table, pa.table({"id": [1, 2], "at": [1_000, 1_999]}).cast(columns))
+
+    df = read(table, spark, filter="at > TIMESTAMP '1970-01-01 00:00:00.000001500'")
+
+    assert [row.id for row in df.collect()] == [2]
+
+
+@pytest.mark.parametrize("num_partitions", [None, 2])
+def test_fields_of_rows_are_projected_and_filtered(
+    spark: SparkSession, tmp_path: Path, num_partitions: int | None
+) -> None:
+    table = write_arrow(new_table(tmp_path, columns=NESTED.schema), NESTED)
+    columns = ["s.y.z", "a.b", "s.x", "s"]
+
+    df = read(table, spark, projection=columns, num_partitions=num_partitions)
+
+    assert df.columns == ["s_y_z", "a.b", "s_x", "s"]
+    assert spark_rows(df) == local_rows(table, columns=columns)
+    filtered = read(
+        table, spark, filter="s.x > 1", projection=["s.y.z"], num_partitions=num_partitions
+    )
+    assert filtered.collect() == [("d",)]
+
+
+@pytest.mark.parametrize("kind", ["plain", "keyed"])
+@pytest.mark.parametrize("limit", [0, 7])
+def test_a_limit_is_kept(
+    spark: SparkSession, request: pytest.FixtureRequest, kind: str, limit: int
+) -> None:
+    table: Table = request.getfixturevalue(kind)
+
+    rows = spark_rows(read(table, spark, limit=limit))
+
+    assert len(rows) == limit
+    assert [row for row in rows if row not in local_rows(table)] == []
+
+
+def test_earlier_states_are_read_by_snapshot_and_tag(spark: SparkSession, keyed: Table) -> None:
+    keyed.create_tag("start", 1)
+    expected = local_rows(keyed.copy({"scan.snapshot-id": 1}))
+    assert expected != local_rows(keyed)
+
+    assert spark_rows(read(keyed, spark, snapshot_id=1)) == expected
+    assert spark_rows(read(keyed, spark, tag_name="start")) == expected
+    assert spark_rows(read(keyed, spark, dynamic_options={"scan.snapshot-id": 1})) == expected
+    assert spark_rows(read(keyed, spark, snapshot_id=2)) == local_rows(keyed)
+
+
+def test_an_earlier_state_has_the_columns_of_its_time(spark: SparkSession, plain: Table) -> None:
+    table = altered(plain, SchemaChange.drop_column("price"))
+    table = write_arrow(table, pa.table({"id": [77]}))
+
+    assert read(table, spark, snapshot_id=1).columns == ["id", "day", "name", "price"]
+    assert read(table, spark).columns == ["id", "day", "name"]
+
+
+@pytest.mark.parametrize("mode", ["delta", "diff"])
+def test_changes_are_read(spark: SparkSession, keyed: Table, mode: str) -> None:
+    options = {"incremental-between": "1,2", "incremental-between-scan-mode": mode}
+    assert splits_of(keyed.copy(options)) == (0, 2)
+
+    df = read(keyed, spark, dynamic_options=options)
+
+    assert spark_rows(df) == local_rows(keyed.copy(options))
+    assert df.count() == 25
+
+
+def test_a_read_may_be_of_splits_of_several_plans(spark: SparkSession, keyed: Table) -> None:
+    reader = keyed.new_read_builder().with_projection(["id"])
+    scans = [keyed.new_read_builder().with_filter(w).new_scan() for w in ("id < 3", "id > 27")]
+    splits = [split for scan in scans for split in scan.plan().splits()]
+
+    df = reader.new_read().to_spark(splits, spark)
+
+    assert sorted(df.collect()) == [(0,), (1,), (2,), (28,), (29,)]
+
+
+# --- how it is read -------------------------------------------------------------------------------
+
+
+def partition_ids(df: DataFrame) -> list[int]:
+    """For every row the partition that it came from, in order."""
+    return [row[0] for row in df.select(sql.spark_partition_id()).collect()]
+
+
+def partition_count(df: DataFrame) -> int:
+    """All partitions, empty ones too."""
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            pass
+        yield pa.RecordBatch.from_pydict({"n": [1]})
+
+    return len(df.mapInArrow(count, "n bigint").collect())
+
+
+@pytest.mark.parametrize("count", [3, 7])
+def test_the_number_of_partitions_can_be_set(
+    spark: SparkSession, tmp_path: Path, count: int
+) -> None:
+    table = write(new_table(tmp_path, primary_keys=["id"], bucket="5"), range(40))
+
+    df = read(table, spark, num_partitions=count)
+
+    assert partition_count(df) == count
+    assert len(set(partition_ids(df))) == min(count, 5)
+    assert spark_rows(df) == local_rows(table)
+
+
+def test_splits_are_read_in_parallel_by_default(spark: SparkSession, keyed: Table) -> None:
+    assert set(partition_ids(read(keyed, spark))) == {0, 1}
+
+
+def test_partitions_keep_the_order_of_the_splits(spark: SparkSession, tmp_path: Path) -> None:
+    table = new_table(tmp_path, source__split__target_size="1 b")
+    for start in (0, 10, 20, 30):
+        table = write(table, range(start, start + 10))
+
+    df = read(table, spark, num_partitions=2)
+
+    assert [row.id for row in df.toLocalIterator()] == list(range(40))
+    assert partition_ids(df) == [0] * 20 + [1] * 20
+
+
+def test_only_what_is_selected_is_read_by_spark(
+    spark: SparkSession, plain: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read(plain, spark, filter="id > 3").agg(sql.sum("price")).explain()
+
+    plan = capsys.readouterr().out
+    assert "ReadSchema: struct<id:bigint,price:double>" in plan
+    assert "GreaterThan(id,3)" in plan
+    assert "MapInArrow" not in plan
+
+
+def lost_file(table: Table) -> str:
+    paths = sorted(Path(table.table_path).rglob("data-*.parquet"))
+    paths[0].unlink()
+    return paths[0].name
+
+
+@pytest.mark.parametrize("kind", ["plain", "keyed"])
+def test_nothing_is_read_before_an_action_and_a_lost_file_is_loud(
+    spark: SparkSession, request: pytest.FixtureRequest, kind: str
+) -> None:
+    table: Table = request.getfixturevalue(kind)
+    df = read(table, spark).filter("price > 1").select("id")
+    name = lost_file(table)
+
+    with (
+        switched_on(spark, "spark.sql.files.ignoreMissingFiles"),
+        pytest.raises(Exception, match=name),
+    ):
+        df.collect()
+
+
+def test_a_damaged_file_is_loud(spark: SparkSession, plain: Table) -> None:
+    path = next(Path(plain.table_path).rglob("data-*.parquet"))
+    path.write_bytes(b"PAR1" + bytes(path.stat().st_size - 8) + b"PAR1")
+
+    with (
+        switched_on(spark, "spark.sql.files.ignoreCorruptFiles"),
+        pytest.raises(Exception, match=path.name),
+    ):
+        read(plain, spark).collect()
+
+
+class switched_on:  # noqa: N801 - a context manager, named as it reads
+    """Settings of the session that are true for a while."""
+
+    def __init__(self, spark: SparkSession, *names: str) -> None:
+        self.spark, self.names = spark, names
+
+    def __enter__(self) -> None:
+        self.before = {name: self.spark.conf.get(name) for name in self.names}
+        for name in self.names:
+            self.spark.conf.set(name, "true")
+
+    def __exit__(self, *_: object) -> None:
+        for name, value in self.before.items():
+            self.spark.conf.set(name, value)
+
+
+# --- a DataFrame like any other -------------------------------------------------------------------
+
+
+@pytest.fixture(params=["plain", "keyed"])
+def df(spark: SparkSession, request: pytest.FixtureRequest) -> DataFrame:
+    return read(request.getfixturevalue(request.param), spark)
+
+
+def test_rows_are_filtered_mapped_grouped_and_joined(spark: SparkSession, df: DataFrame) -> None:
+    days = spark.createDataFrame(
+        [("2026-01-01", "thu"), ("2026-01-02", "fri")], "day string, w string"
+    )
+
+    found = (
+        df.filter(sql.col("id") >= 10)
+        .withColumn("double", sql.col("price") * 2)
+        .join(days, "day")
+        .groupBy("w")
+        .agg(sql.count("*"), sql.sum("double"))
+        .orderBy("w")
+        .collect()
+    )
+
+    assert found == [("fri", 7, 133.0), ("thu", 6, 117.0)]
+
+
+def test_rows_are_sampled_and_mapped_in_python(df: DataFrame) -> None:
+    def halved(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch.select(["id"]).filter(pa.compute.less(batch.column("id"), 15))
+
+    assert df.sample(fraction=1.0, seed=1).count() == 30
+    assert 0 < df.sample(fraction=0.5, seed=1).count() < 30
+    assert df.mapInArrow(halved, "id bigint").count() == 15
+
+
+@pytest.mark.parametrize(
+    "collected",
+    [
+        lambda df: df.toPandas()["id"].tolist(),
+        lambda df: df.toArrow().column("id").to_pylist(),
+        lambda df: [row.id for row in df.toLocalIterator()],
+        lambda df: [row.id for row in df.collect()],
+    ],
+    ids=["pandas", "arrow", "iterator", "rows"],
+)
+def test_rows_are_collected(df: DataFrame, collected: Callable[[DataFrame], list[int]]) -> None:
+    assert sorted(collected(df)) == list(range(30))
+
+
+def test_what_is_read_can_be_written_to_another_table(
+    spark: SparkSession, keyed: Table, tmp_path: Path
+) -> None:
+    options = {"warehouse": str(tmp_path)}
+    schema = Schema.from_pyarrow_schema(pa.schema([("id", pa.int64()), ("name", pa.string())]))
+    CatalogFactory.create(options).create_table("db.copy", schema)
+
+    write_paimon(read(keyed, spark).filter("id > 3").select("id", "name"), "db.copy", options)
+
+    copy = CatalogFactory.create(options).get_table("db.copy")
+    assert local_rows(copy) == local_rows(keyed, "id > 3", ["id", "name"])
+
+
+def test_a_table_can_be_read_while_it_is_written(spark: SparkSession, keyed: Table) -> None:
+    df = read(keyed, spark)
+    expected = local_rows(keyed)
+    write(keyed, range(40), name="third")
+
+    assert spark_rows(df) == expected
+    assert spark_rows(read(keyed, spark)) == local_rows(reopened(keyed)) != expected
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"num_partitions": 0}, InvalidInput, "at least one partition"),
+        ({"num_partitions": True}, InvalidInput, "num_partitions=True"),
+        ({"limit": -1}, InvalidInput, "limit"),
+        ({"projection": ["id", "no", "nor"]}, ColumnNotFound, "no, nor"),
+        ({"filter": "no = 1"}, ColumnNotFound, "no"),
+        ({"filter": "id = = 1"}, InvalidPredicate, "="),
+        ({"snapshot_id": 1, "tag_name": "x"}, InvalidInput, "snapshot_id or tag_name, not both"),
+        (
+            {"snapshot_id": 1, "dynamic_options": {"scan.snapshot-id": "1"}},
+            InvalidInput,
+            "scan.snapshot-id is given twice",
+        ),
+        (
+            {"tag_name": "x", "dynamic_options": {"incremental-between": "1,2"}},
+            InvalidOption,
+            "scan.tag-name, incremental-between",
+        ),
+        ({"snapshot_id": 99}, SnapshotNotFound, "99"),
+        ({"tag_name": "never"}, TagNotFound, "never"),
+        ({"dynamic_options": {"bucket": "7"}}, InvalidOption, "bucket"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_one_typed_error(
+    spark: SparkSession, plain: Table, arguments: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        read(plain, spark, **arguments)
+
+
+def test_a_table_that_does_not_exist_is_a_typed_error(spark: SparkSession, plain: Table) -> None:
+    with pytest.raises(TableNotFound, match=r"db\.other"):
+        read_paimon("db.other", {"warehouse": warehouse_of(plain)}, spark=spark)
+    with pytest.raises(InvalidInput, match="system table"):
+        read_paimon("db.t$snapshots", {"warehouse": warehouse_of(plain)}, spark=spark)

@@ -1,0 +1,41 @@
+"""Programs of their own, which tests start and kill: `python -m spark.drivers.<name>`."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from spark.conftest import MASTERS, PYTHONPATH, SETTINGS
+
+KILLED = -signal.SIGKILL
+
+
+def run_driver(name: str, *arguments: object, timeout_s: float = 240) -> int:
+    """Run a program to its end; its exit code, negative when a signal has ended it."""
+    command = [sys.executable, "-m", f"spark.drivers.{name}", *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": PYTHONPATH, "PYTHONWARNINGS": "ignore"}
+    # A file, since a pipe is open as long as any process has it that the program has started.
+    with tempfile.TemporaryFile("w+") as said:
+        ended = subprocess.run(
+            command, check=False, stdout=said, stderr=said, env=environment, timeout=timeout_s
+        )
+        said.seek(0)
+        assert ended.returncode in (0, KILLED), said.read()
+    return ended.returncode
+
+
+def own_session(home: Path) -> SparkSession:
+    """The session of such a program."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName("emberlake-driver").master(MASTERS["classic"])
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    return builder.config("spark.sql.warehouse.dir", str(home / "warehouse")).getOrCreate()
+
+
+def kill_me() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
