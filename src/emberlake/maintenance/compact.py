@@ -240,9 +240,39 @@ def commit_written(
     raise AssertionError("counting does not end")
 
 
+def as_replacement(message: CommitMessage) -> CommitMessage:
+    """A message of an overwrite, in which what was written is what became of it by compaction.
+
+    An overwrite that is one snapshot, compacted files and all, is seen at once. Files that were
+    there before belong to a compaction of their own.
+    """
+    new = {file.file_name for file in message.new_files}
+    gone = {file.file_name for file in message.compact_before}
+    if not gone or not gone <= new or message.compact_deleted_index_files:
+        return message
+    stays = tuple(file for file in message.new_files if file.file_name not in gone)
+    return replace(
+        message,
+        new_files=(*stays, *message.compact_after),
+        changelog_files=(*message.changelog_files, *message.compact_changelog_files),
+        new_index_files=(*message.new_index_files, *message.compact_new_index_files),
+        compact_before=(),
+        compact_after=(),
+        compact_changelog_files=(),
+        compact_new_index_files=(),
+    )
+
+
+def discard_passing(store: TableStore, messages: Iterable[CommitMessage]) -> None:
+    """Delete new files that were compacted before anybody saw them."""
+    for m in messages:
+        Bucket(store, m.partition, m.bucket, m.total_buckets, ()).discard(passing_files(m))
+
+
 def _is_left_out(message: CommitMessage) -> bool:
     """Whether its rows would stay hidden: an older message was pending when it was prepared."""
-    return bool(message.new_files) and message.bucket >= 0 and not message.compact_before
+    is_compacted = bool(message.compact_before) or all(f.level > 0 for f in message.new_files)
+    return message.bucket >= 0 and not is_compacted
 
 
 def _compact_anew(store: TableStore, messages: Sequence[CommitMessage]) -> list[CommitMessage]:

@@ -143,6 +143,8 @@ def _type_problems(given: spark.DataType, wanted: DataType) -> _Problems:
             yield from _struct_problems(given, wanted)
         case spark.ArrayType(), ArrayType(element=element):
             yield from _inside("element", given.elementType, element)
+        case spark.MapType(keyType=spark.NullType()), _:  # no Arrow type has such keys
+            yield (), f"{type_name(given)} cannot be written to {wanted}; cast it first"
         case spark.MapType(), MapType(key=key, value=value):
             yield from _inside("key", given.keyType, key)
             yield from _inside("value", given.valueType, value)

@@ -62,8 +62,11 @@ def _column(name: str) -> Column:
 
 
 def _value(field: DataField) -> Column:
+    column = _column(field.name)
+    if isinstance(field.type, AtomicType) and field.type.root is TypeRoot.TIME:
+        return column  # nothing else fits, and Spark casts to it only where a setting allows that
     # A DataFrame fits with narrower or wider types, too. The hash is that of the column's.
-    return _column(field.name).try_cast(to_spark_type(field.type))
+    return column.try_cast(to_spark_type(field.type))
 
 
 def _native_bucket(

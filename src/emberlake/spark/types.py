@@ -258,7 +258,8 @@ def to_spark_batch(rows: _Rows, schema: pa.Schema) -> _Rows:
 
 
 def _arrow_field(name: str, spark_type: spark.DataType, nullable: bool) -> pa.Field:  # noqa: FBT001
-    return pa.field(name, _arrow_type(spark_type), nullable=nullable)
+    is_void = isinstance(spark_type, spark.NullType)  # Arrow has it that these are all null
+    return pa.field(name, _arrow_type(spark_type), nullable=nullable or is_void)
 
 
 def _arrow_type(spark_type: spark.DataType) -> pa.DataType:
@@ -269,7 +270,7 @@ def _arrow_type(spark_type: spark.DataType) -> pa.DataType:
             return pa.list_(
                 _arrow_field("element", spark_type.elementType, spark_type.containsNull)
             )
-        case spark.MapType():
+        case spark.MapType() if not isinstance(spark_type.keyType, spark.NullType):
             return pa.map_(
                 _arrow_field("key", spark_type.keyType, nullable=False),
                 _arrow_field("value", spark_type.valueType, spark_type.valueContainsNull),

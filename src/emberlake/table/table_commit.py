@@ -20,8 +20,9 @@ from emberlake.errors import (
     FileNotFound,
     InvalidInput,
 )
-from emberlake.maintenance.compact import commit_written
+from emberlake.maintenance.compact import as_replacement, commit_written, discard_passing
 from emberlake.options import DYNAMIC_PARTITION_OVERWRITE, PARTITION_DEFAULT_NAME
+from emberlake.scan.files import PartitionChoice
 from emberlake.spec.manifest import HASH_INDEX
 from emberlake.spec.partition_match import AnyPartitionMatch, PartitionMatch, match_partition
 from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER
@@ -143,8 +144,7 @@ class BatchTableCommit(TableCommit):
         touched = frozenset(m.partition for m in messages if not m.is_empty)
         if not touched:
             return NOTHING_COMMITTED
-        changes = overwrite_changes(messages, touched)
-        return self._commit(messages, changes, properties=properties)
+        return self._commit_overwrite(messages, touched, properties)
 
     def _replace(
         self,
@@ -153,8 +153,20 @@ class BatchTableCommit(TableCommit):
         properties: Mapping[str, str] | None,
     ) -> CommitResult:
         self._check_inside(messages, match)
-        changes = overwrite_changes(messages, match)
-        return self._commit(messages, changes, properties=properties)
+        return self._commit_overwrite(messages, match, properties)
+
+    def _commit_overwrite(
+        self,
+        messages: Sequence[CommitMessage],
+        replaces: PartitionChoice,
+        properties: Mapping[str, str] | None,
+    ) -> CommitResult:
+        whole = [as_replacement(message) for message in messages]
+        changes = overwrite_changes(whole, replaces)
+        result = self._commit(whole, changes, properties=properties)
+        merged = [m for m, w in zip(messages, whole, strict=True) if m is not w]
+        discard_passing(self._store, merged)
+        return result
 
     def _check_inside(
         self, messages: Sequence[CommitMessage], match: Callable[[bytes], bool]

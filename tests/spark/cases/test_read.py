@@ -1,6 +1,7 @@
 """Tables as DataFrames: the rows that a read without Spark gives, whoever reads the files."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from emberlake import (
 )
 from emberlake.spark import read_paimon, write_paimon
 from emberlake.spark.native_scan import divide
+from emberlake.spark.read import read_dataframe
 from golden.reads import Golden, GoldenRead, reads_of
 from spark.reads import (
     altered,
@@ -336,6 +338,18 @@ def test_changes_are_read(spark: SparkSession, keyed: Table, mode: str) -> None:
 
     assert spark_rows(df) == local_rows(keyed.copy(options))
     assert df.count() == 25
+
+
+def test_row_kinds_come_out_where_they_are_asked_for(spark: SparkSession, keyed: Table) -> None:
+    changed = write(keyed, [3, 4], kind="-D").copy({"incremental-between": "1,3"})
+    reader, splits = planned(changed, columns=["id"])
+    reader = replace(reader, with_kind=True)
+
+    df = read_dataframe(reader, splits, spark)
+
+    assert df.columns == ["_row_kind", "id"]
+    assert spark_rows(df) == sorted_rows(canonical_rows(reader.read_table(splits)))
+    assert df.filter("_row_kind = '-D'").count() == 2
 
 
 def test_a_read_may_be_of_splits_of_several_plans(spark: SparkSession, keyed: Table) -> None:
