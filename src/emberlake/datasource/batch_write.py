@@ -8,8 +8,15 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from emberlake.datasource.options import SourceOptions
-from emberlake.datasource.written import WrittenFiles, decoded, files_of, write_rows
+from emberlake.datasource.written import (
+    WrittenFiles,
+    decoded,
+    files_of,
+    merged_by_bucket,
+    write_rows,
+)
 from emberlake.errors import AlreadyCommitted, CommitConflict, InvalidInput
+from emberlake.maintenance.compact import WrittenCompaction
 from emberlake.spark.alignment import check_alignment
 from emberlake.spark.sweep import sweep_failed, sweep_repeated
 from emberlake.spec.support import check_writable
@@ -43,6 +50,10 @@ class BatchWriter(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make the files of all tasks visible in one snapshot."""
         written = decoded(files_of(messages))
+        if self._is_overwrite:
+            # A table that hides new files would be seen empty until they are compacted.
+            compaction = WrittenCompaction(self._store, ignore_previous=True)
+            written = compaction.compact(merged_by_bucket(written))
         commit = self._builder.new_commit()
         try:
             commit.commit(written)

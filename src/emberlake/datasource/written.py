@@ -80,3 +80,25 @@ def decoded(written: Iterable[WrittenFiles]) -> list[CommitMessage]:
 def files_of(messages: Sequence[WriterCommitMessage | None]) -> list[WrittenFiles]:
     """What tasks wrote; Spark has None in the place of a task that failed."""
     return [message for message in messages if isinstance(message, WrittenFiles)]
+
+
+def merged_by_bucket(messages: Iterable[CommitMessage]) -> list[CommitMessage]:
+    """One message a bucket, with what all tasks wrote to it."""
+    buckets: dict[tuple[bytes, int], CommitMessage] = {}
+    for message in messages:
+        place = (message.partition, message.bucket)
+        known = buckets.get(place)
+        buckets[place] = message if known is None else _merged(known, message)
+    return list(buckets.values())
+
+
+def _merged(one: CommitMessage, other: CommitMessage) -> CommitMessage:
+    bases = [one.base, other.base]
+    return replace(
+        one,
+        new_files=(*one.new_files, *other.new_files),
+        changelog_files=(*one.changelog_files, *other.changelog_files),
+        new_index_files=(*one.new_index_files, *other.new_index_files),
+        deleted_index_files=(*one.deleted_index_files, *other.deleted_index_files),
+        base=None if None in bases else min(filter(None, bases), key=lambda base: base.id),
+    )

@@ -26,8 +26,12 @@ from emberlake.base.hashing import ADD, C1, C2, DEFAULT_SEED, mix_scalar
 from emberlake.spec.binary_row import MAX_INLINE_BYTES, null_area_size
 from emberlake.types import AtomicType, TypeRoot
 
-# More columns make an expression that is deeper than Spark should be asked to walk down.
-MAX_COLUMNS: Final = 8
+MAX_COLUMNS: Final = 8  # so that their null bits are one byte
+# Spark walks down expressions by recursion, and each word is eight levels more. A thread's stack
+# of 1 MiB ends at about 30 words.
+MAX_WORDS: Final = 12
+# Making the bytes of more numbers than that takes longer than bringing them to Python.
+MAX_NUMBER_BYTES: Final = 16
 
 _MASK: Final = 0xFFFFFFFF
 _WIDTHS: Final = {
@@ -52,6 +56,10 @@ class _Number:
     width: int
     tail: Column | None = None
 
+    @property
+    def size(self) -> int:
+        return self.width + (0 if self.tail is None else 8)
+
 
 @dataclass(frozen=True, slots=True)
 class _Bytes:
@@ -73,7 +81,7 @@ def row_hash(types: Sequence[AtomicType], values: Sequence[Column]) -> Column | 
     """The hash of every row, made of the values in their order; None if Spark cannot say it.
 
     It cannot for floats and large decimals, whose bits no function of Spark shows, for times, and
-    for more than ``MAX_COLUMNS``.
+    for many columns.
 
     Args:
         types: The types of the values. Where they are NOT NULL a null gives some hash.
@@ -90,9 +98,11 @@ def row_hash(types: Sequence[AtomicType], values: Sequence[Column]) -> Column | 
     ]
     nulls = reduce(Column.bitwiseOR, bits) if bits else None
     numbers = [column for column in known if isinstance(column, _Number)]
-    if len(numbers) == len(known):
-        return _hash_words(numbers, nulls)
-    return _hash_bytes(known, nulls)
+    if len(numbers) < len(known):
+        size = sum(number.size for number in numbers)
+        return _hash_bytes(known, nulls) if size <= MAX_NUMBER_BYTES else None
+    words = _words(numbers, nulls)
+    return _hash_words(words) if len(words) <= MAX_WORDS else None
 
 
 # --- what a column puts into the row --------------------------------------------------------------
@@ -148,7 +158,14 @@ def _second_of_minute(value: Column) -> Column:
 # --- by words -------------------------------------------------------------------------------------
 
 
-def _hash_words(columns: Sequence[_Number], nulls: Column | None) -> Column:
+def _hash_words(words: Sequence[Column | int]) -> Column:
+    state: Column | int = DEFAULT_SEED
+    for word in words:
+        state = _mix(state, word)
+    return _finish(state, 4 * len(words))
+
+
+def _words(columns: Sequence[_Number], nulls: Column | None) -> list[Column | int]:
     words: list[Column | int] = [0 if nulls is None else sql.shiftleft(nulls, 8), 0]
     tails: list[Column | int] = []
     size = null_area_size(len(columns)) + 8 * len(columns)
@@ -161,10 +178,7 @@ def _hash_words(columns: Sequence[_Number], nulls: Column | None) -> Column:
             words += [_low(column.slot), sql.shiftrightunsigned(column.slot, 32)]
         else:
             words += [column.slot.bitwiseAND(_long((1 << 8 * column.width) - 1)), 0]
-    state: Column | int = DEFAULT_SEED
-    for word in [*words, *tails]:
-        state = _mix(state, word)
-    return _finish(state, size)
+    return words + tails
 
 
 # States are numbers of which the low 32 bits count, words are not above 32 bits.
@@ -216,24 +230,32 @@ def _rotate(number: Column, bits: int) -> Column:
 
 
 def _hash_bytes(columns: Sequence[_Number | _Bytes], nulls: Column | None) -> Column:
-    header = [_zeros(8)] if nulls is None else [_zeros(1), _little_endian(nulls, 1), _zeros(6)]
-    slots: list[Column] = []
+    row = [_zeros(8)] if nulls is None else [_zeros(1), _little_endian(nulls, 1), _zeros(6)]
     tails: list[Column] = []
     size: Column | int = null_area_size(len(columns)) + 8 * len(columns)
     for column in columns:
         match column:
+            case _Bytes() if column is columns[-1] and not tails:
+                return sql.hash(_ending_with(row, column, size))
             case _Bytes():
-                slots.append(_bytes_slot(column, size))
+                row.append(_bytes_slot(column, size))
                 tails.append(_bytes_tail(column))
                 size = _after(column, size)
             case _Number(slot=slot, width=width, tail=None):
-                slots += [_little_endian(slot, width), _zeros(8 - width)]
+                row += [_little_endian(slot, width), _zeros(8 - width)]
             case _Number(slot=slot, tail=tail):
                 assert tail is not None
-                slots += [_little_endian(slot, 4), _small_number(size)]
+                row += [_little_endian(slot, 4), _small_number(size)]
                 tails.append(_little_endian(tail, 8))
                 size = size + 8
-    return sql.hash(sql.concat(*header, *slots, *tails))
+    return sql.hash(sql.concat(*row, *tails))
+
+
+def _ending_with(row: Sequence[Column], column: _Bytes, offset: Column | int) -> Column:
+    """A row whose only bytes come last: their slot is followed by what is behind the slots."""
+    long = sql.concat(*row, *_long_slot(column, offset), *_long_tail(column))
+    whole = sql.when(column.is_short, sql.concat(*row, *_short_slot(column))).otherwise(long)
+    return sql.coalesce(whole, sql.concat(*row, _zeros(8))) if column.nullable else whole
 
 
 def _zeros(count: int) -> Column:
@@ -247,18 +269,29 @@ _SMALL_NUMBERS: Final = b"".join(n.to_bytes(4, "little") for n in range(256))
 
 
 def _bytes_slot(column: _Bytes, offset: Column | int) -> Column:
-    length = column.length
-    end = sql.substring(sql.lit(_SLOT_ENDS), length * 8 + 1, sql.lit(8) - length)
-    short = sql.concat(column.value, end)
-    long = sql.concat(_small_number(length), _small_number(offset))
+    short, long = sql.concat(*_short_slot(column)), sql.concat(*_long_slot(column, offset))
     slot = sql.when(column.is_short, short).otherwise(long)
     return sql.coalesce(slot, _zeros(8)) if column.nullable else slot
 
 
 def _bytes_tail(column: _Bytes) -> Column:
-    fill = sql.substring(_zeros(8), sql.lit(1), (-column.length).bitwiseAND(7))
-    tail = sql.when(column.is_short, _zeros(0)).otherwise(sql.concat(column.value, fill))
+    tail = sql.when(column.is_short, _zeros(0)).otherwise(sql.concat(*_long_tail(column)))
     return sql.coalesce(tail, _zeros(0)) if column.nullable else tail
+
+
+def _short_slot(column: _Bytes) -> tuple[Column, ...]:
+    length = column.length
+    end = sql.substring(sql.lit(_SLOT_ENDS), length * 8 + 1, sql.lit(8) - length)
+    return column.value, end
+
+
+def _long_slot(column: _Bytes, offset: Column | int) -> tuple[Column, ...]:
+    return _small_number(column.length), _small_number(offset)
+
+
+def _long_tail(column: _Bytes) -> tuple[Column, ...]:
+    fill = sql.substring(_zeros(8), sql.lit(1), (-column.length).bitwiseAND(7))
+    return column.value, fill
 
 
 def _after(column: _Bytes, offset: Column | int) -> Column:

@@ -144,6 +144,22 @@ def test_an_overwrite_of_everything_is_said_by_an_option(
     assert rows_of(table) == ROWS[:1]
 
 
+def test_an_overwrite_of_a_table_that_hides_new_rows_is_one_snapshot(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    options = {"bucket": "2", "deletion_vectors__enabled": "true"}
+    table = new_table(tmp_path, primary_keys=["id"], **options)
+    write(frame(spark, ROWS).coalesce(1), table)
+    before = reopened(table).latest_snapshot().id
+    new = some_rows(range(30, 50), name="new")
+
+    write(frame(spark, [*new, *new]).repartition(3), table, "overwrite")
+
+    assert rows_of(table) == new
+    assert reopened(table).latest_snapshot().id == before + 1
+    assert set(live_files(table)) <= set(data_files(table))
+
+
 # --- what is refused ------------------------------------------------------------------------------
 
 

@@ -95,6 +95,7 @@ def reference_vectors() -> Iterator[RowVector]:
             yield vector
 
 
+@pytest.mark.slow
 def test_rows_go_to_the_buckets_of_the_reference(spark: SparkSession) -> None:
     vectors = list(reference_vectors())
     fields: list[DataField] = []
