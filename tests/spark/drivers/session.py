@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -20,12 +21,17 @@ def run_driver(name: str, *arguments: object, timeout_s: float = 240) -> int:
     environment = os.environ | {"PYTHONPATH": PYTHONPATH, "PYTHONWARNINGS": "ignore"}
     # A file, since a pipe is open as long as any process has it that the program has started.
     with tempfile.TemporaryFile("w+") as said:
-        ended = subprocess.run(
-            command, check=False, stdout=said, stderr=said, env=environment, timeout=timeout_s
+        driver = subprocess.Popen(
+            command, stdout=said, stderr=said, env=environment, start_new_session=True
         )
+        try:
+            code = driver.wait(timeout_s)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(driver.pid, signal.SIGKILL)  # its JVM is of its group
         said.seek(0)
-        assert ended.returncode in (0, KILLED), said.read()
-    return ended.returncode
+        assert code in (0, KILLED), said.read()
+    return code
 
 
 def own_session(home: Path) -> SparkSession:
