@@ -10,6 +10,7 @@ from emberlake._version import __version__
 from emberlake.errors import (
     AlreadyCommitted,
     AlreadyExists,
+    BranchAlreadyExists,
     BranchNotFound,
     ColumnAlreadyExists,
     ColumnNotFound,
@@ -84,6 +85,7 @@ __all__ = [
     "AlreadyExists",
     "ArrayType",
     "AtomicType",
+    "BranchAlreadyExists",
     "BranchNotFound",
     "Catalog",
     "CatalogFactory",

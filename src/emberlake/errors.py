@@ -4,7 +4,7 @@ EmberlakeError
 ├── NotFound            DatabaseNotFound, TableNotFound, ColumnNotFound, SnapshotNotFound,
 │                       TagNotFound, BranchNotFound, SchemaNotFound, FileNotFound
 ├── AlreadyExists       DatabaseAlreadyExists, TableAlreadyExists, ColumnAlreadyExists,
-│                       TagAlreadyExists
+│                       TagAlreadyExists, BranchAlreadyExists
 ├── InvalidInput        also a ValueError: InvalidIdentifier, InvalidSchema, InvalidOption,
 │                       InvalidPredicate, DataMismatch, DatabaseNotEmpty
 ├── InvalidState        also a RuntimeError: an object is used after it was closed or used up
@@ -84,6 +84,10 @@ class ColumnAlreadyExists(AlreadyExists, ValueError):
 
 class TagAlreadyExists(AlreadyExists):
     """The tag exists."""
+
+
+class BranchAlreadyExists(AlreadyExists):
+    """The branch exists."""
 
 
 class InvalidInput(EmberlakeError, ValueError):
@@ -186,3 +190,4 @@ ColumnAlreadyExistException = ColumnAlreadyExists
 TagNotExistException = TagNotFound
 TagAlreadyExistException = TagAlreadyExists
 BranchNotExistException = BranchNotFound
+BranchAlreadyExistException = BranchAlreadyExists

@@ -191,6 +191,20 @@ IGNORE_EMPTY_COMMIT: Final = Option[bool | None](
 )
 COMMIT_USER_PREFIX: Final = Option[str | None]("commit.user-prefix", None, _optional(_text))
 
+SNAPSHOT_RETAIN_MIN: Final = Option("snapshot.num-retained.min", 10, parse_int)
+SNAPSHOT_RETAIN_MAX: Final = Option("snapshot.num-retained.max", 2**31 - 1, parse_int)
+SNAPSHOT_RETAIN_MS: Final = Option("snapshot.time-retained", 3_600_000, parse_duration_ms)
+SNAPSHOT_EXPIRE_LIMIT: Final = Option("snapshot.expire.limit", 50, parse_int)
+CHANGELOG_RETAIN_MIN: Final = Option[int | None](
+    "changelog.num-retained.min", None, _optional(parse_int)
+)
+CHANGELOG_RETAIN_MAX: Final = Option[int | None](
+    "changelog.num-retained.max", None, _optional(parse_int)
+)
+CHANGELOG_RETAIN_MS: Final = Option[int | None](
+    "changelog.time-retained", None, _optional(parse_duration_ms)
+)
+
 SPLIT_TARGET_SIZE: Final = Option("source.split.target-size", 128 * MEBIBYTE, parse_size)
 SPLIT_OPEN_FILE_COST: Final = Option("source.split.open-file-cost", 4 * MEBIBYTE, parse_size)
 SCAN_MODE: Final = Option("scan.mode", "default", str.lower)

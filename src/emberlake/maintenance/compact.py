@@ -43,7 +43,8 @@ def compact_table(
     snapshot = store.snapshots.latest()
     store = with_present_schema(store)
     check_compactable(store.schema)
-    messages = prepare_compaction(store, snapshot, full=full, where=where)
+    with store.decoding_rows():
+        messages = prepare_compaction(store, snapshot, full=full, where=where)
     try:
         return Committer(store, commit_user).commit(compact_change(messages))
     except CommitConflict:

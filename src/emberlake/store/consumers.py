@@ -4,7 +4,7 @@ import json
 
 from emberlake.errors import CorruptFile, FileNotFound, InvalidInput
 from emberlake.io.storage import Storage
-from emberlake.spec.layout import TableLayout
+from emberlake.spec.layout import CONSUMER_PREFIX, TableLayout
 
 
 class ConsumerStore:
@@ -23,6 +23,15 @@ class ConsumerStore:
             return None
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptFile(path, f"it is not a consumer: {error}") from error
+
+    def earliest_next(self) -> int | None:
+        """The first snapshot that any consumer has yet to read; None without consumers."""
+        found = (
+            self.next_snapshot(info.name.removeprefix(CONSUMER_PREFIX))
+            for info in self._storage.list(self._layout.consumer_folder)
+            if info.name.startswith(CONSUMER_PREFIX) and not info.is_folder
+        )
+        return min((number for number in found if number is not None), default=None)
 
     def save(self, consumer_id: str, next_snapshot: int) -> None:
         """Say what a consumer reads next."""

@@ -24,16 +24,22 @@ class TagStore:
     def exists(self, name: str) -> bool:
         return self._storage.exists(self._layout.tag(name))
 
+    def names(self) -> tuple[str, ...]:
+        """The names of all tags, sorted; none of them is read."""
+        return tuple(
+            info.name.removeprefix(TAG_PREFIX)
+            for info in self._storage.list(self._layout.tag_folder)
+            if info.name.startswith(TAG_PREFIX) and not info.is_folder
+        )
+
     def list(self) -> dict[str, Snapshot]:
         """All tags by name, in the order of their snapshots."""
         tags: dict[str, Snapshot] = {}
-        for info in self._storage.list(self._layout.tag_folder):
-            name = info.name.removeprefix(TAG_PREFIX)
-            if info.name.startswith(TAG_PREFIX) and not info.is_folder:
-                try:
-                    tags[name] = self.load(name)
-                except TagNotFound:  # deleted since the listing
-                    continue
+        for name in self.names():
+            try:
+                tags[name] = self.load(name)
+            except TagNotFound:  # deleted since the listing
+                continue
         return dict(sorted(tags.items(), key=lambda item: (item[1].id, item[0])))
 
     def create(self, name: str, snapshot: Snapshot, *, ignore_if_exists: bool = False) -> None:

@@ -1,14 +1,19 @@
 """A table as users hold it: what it is, and builders for reading and writing it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.commit.change import CommitResult
 from emberlake.errors import InvalidOption, InvalidSchema, InvalidState, SnapshotNotFound
 from emberlake.io.storage import Storage
+from emberlake.maintenance.branches import branches_of, create_branch, fast_forward
+from emberlake.maintenance.check import CheckReport, check_table
 from emberlake.maintenance.compact import compact_table
+from emberlake.maintenance.expire import ExpireResult, expire_snapshots, retention_of
+from emberlake.maintenance.orphans import OrphanResult, remove_orphan_files
 from emberlake.maintenance.rollback import rollback_to_snapshot, rollback_to_tag
 from emberlake.options import BRANCH, TableOptions
 from emberlake.predicates import Predicate
@@ -175,6 +180,133 @@ class Table:
             rollback_to_tag(self.store, target)
         else:
             rollback_to_snapshot(self.store, target)
+
+    def create_branch(
+        self,
+        branch_name: str,
+        tag_name: str | None = None,
+        ignore_if_exists: bool = False,  # noqa: FBT001, FBT002
+    ) -> None:
+        """Make a branch: a history of its own that begins with a tag, or empty.
+
+        It is opened as ``db.t$branch_name``, and written to like any table.
+
+        Raises:
+            BranchAlreadyExists: the name is taken and that is not to be ignored.
+            TagNotFound: there is no such tag.
+        """
+        create_branch(self.store, branch_name, tag_name, ignore_if_exists=ignore_if_exists)
+
+    def delete_branch(self, branch_name: str) -> None:
+        """Delete a branch; what it alone refers to is left for ``remove_orphan_files``.
+
+        Raises:
+            BranchNotFound: there is no such branch.
+        """
+        branches_of(self.store).delete(branch_name)
+
+    def list_branches(self) -> list[str]:
+        """The names of all branches but the main one, sorted."""
+        return branches_of(self.store).list()
+
+    def fast_forward(self, branch_name: str) -> None:
+        """Give this table the history of a branch, from the branch's first snapshot on.
+
+        Snapshots and tags that this table has from there on are gone. Open it anew afterwards: its
+        schema may be another one.
+
+        Raises:
+            BranchNotFound, SnapshotNotFound: there is no such branch, or it is empty.
+            InvalidState: somebody committed to this table meanwhile.
+        """
+        self._check_present()
+        fast_forward(self.store, branch_name)
+
+    def expire_snapshots(
+        self,
+        *,
+        retain_max: int | None = None,
+        retain_min: int | None = None,
+        older_than: datetime | int | None = None,
+        max_deletes: int | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> ExpireResult:
+        """Delete old snapshots, and the files that no other snapshot, tag or branch needs.
+
+        What is not given comes from the table's options ``snapshot.num-retained.max``,
+        ``snapshot.num-retained.min``, ``snapshot.time-retained`` and ``snapshot.expire.limit``.
+
+        Args:
+            retain_max: Snapshots beyond so many go, whatever their age.
+            retain_min: So many of the newest stay in any case.
+            older_than: In between go those that were replaced before that moment: a datetime, or
+                milliseconds since the epoch.
+            max_deletes: So many go in one run.
+            dry_run: Whether to tell what would be deleted, and delete nothing.
+            progress: Is told how many files are deleted so far, and of how many.
+
+        Raises:
+            InvalidInput: ``retain_max`` is less than ``retain_min``.
+            InvalidState: what other snapshots need cannot be told; nothing was deleted.
+            Unsupported: the table keeps changelogs for longer than snapshots.
+        """
+        self._check_present()
+        retention = retention_of(
+            self.options,
+            self.store.env.now_ms(),
+            retain_max=retain_max,
+            retain_min=retain_min,
+            older_than=older_than,
+            max_deletes=max_deletes,
+        )
+        return expire_snapshots(self.store, retention, dry_run=dry_run, progress=progress)
+
+    def remove_orphan_files(
+        self,
+        *,
+        older_than: datetime | int | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> OrphanResult:
+        """Delete files of the table that no snapshot, tag or branch refers to.
+
+        Args:
+            older_than: Only what was last modified before that moment, by default a day ago; give
+                none that a write which is still running has begun before.
+            dry_run: Whether to tell what would be deleted, and delete nothing.
+            progress: Is told how many files are deleted so far, and of how many.
+
+        Raises:
+            InvalidInput: ``older_than`` is in the future.
+            InvalidState: something that refers to files cannot be read; nothing was deleted.
+        """
+        return remove_orphan_files(
+            self.store, older_than=older_than, dry_run=dry_run, progress=progress
+        )
+
+    def check(
+        self,
+        *,
+        snapshot_id: int | None = None,
+        read_data: bool = True,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> CheckReport:
+        """Look for damage: read every file that a snapshot refers to, and compare what they say.
+
+        Args:
+            snapshot_id: The snapshot whose data is checked, by default the latest; without one the
+                metadata of all others is checked as well, and files are looked for that nothing
+                refers to.
+            read_data: Whether to read data files, rather than look whether they are there.
+            progress: Is told how many files are checked so far, and of how many.
+
+        Raises:
+            SnapshotNotFound: there is no snapshot of that id.
+        """
+        return check_table(
+            self.store, snapshot_id=snapshot_id, read_data=read_data, progress=progress
+        )
 
     def compact(self, full: bool = False, where: Predicate | str | None = None) -> CommitResult:  # noqa: FBT001, FBT002
         """Merge files, which changes no rows but makes reading faster, and commit that.

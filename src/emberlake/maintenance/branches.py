@@ -1,0 +1,141 @@
+"""Branches: make one out of a tag or of nothing, and give a table the history of a branch.
+
+Spec: "Rollback, branch, orphan cleaning".
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from emberlake.errors import InvalidInput, InvalidState, SnapshotNotFound, TagNotFound
+from emberlake.maintenance.rollback import rollback_to_snapshot
+from emberlake.spec.layout import TableLayout
+from emberlake.spec.snapshot import Snapshot
+from emberlake.store.branches import BranchStore
+from emberlake.store.schemas import SchemaStore
+from emberlake.store.snapshots import SnapshotStore
+from emberlake.store.table_store import TableStore
+from emberlake.store.tags import TagStore
+
+_TAG_KEYS: Final = ("tagCreateTime", "tagTimeRetained")  # what a tag has and a snapshot has not
+
+
+def branches_of(store: TableStore) -> BranchStore:
+    """The branches of a table."""
+    return BranchStore(store.storage, store.layout, store.env.new_id)
+
+
+def create_branch(
+    store: TableStore, name: str, tag_name: str | None, *, ignore_if_exists: bool
+) -> None:
+    """Make a branch that begins with what a tag keeps, or empty with the table's schema.
+
+    Raises:
+        BranchAlreadyExists: the name is taken and that is not to be ignored.
+        TagNotFound: there is no such tag.
+        InvalidIdentifier: the name cannot be a branch's.
+    """
+    branches = branches_of(store)
+    if branches.exists(name) and ignore_if_exists:
+        return
+    root = f"{store.layout.metadata_root}/"
+    files = _schema_files(store) if tag_name is None else _files_of_tag(store, tag_name)
+    branches.create(name, {path.removeprefix(root): data for path, data in files.items()})
+
+
+def _files_of_tag(store: TableStore, tag_name: str) -> dict[str, bytes]:
+    """The tag, its snapshot and the schemas up to it, by path in the table."""
+    if not store.tags.exists(tag_name):
+        known = ", ".join(store.tags.list()) or "none"
+        raise TagNotFound(f"tag {tag_name!r} does not exist; the tags are: {known}")
+    tagged = store.tags.load(tag_name)
+    unknown = {key: value for key, value in tagged.unknown.items() if key not in _TAG_KEYS}
+    return {
+        # The branch has the tag, too: its first snapshot can expire there and stay readable.
+        store.layout.tag(tag_name): tagged.encode(),
+        store.layout.snapshot(tagged.id): replace(tagged, unknown=unknown).encode(),
+        **_schema_files(store, up_to=tagged.schema_id),
+    }
+
+
+def _schema_files(store: TableStore, up_to: int | None = None) -> dict[str, bytes]:
+    paths = [
+        store.layout.schema(schema_id)
+        for schema_id in store.schemas.list_ids()
+        if up_to is None or schema_id <= up_to
+    ]
+    return {path: store.storage.read(path) for path in paths}
+
+
+def fast_forward(store: TableStore, name: str) -> None:
+    """Give a table the history of a branch, from the first snapshot of the branch on.
+
+    What the table has from there on is gone. It is rolled back first, and then follows the branch
+    one snapshot at a time: cut off anywhere it is whole, and the next try does the rest.
+
+    Raises:
+        BranchNotFound: there is no such branch.
+        SnapshotNotFound: the branch has no snapshot.
+        InvalidState: somebody committed to the table meanwhile.
+    """
+    if name == store.layout.branch:
+        raise InvalidInput(
+            f"the table is branch {name!r} already; open another branch, or the main"
+        )
+    branches_of(store).check_exists(name)
+    branch = _load_history(store, store.layout.for_branch(name))
+    first = branch.snapshots[0]
+    _roll_back(store, first, keep_tags=branch.tags)
+    _replace_schemas(store, branch, from_id=first.schema_id)
+    # A branch that began empty has another first snapshot than the table.
+    store.storage.put(store.layout.snapshot(first.id), first.encode())
+    for snapshot in branch.snapshots[1:]:
+        if not store.snapshots.publish(snapshot):
+            raise InvalidState(
+                f"somebody committed snapshot {snapshot.id} to the table meanwhile; fast-forward "
+                "it again, which takes that commit back"
+            )
+    for tag_name, tagged in branch.tags.items():
+        store.storage.put(store.layout.tag(tag_name), tagged.encode())
+    store.snapshots.write_latest_hint(branch.snapshots[-1].id)
+
+
+@dataclass(frozen=True, slots=True)
+class _History:
+    schemas: dict[int, bytes]
+    snapshots: tuple[Snapshot, ...]
+    tags: dict[str, Snapshot]
+
+
+def _load_history(store: TableStore, layout: TableLayout) -> _History:
+    snapshots = SnapshotStore(store.storage, layout)
+    loaded = tuple(snapshots.load(snapshot_id) for snapshot_id in snapshots.list_ids())
+    if not loaded:
+        raise SnapshotNotFound(
+            f"branch {layout.branch!r} has no snapshot, so there is nothing to go forward to"
+        )
+    ids = SchemaStore(store.storage, layout).list_ids()
+    return _History(
+        {schema_id: store.storage.read(layout.schema(schema_id)) for schema_id in ids},
+        loaded,
+        TagStore(store.storage, layout).list(),
+    )
+
+
+def _roll_back(store: TableStore, target: Snapshot, keep_tags: dict[str, Snapshot]) -> None:
+    latest = store.snapshots.latest_id()
+    if latest is not None and latest >= target.id:
+        if store.snapshots.publish(target):  # it had expired here, and lived on in the branch
+            store.snapshots.write_earliest_hint(target.id)
+        rollback_to_snapshot(store, target.id)
+    for tag_name, tagged in store.tags.list().items():
+        if tagged.id >= target.id and tag_name not in keep_tags:
+            store.tags.delete(tag_name)
+
+
+def _replace_schemas(store: TableStore, branch: _History, from_id: int) -> None:
+    for schema_id in reversed(store.schemas.list_ids()):
+        if schema_id >= from_id and schema_id not in branch.schemas:
+            store.storage.delete(store.layout.schema(schema_id))
+    for schema_id, data in branch.schemas.items():
+        if schema_id >= from_id:
+            store.storage.put(store.layout.schema(schema_id), data)

@@ -1,0 +1,88 @@
+"""What a check of a table found."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from emberlake.errors import (
+    CorruptFile,
+    EmberlakeError,
+    FileNotFound,
+    NotFound,
+    StorageError,
+)
+
+# What a file that is missing or damaged makes its reader raise; all of it is to be reported.
+DAMAGE = (NotFound, CorruptFile, StorageError)
+
+
+class ProblemKind(StrEnum):
+    """What is wrong with a file."""
+
+    MISSING = "missing"  # a file that is referred to is not there
+    CORRUPT = "corrupt"  # it is there and cannot be read, or is not as large as was written
+    OVERLAPPING = "overlapping"  # files of a level share keys, or a file is there twice
+    UNREFERENCED = "unreferenced"  # nothing refers to the file
+    INCONSISTENT = "inconsistent"  # it can be read and is not what its metadata says
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, where, and what it is."""
+
+    kind: ProblemKind
+    path: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.path}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """Everything that is wrong with a table, and how much was looked at."""
+
+    problems: tuple[Problem, ...] = ()
+    snapshots: int = 0
+    files: int = 0  # metadata, index and data files
+    rows: int = 0  # in data files, whether they were read or only counted
+    bytes: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What came of looking at some files."""
+
+    problems: tuple[Problem, ...] = ()
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+
+def total_of(findings: Iterable[Finding], *, snapshots: int) -> CheckReport:
+    """The report of all findings, each problem once."""
+    found = list(findings)
+    problems = dict.fromkeys(problem for finding in found for problem in finding.problems)
+    return CheckReport(
+        problems=tuple(sorted(problems, key=lambda p: (p.kind, p.path, p.detail))),
+        snapshots=snapshots,
+        files=sum(finding.files for finding in found),
+        rows=sum(finding.rows for finding in found),
+        bytes=sum(finding.bytes for finding in found),
+    )
+
+
+def damage(path: str, error: EmberlakeError) -> Problem:
+    """The problem that an error is about; ``path`` is where it showed."""
+    if isinstance(error, FileNotFound):
+        return Problem(ProblemKind.MISSING, error.path, error.detail or "a snapshot refers to it")
+    if isinstance(error, NotFound):
+        return Problem(ProblemKind.MISSING, path, str(error))
+    if isinstance(error, CorruptFile):
+        return Problem(ProblemKind.CORRUPT, error.path, error.problem)
+    return Problem(ProblemKind.CORRUPT, path, f"it cannot be read: {error}")

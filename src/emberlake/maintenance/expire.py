@@ -1,0 +1,214 @@
+"""Expire snapshots: old versions of a table go, with the files that nobody else needs.
+
+Spec: "Snapshot expiration". Files go before what names them and snapshots last, the oldest first,
+so that a run that is cut off leaves every retained snapshot whole, and the next one goes on.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from emberlake.base.parallel import parallel_map
+from emberlake.errors import InvalidInput, InvalidState, SnapshotNotFound, Unsupported
+from emberlake.maintenance.expire_files import Doomed, find_doomed
+from emberlake.maintenance.holders import Holder, load_holders, tag_paths
+from emberlake.maintenance.moments import to_millis
+from emberlake.options import (
+    CHANGELOG_RETAIN_MAX,
+    CHANGELOG_RETAIN_MIN,
+    CHANGELOG_RETAIN_MS,
+    SNAPSHOT_EXPIRE_LIMIT,
+    SNAPSHOT_RETAIN_MAX,
+    SNAPSHOT_RETAIN_MIN,
+    SNAPSHOT_RETAIN_MS,
+    TableOptions,
+)
+from emberlake.spec.snapshot import Snapshot
+from emberlake.store.consumers import ConsumerStore
+from emberlake.store.table_store import TableStore
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireResult:
+    """What an expiration has deleted, or would delete."""
+
+    snapshots: tuple[int, ...] = ()
+    data_files: int = 0
+    metadata_files: int = 0
+    bytes: int = 0  # of the files whose sizes the table knows
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """Which snapshots stay."""
+
+    at_least: int  # so many of the newest stay in any case
+    at_most: int  # what is older than so many goes, whatever its age
+    older_than_ms: int  # in between: what was replaced before that time goes
+    limit: int  # so many go in one run
+
+    def __post_init__(self) -> None:
+        if self.at_least < 1:
+            raise InvalidInput(f"retain_min is {self.at_least}: at least one snapshot stays")
+        if self.at_most < self.at_least:
+            raise InvalidInput(
+                f"retain_max ({self.at_most}) is less than retain_min ({self.at_least}); "
+                "give both, or change the table's snapshot.num-retained options"
+            )
+        if self.limit < 0:
+            raise InvalidInput(f"max_deletes is {self.limit}: it cannot be negative")
+
+
+def retention_of(
+    options: TableOptions,
+    now_ms: int,
+    *,
+    retain_max: int | None = None,
+    retain_min: int | None = None,
+    older_than: datetime | int | None = None,
+    max_deletes: int | None = None,
+) -> Retention:
+    """What is asked for, and where nothing is, what the table's options say."""
+    before = now_ms - options.value(SNAPSHOT_RETAIN_MS)
+    return Retention(
+        at_least=_or(retain_min, options.value(SNAPSHOT_RETAIN_MIN)),
+        at_most=_or(retain_max, options.value(SNAPSHOT_RETAIN_MAX)),
+        older_than_ms=before if older_than is None else to_millis(older_than),
+        limit=_or(max_deletes, options.value(SNAPSHOT_EXPIRE_LIMIT)),
+    )
+
+
+def first_to_retain(
+    ids: Sequence[int],
+    retention: Retention,
+    time_of: Callable[[int], int | None],
+    consumed_up_to: int | None,
+) -> int:
+    """The first snapshot that stays, of ids in order.
+
+    Args:
+        ids: The ids of all snapshots, ascending; at least one.
+        retention: Which stay.
+        time_of: When a snapshot was committed; None for one that is not there.
+        consumed_up_to: The first snapshot that a consumer has yet to read.
+    """
+    earliest, latest = ids[0], ids[-1]
+    end = min(
+        latest - retention.at_least + 1,
+        earliest + retention.limit,
+        latest if consumed_up_to is None else consumed_up_to,
+    )
+    for snapshot_id in range(max(latest - retention.at_most + 1, earliest), end):
+        # A snapshot is the table until the next one is: its age counts from there.
+        replaced_ms = time_of(snapshot_id + 1)
+        if replaced_ms is not None and replaced_ms >= retention.older_than_ms:
+            end = snapshot_id
+            break
+    return next(number for number in ids if number >= end)
+
+
+def expire_snapshots(
+    store: TableStore,
+    retention: Retention,
+    *,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> ExpireResult:
+    """Delete the snapshots that are not to be retained, and the files that only they need.
+
+    Raises:
+        Unsupported: the table keeps changelogs for longer than snapshots.
+        InvalidState: what other snapshots need cannot be told; nothing was deleted.
+    """
+    _check_changelogs(store.options)
+    ids = store.snapshots.list_ids()
+    if not ids:
+        return ExpireResult(dry_run=dry_run)
+    consumers = ConsumerStore(store.storage, store.layout)
+    end = first_to_retain(ids, retention, _times(store), consumers.earliest_next())
+    gone = [number for number in ids if number < end]
+    if not gone:
+        return ExpireResult(dry_run=dry_run)
+    found = parallel_map(lambda number: _find(store, number), gone)
+    # Another expiration may be at it; what it has deleted is done.
+    expired = [snapshot for snapshot in found if snapshot is not None]
+    first_retained = store.snapshots.load(end)
+    holders = load_holders(store, without=gone)
+    doomed = find_doomed(store, expired, first_retained, holders)
+    result = ExpireResult(
+        snapshots=tuple(snapshot.id for snapshot in expired),
+        data_files=len(doomed.data_files),
+        metadata_files=doomed.metadata_files,
+        bytes=doomed.bytes,
+        dry_run=dry_run,
+    )
+    if not dry_run:
+        _check_unchanged(store, first_retained, holders)
+        _delete(store, doomed, progress)
+        store.snapshots.write_earliest_hint(end)
+    return result
+
+
+def _delete(store: TableStore, doomed: Doomed, progress: Progress | None) -> None:
+    total = sum(len(step) for step in doomed.steps)
+    done = 0
+    for step in doomed.steps:
+        # One after the other where order counts: no snapshot goes before an older one.
+        workers = 1 if step is doomed.snapshots else None
+        for _ in parallel_map(store.storage.delete, step, workers=workers):
+            done += 1
+            if progress is not None:
+                progress(done, total)
+
+
+def _times(store: TableStore) -> Callable[[int], int | None]:
+    def time_of(snapshot_id: int) -> int | None:
+        snapshot = _find(store, snapshot_id)
+        return None if snapshot is None else snapshot.time_millis
+
+    return time_of
+
+
+def _find(store: TableStore, snapshot_id: int) -> Snapshot | None:
+    try:
+        return store.snapshots.load(snapshot_id)
+    except SnapshotNotFound:
+        return None
+
+
+def _check_unchanged(
+    store: TableStore, first_retained: Snapshot, holders: Sequence[Holder]
+) -> None:
+    """Refuse to go on when the table was rolled back, or somebody began to need its files."""
+    known = {holder.path for holder in holders}
+    new = [path for path in tag_paths(store) if path not in known]
+    if _find(store, first_retained.id) != first_retained or new:
+        what = f"{new[0]} is new" if new else f"snapshot {first_retained.id} has changed"
+        raise InvalidState(
+            f"{what} since the expiration began, by a rollback, a tag, a branch or another "
+            "expiration; nothing was deleted, run it again"
+        )
+
+
+def _check_changelogs(options: TableOptions) -> None:
+    longer = [
+        option.key
+        for option, of_snapshots in (
+            (CHANGELOG_RETAIN_MIN, options.value(SNAPSHOT_RETAIN_MIN)),
+            (CHANGELOG_RETAIN_MAX, options.value(SNAPSHOT_RETAIN_MAX)),
+            (CHANGELOG_RETAIN_MS, options.value(SNAPSHOT_RETAIN_MS)),
+        )
+        if _or(options.value(option), of_snapshots) > of_snapshots
+    ]
+    if longer:
+        raise Unsupported(
+            f"{', '.join(longer)}: keeping changelogs for longer than snapshots is not "
+            "implemented; expire the snapshots of this table with Java, or change the option"
+        )
+
+
+def _or(given: int | None, default: int) -> int:
+    return default if given is None else given

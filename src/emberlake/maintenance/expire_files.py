@@ -1,0 +1,176 @@
+"""Which files go when snapshots expire. Spec: "Snapshot expiration".
+
+What the snapshots that go refer to, less what anybody else still needs.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from emberlake.base.parallel import parallel_map
+from emberlake.errors import CorruptFile, FileNotFound
+from emberlake.maintenance.holders import (
+    Holder,
+    Metadata,
+    find_needed,
+    load_metadata,
+    read_metadata,
+    stored_name,
+)
+from emberlake.scan.files import changelog_manifests_of, delta_manifests_of
+from emberlake.spec.manifest import FileKind, ManifestEntry, ManifestFile
+from emberlake.spec.snapshot import Snapshot
+from emberlake.store.table_store import TableStore
+
+Sizes = dict[str, int]  # files by path; 0 where nobody has written the size down
+
+ManifestsOf = Callable[[TableStore, Snapshot], tuple[ManifestFile, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doomed:
+    """Files to delete, in this order: what names other files goes after them.
+
+    A run that is cut off then leaves the names of what it did not come to.
+    """
+
+    data_files: Sizes
+    manifests: Sizes  # and index files
+    manifest_lists: Sizes  # and index manifests, statistics
+    snapshots: Sizes
+
+    @property
+    def steps(self) -> tuple[Sizes, ...]:
+        return self.data_files, self.manifests, self.manifest_lists, self.snapshots
+
+    @property
+    def metadata_files(self) -> int:
+        return len(self.manifests) + len(self.manifest_lists) + len(self.snapshots)
+
+    @property
+    def bytes(self) -> int:
+        return sum(sum(step.values()) for step in self.steps)
+
+
+def find_doomed(
+    store: TableStore,
+    expired: Sequence[Snapshot],
+    first_retained: Snapshot,
+    holders: Sequence[Holder],
+) -> Doomed:
+    """The files that nobody needs any more once some snapshots have expired.
+
+    Args:
+        store: The table.
+        expired: The snapshots that go, the oldest first.
+        first_retained: The one after them.
+        holders: Everything that stays.
+    """
+    kept = [*parallel_map(lambda holder: load_metadata(store, holder), holders)]
+    gone = [*parallel_map(lambda s: read_metadata(store, s, is_partial=True), expired)]
+    needed = {name for metadata in kept for name in metadata.file_names}
+    manifests, lists = _metadata_files(store, gone, needed)
+    return Doomed(
+        data_files=_data_files(store, expired, first_retained, kept),
+        manifests=manifests,
+        manifest_lists=lists,
+        snapshots={store.layout.snapshot(snapshot.id): 0 for snapshot in expired},
+    )
+
+
+# --- data -----------------------------------------------------------------------------------------
+
+
+def _data_files(
+    store: TableStore,
+    expired: Sequence[Snapshot],
+    first_retained: Snapshot,
+    kept: Sequence[Metadata],
+) -> Sizes:
+    # What a snapshot deleted, the snapshots before it needed. The first one's is gone already.
+    deleting = [*expired[1:], first_retained]
+    replaced = [e for s in deleting for e in _deleted(_read(store, delta_manifests_of, s))]
+    changelog = [e for s in expired for e in _read(store, changelog_manifests_of, s)]
+    entries = [*replaced, *changelog]
+    needed = find_needed(store, kept, {entry.file.file_name for entry in entries})
+    folders = _Folders(store)
+    found: Sizes = {}
+    for entry in entries:
+        if entry.file.file_name not in needed:
+            found.update(folders.files_of(entry))
+    return found
+
+
+def _read(store: TableStore, manifests_of: ManifestsOf, snapshot: Snapshot) -> list[ManifestEntry]:
+    """The entries of some manifests of a snapshot, which may have been deleted in part.
+
+    Data files go before manifests: what a manifest that is gone has named is gone as well. What
+    one names that cannot be read is left to the removal of orphans.
+    """
+    found: list[ManifestEntry] = []
+    try:
+        for manifest in manifests_of(store, snapshot):
+            with suppress(FileNotFound, CorruptFile):
+                found += store.manifests.read_manifest(manifest).entries()
+    except (FileNotFound, CorruptFile):
+        return found
+    return found
+
+
+def _deleted(entries: Sequence[ManifestEntry]) -> Iterator[ManifestEntry]:
+    """The files that are deleted, and not added again on another level."""
+    added = {e.file.file_name for e in entries if e.kind is FileKind.ADD}
+    return (e for e in entries if e.kind is FileKind.DELETE and e.file.file_name not in added)
+
+
+class _Folders:
+    """Where files are; the folder of a bucket is found once."""
+
+    def __init__(self, store: TableStore) -> None:
+        self._store = store
+        self._known: dict[tuple[bytes, int], str] = {}
+
+    def files_of(self, entry: ManifestEntry) -> Iterator[tuple[str, int]]:
+        """A data file, and the files that go with it, with their sizes."""
+        file, (bucket, name) = entry.file, stored_name(entry.file.file_name)
+        folder = self._folder(entry.partition, entry.bucket if bucket is None else bucket)
+        path = file.external_path or f"{folder}/{name}"
+        yield path, file.file_size
+        for extra in file.extra_files:
+            yield self._store.layout.extra_file(path, extra), 0
+
+    def _folder(self, partition: bytes, bucket: int) -> str:
+        folder = self._known.get((partition, bucket))
+        if folder is None:
+            folder = self._store.bucket_folder(partition, bucket)
+            self._known[partition, bucket] = folder
+        return folder
+
+
+# --- metadata -------------------------------------------------------------------------------------
+
+
+def _metadata_files(
+    store: TableStore, gone: Iterable[Metadata], needed: set[str]
+) -> tuple[Sizes, Sizes]:
+    """Manifests and index files, and what names them, of snapshots that go."""
+    layout = store.layout
+    manifests: Sizes = {}
+    lists: Sizes = {}
+    for metadata in gone:
+        for name, manifest in {**metadata.manifests, **metadata.changelog_manifests}.items():
+            if name not in needed:
+                manifests[layout.manifest(name)] = manifest.file_size
+        for entry in metadata.index_entries:
+            file = entry.index_file
+            if file.file_name not in needed:
+                path = store.index_file_path(entry.partition, entry.bucket, file)
+                manifests[path] = file.file_size
+        for name, size in metadata.lists.items():
+            if name not in needed:
+                lists[layout.manifest(name)] = size or 0
+        if metadata.index_manifest is not None and metadata.index_manifest not in needed:
+            lists[layout.manifest(metadata.index_manifest)] = 0
+        if metadata.statistics is not None and metadata.statistics not in needed:
+            lists[layout.statistics(metadata.statistics)] = 0
+    return manifests, lists

@@ -1,0 +1,83 @@
+"""Files that nothing refers to: what failed writes, rollbacks and lost processes left behind.
+
+Spec: "Rollback, branch, orphan cleaning". First the files that are old enough are listed, then all
+that anybody refers to is taken out: whatever was committed in between is seen. Nothing is deleted
+unless every snapshot, tag and changelog of every branch could be read.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from emberlake.base.parallel import parallel_map
+from emberlake.errors import InvalidInput
+from emberlake.io.storage import FileInfo
+from emberlake.maintenance.holders import find_named, load_holders, load_metadata
+from emberlake.maintenance.moments import to_millis
+from emberlake.maintenance.orphans_listing import delete_emptied_branches, list_files
+from emberlake.store.table_store import TableStore
+
+_DAY_MS: Final = 86_400_000
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanResult:
+    """The orphans that were deleted, or would be."""
+
+    paths: tuple[str, ...] = ()
+    bytes: int = 0
+    dry_run: bool = False
+
+
+def remove_orphan_files(
+    store: TableStore,
+    *,
+    older_than: datetime | int | None = None,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> OrphanResult:
+    """Delete what nothing refers to and what is older than a moment, by default one day ago.
+
+    Raises:
+        InvalidInput: the moment is in the future.
+        InvalidState: something that refers to files cannot be read; nothing was deleted.
+    """
+    orphans = find_orphans(store, older_than_ms=age_limit(store, older_than))
+    paths = tuple(info.path for info in orphans)
+    if not dry_run:
+        for done, _ in enumerate(parallel_map(store.storage.delete, paths), 1):
+            if progress is not None:
+                progress(done, len(paths))
+        delete_emptied_branches(store, paths)
+    return OrphanResult(paths=paths, bytes=sum(info.size for info in orphans), dry_run=dry_run)
+
+
+def age_limit(store: TableStore, older_than: datetime | int | None) -> int:
+    """What was modified before that time may be an orphan; the rest may be being written."""
+    now = store.env.now_ms()
+    if older_than is None:
+        return now - _DAY_MS
+    limit = to_millis(older_than)
+    if limit > now:
+        raise InvalidInput(
+            f"older_than is in the future ({limit} > {now} ms): files that are being written now "
+            "would be taken for orphans; give a moment before the oldest write that is running"
+        )
+    return limit
+
+
+def find_orphans(store: TableStore, *, older_than_ms: int) -> list[FileInfo]:
+    """The files of a table that are older than a time and that nothing refers to."""
+    listing = list_files(store, older_than_ms)
+    if not listing.shared and not listing.stray:
+        return []
+    holders = load_holders(store)
+    metadata = [*parallel_map(lambda holder: load_metadata(store, holder), holders)]
+    candidates = {info.name for info in listing.shared}
+    used = {name for found in metadata for name in found.file_names}
+    used |= find_named(store, metadata, candidates - used)
+    orphans = [info for info in listing.shared if info.name not in used]
+    return sorted([*listing.stray, *orphans], key=lambda info: info.path)
