@@ -1,6 +1,6 @@
 """Create a table, write to it twice, read it back with a filter, and look at an older snapshot.
 
-Run it with `make demo` or `python examples/quickstart.py [warehouse folder]`.
+Run it with `python examples/quickstart.py [warehouse folder]`.
 """
 
 import sys

@@ -1,0 +1,130 @@
+"""From a table through Structured Streaming into another one, exactly once, whatever happens.
+
+Clicks are appended to a table. A query follows it and adds them up by page: the target table sums
+what it is given, so that a click counted twice, or not at all, would show. The query is stopped
+and started again, and one batch is repeated as after a crash. Run it with
+`python examples/streaming_job.py`.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from emberlake import CatalogFactory, Schema, Table
+from emberlake.spark import write_paimon
+
+CLICKS = pa.schema(
+    [pa.field("id", pa.int64(), nullable=False), pa.field("url", pa.string(), nullable=False)]
+)
+PAGES = pa.schema([pa.field("page", pa.string(), nullable=False), ("clicks", pa.int64())])
+SUMS = {
+    "bucket": "2",
+    "merge-engine": "aggregation",
+    "fields.clicks.aggregate-function": "sum",
+}
+
+
+def main(warehouse: str, master: str) -> None:
+    """Run the whole example: two runs of the query, and one that is repeated."""
+    catalog = CatalogFactory.create({"warehouse": warehouse})
+    catalog.create_database("web", ignore_if_exists=True)
+    catalog.create_table("web.clicks", Schema.from_pyarrow_schema(CLICKS))
+    schema = Schema.from_pyarrow_schema(PAGES, primary_keys=["page"], options=SUMS)
+    catalog.create_table("web.pages", schema)
+    pages = catalog.get_table("web.pages")
+    spark = start_spark(master)
+    checkpoint = Path(warehouse) / "checkpoints" / "pages"
+
+    add_clicks(spark, warehouse, 0, 600)
+    run(count_clicks(spark, warehouse, checkpoint))
+    show(pages, "after 600 clicks:", 600)
+
+    add_clicks(spark, warehouse, 600, 1000)
+    run(count_clicks(spark, warehouse, checkpoint))
+    show(pages, "after 400 more, by a query that went on from its checkpoint:", 1000)
+
+    # The batch is in the table, but Spark was killed before it could note that: it is repeated.
+    forget_last_batch(checkpoint)
+    run(count_clicks(spark, warehouse, checkpoint))
+    show(pages, "after a crash, and the last batch once more:", 1000)
+    spark.stop()
+
+
+def count_clicks(spark: SparkSession, warehouse: str, checkpoint: Path) -> StreamingQuery:
+    """The query: it takes what there is, and ends. Without the trigger it would go on for ever."""
+    clicks = spark.readStream.format("emberlake").option("warehouse", warehouse).load("web.clicks")
+    pages = clicks.selectExpr("split(url, '[?]')[0] AS page", "CAST(1 AS BIGINT) AS clicks")
+    return (
+        pages.writeStream.format("emberlake")
+        .option("warehouse", warehouse)
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start("web.pages")
+    )
+
+
+def run(query: StreamingQuery) -> None:
+    """Wait for the end of a query, and say how many rows its batches had."""
+    query.awaitTermination()
+    rows = [progress["numInputRows"] for progress in query.recentProgress]
+    print(f"query ended: {sum(rows)} clicks read")
+
+
+def forget_last_batch(checkpoint: Path) -> None:
+    """Take the last batch out of Spark's notes of what is done, as if it had been killed."""
+    notes = [path for path in (checkpoint / "commits").iterdir() if path.name.isdecimal()]
+    last = max(notes, key=lambda path: int(path.name))
+    last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
+    last.unlink()
+
+
+def add_clicks(spark: SparkSession, warehouse: str, first: int, end: int) -> None:
+    """Append clicks on three pages."""
+    url = "concat('/page-', id % 3, '?user=', id % 7) AS url"
+    write_paimon(
+        spark.range(first, end).selectExpr("id", url), "web.clicks", {"warehouse": warehouse}
+    )
+
+
+def show(pages: Table, title: str, clicks: int) -> None:
+    """Print the sums, and check that every click is in them once; a few rows need no Spark."""
+    builder = pages.new_read_builder()
+    rows = builder.new_read().to_arrow(builder.new_scan().plan().splits()).sort_by("page")
+    sums = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+    print(title, ", ".join(f"{page} {count}" for page, count in sums.items()))
+    assert sum(sums.values()) == clicks
+
+
+def start_spark(master: str) -> SparkSession:
+    """A session of this program's own; its workers use the Python of this program."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return (
+        SparkSession.builder.appName("streaming")
+        .master(master)
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "ERROR")
+        .config("spark.sql.shuffle.partitions", "4")
+        .getOrCreate()
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--warehouse", help="a folder; a temporary one by default")
+    parser.add_argument("--master", default="local[2]", help="the Spark master")
+    arguments = parser.parse_args()
+    if arguments.warehouse:
+        main(arguments.warehouse, arguments.master)
+    else:
+        with tempfile.TemporaryDirectory() as temporary:
+            main(temporary, arguments.master)

@@ -1,0 +1,183 @@
+"""A tour of emberlake in cells, without Spark: open it as a notebook, or run it as a program.
+
+Editors that know `# %%` run it cell by cell. `python examples/walkthrough.py [warehouse folder]`
+runs all of it; without a folder a temporary one is used.
+"""
+
+# %% A catalog is a folder. Here is one.
+import sys
+import tempfile
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from emberlake import AtomicType, CatalogFactory, CommitConflict, Schema, SchemaChange
+
+temporary = tempfile.TemporaryDirectory()
+warehouse = sys.argv[1] if len(sys.argv) > 1 else temporary.name
+catalog = CatalogFactory.create({"warehouse": warehouse})
+catalog.create_database("bike", ignore_if_exists=True)
+
+# %% An append table, partitioned by day: trips of rented bikes.
+trips_schema = pa.schema(
+    [
+        pa.field("trip", pa.int64(), nullable=False),
+        pa.field("bike", pa.int32(), nullable=False),
+        pa.field("km", pa.float64()),
+        pa.field("start", pa.struct([("station", pa.string()), ("hour", pa.int8())])),
+        pa.field("day", pa.string(), nullable=False),
+    ]
+)
+catalog.create_table("bike.trips", Schema.from_pyarrow_schema(trips_schema, partition_keys=["day"]))
+trips = catalog.get_table("bike.trips")
+print(trips)
+
+
+# %% Write: files first, then one commit that shows all of them.
+def commit(table: Any, rows: pa.Table, row_kind: str | None = None) -> None:
+    """Write rows in one commit and say what came of it."""
+    builder = table.new_batch_write_builder()
+    with builder.new_write() as write, builder.new_commit() as finish:
+        write.write_arrow(rows, row_kind=row_kind)
+        result = finish.commit(write.prepare_commit())
+    print(
+        f"{table.identifier} snapshot {result.snapshot_id}: "
+        f"+{result.rows_added} rows in {result.files_added} files"
+    )
+
+
+def trips_of(day: str, first: int, count: int) -> pa.Table:
+    """Some trips of a day."""
+    numbers = range(first, first + count)
+    return pa.table(
+        {
+            "trip": list(numbers),
+            "bike": [n % 5 for n in numbers],
+            "km": [1.5 + n % 7 for n in numbers],
+            "start": [{"station": "north" if n % 2 else "south", "hour": n % 24} for n in numbers],
+            "day": [day] * count,
+        }
+    )
+
+
+commit(trips, trips_of("2026-06-22", 0, 1000))
+commit(trips, trips_of("2026-06-23", 1000, 1000))
+
+# %% Read: only what is asked for. Filters are exact, and skip files where they can.
+builder = trips.new_read_builder()
+builder.with_filter("day = '2026-06-23' AND km > 7 AND start.station = 'north'")
+builder.with_projection(["trip", "km", "start.hour"]).with_limit(3)
+splits = builder.new_scan().plan().splits()
+for row in builder.new_read().to_arrow(splits).to_pylist():
+    print(row)
+
+# %% Why was it fast? Ask.
+print(str(builder.explain()).replace(warehouse, "<warehouse>"))
+
+# %% A stream of batches needs no more memory for a billion rows than for a thousand.
+whole = trips.new_read_builder().with_projection(["km"])
+reader = whole.new_read().to_arrow_batch_reader(whole.new_scan().plan().splits())
+print("km in all:", sum(pc.sum(batch.column("km")).as_py() for batch in reader))
+
+# %% Replace a day: the partitions that the new rows touch, and no others.
+overwrite = trips.new_batch_write_builder().overwrite()
+with overwrite.new_write() as write, overwrite.new_commit() as finish:
+    write.write_arrow(trips_of("2026-06-22", 0, 10))
+    result = finish.commit(write.prepare_commit())
+print(f"replaced {result.rows_deleted} rows by {result.rows_added}")
+
+
+# %% Nothing is gone: every snapshot can still be read, and a tag keeps one for good.
+def count(table: Any) -> int:
+    """The rows of a table."""
+    builder = table.new_read_builder().with_projection(table.field_names[:1])
+    rows: int = builder.new_read().to_arrow(builder.new_scan().plan().splits()).num_rows
+    return rows
+
+
+trips.create_tag("before-the-correction", snapshot_id=2)
+print("now:", count(trips), "rows; before:", end=" ")
+print(count(trips.copy({"scan.tag-name": "before-the-correction"})), "rows")
+
+# %% A table with a primary key has one row a key: where each bike is. The newer report wins.
+bikes_schema = pa.schema(
+    [
+        pa.field("bike", pa.int32(), nullable=False),
+        pa.field("station", pa.string()),
+        pa.field("seen", pa.int64()),
+    ]
+)
+bikes_options = {"bucket": "2", "sequence.field": "seen"}
+catalog.create_table(
+    "bike.bikes", Schema.from_pyarrow_schema(bikes_schema, None, ["bike"], bikes_options)
+)
+bikes = catalog.get_table("bike.bikes")
+commit(
+    bikes, pa.table({"bike": [1, 2, 3], "station": ["north", "south", "south"], "seen": [5] * 3})
+)
+commit(bikes, pa.table({"bike": [1, 2], "station": ["east", "late report"], "seen": [7, 2]}))
+commit(bikes, pa.table({"bike": [3], "seen": [9]}), row_kind="-D")
+
+
+def show(table: Any) -> None:
+    """Print all rows of a small table."""
+    builder = table.new_read_builder()
+    rows = builder.new_read().to_arrow(builder.new_scan().plan().splits())
+    for row in sorted(rows.to_pylist(), key=lambda row: row["bike"]):
+        print("  ", row)
+
+
+show(bikes)
+
+# %% Follow it: the state first, then every change with its kind.
+stream = bikes.new_stream_read_builder().with_include_row_kind()
+scan, read = stream.new_streaming_scan(), stream.new_read()
+while (plan := scan.plan()) is not None:
+    print("state:", read.to_arrow(plan.splits()).num_rows, "bikes")
+commit(bikes, pa.table({"bike": [2], "station": ["west"], "seen": [11]}))
+while (plan := scan.plan()) is not None:
+    print("change:", read.to_arrow(plan.splits()).to_pylist())
+
+# %% Merge what many small writes have left.
+done = bikes.compact(full=True)
+print(f"compaction: {done.files_deleted} files became {done.files_added}")
+show(bikes)
+
+# %% Change the schema; old files are read as the new one says.
+catalog.alter_table(
+    "bike.bikes",
+    [
+        SchemaChange.add_column("battery", AtomicType("DECIMAL(4, 1)")),
+        SchemaChange.rename_column("station", "place"),
+    ],
+)
+bikes = catalog.get_table("bike.bikes")
+show(bikes)
+
+# %% Two writers, one key, and no order of their own: the second is told, nothing is lost.
+prices_schema = pa.schema([pa.field("bike", pa.int32(), nullable=False), ("cents", pa.int32())])
+catalog.create_table(
+    "bike.prices",
+    Schema.from_pyarrow_schema(prices_schema, primary_keys=["bike"], options={"bucket": "1"}),
+)
+prices = catalog.get_table("bike.prices")
+one, two = prices.new_batch_write_builder(), prices.new_batch_write_builder()
+with one.new_write() as first, two.new_write() as second:
+    first.write_arrow(pa.table({"bike": [1], "cents": [100]}))
+    second.write_arrow(pa.table({"bike": [1], "cents": [250]}))
+    one.new_commit().commit(first.prepare_commit())
+    late = second.prepare_commit()
+    try:
+        two.new_commit().commit(late)
+    except CommitConflict as conflict:
+        print("refused:", conflict.reason.value)
+        two.new_commit().abort(late)
+
+# %% What the table knows of itself is a table too.
+history = catalog.get_table("bike.bikes$snapshots").new_read_builder()
+history.with_projection(["snapshot_id", "commit_kind", "total_record_count"])
+print(history.new_read().to_arrow(history.new_scan().plan().splits()).to_pandas())
+
+# %% Clean up what this program made.
+temporary.cleanup()

@@ -1,0 +1,46 @@
+"""Runs programs in a process of their own, which stays for the next one."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from interop.judges import LineProcess
+
+WORKER = Path(__file__).with_name("program_worker.py")
+# PySpark warns of the pandas that it is not made for yet.
+WARNINGS = ("-W", "error", "-W", "ignore::FutureWarning")
+
+
+class Programs:
+    """What program_worker.py does, asked for by a test."""
+
+    def __init__(self) -> None:
+        self._process: LineProcess | None = None
+
+    def run_blocks(self, folder: Path, blocks: list[tuple[str, int, str]]) -> list[str]:
+        """What each block has printed; a block is a name, the line where it begins, and code."""
+        return self._ask({"folder": str(folder), "blocks": blocks})
+
+    def run_script(self, folder: Path, script: Path, *arguments: str) -> str:
+        """What a script has printed."""
+        request = {"folder": str(folder), "script": str(script), "arguments": arguments}
+        (printed,) = self._ask(request)
+        return printed
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.close()
+
+    def _ask(self, request: dict[str, Any]) -> list[str]:
+        if self._process is None:
+            self._process = LineProcess([sys.executable, *WARNINGS, str(WORKER)])
+        try:
+            answer = self._process.ask(request)
+        except BaseException:  # a timeout, say: a late answer must not be taken for the next one's
+            self._process._process.kill()
+            self._process.close()
+            self._process = None
+            raise
+        assert "failure" not in answer, answer["failure"]
+        printed: list[str] = answer["printed"]
+        return printed
