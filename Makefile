@@ -5,17 +5,19 @@ PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if 
 
 BIN := .venv/bin
 FAST := not slow and not bench
+BENCH ?= full
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check interop bench python-version java
+.PHONY: help setup demo test test-all check interop torture bench python-version java
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  %-10s %s\n", $$1, $$2}'
 
 setup: .venv/.stamp .venv-peers/.stamp java ## Build the virtual environments and the Java judge (only what changed)
 
-demo: .venv/.stamp ## Run examples/quickstart.py in a temporary folder
-	$(BIN)/python examples/quickstart.py
+demo: .venv/.stamp ## Run the pipeline on local Spark; its warehouse stays in ./demo
+	@.ci/require-java
+	@$(BIN)/python -W ignore examples/demo.py demo
 
 test: setup ## Run all tests but the slow ones, peers and Java included
 	$(BIN)/python -m pytest -m "$(FAST)"
@@ -32,13 +34,16 @@ check: .venv/.stamp ## Lint, formatting, types, layers: fast, no tests of behavi
 interop: setup ## Run only the tests against pypaimon, pypaimon-rust and Java Paimon
 	$(BIN)/python -m pytest -m interop
 
-bench: setup ## Measure emberlake, pypaimon and pypaimon-rust side by side
-	$(BIN)/python bench/compare.py
+torture: setup ## Try to break it for TORTURE_MINUTES (10), with SEED if given
+	PYTHONPATH=tests $(BIN)/python -m torture --minutes $(or $(TORTURE_MINUTES),10) $(if $(SEED),--seed $(SEED))
+
+bench: setup ## Measure emberlake and its peers side by side: BENCH=quick|full
+	$(BIN)/python bench --size $(BENCH)
 
 .venv/.stamp: constraints.txt pyproject.toml | python-version
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet -c constraints.txt hatchling editables
-	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[pandas,polars,duckdb,spark,connect,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[pandas,polars,duckdb,spark,connect,cli,dev,bench]'
 	@touch $@
 
 # pypaimon pins an old pyarrow, so the peers never share an environment with emberlake.
@@ -48,6 +53,8 @@ bench: setup ## Measure emberlake, pypaimon and pypaimon-rust side by side
 	@touch $@
 
 java: .venv/.stamp
+	@.ci/require-java
+	@.ci/require-java judge
 	@tests/interop/java/build
 
 python-version:

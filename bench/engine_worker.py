@@ -1,17 +1,20 @@
-"""One engine in one process: emberlake in .venv, pypaimon or pypaimon-rust in .venv-peers.
+"""One engine in one process: emberlake and plain Parquet in .venv, the peers in .venv-peers.
 
-Takes JSON requests, one a line, and answers with the seconds that the measured part took. It runs
-in both environments, so it imports nothing but pyarrow and the engine it was started for.
+Takes JSON requests, one a line, and answers with the seconds that the measured part took and the
+memory it needed. It runs in both environments, so it imports nothing but pyarrow, its neighbours
+and the engine it was started for.
 """
 
-import gc
-import json
-import os
 import sys
 import time
-import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pyarrow as pa
+
+from memory_use import own_peak
+from requests_in_turn import answer_requests
 
 
 class PythonEngine:
@@ -42,14 +45,22 @@ class PythonEngine:
         write.write_arrow(data)
         return commit, write.prepare_commit()
 
-    def plan(self, table, columns: list | None):
+    def plan(self, table, columns: list | None, below: int | None):
         builder = table.new_read_builder()
+        if below is not None:
+            builder = builder.with_filter(self.id_below(builder, below))
         if columns:
             builder = builder.with_projection(columns)
         return builder, builder.new_scan().plan().splits()
 
+    def id_below(self, builder, limit: int):
+        return builder.new_predicate_builder().less_than("id", limit)
+
     def read(self, builder, splits) -> pa.Table:
         return builder.new_read().to_arrow(splits)
+
+    def compact(self, table) -> None:
+        table.compact(full=True)
 
 
 class RustEngine(PythonEngine):
@@ -74,14 +85,74 @@ class RustEngine(PythonEngine):
             write.write_arrow(batch)
         return commit, write.prepare_commit()
 
+    def id_below(self, builder, limit: int):
+        return {"method": "lessThan", "field": "id", "literals": [limit]}
+
     def read(self, builder, splits) -> pa.Table:
         return pa.Table.from_batches(builder.new_read().read(splits))
+
+
+class ParquetEngine:
+    """Files of pyarrow's own, without a table: what the rows cost by themselves."""
+
+    def __init__(self) -> None:
+        import pyarrow.dataset  # noqa: PLC0415
+        import pyarrow.parquet  # noqa: PLC0415
+
+        self.parquet, self.datasets = pyarrow.parquet, pyarrow.dataset
+        self.keys: dict = {}
+
+    def create(
+        self, warehouse: str, name: str, schema: pa.Schema, keys: dict, options: dict
+    ) -> None:
+        folder = self.table(warehouse, name)
+        folder.mkdir(parents=True)
+        self.keys[folder] = keys
+
+    def table(self, warehouse: str, name: str) -> Path:
+        database, table = name.split(".")
+        return Path(warehouse) / f"{database}.db" / table
+
+    def start_write(self, table: Path, data: pa.Table):
+        keys = self.keys[table]
+        if keys["partition_keys"]:
+            self.datasets.write_dataset(
+                data,
+                table,
+                format="parquet",
+                file_options=self.datasets.ParquetFileFormat().make_write_options(
+                    compression="zstd"
+                ),
+                partitioning=keys["partition_keys"],
+                partitioning_flavor="hive",
+            )
+        else:
+            if keys["primary_keys"]:
+                data = data.sort_by([(key, "ascending") for key in keys["primary_keys"]])
+            self.parquet.write_table(data, table / "rows.parquet", compression="zstd")
+        return self, None
+
+    def commit(self, messages) -> None:
+        """There is nothing to be committed."""
+
+    def plan(self, table: Path, columns: list | None, below: int | None):
+        filters = None if below is None else [("id", "<", below)]
+        return (columns, filters), sorted(table.glob("**/*.parquet"))
+
+    def read(self, wish, files) -> pa.Table:
+        columns, filters = wish
+        found = [self.parquet.read_table(f, columns=columns, filters=filters) for f in files]
+        return pa.concat_tables(found)
+
+    def compact(self, table: Path) -> None:
+        rows = self.read((None, None), table.glob("**/*.parquet"))
+        self.parquet.write_table(rows, table / "compacted.parquet", compression="zstd")
 
 
 class Worker:
     """Does what a request says and measures the part that counts."""
 
-    def __init__(self, engine: PythonEngine) -> None:
+    def __init__(self, engine) -> None:
         self.engine = engine
         self.inputs: dict = {}
 
@@ -96,33 +167,44 @@ class Worker:
         """Route, write, prepare and commit."""
         data = self.data(request)
         data = data.slice(0, request.get("data_rows", data.num_rows))
-        table = self.engine.table(request["warehouse"], request["table"])
-        start = time.perf_counter()
-        commit, messages = self.engine.start_write(table, data)
-        commit.commit(messages)
-        return {"seconds": time.perf_counter() - start, "rows": data.num_rows}
+        table = self.table(request)
+        with measured() as answer:
+            commit, messages = self.engine.start_write(table, data)
+            commit.commit(messages)
+        return {**answer, "rows": data.num_rows}
 
     def commit(self, request: dict) -> dict:
         """The commit alone."""
-        table = self.engine.table(request["warehouse"], request["table"])
-        commit, messages = self.engine.start_write(table, self.data(request).slice(0, 1))
-        start = time.perf_counter()
-        commit.commit(messages)
-        return {"seconds": time.perf_counter() - start}
+        commit, messages = self.engine.start_write(
+            self.table(request), self.data(request).slice(0, 1)
+        )
+        with measured() as answer:
+            commit.commit(messages)
+        return answer
 
     def plan(self, request: dict) -> dict:
         """From the catalog to the splits; nothing of the table is known before."""
-        start = time.perf_counter()
-        table = self.engine.table(request["warehouse"], request["table"])
-        _, splits = self.engine.plan(table, None)
-        return {"seconds": time.perf_counter() - start, "splits": len(splits)}
+        with measured() as answer:
+            _, splits = self.engine.plan(self.table(request), None, None)
+        return {**answer, "splits": len(splits)}
 
     def scan(self, request: dict) -> dict:
         """Plan and read everything into one Arrow table."""
-        table = self.engine.table(request["warehouse"], request["table"])
-        start = time.perf_counter()
-        found = self.engine.read(*self.engine.plan(table, request["columns"]))
-        return {"seconds": time.perf_counter() - start, "rows": found.num_rows}
+        table = self.table(request)
+        with measured() as answer:
+            plan = self.engine.plan(table, request["columns"], request.get("id_below"))
+            found = self.engine.read(*plan)
+        return {**answer, "rows": found.num_rows}
+
+    def compact(self, request: dict) -> dict:
+        """All files of a table into one for every bucket."""
+        table = self.table(request)
+        with measured() as answer:
+            self.engine.compact(table)
+        return answer
+
+    def table(self, request: dict):
+        return self.engine.table(request["warehouse"], request["table"])
 
     def data(self, request: dict) -> pa.Table:
         key = request["data"], tuple(request["data_columns"])
@@ -133,20 +215,22 @@ class Worker:
         return self.inputs[key]
 
 
-def main(engine_name: str) -> None:
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print must not look like answers
-    worker = Worker(RustEngine() if engine_name == "rust" else PythonEngine(engine_name))
-    for line in sys.stdin:
-        request = json.loads(line)
-        gc.collect()
-        try:
-            answer = getattr(worker, request["operation"])(request)
-        except BaseException:  # noqa: BLE001  Rust panics are no Exception; the driver gets them all
-            answer = {"error": traceback.format_exc()}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+@contextmanager
+def measured() -> Iterator[dict]:
+    """An answer that has the seconds and the memory of what happens in the context."""
+    answer: dict = {}
+    with own_peak() as peak:
+        start = time.perf_counter()
+        yield answer
+        answer["seconds"] = time.perf_counter() - start
+    answer["peak_bytes"] = peak.bytes
+
+
+def new_engine(name: str):
+    if name == "rust":
+        return RustEngine()
+    return ParquetEngine() if name == "parquet" else PythonEngine(name)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    answer_requests(Worker(new_engine(sys.argv[1])))

@@ -1,20 +1,13 @@
-"""emberlake on Spark beside Spark's own Parquet files, in one session, as ratios.
+"""Spark in a process of its own: with emberlake's tables, or with Spark's own Parquet files.
 
-    python bench/spark.py                       10,000,000 rows of 8 columns on local[2]
-    python bench/spark.py --rows 1000000 --repeat 1 --json out.json
-
-Every job runs in turn with the one it is compared with; the best of the repetitions counts.
+Both get the same rows, which are Parquet files that the first request made. `rows` says how many.
 """
 
-import argparse
-import json
 import os
-import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from emberlake import CatalogFactory, Schema
 from emberlake.spark import compact, read_paimon, write_paimon
+from memory_use import own_peak, tree_peak
+from requests_in_turn import answer_requests
 
 COLUMNS = pa.schema(
     [
@@ -48,184 +43,176 @@ EXPRESSIONS = (
     "timestamp_micros(1700000000000000 + id * 1000) as ts",
     "id % 3 = 0 as flag",
 )
+KEYED = {"primary_keys": ["id"], "options": {"bucket": "4"}}
+UPDATES = (1, 2, 3)  # a key table is written three times: all rows, every second, every third
 
 
-@dataclass(frozen=True)
-class Job:
-    """What is measured, what it is compared with, and the ratio to stay below."""
+class SparkWorker:
+    """What both do."""
 
-    name: str
-    run: Callable[[], None]
-    beside: str
-    target: float
+    def __init__(self) -> None:
+        self.spark = new_session()
+
+    def source(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Make the rows, unless they are there."""
+        for step in UPDATES:
+            path = source_path(request, step)
+            if not path.exists():
+                rows = self.spark.range(0, request["rows"], step, 8).selectExpr(*EXPRESSIONS)
+                rows.write.option("compression", "zstd").parquet(str(path))
+        return {}
+
+    def rows(self, request: dict[str, Any], step: int = 1) -> DataFrame:
+        return self.spark.read.parquet(str(source_path(request, step)))
 
 
-class Bench:
-    """The data, the tables and the jobs on them."""
+class ParquetWorker(SparkWorker):
+    """Spark's own files: the rows of every job without a table."""
 
-    def __init__(self, spark: SparkSession, folder: Path, rows: int) -> None:
-        self.spark = spark
-        self.folder = folder
-        self.rows = rows
-        self.warehouse = {"warehouse": str(folder / "warehouse")}
+    def prepare(self, _: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def write(self, request: dict[str, Any]) -> dict[str, Any]:
+        rows = self.rows(request)
+        out = str(Path(request["folder"]) / "out")
+        with measured() as answer:
+            rows.write.mode("overwrite").option("compression", "zstd").parquet(out)
+        return answer
+
+    def scan(self, request: dict[str, Any]) -> dict[str, Any]:
+        with measured() as answer:
+            read_all(self.rows(request))
+        return answer
+
+    def total(self, request: dict[str, Any]) -> dict[str, Any]:
+        with measured() as answer:
+            add_up(self.rows(request))
+        return answer
+
+    key_write = compaction = write
+    merge_scan = scan
+    merge_total = total
+
+
+class EmberlakeWorker(SparkWorker):
+    """Tables."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made = 0
+
+    def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The tables that are read: not part of what is measured."""
+        self.warehouse = {"warehouse": str(Path(request["folder"]) / "warehouse")}
         self.catalog = CatalogFactory.create(dict(self.warehouse))
         self.catalog.create_database("db", ignore_if_exists=True)
-        self._made = 0
-        self.source = self._parquet("source", self._rows(0, rows))
-        self.second = self._parquet("second", self._rows(0, rows, 2))
-        self.third = self._parquet("third", self._rows(0, rows, 3))
-
-    def _rows(self, start: int, stop: int, step: int = 1) -> DataFrame:
-        return self.spark.range(start, stop, step, 8).selectExpr(*EXPRESSIONS)
-
-    def _parquet(self, name: str, df: DataFrame) -> DataFrame:
-        path = str(self.folder / name)
-        df.write.option("compression", "zstd").parquet(path)
-        return self.spark.read.parquet(path)
+        self.appended, self.merged = self.new_table(), self.new_table(**KEYED)
+        write_paimon(self.rows(request), self.appended, self.warehouse)
+        for step in UPDATES:
+            write_paimon(self.rows(request, step), self.merged, self.warehouse)
+        return {}
 
     def new_table(self, **layout: Any) -> str:
-        self._made += 1
-        name = f"db.t{self._made}"
+        self.made += 1
+        name = f"db.t{self.made}"
         self.catalog.create_table(name, Schema.from_pyarrow_schema(COLUMNS, **layout))
         return name
 
-    def key_table(self) -> str:
-        return self.new_table(primary_keys=["id"], options={"bucket": "4"})
+    def write(self, request: dict[str, Any], **layout: Any) -> dict[str, Any]:
+        rows, name = self.rows(request), self.new_table(**layout)
+        with measured() as answer:
+            write_paimon(rows, name, self.warehouse)
+        self.catalog.drop_table(name)
+        return answer
 
-    def prepare(self) -> None:
-        """Tables that are read: not part of what is measured."""
-        self.appended = self.new_table()
-        write_paimon(self.source, self.appended, self.warehouse)
-        self.merged = self.key_table()
-        for df in (self.source, self.second, self.third):
-            write_paimon(df, self.merged, self.warehouse)
+    def key_write(self, request: dict[str, Any]) -> dict[str, Any]:
+        return self.write(request, **KEYED)
 
-    # --- Spark alone ------------------------------------------------------------------------------
+    def scan(self, _: dict[str, Any]) -> dict[str, Any]:
+        return self.scan_of(self.appended)
 
-    def parquet_write(self) -> None:
-        out = str(self.folder / "out")
-        self.source.write.mode("overwrite").option("compression", "zstd").parquet(out)
+    def merge_scan(self, _: dict[str, Any]) -> dict[str, Any]:
+        return self.scan_of(self.merged)
 
-    def parquet_scan(self) -> None:
-        read_all(self.spark.read.parquet(str(self.folder / "source")))
+    def scan_of(self, name: str) -> dict[str, Any]:
+        with measured() as answer:
+            read_all(read_paimon(name, self.warehouse, spark=self.spark))
+        return answer
 
-    def parquet_sum(self) -> None:
-        self.spark.read.parquet(str(self.folder / "source")).agg({"qty": "sum"}).collect()
+    def total(self, _: dict[str, Any]) -> dict[str, Any]:
+        return self.total_of(self.appended)
 
-    # --- emberlake --------------------------------------------------------------------------------
+    def merge_total(self, _: dict[str, Any]) -> dict[str, Any]:
+        return self.total_of(self.merged)
 
-    def append_write(self) -> None:
-        write_paimon(self.source, self.new_table(), self.warehouse)
+    def total_of(self, name: str) -> dict[str, Any]:
+        with measured() as answer:
+            add_up(read_paimon(name, self.warehouse, spark=self.spark, projection=["qty"]))
+        return answer
 
-    def key_write(self) -> None:
-        write_paimon(self.source, self.key_table(), self.warehouse)
+    def compaction(self, _: dict[str, Any]) -> dict[str, Any]:
+        """Of the key table, which is put back afterwards."""
+        with measured() as answer:
+            compact(self.merged, self.warehouse, spark=self.spark, full=True)
+        self.catalog.get_table(self.merged).rollback_to(len(UPDATES))
+        return answer
 
-    def scan(self) -> None:
-        read_all(read_paimon(self.appended, self.warehouse, spark=self.spark))
+    def growth(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Write and read so many rows; the memory is that of the driver's Python alone."""
+        with own_peak() as peak:
+            answers = {
+                "append write": self.write(request),
+                "key write": self.key_write(request),
+                "scan": self.scan(request),
+                "merge read": self.merge_scan(request),
+            }
+        seconds = {job: answer["seconds"] for job, answer in answers.items()}
+        return {"seconds": seconds, "driver_bytes": peak.bytes, "heap_bytes": self.live_heap()}
 
-    def sum(self) -> None:
-        read_paimon(self.appended, self.warehouse, spark=self.spark).agg({"qty": "sum"}).collect()
+    def live_heap(self) -> int:
+        """What the driver's JVM still holds after a garbage collection."""
+        jvm = self.spark.sparkContext._jvm  # noqa: SLF001
+        assert jvm is not None
+        jvm.System.gc()
+        runtime = jvm.Runtime.getRuntime()
+        return int(runtime.totalMemory() - runtime.freeMemory())
 
-    def merge_scan(self) -> None:
-        read_all(read_paimon(self.merged, self.warehouse, spark=self.spark))
 
-    def merge_sum(self) -> None:
-        df = read_paimon(self.merged, self.warehouse, spark=self.spark, projection=["qty"])
-        df.agg({"qty": "sum"}).collect()
-
-    def full_compaction(self) -> None:
-        compact(self.merged, self.warehouse, spark=self.spark, full=True)
-        self.catalog.get_table(self.merged).rollback_to(3)
-
-    def jobs(self) -> list[Job]:
-        return [
-            Job("append write", self.append_write, "parquet write", 1.25),
-            Job("key write, 4 buckets", self.key_write, "parquet write", 2.2),
-            Job("scan", self.scan, "parquet scan", 1.15),
-            Job("sum of one column", self.sum, "parquet sum", 1.3),
-            Job("merge read", self.merge_scan, "parquet scan", 3.3),
-            Job("merge read, sum of one column", self.merge_sum, "parquet sum", 5.0),
-            Job("full compaction", self.full_compaction, "parquet write", 1.6),
-        ]
-
-    def baselines(self) -> dict[str, Callable[[], None]]:
-        return {
-            "parquet write": self.parquet_write,
-            "parquet scan": self.parquet_scan,
-            "parquet sum": self.parquet_sum,
-        }
+@contextmanager
+def measured() -> Iterator[dict[str, Any]]:
+    """An answer that has the seconds and the memory, Spark and its workers included."""
+    answer: dict[str, Any] = {}
+    with tree_peak(os.getpid()) as peak:
+        start = time.perf_counter()
+        yield answer
+        answer["seconds"] = time.perf_counter() - start
+    answer["peak_bytes"] = peak.bytes
 
 
 def read_all(df: DataFrame) -> None:
     df.write.format("noop").mode("overwrite").save()
 
 
-def timed(run: Callable[[], None]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
+def add_up(df: DataFrame) -> None:
+    df.agg({"qty": "sum"}).collect()
 
 
-def measure(bench: Bench, repeat: int) -> list[dict[str, Any]]:
-    baselines = bench.baselines()
-    found = []
-    for job in bench.jobs():
-        own, other = [], []
-        for _ in range(repeat):
-            other.append(timed(baselines[job.beside]))
-            own.append(timed(job.run))
-        ratio = min(own) / min(other)
-        row = {
-            "job": job.name,
-            "seconds": min(own),
-            "beside": job.beside,
-            "beside_seconds": min(other),
-            "ratio": ratio,
-            "target": job.target,
-        }
-        verdict = "" if ratio <= job.target else "   MISSED"
-        print(
-            f"{job.name:32} {min(own):7.2f} s   {job.beside:14} {min(other):7.2f} s   "
-            f"ratio {ratio:5.2f}   target {job.target:4.2f}{verdict}",
-            flush=True,
-        )
-        found.append(row)
-    return found
+def source_path(request: dict[str, Any], step: int) -> Path:
+    return Path(request["folder"]) / f"source-{request['rows']}-{step}"
 
 
-def new_session(folder: Path) -> SparkSession:
+def new_session() -> SparkSession:
     return (
         SparkSession.builder.master("local[2]")
-        .config("spark.driver.memory", "6g")
+        .config("spark.driver.memory", "4g")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
-        .config("spark.sql.warehouse.dir", str(folder / "spark"))
         .getOrCreate()
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="emberlake-bench-"))
-    try:
-        bench = Bench(new_session(folder), folder, arguments.rows)
-        bench.prepare()
-        found = measure(bench, arguments.repeat)
-        bench.spark.stop()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"rows": arguments.rows, "jobs": found}, indent=2))
-
-
 if __name__ == "__main__":
-    main()
+    answer_requests(EmberlakeWorker() if sys.argv[1] == "emberlake" else ParquetWorker())

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from emberlake.catalog import CatalogFactory
 from emberlake.commit.change import CommitResult
-from emberlake.errors import InvalidInput
-from emberlake.options import SCAN_SNAPSHOT_ID, SCAN_TAG_NAME
+from emberlake.errors import InvalidInput, InvalidOption
+from emberlake.options import KNOWN_KEYS, SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, unknown_option
 from emberlake.predicates import Predicate
 from emberlake.spark.compaction import compact_on_spark
 from emberlake.spark.session import find_session
@@ -64,6 +64,7 @@ def read_paimon(  # noqa: PLR0913
 
     Raises:
         TableNotFound, SnapshotNotFound, TagNotFound: there is none of that name.
+        InvalidOption: an option that does not exist, or cannot be used.
         InvalidInput: arguments that cannot be used, or that contradict each other.
     """
     table = open_table(identifier, catalog_options)
@@ -86,6 +87,10 @@ def _scan_options(
     twice = [key for key in given if key in dynamic_options]
     if twice:
         raise InvalidInput(f"{twice[0]} is given twice: as an argument, and as an option")
+    unknown = [unknown_option(key) for key in dynamic_options if key not in KNOWN_KEYS]
+    if unknown:
+        # A misspelt way to travel would read the latest snapshot.
+        raise InvalidOption("; ".join(unknown))
     return {**dynamic_options, **given}
 
 

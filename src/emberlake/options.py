@@ -6,8 +6,9 @@ Raw option strings are parsed once, by ``TableOptions``; everything inside asks 
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -263,6 +264,19 @@ NULL_TO_NOT_NULL_DISABLED: Final = Option(
 KNOWN: Final[tuple[Option[object], ...]] = tuple(
     cast("Option[object]", value) for value in list(globals().values()) if isinstance(value, Option)
 )
+# Also what is read as raw text, in one place each.
+KNOWN_KEYS: Final = frozenset(option.key for option in KNOWN) | {
+    "deletion-vectors.merge-on-read",
+    "streaming-read-append-overwrite",
+    "streaming-read-overwrite",
+}
+
+
+def unknown_option(key: str, choices: Iterable[str] = KNOWN_KEYS) -> str:
+    """What to say of an option that means nothing."""
+    near = get_close_matches(key, sorted(choices), cutoff=0.7)
+    hint = f": did you mean {' or '.join(near)}?" if near else ""
+    return f"unknown option {key}{hint}"
 
 
 class TableOptions(Mapping[str, str]):

@@ -7,25 +7,38 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytestmark = [pytest.mark.bench, pytest.mark.slow, pytest.mark.interop, pytest.mark.timeout(1800)]
 
-COMPARE = Path(__file__).parents[2] / "bench" / "compare.py"
+BENCH = Path(__file__).parents[2] / "bench"
 TRIES = 3
 
 # Seconds of emberlake over seconds of pypaimon-rust, the best of several runs of each.
 TO_RUST = {
     "append": 1.0,
-    "append-5-partitions": 1.0,
-    "append-8-buckets": 0.9,
-    "key-write-bigint": 0.8,
-    "key-write-string-bigint": 0.9,
+    "append-partitioned": 1.0,
+    "append-bucketed": 0.9,
+    "key-write": 0.8,
+    "key-write-string": 0.9,
     "key-upsert": 0.8,
     "scan": 1.1,
-    "plan-10000-files-cold": 3.0,
-    "plan-10000-files-warm": 1.0,
+    "merge-read": 0.6,
+    "merge-read-2-columns": 0.8,
+    "plan-10000-files": 3.0,
+    "plan-100000-files-warm": 1.0,
+}
+# The same over seconds of Spark's own Parquet files.
+TO_SPARK = {
+    "spark-write": 1.25,
+    "spark-key-write": 2.2,
+    "spark-scan": 1.15,
+    "spark-total": 1.3,
+    "spark-merge-scan": 3.3,
+    "spark-merge-total": 5.0,
+    "spark-compaction": 1.6,
 }
 
 
@@ -33,19 +46,43 @@ TO_RUST = {
 def test_a_job_keeps_up_with_pypaimon_rust(job: str, tmp_path: Path) -> None:
     ratios = []
     for _ in range(TRIES):
-        seconds = measure(tmp_path, [job], ["emberlake", "rust"])[job]
-        ratios.append(min(seconds["emberlake"]) / min(seconds["rust"]))
+        found = measure(tmp_path, [job], ["emberlake", "rust", "parquet"])
+        ratios.append(found[job]["ratios"]["rust"])
         if ratios[-1] <= TO_RUST[job]:
             return
     pytest.fail(f"{job} took {ratios} times as long as pypaimon-rust")
 
 
+def test_jobs_on_spark_keep_up_with_its_own_files(tmp_path: Path) -> None:
+    missed = dict(TO_SPARK)
+    for _ in range(TRIES):
+        found = measure(tmp_path, list(missed), ["emberlake", "parquet"])
+        missed = {
+            job: target
+            for job, target in missed.items()
+            if found[job]["ratios"]["parquet"] > target
+        }
+        if not missed:
+            return
+    pytest.fail(f"too slow: { {job: found[job]['ratios'] for job in missed} }")
+
+
+def test_no_job_is_slower_than_pypaimon(tmp_path: Path) -> None:
+    jobs = [*TO_RUST, "scan-filtered", "merge-read-filtered", "commit-0-files", "import"]
+    found = measure(tmp_path, jobs, ["emberlake", "rust", "pypaimon", "parquet"], "quick")
+
+    slower = {job: entry["ratios"]["pypaimon"] for job, entry in found.items()}
+
+    assert {job: ratio for job, ratio in slower.items() if ratio > 1} == {}
+
+
 def test_a_commit_does_not_slow_down_with_the_number_of_files(tmp_path: Path) -> None:
-    jobs = ["commit-empty", "commit-10000-files"]
+    jobs = ["commit-0-files", "commit-10000-files"]
     ratios = []
     for _ in range(TRIES):
         found = measure(tmp_path, jobs, ["emberlake"])
-        ratios.append(min(found[jobs[1]]["emberlake"]) / min(found[jobs[0]]["emberlake"]))
+        empty, full = (min(found[job]["engines"]["emberlake"]["seconds"]) for job in jobs)
+        ratios.append(full / empty)
         if ratios[-1] <= 1.5:
             return
     pytest.fail(f"a commit on 10,000 files took {ratios} times that on an empty table")
@@ -65,10 +102,11 @@ def test_importing_emberlake_takes_less_than_three_tenths_of_a_second() -> None:
     assert min(runs) < 0.3
 
 
-def measure(folder: Path, jobs: list[str], engines: list[str]) -> dict[str, dict[str, list[float]]]:
-    report = folder / "report.json"
-    command = [sys.executable, str(COMPARE), "--json", str(report), "--repeat", "7"]
+def measure(
+    folder: Path, jobs: list[str], engines: list[str], size: str = "full"
+) -> dict[str, Any]:
+    command = [sys.executable, str(BENCH), "--size", size, "--out", str(folder)]
     command += ["--jobs", *jobs, "--engines", *engines]
     subprocess.run(command, check=True, capture_output=True)
-    seconds: dict[str, dict[str, list[float]]] = json.loads(report.read_text())["seconds"]
-    return seconds
+    found: dict[str, Any] = json.loads((folder / "results.json").read_text())["jobs"]
+    return found

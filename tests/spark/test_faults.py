@@ -3,8 +3,6 @@
 What happens on a cluster is in the folder `faults`, which has a session of its own.
 """
 
-import os
-import re
 import subprocess
 import sys
 import sysconfig
@@ -17,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from emberlake import InvalidState, Table
 from emberlake.spark import compact, session, write_paimon
+from spark.children import run_pytest
 from spark.conftest import MODE
 from spark.drivers.session import KILLED, run_driver
 from spark.leftovers import left_over
@@ -29,24 +28,10 @@ NEW: Final = some_rows(range(200))
 KEY: Final = {"primary_keys": ["id"], "bucket": "2"}
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
 def test_writes_survive_their_tasks_and_executors(part: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(FAULTS)]
-
-    ended = subprocess.run(
-        [*command, "-m", part],
-        capture_output=True,
-        check=False,
-        cwd=FAULTS.parents[2],
-        env=os.environ | {"EMBERLAKE_FAULTS": "1"},
-        text=True,
-        timeout=570,
-    )
-
-    report = ended.stdout + ended.stderr
-    assert ended.returncode == 0, report
-    assert re.search(r"\b[1-9]\d* passed", ended.stdout), report
+    run_pytest(FAULTS, "-m", part, environment={"EMBERLAKE_FAULTS": "1"}, timeout_s=870)
 
 
 def table_with_old_rows(warehouse: Path, **options: object) -> Table:

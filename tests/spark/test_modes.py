@@ -3,37 +3,40 @@
 A process can hold one Spark session only, so each mode gets its own.
 """
 
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from spark.children import run_pytest
+
 CASES: Final = Path(__file__).parent / "cases"
-ROOT: Final = CASES.parents[2]
-HAS_CASES: Final = any(CASES.glob("test_*.py"))
+MODES: Final = ("cluster", "connect")
+TIMEOUT_S: Final = 1800
+# What goes another way in every mode: tasks and their errors, Arrow, streams, several commits.
+ESSENTIAL: Final = (
+    "test_a_bucket_is_written_by_one_task",
+    "test_row_kinds_of_a_dataframe_delete_rows",
+    "test_a_null_key_found_in_a_task_is_the_same_error_as_without_spark",
+    "test_a_table_that_both_read_is_one_dataframe",
+    "test_any_task_may_write_any_bucket_of_a_key_table",
+    "test_a_stream_goes_on_where_it_stopped",
+    "test_only_the_partitions_that_match_are_compacted",
+)
+
+
+@pytest.mark.timeout(TIMEOUT_S + 30)  # the subprocess is stopped before
+@pytest.mark.parametrize("mode", MODES)
+def test_the_essential_cases_hold_in_the_mode(mode: str) -> None:
+    run_cases(mode, "-m", "not slow", "-k", " or ".join(ESSENTIAL))
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(330)  # the subprocess is stopped before
-@pytest.mark.skipif(not HAS_CASES, reason="there are no cases yet")
-@pytest.mark.parametrize("mode", ["cluster", "connect"])
+@pytest.mark.timeout(TIMEOUT_S + 30)
+@pytest.mark.parametrize("mode", MODES)
 def test_every_case_holds_in_the_mode(mode: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(CASES)]
+    run_cases(mode)
 
-    ended = subprocess.run(
-        command,
-        capture_output=True,
-        check=False,
-        cwd=ROOT,
-        env=os.environ | {"EMBERLAKE_SPARK": mode},
-        text=True,
-        timeout=300,
-    )
 
-    report = ended.stdout + ended.stderr
-    assert ended.returncode == 0, report
-    assert re.search(r"\b[1-9]\d* passed", ended.stdout), report
+def run_cases(mode: str, *arguments: str) -> None:
+    run_pytest(CASES, *arguments, environment={"EMBERLAKE_SPARK": mode}, timeout_s=TIMEOUT_S)

@@ -12,14 +12,17 @@ from emberlake.datasource.written import (
     WrittenFiles,
     decoded,
     files_of,
+    marked,
     merged_by_bucket,
     write_rows,
 )
 from emberlake.errors import AlreadyCommitted, CommitConflict, InvalidInput
 from emberlake.maintenance.compact import WrittenCompaction
 from emberlake.spark.alignment import check_alignment
+from emberlake.spark.job_files import begin_job, end_job, task_store
 from emberlake.spark.sweep import sweep_failed, sweep_repeated
 from emberlake.spec.support import check_writable
+from emberlake.wire import CommitMessage
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -35,13 +38,13 @@ class BatchWriter(DataSourceArrowWriter):
             self._builder.overwrite()
         self._store = self._builder.store
         self._job_id = self._store.env.new_id()
+        begin_job(self._store, self._job_id)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         """Write the rows of a task."""
         messages = write_rows(
-            self._store,
+            task_store(self._store, self._job_id),
             iterator,
-            job_id=self._job_id,
             commit_user=self._builder.commit_user,
             ignore_previous=self._is_overwrite,
         )
@@ -49,11 +52,11 @@ class BatchWriter(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make the files of all tasks visible in one snapshot."""
-        written = decoded(files_of(messages))
-        if self._is_overwrite:
-            # A table that hides new files would be seen empty until they are compacted.
-            compaction = WrittenCompaction(self._store, ignore_previous=True)
-            written = compaction.compact(merged_by_bucket(written))
+        try:
+            written = self._finished(decoded(files_of(messages)))
+        except BaseException:
+            sweep_failed(self._store, self._job_id)
+            raise
         commit = self._builder.new_commit()
         try:
             commit.commit(written)
@@ -62,7 +65,16 @@ class BatchWriter(DataSourceArrowWriter):
             with suppress(AlreadyCommitted):
                 commit.abort(written)
             raise
+
+    def _finished(self, written: list[CommitMessage]) -> list[CommitMessage]:
+        """What is to be committed; attempts that do not count are over, and their files gone."""
+        end_job(self._store, self._job_id)
         sweep_repeated(self._store, self._job_id, written)
+        if not self._is_overwrite:
+            return written
+        # A table that hides new files would be seen empty until they are compacted.
+        store = marked(self._store, self._job_id)
+        return WrittenCompaction(store, ignore_previous=True).compact(merged_by_bucket(written))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete what tasks wrote, unless all of them succeeded.
@@ -70,5 +82,6 @@ class BatchWriter(DataSourceArrowWriter):
         Spark aborts after a commit that failed as well. That has deleted its files by then, or must
         not because the files may be in the table.
         """
+        end_job(self._store, self._job_id)
         if None in messages:
             sweep_failed(self._store, self._job_id)

@@ -10,7 +10,13 @@ from emberlake.datasource.options import ROW_KIND, SourceOptions
 from emberlake.errors import ColumnNotFound, DataMismatch, InvalidInput, InvalidOption
 from emberlake.read.projection import ROW_KIND as KIND_COLUMN
 from emberlake.read.projection import Projection, project, project_all
-from emberlake.spark.types import arrow_input_schema, handed_out, spark_schema, to_spark_batch
+from emberlake.spark.types import (
+    arrow_input_schema,
+    handed_out,
+    nullable_fields,
+    spark_schema,
+    to_spark_batch,
+)
 from emberlake.spec.schema import TableSchema
 
 _KIND_FIELD: Final = StructField(KIND_COLUMN, StringType(), True)
@@ -39,7 +45,7 @@ def offered_schema(options: SourceOptions, schema: TableSchema) -> StructType:
     another engine has not kept to it.
     """
     projection = _projection(options, schema)
-    offered = _nullable_fields(spark_schema(projection.fields))
+    offered = nullable_fields(spark_schema(projection.fields))
     if not options.with_kind:
         return offered
     if KIND_COLUMN in offered.names:
@@ -136,21 +142,3 @@ def _allows(asked_nulls: bool, declared_nulls: bool) -> bool:  # noqa: FBT001
 
 def _text(field: StructField) -> str:
     return field.dataType.simpleString() + ("" if field.nullable else " not null")
-
-
-def _nullable_fields(struct: StructType) -> StructType:
-    return StructType(
-        [StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in struct.fields]
-    )
-
-
-def _nullable(data_type: DataType) -> DataType:
-    match data_type:
-        case StructType():
-            return _nullable_fields(data_type)
-        case ArrayType():
-            return ArrayType(_nullable(data_type.elementType), True)
-        case MapType():
-            return MapType(_nullable(data_type.keyType), _nullable(data_type.valueType), True)
-        case _:
-            return data_type

@@ -33,29 +33,10 @@ from emberlake.predicates import Predicate, or_all
 from emberlake.predicates.builder import Target
 from emberlake.predicates.expressions import Op
 from emberlake.read.projection import Projection
+from emberlake.spark.types import is_same_in_spark
 from emberlake.spec.schema import TableSchema
-from emberlake.types import AtomicType, DataType, RowType, TypeRoot
+from emberlake.types import AtomicType, DataType, RowType
 
-_COMPARABLE: Final = frozenset(
-    {
-        TypeRoot.BOOLEAN,
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.FLOAT,
-        TypeRoot.DOUBLE,
-        TypeRoot.DECIMAL,
-        TypeRoot.CHAR,
-        TypeRoot.VARCHAR,
-        TypeRoot.BINARY,
-        TypeRoot.VARBINARY,
-        TypeRoot.DATE,
-        TypeRoot.TIMESTAMP,
-        TypeRoot.TIMESTAMP_LTZ,
-    }
-)
-_SPARK_TIMESTAMP_DIGITS: Final = 6
 # Comparisons that are false for NaN in both worlds, and those that are true for it in Spark's: the
 # complement of one of the former.
 _FALSE_FOR_NAN: Final[Mapping[type[Filter], Op]] = {
@@ -140,11 +121,9 @@ def _ordered(pushed: Filter, target: Target, *, negated: bool) -> Predicate | No
 def _is_plain(target: Target, value: object) -> bool:
     """Whether comparisons with the value mean the same to Spark and to us."""
     kind = target.type
-    if value is None or not isinstance(kind, AtomicType) or kind.root not in _COMPARABLE:
+    if value is None or not is_same_in_spark(kind):
         return False
-    if kind.root.is_timestamp and kind.precision > _SPARK_TIMESTAMP_DIGITS:
-        return False
-    if isinstance(value, float) and kind.root is TypeRoot.FLOAT:
+    if isinstance(value, float) and kind == AtomicType("FLOAT", kind.nullable):
         # A literal between two values of the column would be taken for the nearer one. NaN, which
         # equals nothing, is refused here too.
         return float(np.float32(value)) == value

@@ -7,14 +7,13 @@ the catalog are options of the table, for this read or write alone.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Final, TypeVar
 
 from emberlake.catalog import CatalogFactory
 from emberlake.errors import InvalidInput, InvalidOption, SnapshotNotFound
 from emberlake.options import (
-    KNOWN,
+    KNOWN_KEYS,
     SCAN_SNAPSHOT_ID,
     SCAN_TAG_NAME,
     SCAN_TIMESTAMP,
@@ -22,6 +21,7 @@ from emberlake.options import (
     parse_bool,
     parse_size,
     parse_words,
+    unknown_option,
 )
 from emberlake.spec.schema import TableSchema
 from emberlake.store.table_store import TableStore
@@ -76,11 +76,6 @@ _QUERY_OPTIONS: Final[Mapping[str, frozenset[Use]]] = {
     "queryname": frozenset({Use.STREAM_WRITE}),
 }
 CATALOG_OPTIONS: Final = ("metastore", "warehouse")
-TABLE_OPTIONS: Final = frozenset(option.key for option in KNOWN) | {
-    "deletion-vectors.merge-on-read",
-    "streaming-read-append-overwrite",
-    "streaming-read-overwrite",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +174,7 @@ def _check_keys(raw: Mapping[str, str], uses: frozenset[Use]) -> None:
 
 
 def _problem(key: str, uses: frozenset[Use]) -> str | None:
-    if key in CATALOG_OPTIONS or key in TABLE_OPTIONS:
+    if key in CATALOG_OPTIONS or key in KNOWN_KEYS:
         return None
     if key == "paths":
         return "one table at a time: load() takes one name"
@@ -190,10 +185,10 @@ def _problem(key: str, uses: frozenset[Use]) -> str | None:
         return f"option {key} is for {_listed(allowed)}, not for {_listed(uses)}"
     choices = [k for k, allowed in SOURCE_OPTIONS.items() if allowed & uses and k != PATH]
     choices += CATALOG_OPTIONS
-    near = get_close_matches(key, [*choices, *sorted(TABLE_OPTIONS)], cutoff=0.7)
-    if near:
-        return f"unknown option {key}: did you mean {' or '.join(near)}?"
-    return f"unknown option {key}: there are {', '.join(choices)}, and the options of tables"
+    problem = unknown_option(key, [*choices, *KNOWN_KEYS])
+    if problem.endswith("?"):
+        return problem
+    return f"{problem}: there are {', '.join(choices)}, and the options of tables"
 
 
 def _listed(uses: frozenset[Use]) -> str:
@@ -201,7 +196,7 @@ def _listed(uses: frozenset[Use]) -> str:
 
 
 def _table_options(raw: Mapping[str, str]) -> dict[str, str]:
-    options = {key: raw[key] for key in raw if key in TABLE_OPTIONS}
+    options = {key: raw[key] for key in raw if key in KNOWN_KEYS}
     for key in (_SNAPSHOT_ID, _TAG, _TIMESTAMP):
         if key not in raw:
             continue

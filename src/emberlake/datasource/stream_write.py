@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from emberlake.datasource.options import COMMIT_USER, SourceOptions
-from emberlake.datasource.written import WrittenFiles, decoded, files_of, write_rows
+from emberlake.datasource.written import WrittenFiles, decoded, files_of, marked, write_rows
 from emberlake.errors import (
     AlreadyCommitted,
     CommitConflict,
@@ -28,7 +28,7 @@ from emberlake.maintenance.compact import compact_table
 from emberlake.merge.plan import hides_level_0
 from emberlake.options import WRITE_ONLY
 from emberlake.spark.alignment import check_alignment
-from emberlake.spark.sweep import sweep_failed
+from emberlake.spark.sweep import sweep_failed, sweep_repeated
 from emberlake.spec.snapshot import CommitKind, Snapshot
 from emberlake.spec.support import check_writable
 from emberlake.store.table_store import TableStore
@@ -67,7 +67,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """Write the rows of a task of a batch."""
         query_id = _query_id()
         user = self._commit_user or f"spark-{query_id}"
-        messages = write_rows(self._store, iterator, job_id=self._job_id, commit_user=user)
+        messages = write_rows(marked(self._store, self._job_id), iterator, commit_user=user)
         return WrittenFiles(self._job_id, user, messages, query_id)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -76,6 +76,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         written = decoded(tasks)
         if not written:
             return
+        for job_id in {task.job_id for task in tasks}:
+            # Attempts that Spark repeated may have left files that no message names.
+            sweep_repeated(self._store, job_id, written)
         batch = MicroBatch(self._store, tasks[0].commit_user, tasks[0].query_id or "", batchId)
         batch.commit(written)
 

@@ -2,12 +2,16 @@
 
 Spark does not let a data source say which task gets which row, so that any task may write to any
 bucket. That is correct: a bucket takes files of several writers in one commit, and rows of one key
-are merged wherever they are. It has its price in more and smaller files, and the rows that come for
-one key in different tasks have no order but that of ``sequence.field``.
+are merged wherever they are. It has its price in more and smaller files.
+
+Tasks number their rows one task after the other. Among rows of one key the one of the last
+partition of the DataFrame is the newest, whoever reads or compacts the files; with the same numbers
+in two files every reader would choose by chance.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -22,6 +26,10 @@ from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
 from emberlake.write.table_writer import TableWriter
 
+# What a task has of the numbers of a bucket. A write of a thousand tasks takes 2**34 of 2**63; rows
+# beyond these of one task to one bucket run into the numbers of the next task.
+SEQUENCES_A_TASK: Final = 1 << 24
+
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles(WriterCommitMessage):
@@ -33,19 +41,26 @@ class WrittenFiles(WriterCommitMessage):
     query_id: str | None = None
 
 
+def marked(store: TableStore, job_id: str) -> TableStore:
+    """The table, in which new files tell the job: the driver finds what failed attempts leave."""
+    return replace(store, env=SYSTEM_ENV.marked(job_id))
+
+
 def write_rows(
     store: TableStore,
     batches: Iterator[pa.RecordBatch],
     *,
-    job_id: str,
     commit_user: str,
     ignore_previous: bool = False,
 ) -> tuple[bytes, ...]:
     """Write all rows of a task; what was written is deleted should it fail."""
     limit_threads()
-    # Names of files tell the job, so that the driver finds what failed attempts leave behind.
-    marked = replace(store, env=SYSTEM_ENV.marked(job_id))
-    writer = TableWriter(marked, commit_user=commit_user, ignore_previous=ignore_previous)
+    writer = TableWriter(
+        store,
+        commit_user=commit_user,
+        ignore_previous=ignore_previous,
+        sequence_offset=_task_number() * SEQUENCES_A_TASK,
+    )
     try:
         for table in gathered(batches):
             _check_one_assigner(store)
@@ -56,6 +71,11 @@ def write_rows(
         writer.close()  # deletes what was not handed over
 
 
+def _task_number() -> int:
+    task = TaskContext.get()
+    return 0 if task is None else task.partitionId()
+
+
 def _check_one_assigner(store: TableStore) -> None:
     """Dynamic buckets are given out by one task; the commit would refuse what two gave out.
 
@@ -63,8 +83,7 @@ def _check_one_assigner(store: TableStore) -> None:
     """
     schema = store.schema
     is_dynamic = bool(schema.primary_keys) and store.options.value(BUCKET) == UNAWARE_BUCKET
-    task = TaskContext.get()
-    if is_dynamic and not schema.partition_keys and task is not None and task.partitionId() > 0:
+    if is_dynamic and not schema.partition_keys and _task_number() > 0:
         raise InvalidState(
             "the table has dynamic buckets (bucket=-1), which one task gives out, but the rows "
             "come in several: write df.coalesce(1), or use emberlake.spark.write_paimon, which "

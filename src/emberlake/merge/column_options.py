@@ -76,8 +76,26 @@ class Aggregator:
     count_limit: int = MAX_COUNT  # NESTED_UPDATE
     time_field: str | None = None  # MERGE_MAP_WITH_KEYTIME; None is the last field
 
+    @property
+    def takes_retracts(self) -> bool:
+        """Whether -U and -D records take their value back, or are ignored."""
+        return self.ignore_retract or self.function in _RETRACTABLE
+
 
 _LEGACY_NAMES: Final = {"first_not_null_value": Aggregate.FIRST_NON_NULL_VALUE}
+# Functions that can take a value back.
+_RETRACTABLE: Final = frozenset(
+    {
+        Aggregate.PRIMARY_KEY,
+        Aggregate.SUM,
+        Aggregate.PRODUCT,
+        Aggregate.LAST_VALUE,
+        Aggregate.LAST_NON_NULL_VALUE,
+        Aggregate.COLLECT,
+        Aggregate.MERGE_MAP,
+        Aggregate.NESTED_UPDATE,
+    }
+)
 # Not product: what is taken back before anything came in is lost, and decimals are rounded.
 _IGNORES_ORDER: Final = frozenset(
     {

@@ -27,7 +27,7 @@ from emberlake.options import (
     parse_bool,
     parse_words,
 )
-from emberlake.spec.key_value import key_fields
+from emberlake.spec.key_value import RowKind, key_fields
 from emberlake.spec.rules import merging
 from emberlake.spec.schema import TableSchema
 from emberlake.types import DataField
@@ -70,6 +70,26 @@ class MergePlan:
     # By column. aggregation: every column of read_fields. partial-update: those with a function,
     # and the primary key. Nothing for the other engines.
     aggregators: Mapping[str, Aggregator] = field(default_factory=dict, hash=False)
+
+    def refusal_of(self, kind: RowKind) -> str | None:
+        """What the table lacks to take records of that kind; None when it takes them."""
+        if self.ignore_delete or kind not in (RowKind.UPDATE_BEFORE, RowKind.DELETE):
+            return None
+        match self.engine:
+            case MergeEngine.FIRST_ROW:
+                return "ignore-delete"
+            case MergeEngine.PARTIAL_UPDATE:
+                if not (self.remove_on_delete or self.has_groups):
+                    return "ignore-delete, partial-update.remove-record-on-delete, sequence groups"
+            case MergeEngine.AGGREGATION:
+                if self.remove_on_delete and kind is RowKind.DELETE:
+                    return None
+                stuck = [name for name, a in self.aggregators.items() if not a.takes_retracts]
+                if stuck:
+                    return f"ignore-delete, fields.{stuck[0]}.ignore-retract"
+            case MergeEngine.DEDUPLICATE:
+                pass
+        return None
 
 
 def plan_merge(schema: TableSchema, outputs: tuple[DataField, ...]) -> MergePlan:

@@ -55,6 +55,8 @@ def _problems(
     df_schema: spark.StructType, schema: TableSchema, write_columns: Sequence[str] | None
 ) -> Iterator[str]:
     columns = list(df_schema)
+    if not columns:  # Arrow does not count rows without columns: they would be lost
+        yield "it has no columns"
     if ROW_KIND_COLUMN not in schema.field_by_name:
         kinds = [column for column in columns if column.name == ROW_KIND_COLUMN]
         columns = [column for column in columns if column.name != ROW_KIND_COLUMN]

@@ -4,7 +4,7 @@ Buckets are those of ``spec.bucket``, computed by Spark itself where it can: in 
 row on its way to Python and back. Where it cannot, ``spec.bucket`` does it in a worker.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Final, assert_never
 
@@ -14,22 +14,35 @@ from pyspark.sql import functions as sql
 
 from emberlake.errors import InvalidInput
 from emberlake.options import BUCKET, BUCKET_FUNCTION, BucketFunction
+from emberlake.spark.filters import to_literal
 from emberlake.spark.row_hash import row_hash
 from emberlake.spark.types import to_spark_type
 from emberlake.spec.bucket import assign_buckets, bucket_of, check_bucket_key
+from emberlake.spec.literals import cast_literal
 from emberlake.spec.schema import TableSchema
 from emberlake.types import AtomicType, DataField, TypeRoot, arrow_type
+
+ColumnOf = Callable[[str], Column]
 
 _HIVE_INTS: Final = frozenset(
     {TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.DATE}
 )
 
 
-def bucket_column(schema: TableSchema) -> Column:
+def by_name(name: str) -> Column:
+    """The column of a DataFrame that has just this name."""
+    return sql.col("`" + name.replace("`", "``") + "`")
+
+
+def bucket_column(schema: TableSchema, column_of: ColumnOf = by_name) -> Column:
     """The bucket of every row of a DataFrame that fits the table, a number that is never null.
 
     A row that the table refuses, for a value that does not fit its column or a null where there
     must be none, gets some bucket: the task that writes it says what is wrong.
+
+    Args:
+        schema: The schema of the table.
+        column_of: Gives the values of a column of the table.
 
     Raises:
         InvalidInput: the table has no fixed number of buckets, or no key to tell them by.
@@ -42,27 +55,32 @@ def bucket_column(schema: TableSchema) -> Column:
     if problem:
         raise InvalidInput(problem)
     types = [f.type for f in fields if isinstance(f.type, AtomicType)]
-    values = [_value(f) for f in fields]
+    values = [_value(f, column_of(f.name)) for f in fields]
     native = _native_bucket(function, types, values, count)
     return _bucket_in_python(function, types, values, count) if native is None else native
 
 
-def key_hash_column(schema: TableSchema) -> Column:
+def key_hash_column(schema: TableSchema, column_of: ColumnOf = by_name) -> Column:
     """A number that rows with the same key in a partition have in common."""
-    return sql.hash(*(_column(name) for name in schema.trimmed_primary_keys))
+    return sql.hash(*map(column_of, schema.trimmed_primary_keys))
 
 
-def partition_hash_column(schema: TableSchema) -> Column:
+def partition_hash_column(schema: TableSchema, column_of: ColumnOf = by_name) -> Column:
     """A number that rows of one partition have in common."""
-    return sql.hash(*(_column(name) for name in schema.partition_keys))
+    return sql.hash(*map(column_of, schema.partition_keys))
 
 
-def _column(name: str) -> Column:
-    return sql.col("`" + name.replace("`", "``") + "`")
+def missing_column(field: DataField) -> Column:
+    """What a write puts into a column that a DataFrame leaves out."""
+    if field.default_value is None:
+        return sql.lit(None)
+    value = cast_literal(field.type, field.default_value)
+    if isinstance(field.type, AtomicType) and field.type.root is not TypeRoot.TIME:
+        return to_literal(field.type, value)
+    return sql.lit(value)  # milliseconds: it is Python that hashes a time
 
 
-def _value(field: DataField) -> Column:
-    column = _column(field.name)
+def _value(field: DataField, column: Column) -> Column:
     if isinstance(field.type, AtomicType) and field.type.root is TypeRoot.TIME:
         return column  # nothing else fits, and Spark casts to it only where a setting allows that
     # A DataFrame fits with narrower or wider types, too. The hash is that of the column's.

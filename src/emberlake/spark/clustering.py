@@ -5,16 +5,24 @@ in one place, in order. Tables without buckets need no shuffle, unless they have
 which every task would write a small file otherwise.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, lit, pmod
+from pyspark.sql.functions import lit, pmod
 
 from emberlake.merge.plan import hides_level_0
 from emberlake.options import BUCKET, DYNAMIC_BUCKET_MAX, POSTPONE_BUCKET, UNAWARE_BUCKET
-from emberlake.spark.bucketing import bucket_column, key_hash_column, partition_hash_column
+from emberlake.spark.bucketing import (
+    ColumnOf,
+    bucket_column,
+    by_name,
+    key_hash_column,
+    missing_column,
+    partition_hash_column,
+)
 from emberlake.spec.schema import TableSchema
 
 # Every assigner opens buckets of its own, so that more of them make more, smaller buckets.
@@ -63,9 +71,29 @@ def plan_clustering(schema: TableSchema, concurrency: int | None = None) -> Clus
 
 
 def cluster(df: DataFrame, schema: TableSchema, clustering: Clustering) -> DataFrame:
-    """The DataFrame with its rows where they belong."""
+    """The DataFrame with its rows where they belong, and its columns numbered instead of named.
+
+    To Spark names that differ in case only are one, and others are expressions; numbers are not.
+    """
+    numbers = {name: str(number) for number, name in enumerate(df.columns)}
+    numbered = df.toDF(*numbers.values())
+
+    def column_of(name: str) -> Column:
+        number = numbers.get(name)
+        return missing_column(schema.field_by_name[name]) if number is None else by_name(number)
+
+    partitions = [column_of(name) for name in schema.partition_keys if name in numbers]
+    return _clustered(numbered, schema, clustering, partitions, column_of)
+
+
+def _clustered(
+    df: DataFrame,
+    schema: TableSchema,
+    clustering: Clustering,
+    partitions: Sequence[Column],
+    column_of: ColumnOf,
+) -> DataFrame:
     tasks = clustering.tasks
-    partitions = [col(_quoted(name)) for name in schema.partition_keys]
     match clustering.rows:
         case Rows.ANYWHERE:
             return df if tasks is None else df.repartition(tasks)
@@ -73,26 +101,16 @@ def cluster(df: DataFrame, schema: TableSchema, clustering: Clustering) -> DataF
             # Spark's adaptive execution splits large partitions and puts small ones together.
             return df.hint("rebalance", *([tasks] if tasks else []), *partitions)
         case Rows.BY_BUCKET:
-            return _by(df, schema, tasks, partitions, bucket_column(schema))
+            number = bucket_column(schema, column_of)
         case Rows.BY_KEY:
-            return _by(df, schema, tasks, partitions, key_hash_column(schema))
+            number = key_hash_column(schema, column_of)
         case Rows.BY_WHOLE_PARTITION:
             if not partitions:
                 return df.repartition(1)
             return df.repartition(tasks, *partitions) if tasks else df.repartition(*partitions)
-
-
-def _by(
-    df: DataFrame, schema: TableSchema, tasks: int | None, partitions: list[Column], number: Column
-) -> DataFrame:
-    """Rows of one partition with one number together."""
     if tasks is None:
         return df.repartition(*partitions, number)
-    if partitions:
-        number = partition_hash_column(schema).cast("bigint") + number
+    if schema.partition_keys:
+        number = partition_hash_column(schema, column_of).cast("bigint") + number
     # Buckets are numbered from 0, so that taking the number as it is uses every task.
     return df.repartitionById(tasks, pmod(number, lit(tasks)).cast("int"))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

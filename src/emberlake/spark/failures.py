@@ -49,14 +49,18 @@ def typed_errors() -> Iterator[None]:
 
 
 def error_in(text: str) -> EmberlakeError | None:
-    """The error of ours that a failure's text carries."""
-    mark = _MARK.search(text)
-    if mark is None:
-        return None
-    name, arguments = json.loads(b64decode(mark[1]))
-    kind = next((kind for kind in _kinds(EmberlakeError) if kind.__name__ == name), None)
-    if kind is None:
-        return None
+    """The error of ours that a failure's text carries; None also for what only looks like one."""
+    for mark in _MARK.finditer(text):
+        try:
+            return _decoded(mark[1])
+        except (ValueError, TypeError, StopIteration):  # somebody else's text
+            continue
+    return None
+
+
+def _decoded(mark: str) -> EmberlakeError:
+    name, arguments = json.loads(b64decode(mark))
+    kind = next(kind for kind in _kinds(EmberlakeError) if kind.__name__ == name)
     if issubclass(kind, CommitConflict):
         reason, *rest = arguments
         return kind(ConflictReason(reason), *rest)

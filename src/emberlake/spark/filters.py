@@ -20,11 +20,10 @@ from pyspark.sql import functions as sql
 
 from emberlake.predicates import And, Leaf, Op, Or, Predicate
 from emberlake.predicates.like import LikeToken, Wildcard, escape_like, parse_like
-from emberlake.spark.types import to_spark_type
+from emberlake.spark.types import is_same_in_spark, to_spark_type
 from emberlake.spec.values import NANOS_OF_UNIT, NANOS_PER_DAY, Value, format_value, nanos_per_tick
 from emberlake.types import AtomicType, TypeRoot
 
-_SPARK_PRECISION: Final = 6  # Spark counts microseconds
 _MICROS: Final = range(-(1 << 63), 1 << 63)
 _YEARS_1_TO_9999: Final = range(-719_162 * NANOS_PER_DAY, 2_932_897 * NANOS_PER_DAY)
 # Spark tells its reader of a date or an instant in a calendar of the JVM's zone. That is the same
@@ -79,7 +78,7 @@ def _test(leaf: Leaf) -> Column | None:
 
 def _is_sayable(data_type: AtomicType, literals: Sequence[Value]) -> bool:
     """Whether Spark has the literals, and columns that hold all that they are compared with."""
-    if data_type.root.is_timestamp and data_type.precision > _SPARK_PRECISION:
+    if not is_same_in_spark(data_type):
         return False
     match data_type.root:
         case TypeRoot.TIMESTAMP:
@@ -87,7 +86,7 @@ def _is_sayable(data_type: AtomicType, literals: Sequence[Value]) -> bool:
         case TypeRoot.TIMESTAMP_LTZ:
             return _are_within(_MICROS, _to_micros(data_type, literals))
         case _:
-            return data_type.root in _LITERALS
+            return True
 
 
 def _subject(
@@ -176,7 +175,7 @@ class _Values:
     type: AtomicType
 
     def literal(self, value: Value) -> Column:
-        return _LITERALS[self.type.root](self.type, value)
+        return to_literal(self.type, value)
 
     def equal(self, value: Value) -> Column:
         return self.column == self.literal(value)
@@ -261,6 +260,11 @@ _COMPARISONS: Final[dict[Op, Callable[[_Values, Value], Column]]] = {
 
 
 # --- literals -------------------------------------------------------------------------------------
+
+
+def to_literal(data_type: AtomicType, value: Value) -> Column:
+    """A value as Spark has it in a column of the type; not for TIME."""
+    return _LITERALS[data_type.root](data_type, value)
 
 
 def _plain(_type: AtomicType, value: Value) -> Column:

@@ -20,12 +20,21 @@ from emberlake.store.table_store import TableStore
 @contextmanager
 def open_job(store: TableStore, job_id: str) -> Iterator[None]:
     """On the driver: tasks of the job can create files inside the context, and not after it."""
-    path = _sign(store, job_id)
-    store.storage.put(path, b"")
+    begin_job(store, job_id)
     try:
         yield
     finally:
-        store.storage.delete(path)
+        end_job(store, job_id)
+
+
+def begin_job(store: TableStore, job_id: str) -> None:
+    """On the driver: from now on tasks of the job can create files."""
+    store.storage.put(_sign(store, job_id), b"")
+
+
+def end_job(store: TableStore, job_id: str) -> None:
+    """On the driver: no task of the job creates a file from now on; may be said again."""
+    store.storage.delete(_sign(store, job_id))
 
 
 def task_store(store: TableStore, job_id: str) -> TableStore:

@@ -21,9 +21,10 @@ from emberlake.options import DATA_FILE_PREFIX, FILE_COMPRESSION, TableOptions
 from emberlake.read.key_read import may_retract
 from emberlake.read.table_reader import TableReader
 from emberlake.scan.splits import DataSplit
+from emberlake.spark.types import is_same_in_spark
 from emberlake.spec.key_value import key_value_fields
 from emberlake.spec.manifest import DataFile
-from emberlake.types import ArrayType, AtomicType, DataField, DataType, MapType, RowType, TypeRoot
+from emberlake.types import ArrayType, AtomicType, DataField, DataType, MapType, RowType
 
 # Spark takes a path with one of these for a pattern.
 _PATTERN_CHARACTERS: Final = frozenset("{}[]*?\\")
@@ -34,25 +35,6 @@ _SPARK_CODECS: Final = frozenset(
     {"zstd", "snappy", "gzip", "lz4", "lz4_raw", "none", "uncompressed"}
 )
 _UUID: Final = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-# Spark's reader gives values of these as they are stored.
-_PLAIN_ROOTS: Final = frozenset(
-    {
-        TypeRoot.BOOLEAN,
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.FLOAT,
-        TypeRoot.DOUBLE,
-        TypeRoot.DECIMAL,
-        TypeRoot.CHAR,
-        TypeRoot.VARCHAR,
-        TypeRoot.BINARY,
-        TypeRoot.VARBINARY,
-        TypeRoot.DATE,
-    }
-)
-_MICROSECONDS: Final = 6  # timestamps that are finer are stored as INT96, which Spark rounds
 
 
 @dataclass(frozen=True)
@@ -157,10 +139,9 @@ class NativeScan:
 def is_plain(data_type: DataType) -> bool:
     """Whether Spark's Parquet reader gives values of the type just as ours does."""
     match data_type:
-        case AtomicType(root=TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ, precision=precision):
-            return precision <= _MICROSECONDS
-        case AtomicType(root=root):
-            return root in _PLAIN_ROOTS
+        case AtomicType():
+            # Timestamps that are finer than Spark's are stored as INT96, which Spark rounds.
+            return is_same_in_spark(data_type)
         case ArrayType(element=element):
             return is_plain(element)
         case MapType(key=key, value=value):

@@ -5,17 +5,18 @@ that an action needs; Python workers read what the projection and the filter of 
 Spark does not tell them more.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import col
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.functions import coalesce, col, lit, nanvl
+from pyspark.sql.types import StructType
 
 from emberlake.errors import InvalidInput
 from emberlake.predicates import Predicate
-from emberlake.read.projection import ROW_KIND
+from emberlake.read.projection import ROW_KIND, Output
 from emberlake.read.table_reader import TableReader
 from emberlake.scan.split_form import split_to_bytes
 from emberlake.scan.splits import DataSplit
@@ -24,8 +25,8 @@ from emberlake.spark.native_scan import Division, NativeScan, divide
 from emberlake.spark.packing import pack_partitions, spread_partitions, weight_of
 from emberlake.spark.read_task import PARTITION, SPLIT_SCHEMA, ReadTask
 from emberlake.spark.session import check_workers
-from emberlake.spark.types import handed_out, spark_schema
-from emberlake.types import AtomicType, DataField
+from emberlake.spark.types import handed_out, nullable_fields, spark_schema, to_spark_type
+from emberlake.types import AtomicType, DataField, DataType, RowType, TypeRoot
 
 # Dates and timestamps are stored in the calendar that Spark has; a file that is gone or damaged is
 # an error, whatever the session says.
@@ -85,7 +86,7 @@ def _schema(reader: TableReader) -> StructType:
 
     Spark's own reader knows no columns without nulls, and how a split is read must not show.
     """
-    return _nullable_fields(spark_schema(_fields(reader)))
+    return nullable_fields(spark_schema(_fields(reader)))
 
 
 def _fields(reader: TableReader) -> tuple[DataField, ...]:
@@ -99,13 +100,45 @@ def _fields(reader: TableReader) -> tuple[DataField, ...]:
 def _read_natively(
     spark: SparkSession, reader: TableReader, paths: Sequence[str], condition: Column | None
 ) -> DataFrame:
-    schema = _nullable_fields(spark_schema(NativeScan(reader).fields))
+    schema = nullable_fields(spark_schema(NativeScan(reader).fields))
     rows = spark.read.schema(schema).options(**_READ_OPTIONS).parquet(*paths)
     if condition is not None:
         rows = rows.filter(condition)
-    return rows.select(
-        *(_column(output.path).alias(output.field.name) for output in reader.projection.outputs)
-    )
+    return rows.select(*(_output(output) for output in reader.projection.outputs))
+
+
+def _output(output: Output) -> Column:
+    column = _opaque(_column(output.path), output.field.type)
+    (field,) = spark_schema((output.field,))  # a comment is lost unless it is given again
+    if not field.metadata:
+        return column.alias(field.name)
+    return column.alias(field.name, metadata=field.metadata)
+
+
+def _opaque(column: Column, data_type: DataType) -> Column:
+    """The column, with floats such that no filter on them reaches Spark's reader.
+
+    The filters of the user see NaN above all numbers and the two zeros as one. The reader skips row
+    groups by statistics that know nothing of NaN, and by dictionaries that tell the zeros apart.
+    """
+    match data_type:
+        case AtomicType(root=TypeRoot.FLOAT | TypeRoot.DOUBLE):
+            return nanvl(column, lit(math.nan).cast(to_spark_type(data_type)))
+        case RowType(fields=fields) if any(_may_filter_floats(f.type) for f in fields):
+            return coalesce(column, column)  # a filter on a field of it does not see through this
+        case _:
+            return column
+
+
+def _may_filter_floats(data_type: DataType) -> bool:
+    """Whether Spark's reader could be asked for a float in there; never inside arrays and maps."""
+    match data_type:
+        case AtomicType(root=root):
+            return root in (TypeRoot.FLOAT, TypeRoot.DOUBLE)
+        case RowType(fields=fields):
+            return any(_may_filter_floats(f.type) for f in fields)
+        case _:
+            return False
 
 
 def _column(path: Sequence[str]) -> Column:
@@ -145,24 +178,3 @@ def _read_by_workers(
         .repartitionById(num_partitions or places[-1] + 1, col(PARTITION))
         .mapInArrow(task, _schema(reader))
     )
-
-
-# --- nullability ----------------------------------------------------------------------------------
-
-
-def _nullable_fields(schema: StructType) -> StructType:
-    return StructType(
-        [StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in schema.fields]
-    )
-
-
-def _nullable(data_type: DataType) -> DataType:
-    match data_type:
-        case StructType():
-            return _nullable_fields(data_type)
-        case ArrayType():
-            return ArrayType(_nullable(data_type.elementType), True)
-        case MapType():
-            return MapType(_nullable(data_type.keyType), _nullable(data_type.valueType), True)
-        case _:
-            return data_type

@@ -53,9 +53,9 @@ def fast_arrow(spark: SparkSession) -> Iterator[None]:
     """
     session = id(spark)
     with _lock:
-        _users[session] += 1
-        if _users[session] == 1:
+        if not _users[session]:
             _found[session] = _unbound(spark)
+        _users[session] += 1
     try:
         yield
     finally:

@@ -33,6 +33,7 @@ from emberlake.types.data_types import MAX_DECIMAL_PRECISION
 
 # Spark counts time in finer steps than the format does, but declares at most these digits.
 MAX_TIME_PRECISION: Final = 6
+_MAX_TIMESTAMP_PRECISION: Final = 6  # Spark counts microseconds
 
 _Rows = TypeVar("_Rows", pa.RecordBatch, pa.Table)
 
@@ -99,6 +100,18 @@ def to_spark_type(data_type: DataType) -> spark.DataType:
             raise Unsupported(f"columns of type {data_type} cannot be read yet")
 
 
+def is_same_in_spark(data_type: DataType) -> bool:
+    """Whether Spark has the values of an atomic type as they are, and compares them.
+
+    It cuts timestamps to microseconds, and takes literals of TIME only where a setting allows that.
+    """
+    if not isinstance(data_type, AtomicType):
+        return False
+    if data_type.root.is_timestamp:
+        return data_type.precision <= _MAX_TIMESTAMP_PRECISION
+    return data_type.root is TypeRoot.DECIMAL or data_type.root in _SPARK_OF_ROOT
+
+
 def spark_schema(fields: tuple[DataField, ...]) -> spark.StructType:
     """The schema of the DataFrame that reads these columns; descriptions become comments."""
     return spark.StructType(
@@ -112,6 +125,30 @@ def spark_schema(fields: tuple[DataField, ...]) -> spark.StructType:
             for f in fields
         ]
     )
+
+
+def nullable_fields(struct: spark.StructType) -> spark.StructType:
+    """The same columns, all of which may be null, at every depth.
+
+    Spark believes a NOT NULL and skips checks, also where another engine has not kept to it; its
+    own Parquet reader knows no columns without nulls, and how rows are read must not show.
+    """
+    return spark.StructType(
+        [spark.StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in struct.fields]
+    )
+
+
+def _nullable(spark_type: spark.DataType) -> spark.DataType:
+    match spark_type:
+        case spark.StructType():
+            return nullable_fields(spark_type)
+        case spark.ArrayType():
+            return spark.ArrayType(_nullable(spark_type.elementType), True)
+        case spark.MapType():
+            key, value = _nullable(spark_type.keyType), _nullable(spark_type.valueType)
+            return spark.MapType(key, value, True)
+        case _:
+            return spark_type
 
 
 # --- from Spark to Paimon -------------------------------------------------------------------------

@@ -81,8 +81,16 @@ class WriteJob:
         return SparkWriteResult(**counts, seconds=seconds)
 
     def _check(self, df: DataFrame) -> None:
-        if self.concurrency is not None and self.concurrency < 1:
-            raise InvalidInput(f"concurrency is a number of tasks, not {self.concurrency}")
+        if not isinstance(df, DataFrame):
+            raise InvalidInput(f"write_spark takes a Spark DataFrame, not {type(df).__name__}")
+        tasks = self.concurrency
+        if tasks is not None and (type(tasks) is not int or tasks < 1):  # a bool is an int
+            raise InvalidInput(f"concurrency is a number of tasks, not {tasks!r}")
+        if df.isStreaming:
+            raise InvalidInput(
+                "a stream is written batch by batch: use writeStream.format('emberlake'), or "
+                "write_paimon in foreachBatch"
+            )
         if isinstance(self.store.storage, MemoryStorage):
             raise Unsupported("a table in memory is out of reach of Spark's workers")
         check_alignment(df.schema, self.store.schema, self.write_columns)
@@ -93,6 +101,7 @@ class WriteJob:
             self.store,
             job_id,
             self.commit_user,
+            tuple(df.columns),
             self.ignore_previous,
             self.accepts,
             self.write_columns,
@@ -107,7 +116,7 @@ class WriteJob:
     def _commit(self, messages: Sequence[CommitMessage]) -> CommitResult:
         try:
             return self.commit.commit(messages)
-        except CommitConflict:
+        except (CommitConflict, InvalidInput):
             # Other failures leave it open whether the files are in the table: they stay.
             with suppress(AlreadyCommitted):
                 self.commit.abort(messages)

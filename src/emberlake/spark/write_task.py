@@ -31,6 +31,7 @@ class WriteTask:
     store: TableStore
     job_id: str
     commit_user: str
+    columns: tuple[str, ...]  # what the columns are called, whatever Spark calls them
     ignore_previous: bool = False
     accepts: Callable[[bytes], bool] | None = None
     write_columns: tuple[str, ...] | None = None
@@ -56,7 +57,7 @@ class WriteTask:
             if self.write_columns is not None:
                 writer.set_write_columns(self.write_columns)
             for table in gathered(batches):
-                writer.write(table)
+                writer.write(table.rename_columns(self.columns))
             messages = writer.prepare()
             compaction = WrittenCompaction(store, ignore_previous=self.ignore_previous)
             return compaction.compact(messages)

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from emberlake.errors import InvalidInput
-from emberlake.types import DataType
+from emberlake.types import AtomicType, DataType
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -55,12 +55,12 @@ class SchemaChange:
     @staticmethod
     def add_column(
         field_name: str | Sequence[str],
-        data_type: DataType,
+        data_type: DataType | str,
         comment: str | None = None,
         move: Move | None = None,
     ) -> "AddColumn":
-        """A new column, nullable, at the end or where ``move`` says."""
-        return AddColumn(_path(field_name), data_type, comment, move)
+        """A new column, nullable, at the end or where ``move`` says; ``"INT"`` is a type too."""
+        return AddColumn(_path(field_name), _type(data_type), comment, move)
 
     @staticmethod
     def drop_column(field_name: str | Sequence[str]) -> "DropColumn":
@@ -75,11 +75,11 @@ class SchemaChange:
     @staticmethod
     def update_column_type(
         field_name: str | Sequence[str],
-        new_data_type: DataType,
+        new_data_type: DataType | str,
         keep_nullability: bool = False,  # noqa: FBT001, FBT002
     ) -> "UpdateColumnType":
         """A wider type for a column."""
-        return UpdateColumnType(_path(field_name), new_data_type, keep_nullability)
+        return UpdateColumnType(_path(field_name), _type(new_data_type), keep_nullability)
 
     @staticmethod
     def update_column_nullability(
@@ -216,3 +216,11 @@ def _path(field_name: str | Sequence[str]) -> Path:
     if not path:
         raise InvalidInput("a column is named by at least one name")
     return path
+
+
+def _type(data_type: DataType | str) -> DataType:
+    if isinstance(data_type, str):
+        return AtomicType(data_type)
+    if not isinstance(data_type, DataType):
+        raise InvalidInput(f'{data_type!r} is no column type: give AtomicType("INT"), or "INT"')
+    return data_type

@@ -196,7 +196,8 @@ class BatchTableWrite(TableWrite):
 
         Args:
             df: Its columns are aligned with the table's by name, as ``write_arrow`` does.
-            overwrite: Replace instead of append, as ``overwrite()`` of the builder.
+            overwrite: Replace instead of append, as ``overwrite()`` of the builder; what that was
+                told to replace stays as it is.
             concurrency: The number of parallel write tasks; Spark decides without it. In tables
                 with buckets each is written by one task.
             resource_profile: What Spark is to give every write task.
@@ -209,7 +210,9 @@ class BatchTableWrite(TableWrite):
         spark = load_extra("emberlake.spark.write", extra="spark")
         if self._is_prepared or self._writer.has_rows:
             raise InvalidState("write_spark makes a commit of its own; open a new writer for it")
-        builder = replace(self._builder).overwrite() if overwrite else self._builder
+        builder = self._builder
+        if overwrite and not builder.is_overwrite:
+            builder = replace(builder).overwrite()
         job: WriteJob = spark.WriteJob(
             store=self._store,
             commit_user=builder.commit_user,

@@ -1,22 +1,16 @@
 """The rows of a table whose buckets are decided later: written as they come, for a compaction.
 
 Spec: "Postpone". A compaction reads the files of one writer in order, so that every writer has a
-prefix of its own; sequence numbers and statistics mean nothing here. Rows are not merged, but what
-the table's merge engine would refuse is refused here: a compaction would get stuck on it.
+prefix of its own; sequence numbers and statistics mean nothing here. Rows are not merged.
 """
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
-from emberlake.merge.fold import fold
-from emberlake.merge.plan import plan_merge
-from emberlake.merge.rows import retracts_of
 from emberlake.options import DATA_FILE_PREFIX, FILE_FORMAT, POSTPONE_BUCKET
-from emberlake.spec.key_value import KIND, SEQUENCE, RowKind
 from emberlake.store.table_store import TableStore
 from emberlake.types import AtomicType, TypeRoot, nested_types
 from emberlake.write.key_bucket import RecordBuffer
@@ -48,7 +42,6 @@ class PostponeWriter:
         options = self.store.options
         file_format = _AVRO if _fits_avro(self.store) else options.value(FILE_FORMAT)
         self._buffer = RecordBuffer(self.first_sequence)
-        self._takes_retracts = False  # true once one was tried
         self._limits = FileLimits.of(options)
         self._files = open_key_files(
             self.store,
@@ -79,28 +72,8 @@ class PostponeWriter:
         return self._buffer.bytes >= self._limits.row_group_bytes
 
     def add(self, table: pa.Table) -> None:
-        """Buffer records: the columns of the table and ``_VALUE_KIND``.
-
-        Raises:
-            DataMismatch: deletes that the merge engine does not take.
-        """
-        self._try_retract(table)
+        """Buffer records: the columns of the table and ``_VALUE_KIND``."""
         self._buffer.add(table)
-
-    def _try_retract(self, rows: pa.Table) -> None:
-        """Add the first row that is to be taken back and take it back, to see whether that goes."""
-        if self._takes_retracts:
-            return
-        retracts = np.flatnonzero(retracts_of(rows))
-        if not len(retracts):
-            return
-        record = rows.slice(retracts[0], 1)
-        kinds = rows.schema.get_field_index(KIND)
-        insert = record.set_column(kinds, KIND, pa.array([RowKind.INSERT], pa.int8()))
-        both = pa.concat_tables([insert, record]).append_column(SEQUENCE, pa.array([0, 1]))
-        schema = self.store.schema
-        fold(plan_merge(schema, schema.fields), both, keep_deletes=True)
-        self._takes_retracts = True
 
     def flush(self, pool: Executor | None = None) -> None:
         """Write what is buffered; ``pool`` lends a thread for the statistics."""

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from emberlake.errors import DataMismatch, InvalidInput
+from emberlake.merge.order import key_at
+from emberlake.merge.plan import MergePlan
 from emberlake.options import IGNORE_UPDATE_BEFORE, ROWKIND_FIELD
 from emberlake.spec.key_value import KIND, RowKind
 from emberlake.spec.schema import TableSchema
@@ -87,6 +89,25 @@ def drop_ignored(rows: pa.Table, schema: TableSchema, *, ignore_delete: bool) ->
     if ignore_delete:
         ignored |= kinds == RowKind.DELETE
     return rows.filter(pa.array(~ignored)) if ignored.any() else rows
+
+
+def check_kinds(rows: pa.Table, plan: MergePlan) -> None:
+    """Refuse rows of kinds that the table does not take.
+
+    Merging refuses them too, but only where two records of a key meet, which may be after the
+    commit: then nobody could read them.
+    """
+    kinds = rows.column(KIND).to_numpy()
+    if not kinds.any():
+        return
+    for kind in RowKind:
+        lacking = plan.refusal_of(kind)
+        if lacking is not None and (kinds == kind).any():
+            key = key_at(rows, plan.keys, int(np.flatnonzero(kinds == kind)[0]))
+            raise DataMismatch(
+                f"merge engine {plan.engine} takes no {kind.symbol} records as the table is, but "
+                f"key {key} has one: delete nothing, or give the table one of: {lacking}"
+            )
 
 
 def _kind_column(data: pa.Table, schema: TableSchema) -> pa.ChunkedArray | None:

@@ -47,7 +47,12 @@ from emberlake.write.key_bucket import KeyBucketWriter
 from emberlake.write.postpone import PostponeWriter, postpone_prefix
 from emberlake.write.rolling import AppendWriter, FileLimits, Written
 from emberlake.write.route import Group, route
-from emberlake.write.row_kinds import add_row_kinds, drop_ignored, take_row_kinds
+from emberlake.write.row_kinds import (
+    add_row_kinds,
+    check_kinds,
+    drop_ignored,
+    take_row_kinds,
+)
 
 # Open files cost memory and handles; beyond this many the ones idle for longest are closed. While
 # some are being flushed there can be twice as many.
@@ -98,6 +103,8 @@ class TableWriter:
         workers: How many threads encode files.
         assigner: Who this is of the writers of one commit that give out dynamic buckets; each
             must have keys of its own.
+        sequence_offset: How far above what is in a bucket its numbers begin, for writers of one
+            commit that write to the same buckets.
     """
 
     def __init__(
@@ -109,6 +116,7 @@ class TableWriter:
         accepts: Callable[[bytes], bool] | None = None,
         workers: int | None = None,
         assigner: Assigner = SINGLE_ASSIGNER,
+        sequence_offset: int = 0,
     ) -> None:
         self._store = store
         self._ignore_previous = ignore_previous
@@ -116,6 +124,7 @@ class TableWriter:
         self._workers = workers or default_workers()
         self._limits = FileLimits.of(store.options)
         self._commit_user = commit_user
+        self._sequence_offset = sequence_offset
         self._plan: MergePlan | None = None
         if store.schema.primary_keys:
             self._plan = plan_merge(store.schema, store.schema.fields)
@@ -261,7 +270,9 @@ class TableWriter:
         if not schema.options.value(PRIMARY_KEY_NULLABLE):
             _check_keys(aligned, schema.primary_keys)
         rows = add_row_kinds(aligned, kinds)
-        return drop_ignored(rows, schema, ignore_delete=self._plan.ignore_delete)
+        rows = drop_ignored(rows, schema, ignore_delete=self._plan.ignore_delete)
+        check_kinds(rows, self._plan)
+        return rows
 
     def _route(self, rows: pa.Table) -> list[Group]:
         groups = list(route(rows, self._store.schema))
@@ -318,10 +329,11 @@ class TableWriter:
     def _first_sequence(self, partition: bytes, bucket: int) -> int:
         handed_over = self._next_sequences.get((partition, bucket), 0)
         has_order = self._total_buckets > 0 or self._dynamic is not None
-        if not has_order or self._ignore_previous:
+        if not has_order:
             return handed_over
-        state = self._bucket_states(partition).get(bucket)
-        return max(handed_over, 0 if state is None else state.max_sequence_number + 1)
+        state = None if self._ignore_previous else self._bucket_states(partition).get(bucket)
+        above = 0 if state is None else state.max_sequence_number + 1
+        return max(handed_over, above + self._sequence_offset)
 
     def _bucket_states(self, partition: bytes) -> dict[int, BucketState]:
         if partition not in self._states_by_partition:

@@ -6,6 +6,7 @@ Spark Connect asks the source when an action runs, others when a DataFrame is ma
 import datetime as dt
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +247,34 @@ def test_the_newest_row_of_a_key_is_told_by_the_sequence_field(
     write(frame(spark, versions).repartition(4), table)
 
     assert rows_of(table) == [versions[-1]]
+
+
+@pytest.mark.parametrize(
+    ("engine", "name"), [("deduplicate", "n-5"), ("first-row", "n-0"), ("partial-update", "n-5")]
+)
+def test_of_the_rows_of_a_key_those_of_the_last_partition_are_the_newest(
+    spark: SparkSession, tmp_path: Path, engine: str, name: str
+) -> None:
+    table = new_table(tmp_path, primary_keys=["id"], bucket="1", merge_engine=engine)
+    versions = spark.range(0, 6, 1, numPartitions=3).selectExpr("1L AS id", "'n-' || id AS name")
+
+    write(versions, table)
+
+    assert rows_of(table) == [(1, None, name, None)]
+
+
+def test_no_two_tasks_number_their_rows_alike(spark: SparkSession, tmp_path: Path) -> None:
+    table = new_table(tmp_path, primary_keys=["id"], bucket="1", write_only="true")
+    rows = spark.range(0, 12, 1, numPartitions=4).selectExpr("id % 3 AS id")
+
+    write(rows, table)
+    write(rows, table)
+
+    splits = reopened(table).new_read_builder().new_scan().plan().splits()
+    files = [file for split in splits for file in split.files]
+    ranges = sorted((file.min_sequence_number, file.max_sequence_number) for file in files)
+    assert len(ranges) == 8
+    assert all(one[1] < other[0] for one, other in pairwise(ranges))
 
 
 def test_row_kinds_delete_rows(spark: SparkSession, tmp_path: Path) -> None:

@@ -420,6 +420,37 @@ def test_only_what_is_selected_is_read_by_spark(
     assert "MapInArrow" not in plan
 
 
+FLOATS = pa.schema(
+    [
+        pa.field("f", pa.float32()),
+        pa.field("d", pa.float64()),
+        pa.field("s", pa.struct([("x", pa.float64()), ("r", pa.struct([("y", pa.float32())]))])),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("floats", "condition", "count"),
+    [
+        ([1.5, float("nan")], "> 2", 1),
+        ([1.5, float("nan")], "= double('nan')", 1),
+        ([1.5, float("nan")], "<> 1.5", 1),
+        ([-0.0] * 20, "= 0", 20),
+    ],
+)
+def test_conditions_on_floats_mean_what_they_mean_to_spark(
+    spark: SparkSession, tmp_path: Path, floats: list[float], condition: str, count: int
+) -> None:
+    rows = [{"f": x, "d": x, "s": {"x": x, "r": {"y": x}}} for x in floats]
+    table = new_table(tmp_path, columns=FLOATS)
+    table = write_arrow(table, pa.Table.from_pylist(rows, FLOATS))
+    df = read(table, spark)
+
+    assert splits_of(table) == (1, 0)
+    for column in ("f", "d", "s.x", "s.r.y"):
+        assert df.where(f"{column} {condition}").count() == count, column
+
+
 def lost_file(table: Table) -> str:
     paths = sorted(Path(table.table_path).rglob("data-*.parquet"))
     paths[0].unlink()
@@ -566,6 +597,11 @@ def test_a_table_can_be_read_while_it_is_written(spark: SparkSession, keyed: Tab
         ({"snapshot_id": 99}, SnapshotNotFound, "99"),
         ({"tag_name": "never"}, TagNotFound, "never"),
         ({"dynamic_options": {"bucket": "7"}}, InvalidOption, "bucket"),
+        (
+            {"dynamic_options": {"scan.snapshot_id": "1"}},
+            InvalidOption,
+            "scan.snapshot_id: did you mean scan.snapshot-id",
+        ),
     ],
 )
 def test_arguments_that_cannot_be_used_are_one_typed_error(

@@ -6,10 +6,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
 
-from emberlake import DataMismatch, InvalidInput, TableNotFound
+from emberlake import DataMismatch, InvalidInput, SchemaChange, TableNotFound
 from emberlake.spark import write_paimon
+from spark.reads import altered
 from spark.tables import (
+    COLUMNS,
     data_files,
     frame,
     live_files,
@@ -211,6 +214,19 @@ def test_an_overwrite_of_a_static_partition_refuses_other_rows(
     assert rows_of(table) == [row for row in ROWS if row[1] != "2026-01-02"]
 
 
+def test_an_overwrite_that_is_asked_for_twice_replaces_what_the_builder_says(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = new_table(tmp_path, partition_keys=["day"], dynamic_partition_overwrite="false")
+    write_paimon(frame(spark, ROWS), "db.t", {"warehouse": str(tmp_path)})
+    builder = table.new_batch_write_builder().overwrite({"day": "2026-01-02"})
+
+    with builder.new_write() as write:
+        write.write_spark(frame(spark, []), overwrite=True)
+
+    assert rows_of(table) == [row for row in ROWS if row[1] != "2026-01-02"]
+
+
 def test_an_overwrite_without_partitions_replaces_everything(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -240,6 +256,59 @@ def test_columns_are_aligned_by_name_with_safe_casts(spark: SparkSession, tmp_pa
     write_paimon(df, "db.t", {"warehouse": str(tmp_path)})
 
     assert rows_of(table) == [(1, None, "x", None), (2, None, "y", None)]
+
+
+@pytest.mark.parametrize("concurrency", [None, 2])
+@pytest.mark.parametrize("options", [{}, {"bucket": "2", "bucket_key": "id,name"}])
+def test_partition_and_bucket_columns_that_are_left_out_are_null(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str], concurrency: int | None
+) -> None:
+    table = new_table(tmp_path, partition_keys=["day"], **options)
+    df = spark.createDataFrame([(1, 0.5), (2, 1.0)], "id bigint, price double")
+
+    write_paimon(df, "db.t", {"warehouse": str(tmp_path)}, concurrency=concurrency)
+
+    assert rows_of(table) == [(1, None, None, 0.5), (2, None, None, 1.0)]
+
+
+@pytest.mark.parametrize("default", [("name", "somebody"), ("at", "12:34:56")])
+def test_bucket_columns_that_are_left_out_have_their_default(
+    spark: SparkSession, tmp_path: Path, default: tuple[str, str]
+) -> None:
+    column, text = default
+    columns = COLUMNS.append(pa.field("at", pa.time32("ms")))
+    table = new_table(tmp_path, columns=columns, bucket="4", bucket_key=f"id,{column}")
+    altered(table, SchemaChange.update_column_default_value(column, text))
+    df = frame(spark, ROWS).drop("name").repartition(3)
+
+    write_paimon(df, "db.t", {"warehouse": str(tmp_path)})
+
+    assert len(rows_of(table)) == len(ROWS)
+    assert len(live_files(table)) == 4
+
+
+@pytest.mark.parametrize(
+    ("keys", "partitions", "options"),
+    [(["a"], [], {"bucket": "2"}), (["a"], [], {}), ([], ["A"], {}), ([], [], {})],
+)
+def test_names_that_differ_by_case_only_and_names_like_expressions_are_written(
+    spark: SparkSession,
+    tmp_path: Path,
+    keys: list[str],
+    partitions: list[str],
+    options: dict[str, str],
+) -> None:
+    names = ["a", "A", "a.A", "x`y z"]
+    columns = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in names])
+    table = new_table(
+        tmp_path, columns=columns, primary_keys=keys, partition_keys=partitions, **options
+    )
+    fields = [StructField(name, LongType()) for name in reversed(names)]
+    df = spark.createDataFrame([(4, 3, 2, 1), (8, 7, 6, 5)], StructType(fields))
+
+    write_paimon(df, "db.t", {"warehouse": str(tmp_path)})
+
+    assert rows_of(table) == [(1, 2, 3, 4), (5, 6, 7, 8)]
 
 
 def test_a_dataframe_that_does_not_fit_is_refused_with_every_difference(
@@ -275,12 +344,23 @@ def test_a_concurrency_of_zero_and_a_missing_table_are_refused(
     new_table(tmp_path)
     warehouse = {"warehouse": str(tmp_path)}
 
-    with pytest.raises(InvalidInput, match="concurrency"):
-        write_paimon(frame(spark, ROWS), "db.t", warehouse, concurrency=0)
+    for concurrency in (0, True, "3", 2.5):
+        with pytest.raises(InvalidInput, match="concurrency"):
+            write_paimon(frame(spark, ROWS), "db.t", warehouse, concurrency=concurrency)
     with pytest.raises(TableNotFound):
         write_paimon(frame(spark, ROWS), "db.missing", warehouse)
     with pytest.raises(InvalidInput, match="overwrite=True"):
         write_paimon(frame(spark, ROWS), "db.t", warehouse, static_partition={"day": "x"})
+
+
+def test_what_is_no_dataframe_or_has_no_end_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    new_table(tmp_path)
+    stream = spark.readStream.format("rate").load().selectExpr("value AS id")
+
+    with pytest.raises(InvalidInput, match="a Spark DataFrame, not list"):
+        write_paimon(ROWS, "db.t", {"warehouse": str(tmp_path)})
+    with pytest.raises(InvalidInput, match="writeStream"):
+        write_paimon(stream, "db.t", {"warehouse": str(tmp_path)})
 
 
 def test_the_session_is_left_as_it_was(spark: SparkSession, tmp_path: Path) -> None:

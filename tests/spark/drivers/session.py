@@ -2,14 +2,12 @@
 
 import os
 import signal
-import subprocess
 import sys
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from spark.children import run_group
 from spark.conftest import MASTERS, PYTHONPATH, SETTINGS
 
 KILLED = -signal.SIGKILL
@@ -18,19 +16,9 @@ KILLED = -signal.SIGKILL
 def run_driver(name: str, *arguments: object, timeout_s: float = 240) -> int:
     """Run a program to its end; its exit code, negative when a signal has ended it."""
     command = [sys.executable, "-m", f"spark.drivers.{name}", *map(str, arguments)]
-    environment = os.environ | {"PYTHONPATH": PYTHONPATH, "PYTHONWARNINGS": "ignore"}
-    # A file, since a pipe is open as long as any process has it that the program has started.
-    with tempfile.TemporaryFile("w+") as said:
-        driver = subprocess.Popen(
-            command, stdout=said, stderr=said, env=environment, start_new_session=True
-        )
-        try:
-            code = driver.wait(timeout_s)
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(driver.pid, signal.SIGKILL)  # its JVM is of its group
-        said.seek(0)
-        assert code in (0, KILLED), said.read()
+    environment = {"PYTHONPATH": PYTHONPATH, "PYTHONWARNINGS": "ignore"}
+    code, said = run_group(command, environment, timeout_s)
+    assert code in (0, KILLED), said
     return code
 
 

@@ -139,6 +139,10 @@ def test_every_difference_is_in_one_error():
     ]
 
 
+def test_rows_without_columns_are_refused_since_nobody_counts_them():
+    assert problems(a_frame(), a_schema(a="INT")) == ["it has no columns"]
+
+
 def test_a_difference_inside_of_a_column_is_named_by_its_path():
     given = t.StructType([t.StructField("y", t.StringType()), t.StructField("X", t.ByteType())])
     frame = a_frame(p=t.ArrayType(given), m=t.MapType(t.LongType(), t.ArrayType(t.DateType())))
@@ -165,9 +169,11 @@ def test_a_map_to_counts_fits_a_multiset():
 def test_a_column_with_a_default_may_be_left_out():
     good = DataField(0, "a", AtomicType("INT", False), default_value="1")
     bad = DataField(1, "b", AtomicType("INT", False), default_value="one")
+    given = DataField(2, "c", AtomicType("INT"))
+    frame = a_frame(c=t.IntegerType())
 
-    assert problems(a_frame(), TableSchema(0, (good,), 1)) == []
-    (problem,) = problems(a_frame(), TableSchema(0, (good, bad), 1))
+    assert problems(frame, TableSchema(0, (good, given), 2)) == []
+    (problem,) = problems(frame, TableSchema(0, (good, bad, given), 2))
     assert problem.startswith("b: is missing, and its default value cannot be used")
 
 
@@ -280,7 +286,7 @@ PAIMON_TYPES = st.recursive(
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from("abcd"), SPARK_TYPES), max_size=4),
+    st.lists(st.tuples(st.sampled_from("abcd"), SPARK_TYPES), min_size=1, max_size=4),
     st.lists(PAIMON_TYPES, min_size=1, max_size=3),
     st.none() | st.sets(st.sampled_from("abc")),
 )

@@ -14,3 +14,13 @@ def test_changes_pickle_and_compare_by_value():
     assert one == SchemaChange.add_column(["n"], T("INT"), "c", Move.after("n", "a"))
     with pytest.raises(InvalidInput):
         SchemaChange.drop_column([])
+
+
+def test_a_type_may_be_given_as_text() -> None:
+    assert SchemaChange.add_column("n", "INT") == SchemaChange.add_column("n", T("INT"))
+    assert SchemaChange.update_column_type("n", "BIGINT").new_data_type == T("BIGINT")
+
+
+def test_what_is_no_type_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="no column type"):
+        SchemaChange.add_column("n", int)

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from append_tables import data_files
-from emberlake.errors import DataMismatch, InvalidInput, InvalidState, Unsupported
+from emberlake.errors import DataMismatch, InvalidState, Unsupported
 from emberlake.formats import open_reader
 from emberlake.spec.binary_row import decode_row
 from emberlake.spec.key_value import key_value_fields
@@ -275,14 +275,37 @@ def test_changes_that_a_compaction_would_have_to_find_are_refused(options: dict[
         table.new_batch_write_builder().new_write()
 
 
+REFUSING = {
+    "partial-update": {"merge-engine": "partial-update"},
+    "aggregation": {"merge-engine": "aggregation", "fields.n.aggregate-function": "max"},
+    "first-row": {"merge-engine": "first-row"},
+}
+
+
+@pytest.mark.parametrize("kind", ["-U", "-D"])
+@pytest.mark.parametrize("engine", REFUSING)
+def test_kinds_that_no_read_could_merge_are_refused_before_anything_is_written(
+    engine: str, kind: str
+) -> None:
+    table = create_key_table({"id": "BIGINT", "n": "INT"}, **REFUSING[engine])
+    write = table.new_batch_write_builder().new_write()
+    write.write_arrow(data_of(table, [(1, 1), (2, 2)]))
+
+    with pytest.raises(DataMismatch, match=rf"{engine} takes no {kind} records"):
+        write.write_arrow(data_of(table, [(1, 1), (3, 3)]), kind)
+
+    (message,) = write.prepare_commit()
+    assert message.row_count == 2
+
+
 def test_rows_that_cannot_be_folded_undo_the_whole_write() -> None:
-    table = create_key_table(**{"merge-engine": "partial-update"})
-    data = data_of(table, [(1, "a"), (1, "b")])
+    sums = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
+    table = create_key_table({"id": "BIGINT", "n": "INT"}, **sums)
+    data = data_of(table, [(1, 2**31 - 1), (1, 1)])
     write = table.new_batch_write_builder().new_write()
     write.write_arrow(data)
-    write.write_arrow(data, "-D")
 
-    with pytest.raises(InvalidInput, match="delete"):
+    with pytest.raises(DataMismatch, match="INT"):
         write.prepare_commit()
 
     assert data_files(table) == set()

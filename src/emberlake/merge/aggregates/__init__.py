@@ -3,7 +3,7 @@
 Spec: "Merge engines".
 """
 
-from typing import Final, assert_never
+from typing import assert_never
 
 import pyarrow as pa
 
@@ -24,20 +24,6 @@ from emberlake.types import DataField
 
 __all__ = ["Step", "Steps", "aggregate_column"]
 
-# Functions that can take a value back.
-_RETRACTABLE: Final = frozenset(
-    {
-        Aggregate.PRIMARY_KEY,
-        Aggregate.SUM,
-        Aggregate.PRODUCT,
-        Aggregate.LAST_VALUE,
-        Aggregate.LAST_NON_NULL_VALUE,
-        Aggregate.COLLECT,
-        Aggregate.MERGE_MAP,
-        Aggregate.NESTED_UPDATE,
-    }
-)
-
 
 def aggregate_column(
     field: DataField, aggregator: Aggregator, column: pa.Array, steps: Steps
@@ -49,7 +35,7 @@ def aggregate_column(
     """
     if aggregator.ignore_retract:
         steps = steps.without_retracts()
-    if steps.has_retracts and aggregator.function not in _RETRACTABLE:
+    if steps.has_retracts and not aggregator.takes_retracts:
         raise DataMismatch(
             f"column {field.name} is aggregated by {aggregator.function}, which cannot take back "
             f"what -U and -D records say: set fields.{field.name}.ignore-retract to true to ignore "

@@ -1,0 +1,164 @@
+"""emberlake beside its peers, in one run on one machine.
+
+    python bench                     everything, about ten minutes
+    python bench --size quick        fewer rows, about two
+    python bench --jobs scan append --engines emberlake rust --repeat 7
+
+Every engine is a process of its own that gets the same rows. Repetitions alternate between the
+engines, so that a slow moment of the machine hits all. bench/README.md says how to read it.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+import growth
+from engines import LOCAL, SPARK, EngineFailed, Measurement
+from local_jobs import local_jobs
+from report import Result, growth_table, machine, print_failures, save, table_of
+from spark_jobs import spark_jobs
+from state import BUILD, Bench, Job, Settings
+
+SIZES = {
+    "smoke": Settings(2_000, 2_000, 1, 1, 5, (1_000, 2_000), (50, 100)),
+    "quick": Settings(
+        200_000, 1_000_000, 3, 2, 8, (200_000, 1_000_000, 3_000_000), (1_000, 10_000)
+    ),
+    "full": Settings(
+        1_000_000,
+        10_000_000,
+        5,
+        3,
+        15,
+        (1_000_000, 10_000_000, 30_000_000),
+        (1_000, 10_000, 100_000),
+    ),
+}
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    settings = SIZES[arguments.size]
+    if arguments.repeat:
+        settings = replace(settings, repeat=arguments.repeat, spark_repeat=arguments.repeat)
+    jobs = chosen_jobs(settings, arguments)
+    console = Console()
+    console.print(f"{machine()}; {settings.rows:,} rows, on Spark {settings.spark_rows:,}")
+    BUILD.mkdir(parents=True, exist_ok=True)
+    results, points = [], []
+    with tempfile.TemporaryDirectory(prefix="run-", dir=BUILD) as folder:
+        bench = Bench(settings, Path(folder))
+        with steps(console, len(jobs) + 2 * arguments.growth) as step:
+            try:
+                for job in jobs:
+                    step(job.title)
+                    results.append(Result(job, measure(bench, job)))
+                bench.close()
+                if arguments.growth:
+                    step("growth")
+                    points += growth.local_growth(bench)
+                    step("growth on Spark")
+                    points += growth.spark_growth(bench)
+            finally:
+                bench.close()
+    show(console, results, points)
+    for path in save(arguments.out, settings, results, points):
+        console.print(f"wrote {path}")
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    every = [job.name for job in (*local_jobs(SIZES["full"].many_files), *spark_jobs())]
+    parser.add_argument("--size", choices=SIZES, default="full")
+    parser.add_argument("--jobs", nargs="+", metavar="JOB", help=f"some of: {', '.join(every)}")
+    parser.add_argument("--engines", nargs="+", choices=LOCAL, default=list(LOCAL))
+    parser.add_argument("--repeat", type=int, help="instead of what belongs to the size")
+    parser.add_argument("--out", type=Path, default=BUILD / "results", metavar="FOLDER")
+    parser.add_argument(
+        "--growth",
+        action=argparse.BooleanOptionalAction,
+        help="measure how the cost grows with the rows (default: when no jobs are named)",
+    )
+    arguments = parser.parse_args()
+    if arguments.growth is None:
+        arguments.growth = arguments.jobs is None
+    return arguments
+
+
+def chosen_jobs(settings: Settings, arguments: argparse.Namespace) -> list[Job]:
+    every = {job.name: job for job in (*local_jobs(settings.many_files), *spark_jobs())}
+    unknown = set(arguments.jobs or ()) - set(every)
+    if unknown:
+        raise SystemExit(f"no such job: {', '.join(unknown)}; there are {', '.join(every)}")
+    return [
+        replace(job, engines={n: e for n, e in job.engines.items() if n in arguments.engines})
+        for job in every.values()
+        if arguments.jobs is None or job.name in arguments.jobs
+    ]
+
+
+def measure(bench: Bench, job: Job) -> dict[str, list[Measurement] | str]:
+    """What every repetition took, by engine, or what went wrong."""
+    results: dict[str, list[Measurement] | str] = {engine: [] for engine in job.engines}
+    engines = list(job.engines)
+    settings = bench.settings
+    with contextmanager(job.run)(bench) as run:
+        for repetition in range(settings.spark_repeat if job.on_spark else settings.repeat):
+            # Every engine comes first in turn: the first pays for a cold disk cache.
+            first = repetition % len(engines)
+            for engine in engines[first:] + engines[:first]:
+                found = results[engine]
+                if isinstance(found, str):
+                    continue
+                if sum(measured.seconds for measured in found) > settings.budget_seconds > 0:
+                    continue
+                try:
+                    found.append(run(engine))
+                except EngineFailed as problem:
+                    results[engine] = str(problem)
+    return results
+
+
+@contextmanager
+def steps(console: Console, count: int) -> Iterator[Callable[[str], None]]:
+    """A progress bar, and how to say what comes next."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+        task = progress.add_task("", total=count)
+        begun = False
+
+        def step(title: str) -> None:
+            nonlocal begun
+            progress.update(task, description=title, advance=1 if begun else 0)
+            begun = True
+
+        yield step
+
+
+def show(console: Console, results: list[Result], points: list[growth.Point]) -> None:
+    local = [result for result in results if not result.job.on_spark]
+    on_spark = [result for result in results if result.job.on_spark]
+    note = "seconds: best (median); x: emberlake in multiples of it; memory: MiB by engine"
+    if local:
+        used = {n: e.title for n, e in LOCAL.items() if any(n in r.found for r in local)}
+        console.print(table_of(f"One process ({note})", local, used))
+    if on_spark:
+        titles = {name: engine.title for name, engine in SPARK.items()}
+        console.print(table_of(f"Spark, local[2] ({note})", on_spark, titles))
+    if points:
+        console.print(growth_table(points))
+        for job, factor in growth.slowdown(points).items():
+            console.print(f"{job}: time per row at most rows is {factor:.2f} x that at fewer")
+    print_failures(console, results)
+
+
+if __name__ == "__main__":
+    main()

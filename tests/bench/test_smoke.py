@@ -1,0 +1,65 @@
+"""The benchmarks run: a few rows through every job, every engine and every report."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parents[2] / "bench"
+# One of every kind; `make bench` runs them all.
+JOBS = (
+    "append-partitioned",
+    "key-upsert",
+    "scan-filtered",
+    "merge-read-2-columns",
+    "compact",
+    "plan-100-files",
+    "commit-0-files",
+    "spark-write",
+    "spark-merge-total",
+)
+
+
+@pytest.mark.interop
+def test_a_few_rows_pass_through_all_kinds_of_jobs(tmp_path: Path) -> None:
+    done = run(tmp_path, "--jobs", *JOBS)
+
+    report = json.loads((tmp_path / "results.json").read_text())
+    assert list(report["jobs"]) == list(JOBS)
+    for name, job in report["jobs"].items():
+        for engine, found in job["engines"].items():
+            assert min(found.get("seconds", [0])) > 0, (name, engine, found)
+    assert report["versions"]["emberlake"]
+    for plot in ("engines.svg", "spark.svg"):
+        assert "</svg>" in (tmp_path / plot).read_text()
+    assert "append, 5 partitions" in done
+
+
+@pytest.mark.slow
+@pytest.mark.interop
+def test_a_few_rows_pass_through_all_jobs_and_growth_is_shown(tmp_path: Path) -> None:
+    done = run(tmp_path)
+
+    report = json.loads((tmp_path / "results.json").read_text())
+    assert {point["rows"] for point in report["growth"]} == {1_000, 2_000}
+    assert "</svg>" in (tmp_path / "growth.svg").read_text()
+    assert "time per row" in done
+    assert "failed" not in done
+
+
+def test_a_job_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    command = [sys.executable, str(BENCH), "--size", "smoke", "--jobs", "scann"]
+
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert ended.returncode != 0
+    assert "no such job: scann" in ended.stderr
+
+
+def run(folder: Path, *arguments: str) -> str:
+    command = [sys.executable, str(BENCH), "--size", "smoke", "--out", str(folder), *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout

@@ -1,0 +1,105 @@
+"""Writers of the data source on the driver: one commit, and nothing left of what does not count."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from emberlake import Table
+from emberlake.datasource import batch_write
+from emberlake.datasource.batch_write import BatchWriter
+from emberlake.datasource.options import Use, parse_options
+from emberlake.datasource.stream_write import StreamWriter
+from emberlake.datasource.written import WrittenFiles, marked, write_rows
+from emberlake.errors import InvalidState, StorageError
+from emberlake.spark.types import spark_schema
+from spark.tables import COLUMNS, data_files, live_files, new_table, rows_of, some_rows
+
+ROWS = some_rows(range(4))
+
+
+def options(table: Table, **more: str) -> dict[str, str]:
+    return {"path": "db.t", "warehouse": str(Path(table.table_path).parents[1]), **more}
+
+
+def batch_writer(table: Table, *, overwrite: bool = False) -> BatchWriter:
+    chosen = parse_options(options(table), Use.BATCH_WRITE)
+    return BatchWriter(chosen, spark_schema(tuple(table.fields)), overwrite=overwrite)
+
+
+def batches() -> Iterator[pa.RecordBatch]:
+    columns = [pa.array(values) for values in zip(*ROWS, strict=True)]
+    yield pa.RecordBatch.from_arrays(columns, schema=COLUMNS)
+
+
+def repeated(file: Path) -> Path:
+    """A file that another attempt of the task has left."""
+    copy = file.with_name(file.name.replace("-0.", "-1."))
+    copy.write_bytes(file.read_bytes())
+    return copy
+
+
+def failing(*_args: Any) -> int:
+    raise StorageError("the disk is gone")
+
+
+def test_files_of_other_attempts_are_gone_when_a_batch_is_committed(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    writer = batch_writer(table)
+    message = writer.write(batches())
+    copy = repeated(*data_files(table))
+
+    writer.commit([message])
+
+    assert not copy.exists()
+    assert rows_of(table) == ROWS
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_write_that_fails_before_its_commit_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
+) -> None:
+    table = new_table(tmp_path)
+    writer = batch_writer(table, overwrite=overwrite)
+    message = writer.write(batches())
+    monkeypatch.setattr(batch_write, "sweep_repeated", failing)
+
+    with pytest.raises(StorageError):
+        writer.commit([message])
+    writer.abort([message])
+
+    assert data_files(table) == []
+    assert table.latest_snapshot() is None
+    assert not list(Path(table.table_path, "manifest").iterdir())
+
+
+@pytest.mark.parametrize("end", ["commit", "abort"])
+def test_a_task_that_comes_too_late_leaves_no_file(tmp_path: Path, end: str) -> None:
+    table = new_table(tmp_path)
+    writer = batch_writer(table)
+    ends: dict[str, Callable[[], None]] = {
+        "commit": lambda: writer.commit([writer.write(batches())]),
+        "abort": lambda: writer.abort([None]),
+    }
+    ends[end]()
+
+    with pytest.raises(InvalidState, match="too late"):
+        writer.write(batches())
+
+    assert data_files(table) == live_files(table)
+
+
+def test_files_of_other_attempts_are_gone_when_a_micro_batch_is_committed(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    chosen = parse_options(options(table, checkpointlocation="anywhere"), Use.STREAM_WRITE)
+    writer = StreamWriter(chosen, spark_schema(tuple(table.fields)), overwrite=False)
+    job_id = table.store.env.new_id()
+    messages = write_rows(marked(table.store, job_id), batches(), commit_user="spark-q")
+    copy = repeated(*data_files(table))
+
+    writer.commit([WrittenFiles(job_id, "spark-q", messages, "q")], 0)
+
+    assert not copy.exists()
+    assert rows_of(table) == ROWS

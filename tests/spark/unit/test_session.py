@@ -1,0 +1,72 @@
+"""What a job of ours changes in a session, and puts back."""
+
+from typing import Any
+
+import pytest
+
+from emberlake.spark.session import fast_arrow
+
+BOUND = "spark.sql.execution.arrow.maxBytesPerBatch"
+
+
+class Session:
+    """A session's settings."""
+
+    def __init__(self, **settings: str) -> None:
+        self.settings = settings
+        self.is_broken = False
+
+    @property
+    def conf(self) -> Any:
+        return self
+
+    def get(self, key: str, default: str | None = None) -> str | None:
+        return self.settings.get(key, default)
+
+    def set(self, key: str, value: str) -> None:
+        if self.is_broken:
+            raise ConnectionError("the server is gone")
+        self.settings[key] = value
+
+
+def test_the_bound_is_lifted_until_the_last_job_ends() -> None:
+    session = Session(**{BOUND: "64MB"})
+
+    with fast_arrow(session):
+        with fast_arrow(session):
+            assert session.get(BOUND) == str(2**31 - 1)
+        assert session.get(BOUND) == str(2**31 - 1)
+
+    assert session.get(BOUND) == "64MB"
+
+
+@pytest.mark.parametrize("bound", ["1MB", "-1"])
+def test_a_bound_of_the_users_own_stays(bound: str) -> None:
+    session = Session(**{BOUND: bound})
+
+    with fast_arrow(session):
+        assert session.get(BOUND) == bound
+
+    assert session.get(BOUND) == bound
+
+
+def test_a_job_that_fails_puts_the_bound_back() -> None:
+    session = Session(**{BOUND: "64MB"})
+
+    with pytest.raises(ZeroDivisionError), fast_arrow(session):
+        raise ZeroDivisionError
+
+    assert session.get(BOUND) == "64MB"
+
+
+def test_a_job_that_could_not_begin_is_not_waited_for() -> None:
+    session = Session(**{BOUND: "64MB"})
+    session.is_broken = True
+    with pytest.raises(ConnectionError), fast_arrow(session):
+        pass
+    session.is_broken = False
+
+    with fast_arrow(session):
+        assert session.get(BOUND) == str(2**31 - 1)
+
+    assert session.get(BOUND) == "64MB"
