@@ -32,6 +32,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"catalog"}),
     frozenset({"jobs"}),
     frozenset({"cli", "datasource", "web"}),
+    frozenset({"__main__"}),
 )
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 TOP = len(LAYERS)  # facades: gather public names from everywhere, and load them on first use
@@ -42,6 +43,8 @@ FENCES: dict[str, tuple[str, ...]] = {
     "pyspark": ("emberlake.spark", "emberlake.datasource", "pyspark_emberlake"),
     "pyarrow.parquet": ("emberlake.formats",),
     "pyarrow.orc": ("emberlake.formats",),
+    "typer": ("emberlake.cli",),
+    "rich": ("emberlake.cli",),
     "fastavro": ("emberlake.store.avro_container", "emberlake.formats.avro"),
     "pypaimon": (),
     "pypaimon_rust": (),
@@ -59,7 +62,17 @@ FENCES: dict[str, tuple[str, ...]] = {
 PURE = "emberlake.spec"
 IMPURE = frozenset({"os", "pathlib", "shutil", "tempfile", "time", "random", "secrets", "uuid"})
 
-EXTRAS = ("pyspark", "pandas", "polars", "duckdb", "obstore", "pytest", "hypothesis")
+EXTRAS = (
+    "pyspark",
+    "pandas",
+    "polars",
+    "duckdb",
+    "obstore",
+    "typer",
+    "rich",
+    "pytest",
+    "hypothesis",
+)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,36 @@
+"""The command line: ``emberlake``.
+
+commands   what can be typed: names, arguments, help; loads nothing of the engine
+actions    what is done: works on tables and returns a ``Report``
+screen     shows a report to a person, or as one JSON document
+
+Typer and rich are an extra (``pip install 'emberlake[cli]'``), so this module loads neither before
+``main`` is called.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from emberlake.base.extras import load_extra
+from emberlake.errors import Unsupported
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    0 done, 1 failed, 2 the command line cannot be used, 3 a concurrent change is in the way,
+    130 interrupted.
+
+    Args:
+        argv: What stands behind ``emberlake``; the arguments of this process without it.
+    """
+    try:
+        load_extra("typer", extra="cli")
+        load_extra("rich", extra="cli")
+    except Unsupported as error:
+        sys.stderr.write(f"emberlake: {error}\n")
+        return 1
+    code: int = load_extra("emberlake.cli.app", extra="cli").run(argv)
+    return code

@@ -1,0 +1,93 @@
+"""Change a table's schema: everything that was asked for in one step."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from emberlake.cli.actions.creation import parse_column
+from emberlake.cli.actions.tables import schema_document
+from emberlake.cli.failures import UsageError
+from emberlake.cli.report import Done, Report
+from emberlake.cli.session import Session
+from emberlake.spec.schema_change import SchemaChange
+from emberlake.spec.schema_evolution import apply_changes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What was typed."""
+
+    add: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    rename: Mapping[str, str]
+    types: tuple[str, ...] = ()
+    comments: Mapping[str, str]
+    set_options: Mapping[str, str]
+    unset_options: tuple[str, ...] = ()
+    comment: str | None = None
+
+
+def alter(session: Session, identifier: str, asked: Asked, *, dry_run: bool) -> Report:
+    """Apply all changes, or none; a dry run refuses what would be refused."""
+    changes = list(iter_changes(asked))
+    if not changes:
+        raise UsageError(
+            "nothing to change: give --add-column, --drop-column, --rename-column, --type, "
+            "--column-comment, --set, --unset or --comment"
+        )
+    table = session.table(identifier)
+    before = table.table_schema
+    snapshot = table.latest_snapshot()
+    if dry_run:
+        after = apply_changes(
+            before,
+            [change for change, _ in changes],
+            has_snapshots=snapshot is not None,
+            time_millis=before.time_millis,
+        )
+    else:
+        session.catalog.alter_table(identifier, [change for change, _ in changes])
+        table = session.table(identifier)
+        after = table.table_schema
+    verb = "would " if dry_run else ""
+    document = {
+        **schema_document(table, after, snapshot),
+        "changes": [text for _, text in changes],
+        "dry_run": dry_run,
+    }
+    outcome = f"{verb}change {identifier}" if dry_run else f"changed {identifier}"
+    if after.id == before.id:
+        outcome = f"{identifier} is that way already"
+    lines = [Done(f"{outcome}: schema {before.id} -> {after.id}")]
+    return Report(document, [*lines, *(Done(f"  {text}") for _, text in changes)])
+
+
+def iter_changes(asked: Asked) -> Iterator[tuple[SchemaChange, str]]:
+    """Every change, with what it does in words, in the order that makes them independent."""
+    for old, new in asked.rename.items():
+        yield SchemaChange.rename_column(_path(old), new), f"rename column {old} to {new}"
+    for name in asked.drop:
+        yield SchemaChange.drop_column(_path(name)), f"drop column {name}"
+    for text in asked.add:
+        column = parse_column(text)
+        change = SchemaChange.add_column(_path(column.name), column.type)
+        yield change, f"add column {column.name} {column.type}"
+    for text in asked.types:
+        column = parse_column(text)
+        # A type without NOT NULL says nothing about nulls.
+        keep = column.type.nullable
+        change_type = SchemaChange.update_column_type(_path(column.name), column.type, keep)
+        yield change_type, f"change column {column.name} to {column.type}"
+    for name, comment in asked.comments.items():
+        described = SchemaChange.update_column_comment(_path(name), comment or None)
+        yield described, f"describe column {name}: {comment}"
+    for key, value in asked.set_options.items():
+        yield SchemaChange.set_option(key, value), f"set {key} = {value}"
+    for key in asked.unset_options:
+        yield SchemaChange.remove_option(key), f"unset {key}"
+    if asked.comment is not None:
+        change_comment = SchemaChange.update_comment(asked.comment or None)
+        yield change_comment, f"describe the table: {asked.comment}"
+
+
+def _path(name: str) -> list[str]:
+    return name.split(".")

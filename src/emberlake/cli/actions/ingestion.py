@@ -1,0 +1,300 @@
+"""Files into a table: the Spark pipeline as one command."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Final
+
+from emberlake.base.extras import load_extra
+from emberlake.cli.actions.outcome import commit_document, commit_facts
+from emberlake.cli.actions.sources import Source, find_source
+from emberlake.cli.actions.tables import kind_of
+from emberlake.cli.choices import IngestMode, SourceFormat
+from emberlake.cli.failures import UsageError
+from emberlake.cli.progress import Progress, progress
+from emberlake.cli.report import Block, Done, Facts, Grid, Note, Report, words
+from emberlake.cli.session import Session
+from emberlake.cli.texts import count_text, seconds_text, size_text
+from emberlake.errors import TableNotFound
+from emberlake.options import DYNAMIC_PARTITION_OVERWRITE, PARTITION_DEFAULT_NAME
+from emberlake.spec.identifier import Identifier
+from emberlake.spec.new_table import build_table_schema
+from emberlake.spec.schema import Schema, TableSchema
+from emberlake.table import Table
+
+_SHOWN_PARTITIONS: Final = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What was typed about rows and table."""
+
+    sources: tuple[str, ...]
+    into: str
+    mode: IngestMode | None = None
+    partition: Mapping[str, str] = field(default_factory=dict)
+    source_format: SourceFormat | None = None
+    source_options: Mapping[str, str] = field(default_factory=dict)
+    create: bool = False
+    primary_keys: tuple[str, ...] = ()
+    partition_keys: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    concurrency: int | None = None
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where Spark runs, and with which settings."""
+
+    master: str
+    settings: Mapping[str, str]
+
+
+class Stages:
+    """How long each part of the work took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._since = perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """What was done since the lap before was this stage."""
+        now = perf_counter()
+        self.seconds[stage] = now - self._since
+        self._since = now
+
+
+def ingest(session: Session, asked: Asked, where: Where, *, dry_run: bool, yes: bool) -> Report:
+    """Load files into a table in one commit."""
+    source = find_source(asked.sources, asked.source_format)
+    table = _find_table(session, asked)
+    if table is not None:
+        mode = choose_mode(asked, table.table_schema)
+        if mode is IngestMode.OVERWRITE and not dry_run:
+            session.confirm(f"This replaces {_replaced(asked, table)}", yes=yes)
+    load_extra("pyspark", extra="spark")
+    local = load_extra("emberlake.spark.local", extra="spark")
+    failures = load_extra("emberlake.spark.source_failures", extra="spark")
+    stages = Stages()
+    with (
+        progress("starting Spark") as bar,
+        local.local_session(where.master, where.settings, verbose=session.settings.debug) as spark,
+        failures.source_errors(),
+    ):
+        stages.lap("start")
+        bar.name("looking at the source")
+        rows = _read(spark, asked, source, table)
+        schema = _new_schema(asked, rows) if table is None else None
+        stages.lap("read")
+        if dry_run:
+            return _plan(asked, source, rows, table, schema)
+        if schema is None:
+            assert table is not None
+            return _write(asked, source, rows, table, bar, stages)
+        with _created(session, asked.into, schema) as new:
+            return _write(asked, source, rows, new, bar, stages)
+
+
+def choose_mode(asked: Asked, schema: TableSchema) -> IngestMode:
+    """What becomes of the rows that are there; what does not fit the kind of table is refused.
+
+    Raises:
+        UsageError: the mode is for tables of another kind, or --partition does not fit.
+    """
+    unknown = [key for key in asked.partition if key not in schema.partition_keys]
+    if unknown:
+        by = ", ".join(schema.partition_keys)
+        raise UsageError(
+            f"{asked.into} is not partitioned by {', '.join(unknown)}; "
+            + (f"it is by {by}" if by else "it has no partitions")
+        )
+    if asked.mode is IngestMode.UPSERT and not schema.primary_keys:
+        raise UsageError(f"{asked.into} has no primary key to upsert by; use --mode append")
+    if asked.mode is IngestMode.APPEND and schema.primary_keys:
+        raise UsageError(
+            f"{asked.into} has a primary key: a row replaces the one of its key; use --mode upsert"
+        )
+    return asked.mode or (IngestMode.UPSERT if schema.primary_keys else IngestMode.APPEND)
+
+
+def _find_table(session: Session, asked: Asked) -> Table | None:
+    """The table to load into; None when it is to be created."""
+    try:
+        table = session.table(asked.into)
+    except TableNotFound as error:
+        if not asked.create:
+            raise TableNotFound(
+                f"{asked.into} does not exist; --create creates it with the columns of the source"
+            ) from error
+        session.catalog.get_database(Identifier.parse(asked.into).database)
+        return None
+    declared = [
+        flag
+        for flag, value in (
+            ("--primary-key", asked.primary_keys),
+            ("--partition-by", asked.partition_keys),
+            ("--option", asked.options),
+        )
+        if value
+    ]
+    if declared:
+        raise UsageError(
+            f"{asked.into} exists: {', '.join(declared)} would change nothing; leave it out"
+        )
+    return table
+
+
+def _read(spark: Any, asked: Asked, source: Source, table: Table | None) -> Any:
+    sources = load_extra("emberlake.spark.sources", extra="spark")
+    fields = None if table is None else table.fields
+    rows = sources.read_source(
+        spark, source.paths, source.format.value, fields, asked.source_options
+    )
+    given = {key: value for key, value in asked.partition.items() if key not in rows.columns}
+    if len(given) < len(asked.partition) and asked.mode is not IngestMode.OVERWRITE:
+        own = ", ".join(key for key in asked.partition if key not in given)
+        raise UsageError(f"the source has {own} itself; leave out --partition, or overwrite")
+    return sources.with_constants(rows, given, fields)
+
+
+def _new_schema(asked: Asked, rows: Any) -> Schema:
+    types = load_extra("emberlake.spark.types", extra="spark")
+    schema = Schema(
+        types.paimon_fields(rows.schema),
+        asked.partition_keys or tuple(asked.partition),
+        asked.primary_keys,
+        asked.options,
+    )
+    choose_mode(asked, build_table_schema(schema, time_millis=0))
+    return schema
+
+
+@contextmanager
+def _created(session: Session, identifier: str, schema: Schema) -> Iterator[Table]:
+    """A new table, which is gone again when nothing could be loaded into it."""
+    session.catalog.create_table(identifier, schema)
+    table = session.table(identifier)
+    try:
+        yield table
+    except BaseException:
+        if table.latest_snapshot() is None:
+            session.catalog.drop_table(identifier, ignore_if_not_exists=True)
+        raise
+
+
+def _write(
+    asked: Asked, source: Source, rows: Any, table: Table, bar: Progress, stages: Stages
+) -> Report:
+    local = load_extra("emberlake.spark.local", extra="spark")
+    mode = choose_mode(asked, table.table_schema)
+    target = table
+    if mode is IngestMode.OVERWRITE and asked.partition:
+        # What was named is replaced, also when no row is for it.
+        target = table.copy({DYNAMIC_PARTITION_OVERWRITE.key: "false"})
+    builder = target.new_batch_write_builder()
+    if mode is IngestMode.OVERWRITE:
+        builder.overwrite(dict(asked.partition) or None)
+    bar.name("writing")
+    with builder.new_write() as write, local.watch_tasks(rows.sparkSession, bar.advance):
+        result = write.write_spark(rows, concurrency=asked.concurrency)
+    seconds = {**stages.seconds, **result.seconds}
+    document = {
+        "table": asked.into,
+        "mode": mode.value,
+        "dry_run": False,
+        "source": _source_document(source),
+        **commit_document(result),
+        "seconds": {stage: round(took, 3) for stage, took in seconds.items()},
+    }
+    if result.snapshot_id is None:
+        return Report(document, [Done(f"the source has no rows; {asked.into} is as it was")])
+    times = ", ".join(f"{stage} {seconds_text(took)}" for stage, took in seconds.items())
+    facts = [
+        ("source", _source_text(source)),
+        *commit_facts(result),
+        ("time", f"{seconds_text(sum(seconds.values()))}: {times}"),
+    ]
+    what = f"{count_text(result.rows_added, 'row')} into {asked.into} ({mode.value})"
+    return Report(document, [Done(f"loaded {what}"), Facts(facts)])
+
+
+# --- what would be done ---------------------------------------------------------------------------
+
+
+def _plan(
+    asked: Asked, source: Source, rows: Any, table: Table | None, new: Schema | None
+) -> Report:
+    schema = build_table_schema(new, time_millis=0) if new is not None else None
+    if schema is None:
+        assert table is not None
+        schema = table.table_schema
+    mode = choose_mode(asked, schema)
+    load_extra("emberlake.spark.alignment", extra="spark").check_alignment(rows.schema, schema)
+    facts = [("source", _source_text(source)), ("into", f"{asked.into}, {kind_of(schema)}")]
+    replaced: list[str] = []
+    if mode is IngestMode.OVERWRITE and table is not None:
+        facts.append(("replaces", _replaced(asked, table)))
+        replaced = _touched(asked, rows, schema)
+    document = {
+        "table": asked.into,
+        "mode": mode.value,
+        "dry_run": True,
+        "creates": table is None,
+        "source": _source_document(source),
+        "columns": {f.name: f.dataType.simpleString() for f in rows.schema},
+        "replaced_partitions": replaced,
+    }
+    verb = "create and load" if table is None else "load"
+    blocks: list[Block] = [Done(f"would {verb} {asked.into} ({mode.value})"), Facts(facts)]
+    columns = [(f.name, f.dataType.simpleString(), _type_in(schema, f.name)) for f in rows.schema]
+    blocks.append(Grid([words("column"), words("in the source"), words("in the table")], columns))
+    if replaced:
+        shown = [(name,) for name in replaced[:_SHOWN_PARTITIONS]]
+        blocks.append(Grid([words("replaced partition", 20)], shown))
+        left = len(replaced) - _SHOWN_PARTITIONS
+        blocks += [Note(f"and {left:,} more partitions; --json lists all")] if left > 0 else []
+    return Report(document, blocks)
+
+
+def _type_in(schema: TableSchema, name: str) -> str | None:
+    found = schema.field_by_name.get(name)
+    return None if found is None else str(found.type)
+
+
+def _touched(asked: Asked, rows: Any, schema: TableSchema) -> list[str]:
+    """The partitions that the rows are for, by name."""
+    if asked.partition or not schema.partition_keys:
+        return []
+    keys = list(schema.partition_keys)
+    found = rows.select([f"`{key}`" for key in keys]).distinct().collect()
+    null = schema.options.value(PARTITION_DEFAULT_NAME)
+    texts = [{key: null if row[key] is None else row[key] for key in keys} for row in found]
+    return sorted("/".join(f"{key}={text}" for key, text in row.items()) for row in texts)
+
+
+def _replaced(asked: Asked, table: Table) -> str:
+    snapshot = table.latest_snapshot()
+    count = 0 if snapshot is None else snapshot.total_record_count
+    all_rows = count_text(count, "row")
+    if asked.partition:
+        named = "/".join(f"{key}={value}" for key, value in asked.partition.items())
+        return f"partition {named} of {asked.into}"
+    if table.partition_keys:
+        return f"the partitions of {asked.into} that the source has rows for (it holds {all_rows})"
+    return f"all {all_rows} of {asked.into}"
+
+
+def _source_text(source: Source) -> str:
+    if source.files is None or source.bytes is None:
+        return f"{count_text(len(source.paths), 'path')}, {source.format}"
+    return f"{count_text(source.files, 'file')}, {source.format}, {size_text(source.bytes)}"
+
+
+def _source_document(source: Source) -> dict[str, object]:
+    return {
+        "paths": list(source.paths),
+        "format": source.format.value,
+        "files": source.files,
+        "bytes": source.bytes,
+    }

@@ -1,0 +1,177 @@
+"""Tables: list, show, drop, rename."""
+
+from typing import Any
+
+from emberlake.cli.actions.footprint import footprint_of
+from emberlake.cli.report import Block, Column, Done, Facts, Grid, Report, numbers, words
+from emberlake.cli.session import Session
+from emberlake.cli.texts import local_time, size_text, time_text
+from emberlake.errors import CorruptFile, TableNotFound, Unsupported
+from emberlake.inspect import load_partition_totals
+from emberlake.spec.identifier import Identifier
+from emberlake.spec.schema import TableSchema
+from emberlake.spec.snapshot import Snapshot
+from emberlake.table import Table
+from emberlake.types.json import field_to_json
+
+
+def list_all(session: Session, database: str | None) -> Report:
+    """The tables of one database, or of all."""
+    catalog = session.catalog
+    databases = [database] if database is not None else catalog.list_databases()
+    names = [(db, table) for db in databases for table in catalog.list_tables(db)]
+    listed = [_describe(session, Identifier(db, table)) for db, table in names]
+    rows = [
+        (
+            entry["table"],
+            entry["kind"] or f"cannot be opened: {entry['problem']}",
+            *(_number(entry[key]) for key in ("rows", "files")),
+            None if entry["bytes"] is None else size_text(entry["bytes"]),
+            _number(entry["snapshot"]),
+        )
+        for entry in listed
+    ]
+    columns = [
+        Column("table", "left", 20),
+        words("kind"),
+        numbers("rows"),
+        numbers("files"),
+        numbers("size"),
+        numbers("snapshot"),
+    ]
+    where = f"database {database}" if database else "the warehouse"
+    empty = f"no tables in {where}; create one with: emberlake table create"
+    return Report({"tables": listed}, [Grid(columns, rows, empty=empty)])
+
+
+def _describe(session: Session, identifier: Identifier) -> dict[str, Any]:
+    entry: dict[str, Any] = dict.fromkeys(
+        ("table", "kind", "rows", "files", "bytes", "snapshot", "problem")
+    )
+    entry["table"] = str(identifier)
+    try:
+        table = session.table(str(identifier))
+    except (CorruptFile, Unsupported) as problem:  # one of them must not hide the others
+        return {**entry, "problem": str(problem)}
+    snapshot = table.latest_snapshot()
+    totals = load_partition_totals(table.store, snapshot).files
+    return {
+        **entry,
+        "kind": kind_of(table.table_schema),
+        "rows": 0 if snapshot is None else snapshot.total_record_count,
+        "files": int(totals.file_count.sum()),
+        "bytes": int(totals.file_size_in_bytes.sum()),
+        "snapshot": None if snapshot is None else snapshot.id,
+    }
+
+
+def _number(value: int | None) -> str | None:
+    return None if value is None else f"{value:,}"
+
+
+def kind_of(schema: TableSchema) -> str:
+    """What kind of table it is, in few words."""
+    kind = f"key ({', '.join(schema.primary_keys)})" if schema.primary_keys else "append"
+    by = f", by {', '.join(schema.partition_keys)}" if schema.partition_keys else ""
+    return kind + by
+
+
+def show(session: Session, identifier: str) -> Report:
+    """All about a table; the document is a schema that ``table create`` takes."""
+    table = session.table(identifier)
+    schema, snapshot = table.table_schema, table.latest_snapshot()
+    blocks: list[Block] = [
+        Facts(_facts(table, schema, snapshot)),
+        _column_grid(schema),
+    ]
+    if schema.options:
+        blocks.append(
+            Grid([words("option", 24), words("value", 16)], sorted(schema.options.items()))
+        )
+    return Report(schema_document(table, schema, snapshot), blocks)
+
+
+def _column_grid(schema: TableSchema) -> Grid:
+    columns = [words("column"), words("type", 14), Column("key"), words("comment", 16)]
+    rows = [
+        (f.name, str(f.type), _role(schema, f.name), f.description or "") for f in schema.fields
+    ]
+    # Columns in which nothing stands are left out.
+    used = [i for i in range(len(columns)) if i < 2 or any(row[i] for row in rows)]
+    return Grid([columns[i] for i in used], [[row[i] for i in used] for row in rows])
+
+
+def schema_document(table: Table, schema: TableSchema, snapshot: Snapshot | None) -> dict[str, Any]:
+    """A schema in the form of schema files, with what else is to be known of the table."""
+    return {
+        "table": str(table.identifier),
+        "path": table.table_path,
+        "id": schema.id,
+        "fields": [field_to_json(f) for f in schema.fields],
+        "partitionKeys": list(schema.partition_keys),
+        "primaryKeys": list(schema.primary_keys),
+        "options": dict(schema.options),
+        "comment": schema.comment,
+        "timeMillis": schema.time_millis,
+        "snapshot": None if snapshot is None else snapshot.to_json(),
+    }
+
+
+def _facts(table: Table, schema: TableSchema, snapshot: Snapshot | None) -> list[tuple[str, str]]:
+    facts = [("table", str(table.identifier)), ("path", table.table_path)]
+    if schema.comment:
+        facts.append(("comment", schema.comment))
+    if schema.partition_keys:
+        facts.append(("partitioned by", ", ".join(schema.partition_keys)))
+    if schema.primary_keys:
+        facts.append(("primary key", ", ".join(schema.primary_keys)))
+    facts.append(("schema", f"{schema.id}"))
+    if snapshot is None:
+        return [*facts, ("snapshot", "none yet: the table is empty")]
+    files = load_partition_totals(table.store, snapshot).files
+    count, size = int(files.file_count.sum()), int(files.file_size_in_bytes.sum())
+    when = time_text(local_time(snapshot.time_millis))
+    return [
+        *facts,
+        ("snapshot", f"{snapshot.id}, {snapshot.commit_kind.value}, {when}"),
+        ("rows", f"{snapshot.total_record_count:,}"),
+        ("files", f"{count:,}, {size_text(size)}"),
+    ]
+
+
+def _role(schema: TableSchema, name: str) -> str:
+    roles = {"primary": schema.primary_keys, "partition": schema.partition_keys}
+    return ", ".join(role for role, names in roles.items() if name in names)
+
+
+def drop(
+    session: Session, identifier: str, *, ignore_missing: bool, dry_run: bool, yes: bool
+) -> Report:
+    """Drop a table, after having said what is deleted with it."""
+    try:
+        size = footprint_of(session.catalog, identifier)
+    except TableNotFound:
+        if not ignore_missing:
+            raise
+        done = Done(f"there is no table {identifier}")
+        return Report({"table": identifier, "dropped": False, "dry_run": dry_run}, [done])
+    what = f"table {identifier} with all its data: {size.text}"
+    document = {
+        "table": identifier,
+        "files": size.files,
+        "bytes": size.bytes,
+        "dry_run": dry_run,
+        "dropped": not dry_run,
+    }
+    if dry_run:
+        return Report(document, [Done(f"would drop {what}")])
+    session.confirm(f"This drops {what}", yes=yes)
+    session.catalog.drop_table(identifier)
+    return Report(document, [Done(f"dropped {what}")])
+
+
+def rename(session: Session, identifier: str, new_name: str) -> Report:
+    """Give a table another name."""
+    session.catalog.rename_table(identifier, new_name)
+    done = Done(f"renamed {identifier} to {new_name}")
+    return Report({"table": new_name, "renamed_from": identifier}, [done])

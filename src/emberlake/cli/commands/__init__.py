@@ -1,0 +1,1 @@
+"""What can be typed. Commands declare arguments and hand over to ``emberlake.cli.actions``."""

@@ -1,0 +1,188 @@
+"""Declares commands: every one of them takes the common options, and shows the report it returns.
+
+Common options stand before the command or behind it: ``emberlake --json read db.t`` and
+``emberlake read db.t --json`` are the same.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar
+
+import typer
+from typer.core import TyperGroup
+
+from emberlake.cli.commands.flags import flag
+from emberlake.cli.config import (
+    ENV_CONFIG,
+    ENV_PROFILE,
+    ENV_WAREHOUSE,
+    Settings,
+)
+from emberlake.cli.failures import PipeClosed, UsageError
+from emberlake.cli.report import Report
+from emberlake.cli.screen import show
+from emberlake.cli.session import Session
+
+F = TypeVar("F", bound=Callable[..., Report])
+
+_PANEL: Final = "Common options"
+
+WarehouseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--warehouse",
+        "-w",
+        metavar="FOLDER",
+        help=f"The folder of the databases, instead of {ENV_WAREHOUSE} or the file.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+ProfileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        help=f"The profile of the configuration file, instead of {ENV_PROFILE}.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help=f"The configuration file, instead of {ENV_CONFIG} or emberlake.toml.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+CatalogOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--catalog-option",
+        metavar="KEY=VALUE",
+        help="An option of the catalog; can be repeated.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+JsonOption = Annotated[
+    bool,
+    flag("--json", help="Print one JSON document instead of text.", rich_help_panel=_PANEL),
+]
+DebugOption = Annotated[
+    bool,
+    flag("--debug", help="Print the traceback of an error.", rich_help_panel=_PANEL),
+]
+_COMMON: Final[Mapping[str, tuple[Any, Any]]] = {
+    "warehouse": (WarehouseOption, None),
+    "profile": (ProfileOption, None),
+    "config": (ConfigOption, None),
+    "catalog_option": (CatalogOption, None),
+    "as_json": (JsonOption, False),
+    "debug": (DebugOption, False),
+}
+
+
+class ListingGroup(TyperGroup):
+    """A group whose ``list`` need not be typed before a table: ``emberlake tags db.t``.
+
+    Names of tables hold a dot, names of commands do not: nothing is guessed.
+    """
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and "." in args[0] and not args[0].startswith("-"):
+            args = ["list", *args]
+        return super().resolve_command(ctx, args)
+
+
+def new_group(help_text: str, *, lists: bool = False) -> typer.Typer:
+    """A group of commands; with ``lists`` its ``list`` may be left out before a table."""
+    return typer.Typer(
+        help=help_text,
+        cls=ListingGroup if lists else None,
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+
+
+def command(app: typer.Typer, name: str, *, panel: str | None = None) -> Callable[[F], F]:
+    """Make a function a command: it gets the session and what was typed, and returns a report."""
+
+    def register(function: F) -> F:
+        app.command(name, help=inspect.getdoc(function), rich_help_panel=panel)(
+            _with_common_options(function)
+        )
+        return function
+
+    return register
+
+
+def settings_of(common: Mapping[str, Any]) -> Settings:
+    """The common options, parsed."""
+    return Settings(
+        warehouse=common["warehouse"],
+        profile=common["profile"],
+        config=common["config"],
+        catalog_options=pairs_of(common["catalog_option"], "--catalog-option"),
+        as_json=common["as_json"],
+        debug=common["debug"],
+    )
+
+
+def pairs_of(texts: list[str] | None, option: str) -> dict[str, str]:
+    """``KEY=VALUE`` texts as a dictionary.
+
+    Raises:
+        UsageError: a text has no ``=``, or a key is given twice.
+    """
+    pairs: dict[str, str] = {}
+    for text in texts or ():
+        key, separator, value = text.partition("=")
+        if not separator or not key.strip():
+            raise UsageError(f"{option} {text}: expected KEY=VALUE")
+        if key.strip() in pairs:
+            raise UsageError(f"{option} {text}: {key.strip()} is given twice")
+        pairs[key.strip()] = value
+    return pairs
+
+
+def words_of(texts: list[str] | None) -> list[str]:
+    """Names that were given by commas, by repetition, or both."""
+    return [word.strip() for text in texts or () for word in text.split(",") if word.strip()]
+
+
+def _with_common_options(function: Callable[..., Report]) -> Callable[..., None]:
+    def run(ctx: typer.Context, **given: Any) -> None:
+        session: Session = ctx.obj
+        common = {name: given.pop(name) for name in _COMMON}
+        session.settings = settings_of(common).over(session.settings)
+        try:
+            report = function(session, **given)
+            show(report, as_json=session.settings.as_json)
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            raise PipeClosed from error
+        if report.code:
+            raise typer.Exit(report.code)
+
+    own = list(inspect.signature(function).parameters.values())[1:]
+    context = inspect.Parameter(
+        "ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
+    )
+    common = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
+        )
+        for name, (annotation, default) in _COMMON.items()
+    ]
+    parameters = [context, *own, *common]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run

@@ -1,0 +1,163 @@
+"""``emberlake ingest``: files into a table, by Spark."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from emberlake.cli.choices import IngestMode, SourceFormat
+from emberlake.cli.commands.arguments import DryRunOption, YesOption
+from emberlake.cli.commands.declare import command, pairs_of, words_of
+from emberlake.cli.commands.flags import flag
+from emberlake.cli.lazy import LazyModule
+from emberlake.cli.report import Report
+from emberlake.cli.session import Session
+
+if TYPE_CHECKING:
+    from emberlake.cli.actions import ingestion
+else:
+    ingestion = LazyModule("emberlake.cli.actions.ingestion")
+
+_Texts = list[str] | None
+_CREATE = "Creating the table"
+_SPARK = "Spark"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    command(app, "ingest", panel="Rows")(ingest)
+
+
+def ingest(  # noqa: PLR0913
+    session: Session,
+    source: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE", help="Files, folders and globs of one format: 'in/*.parquet'."
+        ),
+    ],
+    *,
+    into: Annotated[str, typer.Option("--into", "-t", metavar="TABLE", help="database.table.")],
+    mode: Annotated[
+        IngestMode | None,
+        typer.Option(
+            "--mode",
+            metavar="MODE",
+            help="append | upsert (by primary key) | overwrite (the partitions that the source "
+            "has rows for, or that of --partition). By the kind of table without it.",
+            show_default=False,
+        ),
+    ] = None,
+    partition: Annotated[
+        _Texts,
+        typer.Option(
+            "--partition",
+            metavar="COLUMN=VALUE",
+            help="The partition of all rows; with overwrite what is replaced. Can be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    source_format: Annotated[
+        SourceFormat | None,
+        typer.Option(
+            "--source-format",
+            metavar="FORMAT",
+            help="parquet | orc | csv | json, if names do not say.",
+            show_default=False,
+        ),
+    ] = None,
+    source_option: Annotated[
+        _Texts,
+        typer.Option(
+            "--source-option",
+            metavar="KEY=VALUE",
+            help="An option of Spark's reader, such as delimiter=';'. Can be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    create: Annotated[
+        bool,
+        flag(
+            "--create",
+            help="Create the table if it does not exist, with the columns of the source.",
+            rich_help_panel=_CREATE,
+        ),
+    ] = False,
+    primary_key: Annotated[
+        _Texts,
+        typer.Option(
+            "--primary-key",
+            metavar="COLUMNS",
+            help="Columns, by commas.",
+            rich_help_panel=_CREATE,
+            show_default=False,
+        ),
+    ] = None,
+    partition_by: Annotated[
+        _Texts,
+        typer.Option(
+            "--partition-by",
+            metavar="COLUMNS",
+            help="Columns, by commas.",
+            rich_help_panel=_CREATE,
+            show_default=False,
+        ),
+    ] = None,
+    option: Annotated[
+        _Texts,
+        typer.Option(
+            "--option",
+            metavar="KEY=VALUE",
+            help="An option of the new table; can be repeated.",
+            rich_help_panel=_CREATE,
+            show_default=False,
+        ),
+    ] = None,
+    master: Annotated[
+        str,
+        typer.Option(
+            "--master", metavar="MASTER", help="Where Spark runs.", rich_help_panel=_SPARK
+        ),
+    ] = "local[*]",
+    conf: Annotated[
+        _Texts,
+        typer.Option(
+            "--conf",
+            metavar="KEY=VALUE",
+            help="A setting of Spark, such as spark.driver.memory=4g; can be repeated.",
+            rich_help_panel=_SPARK,
+            show_default=False,
+        ),
+    ] = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            "--concurrency",
+            min=1,
+            metavar="TASKS",
+            help="Parallel write tasks; Spark decides without it.",
+            rich_help_panel=_SPARK,
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> Report:
+    """Load files into a table by Spark: read, align, write in parallel, one commit.
+
+    Readers see all of it or nothing. Overwriting asks first.
+    """
+    asked = ingestion.Asked(
+        sources=tuple(source),
+        into=into,
+        mode=mode,
+        partition=pairs_of(partition, "--partition"),
+        source_format=source_format,
+        source_options=pairs_of(source_option, "--source-option"),
+        create=create,
+        primary_keys=tuple(words_of(primary_key)),
+        partition_keys=tuple(words_of(partition_by)),
+        options=pairs_of(option, "--option"),
+        concurrency=concurrency,
+    )
+    where = ingestion.Where(master, pairs_of(conf, "--conf"))
+    return ingestion.ingest(session, asked, where, dry_run=dry_run, yes=yes)

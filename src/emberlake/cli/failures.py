@@ -1,0 +1,93 @@
+"""Errors as the command line tells them: one line with the remedy, and an exit code."""
+
+import re
+from enum import IntEnum
+from typing import Final
+
+from emberlake.errors import (
+    CommitConflict,
+    CommitUnknown,
+    DatabaseNotEmpty,
+    DatabaseNotFound,
+    EmberlakeError,
+    InvalidIdentifier,
+    InvalidInput,
+    InvalidOption,
+    InvalidPredicate,
+    SnapshotNotFound,
+    TableNotFound,
+    TagNotFound,
+)
+
+
+class ExitCode(IntEnum):
+    """What a command ends with. Scripts rely on them: never renumber."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    CONFLICT = 3
+    INTERRUPTED = 130
+
+
+class UsageError(InvalidInput):
+    """What was typed cannot be used; the message says what to type instead."""
+
+
+class PipeClosed(Exception):
+    """Who reads the output has seen enough; an OSError would be taken for a failure by Typer."""
+
+
+class Declined(EmberlakeError):
+    """The user was asked and said no."""
+
+
+# Arguments that only a person at the command line can have got wrong.
+_USAGE: Final = (UsageError, InvalidIdentifier, InvalidPredicate, InvalidOption)
+# What the engine says is meant for programs; a person types something else.
+_HINTS: Final[tuple[tuple[type[EmberlakeError], str], ...]] = (
+    (TableNotFound, "see what is there: emberlake table list"),
+    (DatabaseNotFound, "see what is there: emberlake db list"),
+    (SnapshotNotFound, "see what is there: emberlake snapshots <table>"),
+    (TagNotFound, "see what is there: emberlake tags <table>"),
+    (CommitUnknown, "look at emberlake snapshots <table> before you try again"),
+)
+_PYTHON_WORDS: Final = (
+    (re.compile(r"drop it with cascade=True"), "drop it with --cascade"),
+    (re.compile(r"\bthe DataFrame\b"), "the source"),
+)
+
+
+def exit_code_of(error: BaseException) -> ExitCode:
+    """The code that a command ends with when this error ends it."""
+    if isinstance(error, CommitConflict):
+        return ExitCode.CONFLICT
+    if isinstance(error, _USAGE):
+        return ExitCode.USAGE
+    return ExitCode.INTERRUPTED if isinstance(error, KeyboardInterrupt) else ExitCode.FAILED
+
+
+def message_of(error: BaseException) -> str:
+    """What went wrong and what to do, in one line."""
+    if not isinstance(error, EmberlakeError | OSError):
+        first, *_ = str(error).strip().splitlines() or ["no message"]
+        kind = type(error).__name__
+        return f"unexpected {kind}: {first}; run it again with --debug for the traceback"
+    text = _one_line(str(error)) or type(error).__name__
+    for python, typed in _PYTHON_WORDS:
+        text = python.sub(typed, text)
+    hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), None)
+    return f"{text}; {hint}" if hint and not isinstance(error, DatabaseNotEmpty) else text
+
+
+def document_of(error: BaseException) -> dict[str, dict[str, str]]:
+    """The error for programs."""
+    return {"error": {"type": type(error).__name__, "message": message_of(error)}}
+
+
+def _one_line(text: str) -> str:
+    """Lists of problems become ``problem; problem``."""
+    lines = [line.strip().removeprefix("- ") for line in text.splitlines() if line.strip()]
+    head, rest = (lines[0], lines[1:]) if lines else ("", [])
+    joined = "; ".join(rest)
+    return f"{head} {joined}" if head.endswith(":") else "; ".join(lines)

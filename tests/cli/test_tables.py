@@ -1,0 +1,267 @@
+"""``emberlake table``."""
+
+import io
+import json
+from pathlib import Path
+
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+from cli.shop import ORDERS, Cli, orders_of, rows_of
+from emberlake import Catalog
+
+
+def test_tables_are_listed_with_their_kind_rows_and_size(cli: Cli, catalog: Catalog) -> None:
+    listed = cli("table", "list", "shop", "--json").json["tables"]
+
+    assert [(t["table"], t["kind"], t["rows"], t["files"], t["snapshot"]) for t in listed] == [
+        ("shop.customers", "key (id)", 4, 2, 2),
+        ("shop.orders", "append, by dt", 30, 3, 3),
+    ]
+
+
+def test_a_table_that_cannot_be_opened_does_not_hide_the_others(
+    cli: Cli, catalog: Catalog, warehouse: Path
+) -> None:
+    (warehouse / "shop.db" / "orders" / "schema" / "schema-0").write_text("no json")
+
+    listed = cli("table", "list", "--json").json["tables"]
+
+    assert [t["table"] for t in listed] == ["shop.customers", "shop.orders"]
+    assert "is corrupt" in listed[1]["problem"]
+
+
+def test_show_tells_columns_keys_and_the_latest_snapshot(cli: Cli, catalog: Catalog) -> None:
+    shown = cli("table", "show", "shop.orders").out
+
+    assert "partitioned by  dt" in shown
+    assert "rows            30" in shown
+    assert "price     DECIMAL(10, 2)\n" in shown
+    assert "dt        STRING          partition\n" in shown
+
+
+def test_what_show_prints_creates_the_same_table(
+    cli: Cli, catalog: Catalog, tmp_path: Path
+) -> None:
+    schema = tmp_path / "schema.json"
+    schema.write_text(cli("table", "show", "shop.customers", "--json").out, encoding="utf-8")
+
+    created = cli("table", "create", "shop.copy", "--schema", str(schema))
+
+    assert created.code == 0
+    old, new = catalog.get_table("shop.customers"), catalog.get_table("shop.copy")
+    assert new.fields == old.fields
+    assert (new.primary_keys, dict(new.options)) == (old.primary_keys, dict(old.options))
+
+
+def test_a_schema_comes_from_stdin(
+    cli: Cli, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = {
+        "fields": [
+            {"name": "id", "type": "BIGINT NOT NULL"},
+            {"name": "at", "type": {"type": "ROW", "fields": [{"name": "x", "type": "INT"}]}},
+        ],
+        "primaryKeys": ["id"],
+    }
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(schema)))
+
+    created = cli("table", "create", "shop.new", "--schema", "-", "--json")
+
+    assert created.json["columns"] == {"id": "BIGINT NOT NULL", "at": "ROW<x INT>"}
+
+
+def test_a_key_that_no_schema_has_is_refused_rather_than_ignored(
+    cli: Cli, catalog: Catalog, tmp_path: Path
+) -> None:
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"fields": [{"name": "a", "type": "INT"}], "primaryKey": ["a"]}')
+
+    refused = cli("table", "create", "shop.new", "--schema", str(schema))
+
+    assert refused.code == 1
+    assert "unknown keys primaryKey" in refused.err
+    assert "new" not in catalog.list_tables("shop")
+
+
+def test_a_table_is_created_from_columns_keys_and_options(cli: Cli, catalog: Catalog) -> None:
+    created = cli(
+        *("table", "create", "shop.new", "--column", "id BIGINT", "--column", "dt STRING"),
+        *("--primary-key", "id,dt", "--partition-by", "dt", "--option", "bucket=2"),
+        *("--comment", "new ones"),
+    )
+
+    assert created.code == 0
+    table = catalog.get_table("shop.new")
+    assert [str(f.type) for f in table.fields] == ["BIGINT NOT NULL", "STRING NOT NULL"]
+    assert (table.primary_keys, table.partition_keys) == (["id", "dt"], ["dt"])
+    assert table.comment == "new ones"
+
+
+@pytest.mark.parametrize("name", ["orders.parquet", "orders.csv", "orders.json"])
+def test_a_table_is_created_like_a_data_file(
+    cli: Cli, catalog: Catalog, tmp_path: Path, name: str
+) -> None:
+    file = tmp_path / name
+    rows = orders_of(1, 3)
+    if name.endswith("parquet"):
+        pq.write_table(rows, file)
+    elif name.endswith("csv"):
+        pa_csv.write_csv(rows, file)
+    else:
+        lines = [{**row, "price": float(row["price"])} for row in rows.to_pylist()]
+        file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+
+    created = cli("table", "create", "shop.new", "--from", str(file), "--json")
+
+    assert created.code == 0, created.err
+    assert list(created.json["columns"]) == ORDERS.names
+    assert created.json["columns"]["order_id"] == "BIGINT"
+    exact = name.endswith("parquet")
+    assert created.json["columns"]["price"] == ("DECIMAL(10, 2)" if exact else "DOUBLE")
+
+
+def test_a_file_that_is_not_what_its_name_says_is_told(
+    cli: Cli, catalog: Catalog, tmp_path: Path
+) -> None:
+    file = tmp_path / "orders.parquet"
+    file.write_text("not Parquet")
+
+    refused = cli("table", "create", "shop.new", "--from", str(file))
+
+    assert refused.code == 1
+    assert "it is not parquet" in refused.err
+    assert refused.err.count("\n") == 1
+
+
+def test_a_column_without_any_value_needs_a_type(
+    cli: Cli, catalog: Catalog, tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.json"
+    file.write_text('{"a": 1, "b": null}')
+
+    refused = cli("table", "create", "shop.new", "--from", str(file))
+
+    assert refused.code == 1
+    assert "no value tells the type of b" in refused.err
+
+
+def test_times_of_text_get_room_for_fractions(cli: Cli, catalog: Catalog, tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("at\n2026-06-26 12:00:00\n")
+
+    created = cli("table", "create", "shop.new", "--from", str(file), "--json")
+
+    assert created.json["columns"] == {"at": "TIMESTAMP(6)"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--column", "a INT", "--schema", "s.json"],
+        ["--column", "justaname"],
+        ["--column", "a NOTATYPE"],
+        ["--column", "a INT", "--option", "bucket"],
+        ["--column", "a INT", "--option", "bucket=1", "--option", "bucket=2"],
+    ],
+)
+def test_what_cannot_be_a_table_is_a_usage_error(
+    cli: Cli, catalog: Catalog, arguments: list[str]
+) -> None:
+    refused = cli("table", "create", "shop.new", *arguments)
+
+    assert refused.code == 2
+    assert refused.err.startswith("error: ")
+    assert "new" not in catalog.list_tables("shop")
+
+
+def test_a_dry_run_refuses_what_would_be_refused_and_creates_nothing(
+    cli: Cli, catalog: Catalog
+) -> None:
+    wrong = cli("table", "create", "shop.n", "--column", "a INT", "--primary-key", "b", "--dry-run")
+    right = cli("table", "create", "shop.n", "--column", "a INT", "--dry-run")
+
+    assert (wrong.code, right.code) == (1, 0)
+    assert right.out.startswith("would create table shop.n: 1 column, append")
+    assert "n" not in catalog.list_tables("shop")
+
+
+def test_creating_twice_is_an_error_unless_ignored(cli: Cli, catalog: Catalog) -> None:
+    arguments = ("table", "create", "shop.orders", "--column", "a INT")
+
+    assert cli(*arguments).code == 1
+    ignored = cli(*arguments, "--if-not-exists", "--json")
+    assert (ignored.code, ignored.json["created"]) == (0, False)
+
+
+def test_everything_is_altered_in_one_step(cli: Cli, catalog: Catalog) -> None:
+    altered = cli(
+        *("table", "alter", "shop.orders", "--rename-column", "city=town"),
+        *("--add-column", "note STRING", "--column-comment", "price=in euro"),
+        *("--type", "price DECIMAL(12, 2)", "--set", "snapshot.num-retained.max=5"),
+        *("--comment", "all orders", "--json"),
+    )
+
+    assert altered.code == 0, altered.err
+    table = catalog.get_table("shop.orders")
+    assert table.field_names == ["order_id", "town", "price", "dt", "note"]
+    assert str(table.fields[2].type) == "DECIMAL(12, 2)"
+    assert table.fields[2].description == "in euro"
+    assert (table.comment, table.table_schema.id) == ("all orders", 1)
+    assert altered.json["changes"][0] == "rename column city to town"
+
+
+def test_one_change_that_is_refused_refuses_all(cli: Cli, catalog: Catalog) -> None:
+    refused = cli("table", "alter", "shop.orders", "--drop-column", "dt", "--set", "bucket=3")
+
+    assert refused.code == 1
+    assert catalog.get_table("shop.orders").table_schema.id == 0
+
+
+def test_a_dry_run_of_alter_changes_nothing(cli: Cli, catalog: Catalog) -> None:
+    told = cli("table", "alter", "shop.orders", "--drop-column", "city", "--dry-run")
+
+    assert told.out == "would change shop.orders: schema 0 -> 1\n  drop column city\n"
+    assert "city" in catalog.get_table("shop.orders").field_names
+
+
+def test_alter_without_a_change_is_a_usage_error(cli: Cli, catalog: Catalog) -> None:
+    assert cli("table", "alter", "shop.orders").code == 2
+
+
+def test_a_table_is_renamed(cli: Cli, catalog: Catalog) -> None:
+    assert cli("table", "rename", "shop.orders", "shop.sales").code == 0
+
+    assert len(rows_of(catalog.get_table("shop.sales"))) == 30
+
+
+def test_a_table_is_dropped_only_when_that_is_meant(cli: Cli, catalog: Catalog) -> None:
+    assert cli("table", "drop", "shop.orders").code == 2
+    told = cli("table", "drop", "shop.orders", "--dry-run")
+    assert told.out.startswith("would drop table shop.orders with all its data: ")
+    assert catalog.list_tables("shop") == ["customers", "orders"]
+
+    assert cli("table", "drop", "shop.orders", "--yes").code == 0
+
+    assert catalog.list_tables("shop") == ["customers"]
+    assert cli("table", "drop", "shop.orders", "--yes").code == 1
+    assert cli("table", "drop", "shop.orders", "--yes", "--if-exists").code == 0
+
+
+def test_a_table_that_cannot_be_opened_can_be_dropped(
+    cli: Cli, catalog: Catalog, warehouse: Path
+) -> None:
+    (warehouse / "shop.db" / "orders" / "schema" / "schema-0").write_text("no json")
+
+    assert cli("table", "drop", "shop.orders", "--yes").code == 0
+
+    assert catalog.list_tables("shop") == ["customers"]
+
+
+def test_a_wide_schema_is_shown_whole(cli: Cli, catalog: Catalog) -> None:
+    columns = [part for i in range(40) for part in ("--column", f"column_{i} STRING")]
+    cli("table", "create", "shop.wide", *columns)
+
+    assert cli("table", "show", "shop.wide").out.count("STRING") == 40
