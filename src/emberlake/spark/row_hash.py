@@ -80,8 +80,8 @@ class _Bytes:
 def row_hash(types: Sequence[AtomicType], values: Sequence[Column]) -> Column | None:
     """The hash of every row, made of the values in their order; None if Spark cannot say it.
 
-    It cannot for floats and large decimals, whose bits no function of Spark shows, for times, and
-    for many columns.
+    It cannot for floats and large decimals, whose bits no function of Spark shows, for times, for
+    many columns, and for numbers on Spark Connect.
 
     Args:
         types: The types of the values. Where they are NOT NULL a null gives some hash.
@@ -102,7 +102,13 @@ def row_hash(types: Sequence[AtomicType], values: Sequence[Column]) -> Column | 
         size = sum(number.size for number in numbers)
         return _hash_bytes(known, nulls) if size <= MAX_NUMBER_BYTES else None
     words = _words(numbers, nulls)
-    return _hash_words(words) if len(words) <= MAX_WORDS else None
+    is_too_deep = len(words) > MAX_WORDS or _is_remote(values[0])
+    return None if is_too_deep else _hash_words(words)
+
+
+def _is_remote(column: Column) -> bool:
+    """Whether it is sent to a server: in messages that nest 100 levels deep, too few for words."""
+    return type(column).__module__.startswith("pyspark.sql.connect.")
 
 
 # --- what a column puts into the row --------------------------------------------------------------
