@@ -6,6 +6,8 @@ PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if 
 BIN := .venv/bin
 FAST := not slow and not bench
 BENCH ?= full
+# Processes that run tests. Spark's tests are in one of them.
+JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all check interop torture bench python-version java
@@ -20,7 +22,7 @@ demo: .venv/.stamp ## Run the pipeline on local Spark; its warehouse stays in ./
 	@$(BIN)/python -W ignore examples/demo.py demo
 
 test: setup ## Run all tests but the slow ones, peers and Java included
-	$(BIN)/python -m pytest -m "$(FAST)"
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "$(FAST)"
 
 test-all: setup ## Run every test, slow ones and measurements included
 	$(BIN)/python -m pytest

@@ -18,7 +18,7 @@ from emberlake.spec.manifest import (
     IndexManifestEntry,
     ManifestEntry,
 )
-from emberlake.spec.snapshot import CommitKind, Snapshot
+from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from emberlake.table import Table
 
 
@@ -71,7 +71,7 @@ def publish(
         delta_manifest_list=empty,
         delta_manifest_list_size=empty_size,
         delta_record_count=0,
-        commit_identifier=latest.commit_identifier + 1,
+        commit_identifier=min(latest.commit_identifier + 1, BATCH_COMMIT_IDENTIFIER),
         **changes,
     )
     assert store.snapshots.publish(made)

@@ -68,3 +68,16 @@ def test_two_compactions_of_a_bucket_whose_levels_know_of_each_other_conflict() 
     live = {entry.file.file_name for entry in live_files(table)}
     assert not live & {file.file_name for m in stale for file in m.compact_after}
     assert result.snapshot_id == table.latest_snapshot().id
+
+
+def test_a_first_row_that_gave_way_to_one_that_was_then_truncated_is_there() -> None:
+    table = create_key_table({"merge-engine": "first-row"})
+    upsert(table, [{"id": 1, "v": "old", "n": 0}])
+    builder = table.new_batch_write_builder()
+    mine = prepare_rows(table, [(1, "mine", 1), (2, "mine", 1)], builder=builder)
+    table.new_batch_write_builder().new_commit().truncate_table()
+
+    builder.new_commit().commit(mine)
+
+    rows = sorted(read_rows(table), key=lambda row: row["id"])
+    assert rows == [{"id": 1, "v": "mine", "n": 1}, {"id": 2, "v": "mine", "n": 1}]

@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 
 from append_tables import (
+    NAME,
     append,
     as_arrow,
     check_whole,
@@ -14,6 +15,7 @@ from append_tables import (
     data_files,
     latest_snapshot,
     manifest_files,
+    open_catalog,
     open_table,
     overwrite,
     prepare,
@@ -21,8 +23,16 @@ from append_tables import (
     referenced_manifests,
     rows_of,
 )
+from emberlake import AtomicType, SchemaChange
 from emberlake.commit.change import CommitResult
-from emberlake.errors import AlreadyCommitted, CommitUnknown, InvalidState, StorageError
+from emberlake.errors import (
+    AlreadyCommitted,
+    CommitUnknown,
+    InvalidInput,
+    InvalidState,
+    StorageError,
+    TableNotFound,
+)
 from emberlake.io import MemoryStorage
 from emberlake.table import Table
 from watched_storage import FaultyStorage, WatchedStorage
@@ -294,3 +304,40 @@ def test_an_abort_that_fails_can_be_repeated():
     write.abort()
 
     assert data_files(open_table(storage)) == data_files(open_table(_template()))
+
+
+def test_an_alter_whose_answer_got_lost_is_a_success():
+    storage = an_old_table()
+    faulty = FaultyStorage(storage, 0, after_effect=True)
+    faulty.watch = fail_once(faulty, "put_if_absent")
+
+    open_catalog(faulty).alter_table(NAME, [SchemaChange.add_column("n", AtomicType("INT"))])
+
+    assert faulty.failed is not None
+    assert open_table(storage).field_names == ["id", "day", "n"]
+
+
+def test_a_commit_to_a_table_that_was_dropped_meanwhile_leaves_nothing_to_be_found():
+    storage = an_old_table()
+    table = open_table(storage)
+    messages = prepare(table, NEW)
+    open_catalog(storage).drop_table(NAME)
+
+    with pytest.raises(TableNotFound, match="dropped"):
+        table.new_batch_write_builder().new_commit().commit(messages)
+
+    assert table.snapshot_manager().list_ids() == ()
+    assert manifest_files(table) == set()
+
+
+@pytest.mark.parametrize(("user", "properties"), [("\ud800", {}), ("me", {"a": "\ud800"})])
+def test_a_commit_user_that_is_no_text_is_refused_before_anything_is_written(user, properties):
+    table = open_table(an_old_table())
+    builder = table.new_stream_write_builder(user)
+    messages = prepare(table, NEW)
+    before = manifest_files(table)
+
+    with pytest.raises(InvalidInput, match="no character"):
+        builder.new_commit().commit(messages, 1, properties)
+
+    assert manifest_files(table) == before

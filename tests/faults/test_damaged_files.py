@@ -175,3 +175,84 @@ def test_a_schema_that_cannot_be_read_stops_a_commit_before_it_is_visible(damage
         append(writer, rows_of([3]))
 
     assert writer.snapshot_manager().list_ids() == (1, 2)
+
+
+# --- files that belong elsewhere ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_a_data_file_of_another_size_or_with_other_rows_is_corrupt(file_format):
+    table = create_table(options={"file.format": file_format})
+    append(table, rows_of([1]))
+    (mine,) = data_files(table)
+    append(table, rows_of([2, 3]))
+    other = next(path for path in data_files(table) if path != mine)
+    table.store.storage.put(mine, table.store.storage.read(other))
+
+    with pytest.raises(CorruptFile, match="where its manifest says") as caught:
+        read(table)
+
+    assert caught.value.path == mine
+
+
+def test_a_snapshot_under_the_name_of_another_is_corrupt():
+    table = a_table()
+    layout, storage = table.store.layout, table.store.storage
+    storage.put(layout.snapshot(2), storage.read(layout.snapshot(1)))
+
+    with pytest.raises(CorruptFile, match="it says that it is snapshot 1"):
+        read(table)
+
+
+def test_a_schema_under_the_name_of_another_is_corrupt():
+    table = a_table()
+    layout, storage = table.store.layout, table.store.storage
+    storage.put(layout.schema(1), storage.read(layout.schema(0)))
+
+    with pytest.raises(CorruptFile, match="it says that it is schema 0"):
+        open_table(storage)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"partitionKeys": []', b'"partitionKeys": ["nobody"]'),
+        (b'"name": "day"', b'"name": "id"'),
+        (b'"id": 1,', b'"id": 0,'),
+        (b'"highestFieldId": 1', b'"highestFieldId": 1e999'),
+    ],
+)
+def test_a_schema_that_contradicts_itself_is_corrupt(old, new):
+    table = a_table()
+    path, storage = table.store.layout.schema(0), table.store.storage
+    assert old in storage.read(path)
+    storage.put(path, storage.read(path).replace(old, new))
+
+    with pytest.raises(CorruptFile, match="schema-0"):
+        open_table(storage)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("id", "2"),
+        ("baseManifestList", 7),
+        ("deltaManifestList", "../../x"),
+        ("timeMillis", True),
+        ("commitIdentifier", 2**63),
+    ],
+)
+def test_a_snapshot_with_values_of_the_wrong_kind_is_corrupt(key, value):
+    table = a_table()
+    path, storage = table.store.layout.snapshot(2), table.store.storage
+    storage.put(path, json.dumps({**json.loads(storage.read(path)), key: value}).encode())
+
+    with pytest.raises(CorruptFile, match=key):
+        read(table)
+
+
+def test_a_hint_of_many_digits_misleads_nobody():
+    table = a_table()
+    table.store.storage.put(table.store.layout.latest_hint, b"9" * 10_000)
+
+    assert len(read(table)) == 2

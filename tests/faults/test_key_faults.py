@@ -14,6 +14,7 @@ from key_writes import (
     data_of,
     index_entries,
     live_files,
+    prepare_rows,
     upsert,
 )
 from watched_storage import FaultyStorage, WatchedStorage
@@ -106,3 +107,27 @@ def fail_at_method(faulty, method):
             raise StorageError(f"injected: {call}")
 
     return watch
+
+
+def test_an_error_says_when_the_rows_stand_although_they_are_not_compacted():
+    storage = MemoryStorage()
+    upsert(create_key_table(storage=storage, **{"deletion-vectors.enabled": "true"}), OLD)
+    faulty = FaultyStorage(storage, 0, after_effect=False)
+    table = open_table(faulty)
+    messages = prepare_rows(table, NEW)
+    compacted = table.store.layout.snapshot(4)
+
+    def watch(call):
+        if call.path == compacted and call.method == "put_if_absent":
+            raise StorageError(f"injected: {call}")
+
+    faulty.watch = watch
+    commit = table.copy({"commit.max-retries": "0"}).new_batch_write_builder().new_commit()
+
+    with pytest.raises(CommitUnknown, match="snapshot 3 stands, but is not compacted"):
+        commit.commit(messages)
+
+    healed = open_table(storage)
+    assert healed.latest_snapshot().id == 3
+    healed.compact(full=True)
+    assert sorted(set(ids_of(healed))) == sorted(set(ALL_IDS))

@@ -34,6 +34,7 @@ BAD_BYTES: Final = (
     AttributeError,
     OverflowError,
     MemoryError,
+    RecursionError,
     lzma.LZMAError,
     zlib.error,
     cramjam.DecompressionError,
@@ -153,7 +154,11 @@ def iter_blocks(stream: BinaryIO, header: Header) -> Iterator[Block]:
         data = _take(stream, size)
         _check_sync(stream, header)
         if count:
-            yield Block(count, decompress(data))
+            plain = decompress(data)
+            # Every record takes a byte at least: who says more would have memory filled with them.
+            if count > len(plain):
+                raise ValueError(f"a block cannot have {count} records in {len(plain)} bytes")
+            yield Block(count, plain)
 
 
 def count_records(stream: BinaryIO, header: Header) -> int:
@@ -190,6 +195,45 @@ def _take(stream: BinaryIO, size: int) -> bytes:
     if len(data) != size:
         raise EOFError("the file ends too early")
     return data
+
+
+# Schemas -----------------------------------------------------------------------------------------
+
+
+def check_items(schema: object) -> None:
+    """Refuse arrays of items that take no bytes: a few bytes could announce any number of them.
+
+    Raises:
+        ValueError: there are such arrays.
+    """
+    _takes_bytes(schema, {})
+
+
+def _takes_bytes(schema: object, named: dict[str, bool]) -> bool:
+    match schema:
+        case "null":
+            return False
+        case str():
+            return named.get(schema, True)
+        case list():
+            return bool([_takes_bytes(branch, named) for branch in schema])
+        case {"type": "record", "name": str(name), "fields": list(fields)}:
+            widths = [_takes_bytes(f["type"], named) for f in fields]  # all are looked at
+            named[name] = any(widths)
+            return named[name]
+        case {"type": "array", "items": items}:
+            if not _takes_bytes(items, named):
+                raise ValueError("it has arrays of items that take no bytes")
+            return True
+        case {"type": "map", "values": values}:
+            _takes_bytes(values, named)
+            return True
+        case {"type": "fixed", "size": int(size)}:
+            return size > 0
+        case {"type": (dict() | list() | str()) as inner}:
+            return _takes_bytes(inner, named)
+        case _:
+            return True
 
 
 # Values ------------------------------------------------------------------------------------------
@@ -274,15 +318,15 @@ def decompressor(codec: str) -> Callable[[bytes], bytes]:
         case "null":
             return bytes
         case "zstandard":
-            return lambda data: bytes(cramjam.zstd.decompress(data))
+            return _decompress_zstd
         case "snappy":
             return _decompress_snappy
         case "deflate":
-            return lambda data: zlib.decompress(data, -zlib.MAX_WBITS)
+            return _decompress_deflate
         case "bzip2":
             return _decompress_bzip2
         case "xz":
-            return lzma.decompress
+            return _decompress_xz
         case _:
             raise UnknownCodec(codec)
 
@@ -292,11 +336,52 @@ def _compress_deflate(data: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
+# A few bytes can stand for any number of them: no writer makes blocks of this size.
+_MAX_BLOCK_BYTES: Final = 1 << 30
+_MAX_ZSTD_RATIO: Final = 1 << 15  # 128 KiB of one byte take four
+
+
+def _decompress_zstd(data: bytes) -> bytes:
+    if len(data) * _MAX_ZSTD_RATIO <= _MAX_BLOCK_BYTES:
+        return bytes(cramjam.zstd.decompress(data))
+    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+        try:
+            return _bounded(stream.read(_MAX_BLOCK_BYTES + 1))
+        except OSError as error:  # which would pass for a failure of the storage
+            raise ValueError(str(error)) from error
+
+
+def _decompress_deflate(data: bytes) -> bytes:
+    unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+    plain = _bounded(unpacker.decompress(data, _MAX_BLOCK_BYTES + 1))
+    if not unpacker.eof:
+        raise EOFError("a block ends too early")
+    return plain
+
+
 def _decompress_bzip2(data: bytes) -> bytes:
+    unpacker = bz2.BZ2Decompressor()
     try:
-        return bz2.decompress(data)
+        plain = _bounded(unpacker.decompress(data, _MAX_BLOCK_BYTES + 1))
     except OSError as error:  # which would pass for a failure of the storage
         raise ValueError(str(error)) from error
+    if not unpacker.eof:
+        raise EOFError("a block ends too early")
+    return plain
+
+
+def _decompress_xz(data: bytes) -> bytes:
+    unpacker = lzma.LZMADecompressor()
+    plain = _bounded(unpacker.decompress(data, _MAX_BLOCK_BYTES + 1))
+    if not unpacker.eof:
+        raise EOFError("a block ends too early")
+    return plain
+
+
+def _bounded(plain: bytes) -> bytes:
+    if len(plain) > _MAX_BLOCK_BYTES:
+        raise ValueError(f"a block has more than {_MAX_BLOCK_BYTES} bytes when decompressed")
+    return plain
 
 
 # Avro puts the checksum of the plain bytes behind each block of snappy.
@@ -305,6 +390,8 @@ def _compress_snappy(data: bytes) -> bytes:
 
 
 def _decompress_snappy(data: bytes) -> bytes:
+    if cramjam.snappy.decompress_raw_len(data[:-4]) > _MAX_BLOCK_BYTES:
+        raise ValueError(f"a block has more than {_MAX_BLOCK_BYTES} bytes when decompressed")
     plain = bytes(cramjam.snappy.decompress_raw(data[:-4]))
     if zlib.crc32(plain) != int.from_bytes(data[-4:], "big"):
         raise ValueError("the checksum of a block does not fit")

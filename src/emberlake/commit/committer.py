@@ -12,9 +12,10 @@
 Files are only deleted when it is certain that no snapshot refers to them. Spec: "Commit protocol".
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, assert_never
 
 from emberlake.commit.change import (
@@ -32,6 +33,7 @@ from emberlake.errors import (
     CommitUnknown,
     ConflictReason,
     EmberlakeError,
+    InvalidInput,
     SnapshotNotFound,
     StorageError,
 )
@@ -87,6 +89,7 @@ class Committer:
         """
         if change.is_empty:
             return NOTHING_COMMITTED
+        _check_texts((self._commit_user, *chain.from_iterable((properties or {}).items())))
         conflict = check_change_itself((*change.added, *change.deleted))
         if conflict is not None:
             raise conflict
@@ -291,6 +294,18 @@ class _Attempts:
             f"{' or '.join(self._published)} of commit user {self._request.commit_user} before "
             "committing again"
         )
+
+
+def _check_texts(texts: Iterable[str]) -> None:
+    """Refuse what a snapshot cannot hold before anything is written of it."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidInput(
+                f"{text!r} cannot be a commit user or a property of a snapshot: it holds what is "
+                "no character"
+            ) from error
 
 
 def _exhausted(what: str, option: str) -> CommitConflict:

@@ -142,17 +142,22 @@ def check_levels(
 ) -> CommitConflict | None:
     """Where levels know of each other's rows, a bucket is compacted by one at a time.
 
+    Rows that went up were left out, or marked others as deleted, because of what was above them:
+    when that has changed, or is gone by an overwrite, they must be looked at again.
+
     Args:
         buckets: Partition and bucket of what we compacted.
         theirs: What others added and deleted since.
     """
     for entry in theirs:
         is_ours = (entry.partition, entry.bucket) in buckets
-        if is_ours and entry.kind is FileKind.ADD and entry.file.level > 0:
+        if is_ours and entry.file.level > 0:
+            was = "added" if entry.kind is FileKind.ADD else "removed"
             return CommitConflict(
                 ConflictReason.BUCKET_COMPACTED_ELSEWHERE,
-                f"{entry.file.file_name} on level {entry.file.level} of bucket {entry.bucket}",
-                "another writer compacted this bucket; compact again",
+                f"{entry.file.file_name} on level {entry.file.level} of bucket {entry.bucket} was "
+                f"{was}",
+                "another writer compacted or replaced this bucket; compact again",
             )
     return None
 

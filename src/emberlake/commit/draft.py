@@ -20,7 +20,7 @@ from emberlake.commit.conflicts import (
 )
 from emberlake.commit.key_bounds import stored_key_bound
 from emberlake.commit.manifest_merge import Merged, merge_manifests
-from emberlake.errors import CommitConflict, StorageError
+from emberlake.errors import CommitConflict, StorageError, TableNotFound
 from emberlake.options import BUCKET, POSTPONE_BUCKET, UNAWARE_BUCKET
 from emberlake.scan.files import in_partitions, live_entries, manifests_of
 from emberlake.spec.manifest import (
@@ -111,7 +111,13 @@ class Drafter:
     ) -> Snapshot:
         store, request = self._store, self._request
         now = store.env.now_ms()
-        schema = store.schemas.latest() or store.schema
+        schema = store.schemas.latest()
+        if schema is None:
+            # Whoever commits to it would leave a table without a schema behind.
+            raise TableNotFound(
+                f"{store.layout.metadata_root} has no schema any more: the table was dropped or "
+                "renamed while it was written to"
+            )
         delta_rows = sum(entry.kind.sign * entry.file.row_count for entry in entries)
         changelog_rows = sum(entry.file.row_count for entry in request.change.changelog)
         return Snapshot(

@@ -52,10 +52,9 @@ def open_reader(
 ) -> FileReader:
     """A reader of a file that was written with these columns.
 
-    ``file_size`` is what the manifest says; storages know sizes themselves, so it is a hint only.
+    ``file_size`` is what the manifest says: a file of another size is corrupt.
     """
-    del file_size
-    return _READERS[_known(format, path)](storage, path, fields)
+    return _READERS[_known(format, path)](storage, path, fields, file_size)
 
 
 def _known(name: str, path: str) -> str:

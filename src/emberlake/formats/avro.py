@@ -23,6 +23,7 @@ from emberlake.base.avro_blocks import (
     SYNC_BYTES,
     Block,
     Header,
+    check_items,
     compressor,
     count_records,
     iter_blocks,
@@ -45,6 +46,7 @@ from emberlake.formats.file_format import (
     OutputFile,
     batch_of_rows,
     check_nulls,
+    check_size,
     check_storable,
     read_failure,
 )
@@ -119,13 +121,22 @@ class AvroWriter:
 class AvroReader(Closing):
     """One open Avro file. It has no statistics: predicates leave nothing out."""
 
-    def __init__(self, storage: Storage, path: str, fields: tuple[DataField, ...]) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        fields: tuple[DataField, ...],
+        file_size: int | None = None,
+    ) -> None:
         del fields  # the file describes itself
         self._path = path
         self._storage = storage
+        with storage.open_input(path) as source:
+            check_size(source, path, file_size)
         with self._stream() as stream, self._bytes_of("header"):
             self._header = read_header(stream)
             written: Json = json.loads(self._header.schema)
+            check_items(written)
             self._columns = {f["name"]: f["type"] for f in _record_of(written)["fields"]}
             self._named = named_types(written)
             plain = json.dumps(without_logical_types(written))

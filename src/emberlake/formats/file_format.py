@@ -7,7 +7,7 @@ holds physically (other units, widths, child names) is turned into that by the r
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import BinaryIO, Final, Protocol, Self
+from typing import Any, BinaryIO, Final, Protocol, Self
 
 import pyarrow as pa
 
@@ -165,6 +165,12 @@ def check_nulls(table: pa.Table, fields: tuple[DataField, ...], path: str) -> No
         raise DataMismatch(
             f"rows cannot be written to {path}: nulls in the NOT NULL columns {', '.join(wrong)}"
         )
+
+
+def check_size(source: Any, path: str, file_size: int | None) -> None:
+    """Refuse a file, opened as an Arrow input, that has not the size that its manifest says."""
+    if file_size is not None and source.size() != file_size:
+        raise CorruptFile(path, f"it has {source.size()} bytes where its manifest says {file_size}")
 
 
 def read_failure(path: str, error: Exception) -> EmberlakeError:

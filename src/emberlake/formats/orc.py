@@ -25,6 +25,7 @@ from emberlake.formats.file_format import (
     OutputFile,
     batch_of_rows,
     check_nulls,
+    check_size,
     check_storable,
     read_failure,
 )
@@ -111,17 +112,27 @@ class OrcWriter:
 class OrcReader(Closing):
     """One open ORC file."""
 
-    def __init__(self, storage: Storage, path: str, fields: tuple[DataField, ...]) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        fields: tuple[DataField, ...],
+        file_size: int | None = None,
+    ) -> None:
         del fields  # the file describes itself
         self._path = path
         self._resources = ExitStack()
         source: Any = self._resources.enter_context(storage.open_input(path))
         try:
+            check_size(source, path, file_size)
             self._file = po.ORCFile(source)
             self._found = self._file.schema
         except READ_FAILURES as error:
             self._resources.close()
             raise read_failure(path, error) from error
+        except EmberlakeError:
+            self._resources.close()
+            raise
         self._stripes_read = 0
         self._is_open = True
 

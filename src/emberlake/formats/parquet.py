@@ -20,6 +20,7 @@ from emberlake.formats.file_format import (
     DEFAULT_BATCH_ROWS,
     READ_FAILURES,
     batch_of_rows,
+    check_size,
     check_storable,
     read_failure,
 )
@@ -42,12 +43,19 @@ from emberlake.types import (
 class ParquetReader(Closing):
     """One open Parquet file."""
 
-    def __init__(self, storage: Storage, path: str, fields: tuple[DataField, ...]) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        fields: tuple[DataField, ...],
+        file_size: int | None = None,
+    ) -> None:
         self._path = path
         self._fields = {f.name: f for f in fields}
         self._resources = ExitStack()
         self._source: Any = self._resources.enter_context(storage.open_input(path))
         try:
+            check_size(self._source, path, file_size)
             self._file = self._open()
             self._found = self._file.schema_arrow
         except EmberlakeError:

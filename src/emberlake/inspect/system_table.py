@@ -233,6 +233,10 @@ class SystemRead:
                 f"the split {split!r} is not of {self.table.identifier}; "
                 "plan it with new_scan() of the same table"
             )
+        with self.table.store.decoding_rows():
+            return self._load(split)
+
+    def _load(self, split: SystemSplit) -> pa.Table:
         columns = self.table.kind.load(self.table.store, split.snapshot)
         filtered = frozenset() if self.predicate is None else columns_of(self.predicate)
         needed = tuple(

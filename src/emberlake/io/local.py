@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from emberlake.errors import AlreadyExists, FileNotFound, StorageError
+from emberlake.errors import AlreadyExists, FileNotFound, InvalidInput, StorageError
 from emberlake.io.storage import FileInfo
 
 
@@ -49,7 +49,7 @@ class LocalStorage:
             with _failures_of("write", path):
                 sink.close()
         except BaseException:
-            with suppress(OSError):
+            with suppress(OSError, StorageError):
                 sink.close()
             with suppress(OSError):
                 target.unlink()
@@ -78,7 +78,8 @@ class LocalStorage:
                 raise
 
     def exists(self, path: str) -> bool:
-        return local_path(path).exists()
+        with _failures_of("look at", path):
+            return local_path(path).exists()
 
     def size(self, path: str) -> int:
         with _failures_of("look at", path):
@@ -122,7 +123,22 @@ class _DurableWriter(io.BufferedWriter):
 
     The folder is not flushed: file systems that journal keep the name of a new file with it, and
     nothing refers to the file before a snapshot, whose folder is flushed.
+
+    It is handed to writers of data files, so its failures are ours whoever calls it.
     """
+
+    def __init__(self, target: Path) -> None:
+        # Exclusive: new files have unique names, so a name that is taken is a mistake to surface.
+        super().__init__(io.FileIO(target, "xb"))
+        self._path = str(target)
+
+    def write(self, data: Any, /) -> int:
+        with _failures_of("write", self._path):
+            return super().write(data)
+
+    def flush(self) -> None:
+        with _failures_of("write", self._path):
+            super().flush()
 
     def close(self) -> None:
         if self.closed:
@@ -136,10 +152,20 @@ class _DurableWriter(io.BufferedWriter):
 
 def local_path(path: str) -> Path:
     """The path without the scheme ``file:``; its text is taken as it is, never percent-decoded."""
+    if "\0" in path or not _is_encodable(path):
+        raise InvalidInput(f"{path!r} cannot be a path: it holds characters that no file name has")
     if not path.startswith("file:"):
         return Path(path)
     rest = path.removeprefix("file:")
     return Path("/" + rest.lstrip("/") if rest.startswith("/") else rest)
+
+
+def _is_encodable(path: str) -> bool:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @contextmanager
@@ -153,12 +179,11 @@ def _failures_of(action: str, path: str) -> Iterator[None]:
 
 
 def _create(target: Path) -> _DurableWriter:
-    # Exclusive: new files have unique names, so a name that is taken is a mistake to surface.
     try:
-        return _DurableWriter(io.FileIO(target, "xb"))
+        return _DurableWriter(target)
     except FileNotFoundError:
         target.parent.mkdir(parents=True, exist_ok=True)
-        return _DurableWriter(io.FileIO(target, "xb"))
+        return _DurableWriter(target)
 
 
 def _write_temporary(target: Path, data: bytes) -> Path:

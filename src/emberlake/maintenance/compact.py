@@ -14,7 +14,7 @@ from typing import Final
 from emberlake.base.parallel import parallel_map
 from emberlake.commit.change import Change, CommitResult, combined, compact_change
 from emberlake.commit.committer import Committer
-from emberlake.errors import AlreadyCommitted, CommitConflict, StorageError
+from emberlake.errors import AlreadyCommitted, CommitConflict, CommitUnknown, StorageError
 from emberlake.maintenance.append_compact import compact_append_bucket
 from emberlake.maintenance.bucket import Bucket, Compacted, load_buckets
 from emberlake.maintenance.key_compact import compact_key_bucket
@@ -221,6 +221,23 @@ def commit_written(
     done = commit(written)
     if not written:
         return combined([done, commit(compacted)])
+    try:
+        return combined([done, _commit_compacted(store, commit, compacted, messages, done)])
+    except (StorageError, CommitUnknown) as error:
+        # Whoever writes the rows again would have them twice.
+        raise type(error)(
+            f"snapshot {done.snapshot_id} stands, but is not compacted, so that its rows are not "
+            f"seen yet: {error}. Compact the table; do not write the rows again"
+        ) from error
+
+
+def _commit_compacted(
+    store: TableStore,
+    commit: Callable[[Sequence[Change]], CommitResult],
+    compacted: Sequence[Change],
+    messages: Sequence[CommitMessage],
+    done: CommitResult,
+) -> CommitResult:
     todo = list(messages)
     if any(_is_left_out(message) for message in messages):
         discard(store, map(_compacted_part, todo))
@@ -228,7 +245,7 @@ def commit_written(
         compacted = [compact_change(todo)]
     for attempt in itertools.count(1):
         try:
-            return combined([done, commit(compacted)])
+            return commit(compacted)
         except AlreadyCommitted:
             raise
         except CommitConflict as error:

@@ -109,7 +109,7 @@ class FileRead:
     def tables(self) -> Generator[pa.Table, None, None]:
         """The rows in small tables, in bounded memory; closing it releases the file."""
         with self._open() as reader:
-            vector = self._deletion_vector
+            vector = self._load_vector()
             columns, skipping = self.shape.evolution.file_columns, self.shape.skipping
             for position, batch in reader.read(columns, skipping, self._batch_rows):
                 yield self._finish(_undeleted(batch, position, vector))
@@ -122,7 +122,7 @@ class FileRead:
         assert self.shape.predicate is None
         assert not self.shape.drops_retracts
         with self._open() as reader:
-            vector = self._deletion_vector
+            vector = self._load_vector()
             columns, skipping = self.shape.evolution.file_columns, self.shape.skipping
             for position, batch in reader.read(columns, skipping, self._batch_rows):
                 kept = _undeleted_places(batch.num_rows, position, vector)
@@ -131,7 +131,7 @@ class FileRead:
 
     def table(self, *, use_threads: bool) -> pa.Table:
         """The rows at once."""
-        if self._deletion_vector is not None:
+        if self.file.file_name in self.split.deletion_files:
             tables = list(self.tables())
             return pa.concat_tables(tables) if tables else self.arrow_schema.empty_table()
         with self._open() as reader:
@@ -157,16 +157,21 @@ class FileRead:
         return schema if self.sequence is None else schema.append(_SEQUENCE_COLUMN)
 
     def _open(self) -> FileReader:
-        return open_reader(
+        reader = open_reader(
             self.store.storage,
             self.path,
             self.shape.file_fields,
             format_of(self.file.file_name),
             self.file.file_size,
         )
+        # Rows are found, skipped and deleted by what the manifest says of them.
+        found, told = reader.num_rows, self.file.row_count
+        if found != told:
+            reader.close()
+            raise CorruptFile(self.path, f"it has {found} rows where its manifest says {told}")
+        return reader
 
-    @cached_property
-    def _deletion_vector(self) -> DeletionVector | None:
+    def _load_vector(self) -> DeletionVector | None:
         place = self.split.deletion_files.get(self.file.file_name)
         return None if place is None else load_deletion_vector(self.store, self.split, place)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from emberlake.errors import CorruptFile, SnapshotNotFound, Unsupported
+from emberlake.errors import SnapshotNotFound, Unsupported
 from emberlake.predicates import Predicate, columns_of
 from emberlake.scan.files import (
     FilePlan,
@@ -43,7 +43,6 @@ from emberlake.scan.travel import (
     is_incremental,
     travel,
 )
-from emberlake.spec.binary_row import CorruptRow
 from emberlake.spec.manifest import ManifestFile
 from emberlake.spec.snapshot import CommitKind, Snapshot
 from emberlake.store.entries import EMPTY, ManifestEntries
@@ -62,14 +61,10 @@ class ScanPlan:
 def plan_scan(store: TableStore, predicate: Predicate | None, limit: int | None) -> ScanPlan:
     """Plan a batch read of a table as its options ask for it."""
     check_scan_options(store.options)
-    try:
+    with store.decoding_rows():
         if is_incremental(store.options):
             return _plan_between(store, between(store), predicate, limit)
         return _plan_snapshot(store, travel(store), predicate, limit)
-    except CorruptRow as error:
-        raise CorruptFile(
-            store.layout.manifest_folder, f"a row in it cannot be decoded: {error}"
-        ) from error
 
 
 def _plan_snapshot(

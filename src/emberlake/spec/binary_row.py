@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from decimal import Context, Decimal
 from typing import Any, Final, TypeAlias
 
-from emberlake.errors import InvalidInput, Unsupported
+from emberlake.errors import EmberlakeError, InvalidInput, Unsupported
 from emberlake.spec.values import Value
 from emberlake.types import (
     ArrayType,
@@ -74,8 +74,11 @@ EXACT: Final = Context(prec=100)
 _Buffer: TypeAlias = bytes | memoryview
 
 
-class CorruptRow(ValueError):
-    """Bytes that are not a serialized row of the given types."""
+class CorruptRow(EmberlakeError, ValueError):
+    """Bytes that are not a serialized row of the given types.
+
+    Who knows which file they are from makes a ``CorruptFile`` of it.
+    """
 
 
 def null_area_size(arity: int) -> int:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from emberlake.errors import CorruptFile, EmberlakeError, Unsupported
+from emberlake.errors import CorruptFile, EmberlakeError, InvalidSchema, Unsupported
 from emberlake.options import BUCKET_KEY, TableOptions
 from emberlake.types import DataField, from_arrow_schema
 from emberlake.types.json import field_from_json, field_to_json
@@ -109,7 +109,13 @@ class TableSchema:
         }
         if self.comment is not None:
             value["comment"] = self.comment
-        return json.dumps(value, indent=2, ensure_ascii=False).encode()
+        try:
+            return json.dumps(value, indent=2, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise InvalidSchema(
+                f"a name, an option or a comment holds {error.object[error.start]!r}, which is no "
+                "character"
+            ) from error
 
 
 def decode_table_schema(raw: bytes, path: str) -> TableSchema:
@@ -121,7 +127,7 @@ def decode_table_schema(raw: bytes, path: str) -> TableSchema:
             raise Unsupported(
                 f"{path} has schema version {version}; emberlake knows up to {SCHEMA_VERSION}"
             )
-        return TableSchema(
+        schema = TableSchema(
             id=int(value["id"]),
             fields=tuple(field_from_json(f) for f in value["fields"]),
             highest_field_id=int(value["highestFieldId"]),
@@ -132,10 +138,32 @@ def decode_table_schema(raw: bytes, path: str) -> TableSchema:
             time_millis=int(value.get("timeMillis") or 0),
             version=version,
         )
+        _check_names(schema)
     except Unsupported:
         raise
-    except (EmberlakeError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (EmberlakeError, *_UNREADABLE) as error:
         raise CorruptFile(path, f"it is not a schema: {error}") from error
+    return schema
+
+
+_UNREADABLE: Final = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+
+
+def _check_names(schema: TableSchema) -> None:
+    """Keys are columns, and every column is there once."""
+    names, ids = schema.field_names, {f.id for f in schema.fields}
+    if len(set(names)) != len(names) or len(ids) != len(names):
+        raise ValueError("it has a column twice")
+    unknown = {*schema.partition_keys, *schema.primary_keys} - set(names)
+    if unknown:
+        raise ValueError(f"it has no columns {', '.join(sorted(map(str, unknown)))}")
 
 
 def _implied_options(version: int, options: Mapping[str, str]) -> dict[str, str]:

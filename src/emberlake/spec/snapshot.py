@@ -119,11 +119,38 @@ def decode_snapshot(raw: bytes, path: str) -> Snapshot:
         if missing:
             raise CorruptFile(path, f"it lacks {', '.join(missing)}")
         known = {name: value[key] for key, name in _NAMES.items() if value.get(key) is not None}
+        wrong = [key for key, name in _NAMES.items() if not _fits(name, known.get(name))]
+        if wrong:
+            raise CorruptFile(path, f"it has no usable {', '.join(wrong)}")
         known["commit_kind"] = CommitKind(known["commit_kind"])
         # Snapshots of early releases have no counts.
         known.setdefault("total_record_count", 0)
         known.setdefault("delta_record_count", 0)
         unknown = {k: v for k, v in value.items() if k not in _NAMES}
         return Snapshot(**known, unknown=unknown)
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise CorruptFile(path, f"it is not a snapshot: {error}") from error
+
+
+def _fits(name: str, value: object) -> bool:
+    """Whether a value of a snapshot file is of the kind that its name says."""
+    if value is None:
+        return True
+    if name in _TEXTS:
+        # Names of files are part of paths.
+        return isinstance(value, str) and not (name in _FILES and "/" in value)
+    if name == "properties":
+        return isinstance(value, dict)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return -(2**63) <= value < 2**63
+
+
+_FILES: Final = frozenset((
+    "base_manifest_list",
+    "delta_manifest_list",
+    "changelog_manifest_list",
+    "index_manifest",
+    "statistics",
+))  # fmt: skip
+_TEXTS: Final = _FILES | {"commit_user", "commit_kind", "operation", "writer_version", "uuid"}

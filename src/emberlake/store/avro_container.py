@@ -22,6 +22,7 @@ from emberlake.base.avro_blocks import (
     BAD_BYTES,
     Container,
     UnknownCodec,
+    check_items,
     encode_long,
     parse_container,
 )
@@ -143,7 +144,9 @@ def _plain_schema(schema: str) -> Any:
     Every named type stands where it is used, under a name of its own; logical types, which would
     turn milliseconds into objects, are left out.
     """
-    return _SchemaPlainer().plain(json.loads(schema), namespace="")
+    written = json.loads(schema)
+    check_items(written)
+    return _SchemaPlainer().plain(written, namespace="")
 
 
 class _SchemaPlainer:

@@ -1,6 +1,6 @@
 """The schema files of a table: one per version, never changed. Spec: "Schema files"."""
 
-from emberlake.errors import FileNotFound, SchemaNotFound
+from emberlake.errors import CorruptFile, FileNotFound, SchemaNotFound, StorageError
 from emberlake.io.storage import Storage
 from emberlake.spec.layout import SCHEMA_PREFIX, TableLayout, parse_numbered
 from emberlake.spec.schema import TableSchema, decode_table_schema
@@ -28,6 +28,8 @@ class SchemaStore:
             except FileNotFound as error:
                 raise SchemaNotFound(f"schema {schema_id} does not exist: no {path}") from error
             schema = decode_table_schema(raw, path)
+            if schema.id != schema_id:
+                raise CorruptFile(path, f"it says that it is schema {schema.id}")
             self._loaded[schema_id] = schema
         return schema
 
@@ -46,4 +48,11 @@ class SchemaStore:
 
     def create(self, schema: TableSchema) -> bool:
         """Publish a schema under its id; False when the id is taken."""
-        return self._storage.put_if_absent(self._layout.schema(schema.id), schema.encode())
+        path, raw = self._layout.schema(schema.id), schema.encode()
+        try:
+            return self._storage.put_if_absent(path, raw)
+        except StorageError:
+            # The answer may have got lost after the schema was published.
+            if not self._storage.exists(path):
+                raise
+            return self._storage.read(path) == raw

@@ -5,11 +5,14 @@ and EARLIEST save a listing when they are right, and are never trusted when they
 """
 
 from collections.abc import Iterator
+from typing import Final
 
-from emberlake.errors import FileNotFound, SnapshotNotFound
+from emberlake.errors import CorruptFile, FileNotFound, SnapshotNotFound
 from emberlake.io.storage import Storage
 from emberlake.spec.layout import SNAPSHOT_PREFIX, TableLayout, parse_numbered
 from emberlake.spec.snapshot import Snapshot, decode_snapshot
+
+_MAX_HINT_BYTES: Final = 32
 
 
 class SnapshotStore:
@@ -108,14 +111,18 @@ class SnapshotStore:
             raw = self._storage.read(path)
         except FileNotFound:
             return None
-        return decode_snapshot(raw, path)
+        snapshot = decode_snapshot(raw, path)
+        if snapshot.id != snapshot_id:
+            raise CorruptFile(path, f"it says that it is snapshot {snapshot.id}")
+        return snapshot
 
     def _read_hint(self, path: str) -> int | None:
         try:
             text = self._storage.read(path)
         except FileNotFound:
             return None
-        return int(text) if text.strip().isdigit() and int(text) > 0 else None
+        is_number = text.strip().isdigit() and len(text) < _MAX_HINT_BYTES
+        return int(text) if is_number and int(text) > 0 else None
 
     def _describe_range(self) -> str:
         ids = self.list_ids()

@@ -4,7 +4,8 @@ Parts take this value (or less), never a ``Table``. Stores are opened on first u
 the value itself pickles as plain data, so a worker opens its own handles.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -76,11 +77,17 @@ class TableStore:
 
     def partition_values(self, partition: bytes) -> tuple[Value, ...]:
         """The values of a serialized partition row."""
-        try:
+        with self.decoding_rows():
             return decode_row(self.partition_types, partition)
+
+    @contextmanager
+    def decoding_rows(self) -> Iterator[None]:
+        """Rows inside manifests (partitions, keys, statistics) that are none are corruption."""
+        try:
+            yield
         except CorruptRow as error:
             raise CorruptFile(
-                self.layout.manifest_folder, f"a partition in it cannot be decoded: {error}"
+                self.layout.manifest_folder, f"a row in it cannot be decoded: {error}"
             ) from error
 
     def partition_path(self, partition: bytes) -> str:

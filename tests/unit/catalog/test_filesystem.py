@@ -247,7 +247,7 @@ def test_tables_of_other_kinds_are_refused(catalog, storage):
     catalog.create_table("db.t", SCHEMA)
     raw = storage.read(LAYOUT.schema(0))
     storage.put(
-        LAYOUT.schema(1), raw.replace(b'"options": {}', b'"options": {"type": "object-table"}')
+        LAYOUT.schema(0), raw.replace(b'"options": {}', b'"options": {"type": "object-table"}')
     )
 
     with pytest.raises(Unsupported, match="object-table"):

@@ -1,0 +1,236 @@
+"""The tables that are tortured, and what is done to them: small, of every kind, all in memory."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+
+from append_tables import (
+    NAME,
+    check_whole,
+    copy_of,
+    manifest_files,
+    open_catalog,
+    open_table,
+    referenced_manifests,
+)
+from emberlake import AtomicType, DataField, Schema, SchemaChange
+from emberlake.catalog import FileSystemCatalog
+from emberlake.io import MemoryStorage
+from emberlake.table import Table
+
+Record = tuple[Any, ...]
+State = tuple[tuple[str, ...], tuple[Record, ...]]  # columns, and rows in an order of their own
+
+COLUMNS = {"id": "BIGINT", "day": "STRING", "n": "BIGINT", "v": "STRING"}
+OLD = (
+    [(1, "mon", 1, "old"), (2, "mon", 1, "old"), (3, "tue", 1, "old")],
+    [(2, "mon", 2, "older"), (4, "wed", 2, "older")],
+)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A kind of table."""
+
+    name: str
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    primary_keys: tuple[str, ...] = ()
+    partition_keys: tuple[str, ...] = ()
+    # Rows are seen only once they are compacted, which is a commit of its own.
+    hides_what_is_new: bool = False
+
+    def schema(self) -> Schema:
+        fields = [DataField(i, n, AtomicType(t)) for i, (n, t) in enumerate(COLUMNS.items())]
+        # Manifests are merged at nearly every commit: that is swept as well.
+        options = {"manifest.merge-min-count": "2", **self.options}
+        return Schema(fields, self.partition_keys, self.primary_keys, options)
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        if not self.primary_keys:
+            return tuple(name for name in OPERATIONS if name not in ("upsert", "delete"))
+        return tuple(name for name in OPERATIONS if name != "append")
+
+
+_BY_DAY = {"primary_keys": ("day", "id"), "partition_keys": ("day",)}
+_BY_ID = {"primary_keys": ("id",)}
+SUBJECTS: dict[str, Subject] = {
+    subject.name: subject
+    for subject in (
+        Subject("append", partition_keys=("day",)),
+        Subject("append buckets", {"bucket": "2", "bucket-key": "id"}),
+        Subject("keys", {"bucket": "1"}, **_BY_DAY),
+        Subject("keys, two buckets", {"bucket": "2", "changelog-producer": "input"}, **_BY_ID),
+        Subject("dynamic", {"bucket": "-1", "dynamic-bucket.target-row-num": "2"}, **_BY_DAY),
+        Subject(
+            "vectors",
+            {"bucket": "1", "deletion-vectors.enabled": "true"},
+            hides_what_is_new=True,
+            **_BY_DAY,
+        ),
+        Subject(
+            "first row",
+            {"bucket": "1", "merge-engine": "first-row", "ignore-delete": "true"},
+            hides_what_is_new=True,
+            **_BY_ID,
+        ),
+        Subject(
+            "sums",
+            {
+                "bucket": "1",
+                "merge-engine": "aggregation",
+                "fields.n.aggregate-function": "sum",
+                "fields.v.aggregate-function": "max",
+                "fields.v.ignore-retract": "true",
+            },
+            **_BY_DAY,
+        ),
+        Subject(
+            "partial",
+            {
+                "bucket": "1",
+                "merge-engine": "partial-update",
+                "partial-update.remove-record-on-delete": "true",
+            },
+            **_BY_DAY,
+        ),
+        Subject("ordered", {"bucket": "1", "sequence.field": "n"}, **_BY_DAY),
+        Subject("postponed", {"bucket": "-2"}, hides_what_is_new=True, **_BY_DAY),
+    )
+}
+
+
+@cache
+def _template(subject: Subject) -> MemoryStorage:
+    storage = MemoryStorage()
+    catalog = open_catalog(storage)
+    catalog.create_database("db")
+    catalog.create_table(NAME, subject.schema())
+    for rows in OLD:
+        write(catalog.get_table(NAME), rows)
+    return storage
+
+
+def fresh(subject: Subject) -> MemoryStorage:
+    """A table with some rows, in a storage of its own."""
+    return copy_of(_template(subject))
+
+
+# --- what is done ---------------------------------------------------------------------------------
+
+Operation = Callable[[FileSystemCatalog, str], None]  # what it does depends on who does it
+
+
+def _rows_of(who: str) -> list[Record]:
+    """Rows that others have too, and one of one's own, in two partitions."""
+    number = 10 + ord(who[0])
+    return [(2, "mon", number, who), (3, "tue", number, who), (number, "mon", number, who)]
+
+
+def arrow(table: Table, rows: Sequence[Record]) -> pa.Table:
+    """Rows for the columns that there were first, under the names that they have now."""
+    names = {f.id: f.name for f in table.fields}
+    columns = list(zip(*rows, strict=True))
+    types = [pa.int64(), pa.string(), pa.int64(), pa.string()]
+    return pa.table(
+        {
+            names[place]: pa.array(columns[place], types[place])
+            for place in range(len(COLUMNS))
+            if place in names
+        }
+    )
+
+
+def write(table: Table, rows: Sequence[Record], row_kind: str | None = None) -> None:
+    builder = table.new_batch_write_builder()
+    with builder.new_write() as writer, builder.new_commit() as commit:
+        writer.write_arrow(arrow(table, rows), row_kind)
+        commit.commit(writer.prepare_commit())
+
+
+def _write(catalog: FileSystemCatalog, who: str) -> None:
+    write(catalog.get_table(NAME), _rows_of(who))
+
+
+def _delete(catalog: FileSystemCatalog, who: str) -> None:
+    # Of the row that everybody writes to, and only what it has: see tests/key_histories.py.
+    write(catalog.get_table(NAME), [(2, "mon", 2, "older")], row_kind="-D")
+
+
+def _overwrite(catalog: FileSystemCatalog, who: str) -> None:
+    table = catalog.get_table(NAME)
+    builder = table.new_batch_write_builder().overwrite()
+    with builder.new_write() as writer, builder.new_commit() as commit:
+        writer.write_arrow(arrow(table, [(2, "mon", 5, who), (9, "mon", 5, who)]))
+        commit.commit(writer.prepare_commit())
+
+
+def _truncate(catalog: FileSystemCatalog, who: str) -> None:
+    catalog.get_table(NAME).new_batch_write_builder().new_commit().truncate_table()
+
+
+def _compact(catalog: FileSystemCatalog, who: str) -> None:
+    catalog.get_table(NAME).compact(full=True)
+
+
+def _add_column(catalog: FileSystemCatalog, who: str) -> None:
+    catalog.alter_table(NAME, [SchemaChange.add_column(f"new_{who}", AtomicType("INT"))])
+
+
+def _rename_column(catalog: FileSystemCatalog, who: str) -> None:
+    catalog.alter_table(NAME, [SchemaChange.rename_column("v", f"named_by_{who}")])
+
+
+OPERATIONS: dict[str, Operation] = {
+    "append": _write,
+    "upsert": _write,
+    "delete": _delete,
+    "overwrite": _overwrite,
+    "truncate": _truncate,
+    "compact": _compact,
+    "add column": _add_column,
+    "rename column": _rename_column,
+}
+
+
+# --- what a table holds ---------------------------------------------------------------------------
+
+
+def seen(storage: MemoryStorage) -> State:
+    """The columns and rows that a reader sees."""
+    table = open_table(storage)
+    builder = table.new_read_builder()
+    found = builder.new_read().to_arrow(builder.new_scan().plan().splits())
+    rows = [tuple(row.values()) for row in found.to_pylist()]
+    return tuple(table.field_names), tuple(sorted(rows, key=repr))
+
+
+def settled(storage: MemoryStorage) -> State:
+    """What a reader sees when all that was written is compacted; the table stays as it is."""
+    copy = copy_of(storage)
+    open_table(copy).compact(full=True)
+    return seen(copy)
+
+
+def check_sound(storage: MemoryStorage) -> None:
+    """Every snapshot is whole, and numbered without gaps."""
+    table = open_table(storage)
+    check_whole(table)
+    ids = table.snapshot_manager().list_ids()
+    assert ids == tuple(range(1, len(ids) + 1)), ids
+
+
+def left_behind(storage: MemoryStorage) -> set[str]:
+    """The manifests that no snapshot needs."""
+    table = open_table(storage)
+    store = table.store
+    needed = referenced_manifests(table)
+    for snapshot_id in store.snapshots.list_ids():
+        changelog = store.snapshots.load(snapshot_id).changelog_manifest_list
+        if changelog is not None:
+            manifests = store.manifests.read_list(changelog)
+            needed |= {store.layout.manifest(manifest.file_name) for manifest in manifests}
+    return manifest_files(table) - needed
