@@ -18,12 +18,14 @@ settings.load_profile("emberlake")
 ONE_PROCESS = ("spark", "docs", "bench")
 
 
-@pytest.hookimpl(tryfirst=True)  # before the run is divided by groups
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Keep what shares a session in one process."""
+    if (folder := _folder(item)) in ONE_PROCESS:
+        item.add_marker(pytest.mark.xdist_group(folder))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep what shares a session in one process, and start with what takes longest."""
-    for item in items:
-        if (folder := _folder(item)) in ONE_PROCESS:
-            item.add_marker(pytest.mark.xdist_group(folder))
+    """Start with what takes longest."""
     items.sort(key=lambda item: _folder(item) != "spark")
 
 

@@ -14,11 +14,8 @@ JOBS = (
     "key-upsert",
     "scan-filtered",
     "merge-read-2-columns",
-    "compact",
-    "plan-100-files",
     "commit-0-files",
     "spark-write",
-    "spark-merge-total",
 )
 
 

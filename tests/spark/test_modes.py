@@ -13,15 +13,11 @@ from spark.children import run_pytest
 CASES: Final = Path(__file__).parent / "cases"
 MODES: Final = ("cluster", "connect")
 TIMEOUT_S: Final = 1800
-# What goes another way in every mode: tasks and their errors, Arrow, streams, several commits.
+# What goes another way in every mode: tasks, their errors, Arrow.
 ESSENTIAL: Final = (
     "test_a_bucket_is_written_by_one_task",
-    "test_row_kinds_of_a_dataframe_delete_rows",
     "test_a_null_key_found_in_a_task_is_the_same_error_as_without_spark",
     "test_a_table_that_both_read_is_one_dataframe",
-    "test_any_task_may_write_any_bucket_of_a_key_table",
-    "test_a_stream_goes_on_where_it_stopped",
-    "test_only_the_partitions_that_match_are_compacted",
 )
 
 

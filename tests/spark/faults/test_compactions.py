@@ -46,7 +46,11 @@ def check(table: Table, *, snapshot_id: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "happening", [CrashedWorker(), KilledExecutor()], ids=["worker", "executor"]
+    "happening",
+    [
+        pytest.param(CrashedWorker(), id="worker", marks=pytest.mark.slow),
+        pytest.param(KilledExecutor(), id="executor"),
+    ],
 )
 def test_a_compaction_survives_a_process(
     spark: SparkSession, tmp_path: Path, happening: Happening

@@ -40,10 +40,17 @@ KINDS = {
     "deletion vectors": {**KEY, "bucket": "2", "deletion_vectors__enabled": "true"},
     "dynamic buckets": {**KEY, "bucket": "-1"},
 }
-QUICK = ("append", "sums")  # the others take their time, and are no other than these
+QUICK = ("sums",)  # the others take their time, and are no other than this
 every_kind = pytest.mark.parametrize(
     "kind",
     [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS],
+)
+every_happening = pytest.mark.parametrize(
+    "happening",
+    [
+        pytest.param(Failed(), id="fails"),
+        pytest.param(CrashedWorker(), id="crashes", marks=pytest.mark.slow),
+    ],
 )
 OLD = some_rows(range(1000, 1010))
 NEW = some_rows(range(200))
@@ -74,7 +81,7 @@ def check_as_before(table: Table) -> None:
 
 
 @every_kind
-@pytest.mark.parametrize("happening", [Failed(), CrashedWorker()], ids=["fails", "crashes"])
+@every_happening
 def test_a_task_that_goes_wrong_once_is_repeated(
     spark: SparkSession, tmp_path: Path, kind: str, happening: Happening
 ) -> None:
@@ -88,7 +95,7 @@ def test_a_task_that_goes_wrong_once_is_repeated(
 
 
 @every_kind
-@pytest.mark.parametrize("happening", [Failed(), CrashedWorker()], ids=["fails", "crashes"])
+@every_happening
 def test_a_task_that_always_goes_wrong_leaves_the_table_as_it_was(
     spark: SparkSession, tmp_path: Path, kind: str, happening: Happening
 ) -> None:
