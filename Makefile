@@ -22,7 +22,7 @@ demo: .venv/.stamp ## Run the pipeline on local Spark; its warehouse stays in ./
 	@$(BIN)/python -W ignore examples/demo.py demo
 
 test: setup ## Run all tests but the slow ones, peers and Java included
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "$(FAST)"
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope -m "$(FAST)"
 
 test-all: setup ## Run every test, slow ones and measurements included
 	$(BIN)/python -m pytest

@@ -1,36 +1,32 @@
 """Fixtures and settings that every folder of tests shares."""
 
-from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from golden.reads import Golden, unpack
 from interop.judges import JavaJudge, Peer, java_judge, peer
-
-TESTS = Path(__file__).parent
 
 # Machines are shared and slow at times; a property that holds late still holds.
 settings.register_profile("emberlake", deadline=None, max_examples=100)
 settings.load_profile("emberlake")
 
 # A session of Spark, or a process that holds one, belongs to one process of the test run.
-ONE_PROCESS = ("spark", "docs", "bench")
+ONE_PROCESS = frozenset({"spark", "docs", "bench"})
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Keep what shares a session in one process."""
-    if (folder := _folder(item)) in ONE_PROCESS:
-        item.add_marker(pytest.mark.xdist_group(folder))
+class ByFolder(LoadScopeScheduling):
+    """Deals out files of tests, or whole folders of them, to the processes of a run."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        folder = nodeid.split("/")[1]
+        return folder if folder in ONE_PROCESS else nodeid.split("::", maxsplit=1)[0]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with what takes longest."""
-    items.sort(key=lambda item: _folder(item) != "spark")
-
-
-def _folder(item: pytest.Item) -> str:
-    return item.path.relative_to(TESTS).parts[0]
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
+    return ByFolder(config, log)
 
 
 @pytest.fixture(scope="session")
