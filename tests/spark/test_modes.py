@@ -22,7 +22,7 @@ ESSENTIAL: Final = (
 
 
 @pytest.mark.timeout(TIMEOUT_S + 30)  # the subprocess is stopped before
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [pytest.param("cluster", marks=pytest.mark.slow), "connect"])
 def test_the_essential_cases_hold_in_the_mode(mode: str) -> None:
     run_cases(mode, "-m", "not slow", "-k", " or ".join(ESSENTIAL))
 

@@ -49,7 +49,7 @@ def check(table: Table, *, snapshot_id: int) -> None:
     "happening",
     [
         pytest.param(CrashedWorker(), id="worker", marks=pytest.mark.slow),
-        pytest.param(KilledExecutor(), id="executor"),
+        pytest.param(KilledExecutor(), id="executor", marks=pytest.mark.slow),
     ],
 )
 def test_a_compaction_survives_a_process(

@@ -80,6 +80,7 @@ def check_as_before(table: Table) -> None:
     assert left_over(table) == set()
 
 
+@pytest.mark.slow
 @every_kind
 @every_happening
 def test_a_task_that_goes_wrong_once_is_repeated(
@@ -136,6 +137,7 @@ def test_an_executor_that_is_killed_costs_no_row_and_brings_none_twice(
     check_written_once(table, result)
 
 
+@pytest.mark.slow
 @every_kind
 def test_of_two_attempts_at_a_task_one_is_committed(
     spark: SparkSession, tmp_path: Path, kind: str
@@ -153,6 +155,7 @@ def test_of_two_attempts_at_a_task_one_is_committed(
     check_stays(table)
 
 
+@pytest.mark.slow
 def test_a_task_that_outlives_its_job_leaves_no_file(spark: SparkSession, tmp_path: Path) -> None:
     table = table_with_old_rows(tmp_path, "append")
     started, goes_on = tmp_path / "started", tmp_path / "goes on"

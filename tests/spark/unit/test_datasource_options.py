@@ -6,13 +6,12 @@ import pytest
 
 from emberlake import InvalidOption, SnapshotNotFound
 from emberlake.datasource.options import (
-    TABLE_OPTIONS,
     ReadLimits,
     Use,
     parse_options,
 )
 from emberlake.errors import InvalidInput
-from emberlake.options import SCAN_SNAPSHOT_ID, WRITE_BUFFER_SIZE
+from emberlake.options import KNOWN_KEYS, SCAN_SNAPSHOT_ID, WRITE_BUFFER_SIZE
 from spark.tables import new_table
 
 TABLE = {"path": "db.t", "warehouse": "/warehouse"}
@@ -136,7 +135,7 @@ def test_an_option_that_cannot_be_read_is_refused(key: str, value: str) -> None:
 
 
 def test_the_keys_of_table_options_survive_lower_case() -> None:
-    assert [key for key in TABLE_OPTIONS if key != key.lower()] == []
+    assert [key for key in KNOWN_KEYS if key != key.lower()] == []
 
 
 def test_options_of_the_table_hold_for_this_use_alone(tmp_path: Path) -> None:
