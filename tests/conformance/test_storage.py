@@ -43,6 +43,32 @@ def test_put_replaces(storage: Storage, root: str) -> None:
     assert names(storage, root) == ["hint"]
 
 
+def test_a_hint_is_replaced_like_any_small_file(storage: Storage, root: str) -> None:
+    storage.put_hint(f"{root}/hint", b"1")
+    storage.put_hint(f"{root}/hint", b"22")
+
+    assert storage.read(f"{root}/hint") == b"22"
+    assert names(storage, root) == ["hint"]
+
+
+def test_what_was_created_is_read_and_not_created_again(storage: Storage, root: str) -> None:
+    storage.create(f"{root}/a/manifest-1", b"1")
+
+    with pytest.raises(StorageError, match="manifest-1"):
+        storage.create(f"{root}/a/manifest-1", b"2")
+
+    assert storage.read(f"{root}/a/manifest-1") == b"1"
+
+
+def test_a_file_is_put_after_those_that_it_refers_to(storage: Storage, root: str) -> None:
+    files = [f"{root}/manifest-{n}" for n in range(100)]
+    for path in files:
+        storage.create(path, b"1")
+
+    assert storage.put_if_absent(f"{root}/snapshot-1", b"1", files) is True
+    assert storage.put_if_absent(f"{root}/snapshot-1", b"2", files) is False
+
+
 def test_put_if_absent_creates_once(storage: Storage, root: str) -> None:
     assert storage.put_if_absent(f"{root}/snapshot-1", b"ours") is True
     assert storage.put_if_absent(f"{root}/snapshot-1", b"theirs") is False

@@ -170,9 +170,9 @@ def test_a_publish_that_did_not_happen_is_tried_again():
 
 def test_a_storage_that_says_no_to_its_own_repeated_publish_is_seen_through():
     class Repeating(WatchedStorage):
-        def put_if_absent(self, path, data):
-            self.inner.put_if_absent(path, data)
-            return self.inner.put_if_absent(path, data)
+        def put_if_absent(self, path, data, after):
+            self.inner.put_if_absent(path, data, after)
+            return self.inner.put_if_absent(path, data, after)
 
     storage = an_old_table()
 
@@ -221,13 +221,13 @@ def test_a_publish_that_lands_late_is_found_before_another_is_made():
         held: tuple[str, bytes] | None = None
         is_first = True
 
-        def put_if_absent(self, path, data):
+        def put_if_absent(self, path, data, after):
             if self.is_first:
                 self.is_first, self.held = False, (path, data)
                 raise StorageError("timed out")
             if self.held is not None:
                 self.inner.put_if_absent(*self.held)
-            return self.inner.put_if_absent(path, data)
+            return self.inner.put_if_absent(path, data, after)
 
     storage = an_old_table()
 

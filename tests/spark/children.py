@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -29,6 +30,11 @@ def run_group(
         )
         try:
             code = started.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(started.pid, signal.SIGQUIT)  # JVMs and drivers say what they wait for
+            time.sleep(2)
+            said.seek(0)
+            raise TimeoutError(f"{command} hangs after {timeout_s} s\n{said.read()}") from None
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(started.pid, signal.SIGKILL)  # its JVMs are of its group

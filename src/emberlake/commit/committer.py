@@ -253,7 +253,7 @@ class _Attempts:
         self._unsettled = (draft.snapshot.id, None)
         failure: EmberlakeError | None = None
         try:
-            if self._store.snapshots.publish(draft.snapshot):
+            if self._store.snapshots.publish(draft.snapshot, draft.new_paths):
                 return _Committed(draft)
         except EmberlakeError as error:
             failure = error

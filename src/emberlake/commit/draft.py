@@ -54,6 +54,7 @@ class Draft:
     snapshot: Snapshot
     entries: tuple[ManifestEntry, ...]  # what it changes; deletes come first
     paths: frozenset[str]  # the manifests that it needs, new and old
+    new_paths: tuple[str, ...]  # those that were written for it
 
     @property
     def uuid(self) -> str:
@@ -94,7 +95,8 @@ class Drafter:
         snapshot = self._compose(latest, entries, lists)
         names = [m.file_name for m in (*base, *delta, *changelog)]
         names += [name for name in lists.values() if isinstance(name, str)]
-        return Draft(snapshot, entries, frozenset(map(self._store.layout.manifest, names)))
+        paths = frozenset(map(self._store.layout.manifest, names))
+        return Draft(snapshot, entries, paths, tuple(sorted(paths & self._written)))
 
     def discard(self, keep: Draft | None = None) -> None:
         """Delete what was written, but for what a published draft needs.

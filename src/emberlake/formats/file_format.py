@@ -77,8 +77,8 @@ class FileReader(Protocol):
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Batches, each with the position of its first row in the file.
 
-        Row groups that cannot hold a row of ``predicate`` are left out; rows are not filtered.
-        Memory is bounded by one row group.
+        Rows that ``predicate`` does not match may be left out, and need not be. Memory is bounded
+        by one row group.
         """
 
     def read_table(

@@ -1,15 +1,17 @@
 """Reads Parquet data files of any writer. Spec "Parquet".
 
 Row groups are pruned by their statistics and then decoded one after the other, batch by batch, so
-that memory does not grow with the file. Columns are found by name; of nested columns only the parts
+that memory does not grow with the file; where only some rows of a group match, the columns that
+tell come first. Columns are found by name; of nested columns only the parts
 that are asked for are decoded.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -27,7 +29,8 @@ from emberlake.formats.file_format import (
 from emberlake.formats.parquet_footer import TAIL_BYTES, int96_as_bytes
 from emberlake.formats.parquet_stats import absent_range, column_range
 from emberlake.io.storage import Storage
-from emberlake.predicates.expressions import Predicate
+from emberlake.predicates.evaluate import evaluate
+from emberlake.predicates.expressions import Predicate, columns_of
 from emberlake.predicates.prune import ColumnRange, test_ranges
 from emberlake.types import (
     ArrayType,
@@ -38,6 +41,11 @@ from emberlake.types import (
     RowType,
     arrow_schema,
 )
+
+# Rows at the start of a row group that tell whether matches come together, and how often these
+# may change from rows that match to others and back.
+_PROBED_ROWS: Final = 16_384
+_MAX_CHANGES: Final = 4
 
 
 class ParquetReader(Closing):
@@ -86,18 +94,18 @@ class ParquetReader(Closing):
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         check_storable(columns, "parquet")
         self._check_open()
-        kept = self._kept_groups(predicate)
+        groups = self._kept_groups(predicate)
         starts = np.cumsum([0, *self._group_rows()])
-        leaves = self._leaves(columns)
         projection: Projection | None = None
-        for group in kept:
+        for group, is_all in groups.items():
             self._groups_read += 1
-            position = int(starts[group])
-            for batch in self._batches(group, leaves, batch_rows, use_threads=use_threads):
+            found = self._group_batches(
+                group, columns, None if is_all else predicate, batch_rows, use_threads=use_threads
+            )
+            for position, batch in found:
                 if projection is None:
                     projection = plan_projection(self._path, batch.schema, columns)
-                yield position, projection.apply(batch)
-                position += batch.num_rows
+                yield int(starts[group]) + position, projection.apply(batch)
 
     def read_table(
         self,
@@ -106,20 +114,17 @@ class ParquetReader(Closing):
         use_threads: bool = True,  # noqa: FBT001, FBT002
     ) -> pa.Table:
         leaves = self._leaves(columns)
-        if not leaves:
-            batches = [batch for _, batch in self.read(columns, predicate, use_threads=use_threads)]
+        groups = self._kept_groups(predicate)
+        if not leaves or not all(groups.values()):
+            most = max(self.num_rows, 1)
+            found = self.read(columns, predicate, most, use_threads=use_threads)
+            batches = [batch for _, batch in found]
             schema = arrow_schema(columns)
             return pa.Table.from_batches(batches, schema if columns or not batches else None)
         check_storable(columns, "parquet")
         self._check_open()
-        kept = self._kept_groups(predicate)
-        self._groups_read += len(kept)
-        try:
-            table = self._file.reader.read_row_groups(
-                kept, column_indices=leaves, use_threads=use_threads
-            )
-        except READ_FAILURES as error:
-            raise read_failure(self._path, error) from error
+        self._groups_read += len(groups)
+        table = self._read_groups(list(groups), leaves, use_threads=use_threads)
         return plan_projection(self._path, table.schema, columns).apply(table)
 
     def close(self) -> None:
@@ -149,11 +154,12 @@ class ParquetReader(Closing):
     def _group_rows(self) -> list[int]:
         return [self._metadata.row_group(i).num_rows for i in range(self.row_group_count)]
 
-    def _kept_groups(self, predicate: Predicate | None) -> list[int]:
+    def _kept_groups(self, predicate: Predicate | None) -> dict[int, bool]:
+        """The row groups in which a row may match, and whether all rows of them do."""
         if predicate is None or not self.row_group_count:
-            return list(range(self.row_group_count))
+            return dict.fromkeys(range(self.row_group_count), True)
         verdict = test_ranges(predicate, np.array(self._group_rows(), np.int64), self._range_of)
-        return [int(i) for i in np.flatnonzero(verdict.may)]
+        return {int(i): bool(verdict.all[i]) for i in np.flatnonzero(verdict.may)}
 
     def _range_of(self, column: DataField) -> ColumnRange | None:
         field = self._fields.get(column.name)
@@ -175,6 +181,57 @@ class ParquetReader(Closing):
             start += _leaf_count(found.type)
         return chosen
 
+    def _group_batches(
+        self,
+        group: int,
+        columns: tuple[DataField, ...],
+        predicate: Predicate | None,
+        batch_rows: int,
+        *,
+        use_threads: bool,
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """What is stored of a group, each batch with its position in it."""
+        tested, others = _split_columns(predicate, columns)
+        if predicate is None or not others or self._is_scattered(group, tested, predicate):
+            leaves = self._leaves(columns)
+            yield from _located(self._batches(group, leaves, batch_rows, use_threads=use_threads))
+            return
+        # Arrow decodes a column from its start, but need not go on to its end: where rows are
+        # sorted by what is filtered, or none matches, most of the other columns is left alone.
+        known = self._read_groups([group], self._leaves(tested), use_threads=use_threads)
+        matching = np.flatnonzero(self._evaluate(predicate, tested, known))
+        start, stop = (int(matching[0]), int(matching[-1]) + 1) if len(matching) else (0, 0)
+        batches = self._batches(
+            group, self._leaves(others), min(batch_rows, stop), use_threads=use_threads
+        )
+        for position, batch in _located(batches, stop):
+            if position + batch.num_rows > start:
+                yield position, _beside(known.slice(position, batch.num_rows), batch)
+
+    def _is_scattered(
+        self, group: int, tested: tuple[DataField, ...], predicate: Predicate
+    ) -> bool:
+        """Whether rows that match stand here and there, as far as the first rows tell."""
+        first = next(self._batches(group, self._leaves(tested), _PROBED_ROWS, use_threads=False))
+        matches = self._evaluate(predicate, tested, first)
+        return int(np.count_nonzero(np.diff(matches))) > _MAX_CHANGES
+
+    def _evaluate(
+        self, predicate: Predicate, tested: tuple[DataField, ...], rows: pa.RecordBatch | pa.Table
+    ) -> npt.NDArray[np.bool_]:
+        mask = evaluate(predicate, plan_projection(self._path, rows.schema, tested).apply(rows))
+        return np.asarray(mask.fill_null(False), dtype=np.bool_)
+
+    def _read_groups(
+        self, groups: Sequence[int], leaves: list[int], *, use_threads: bool
+    ) -> pa.Table:
+        try:
+            return self._file.reader.read_row_groups(
+                groups, column_indices=leaves, use_threads=use_threads
+            )
+        except READ_FAILURES as error:
+            raise read_failure(self._path, error) from error
+
     def _batches(
         self, group: int, leaves: list[int], batch_rows: int, *, use_threads: bool
     ) -> Iterator[pa.RecordBatch]:
@@ -187,6 +244,16 @@ class ParquetReader(Closing):
             )
         except READ_FAILURES as error:
             raise read_failure(self._path, error) from error
+
+
+def _split_columns(
+    predicate: Predicate | None, columns: tuple[DataField, ...]
+) -> tuple[tuple[DataField, ...], tuple[DataField, ...]]:
+    """The columns that a filter needs, and the others; none when it needs what is not read."""
+    needed = columns_of(predicate) if predicate is not None else frozenset()
+    tested = tuple(column for column in columns if column.name in needed)
+    others = tuple(column for column in columns if column.name not in needed)
+    return (tested, others) if len(tested) == len(needed) > 0 else ((), ())
 
 
 def select_leaves(found: pa.DataType, asked: DataType, start: int) -> list[int]:
@@ -226,6 +293,24 @@ def _leaf_count(found: pa.DataType) -> int:
 
 def _has_int96(schema: pq.ParquetSchema) -> bool:
     return any(schema.column(i).physical_type == "INT96" for i in range(len(schema)))
+
+
+def _located(
+    batches: Iterator[pa.RecordBatch], stop: int | None = None
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches with the number of rows before each, as long as that is below ``stop``."""
+    position = 0
+    while position != stop and (batch := next(batches, None)) is not None:
+        batch = batch if stop is None else batch.slice(0, stop - position)
+        yield position, batch
+        position += batch.num_rows
+
+
+def _beside(one: pa.Table, other: pa.RecordBatch) -> pa.RecordBatch:
+    (batch,) = one.combine_chunks().to_batches()
+    return pa.RecordBatch.from_arrays(
+        [*batch.columns, *other.columns], schema=pa.schema([*batch.schema, *other.schema])
+    )
 
 
 def _empty_batches(row_count: int, batch_rows: int) -> Iterator[pa.RecordBatch]:

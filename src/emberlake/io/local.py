@@ -9,16 +9,19 @@ import io
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Final, TypeVar, cast
 
 import pyarrow as pa
 
 from emberlake.errors import AlreadyExists, FileNotFound, InvalidInput, StorageError
 from emberlake.io.storage import FileInfo
+
+_FLUSHED_AT_ONCE: Final = 64  # files that are open together
+_Sink = TypeVar("_Sink", bound=io.BufferedWriter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class LocalStorage:
     def open_output(self, path: str) -> Iterator[BinaryIO]:
         target = local_path(path)
         with _failures_of("create", path):
-            sink = _create(target)
+            sink = _create(target, _DurableWriter)
         try:
             # Errors of the caller inside the block pass as they are; only ours are translated.
             yield cast("BinaryIO", sink)
@@ -55,23 +58,38 @@ class LocalStorage:
                 target.unlink()
             raise
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def create(self, path: str, data: bytes) -> None:
+        with _failures_of("create", path):
+            _write_new(local_path(path), data)
+
+    def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         target = local_path(path)
         with _failures_of("publish", path):
-            temporary = _write_temporary(target, data)
+            temporary = _temporary_of(target)
+            _write_new(temporary, data)
             try:
+                _flush([*map(local_path, after), temporary])
                 is_ours = _link(temporary, target)
             finally:
                 temporary.unlink()
             if is_ours:
-                _flush_folder(target.parent)
+                _flush([target.parent])
             return is_ours
 
     def put(self, path: str, data: bytes) -> None:
+        self._replace(path, data, is_durable=True)
+
+    def put_hint(self, path: str, data: bytes) -> None:
+        self._replace(path, data, is_durable=False)
+
+    def _replace(self, path: str, data: bytes, *, is_durable: bool) -> None:
         target = local_path(path)
         with _failures_of("write", path):
-            temporary = _write_temporary(target, data)
+            temporary = _temporary_of(target)
+            _write_new(temporary, data)
             try:
+                if is_durable:
+                    _flush([temporary])
                 temporary.replace(target)
             except OSError:
                 temporary.unlink()
@@ -178,24 +196,26 @@ def _failures_of(action: str, path: str) -> Iterator[None]:
         raise StorageError(f"cannot {action} {path}: {error.strerror or error}") from error
 
 
-def _create(target: Path) -> _DurableWriter:
+def _create(target: Path, open_new: Callable[[Path], _Sink]) -> _Sink:
     try:
-        return _DurableWriter(target)
+        return open_new(target)
     except FileNotFoundError:
         target.parent.mkdir(parents=True, exist_ok=True)
-        return _DurableWriter(target)
+        return open_new(target)
 
 
-def _write_temporary(target: Path, data: bytes) -> Path:
-    temporary = target.parent / f".{target.name}.{uuid.uuid4()}.tmp"
-    sink = _create(temporary)
+def _temporary_of(target: Path) -> Path:
+    return target.parent / f".{target.name}.{uuid.uuid4()}.tmp"
+
+
+def _write_new(target: Path, data: bytes) -> None:
+    sink = _create(target, lambda path: path.open("xb"))
     try:
         with sink:
             sink.write(data)
     except BaseException:
-        temporary.unlink()
+        target.unlink()
         raise
-    return temporary
 
 
 def _link(temporary: Path, target: Path) -> bool:
@@ -207,12 +227,25 @@ def _link(temporary: Path, target: Path) -> bool:
     return True
 
 
-def _flush_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _flush(paths: Sequence[Path]) -> None:
+    """Wait until files, or the names in folders, are on the disk."""
+    for start in range(0, len(paths), _FLUSHED_AT_ONCE):
+        _flush_together(paths[start : start + _FLUSHED_AT_ONCE])
+
+
+def _flush_together(paths: Sequence[Path]) -> None:
+    with ExitStack() as opened:
+        handles: list[int] = []
+        for path in paths:
+            with _failures_of("open", str(path)):
+                handles.append(os.open(path, os.O_RDONLY))
+            opened.callback(os.close, handles[-1])
+        # The disk begins with all of them, so that the first wait is nearly the last.
+        if hasattr(os, "posix_fadvise"):
+            for handle in handles:
+                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        for handle in handles:
+            os.fsync(handle)
 
 
 def _file_info(folder: str, item: "os.DirEntry[str]") -> FileInfo | None:

@@ -3,7 +3,7 @@
 import io
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import BinaryIO, Final
 from weakref import WeakValueDictionary
@@ -45,11 +45,13 @@ class MemoryStorage:
     def open_output(self, path: str) -> Iterator[BinaryIO]:
         sink = _Sink()
         yield sink
-        data = sink.contents()
+        self.create(path, sink.contents())
+
+    def create(self, path: str, data: bytes) -> None:
         if not self.put_if_absent(path, data):
             raise StorageError(f"cannot create {path}: File exists")
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:  # noqa: ARG002  nothing here is durable
         with self._lock:
             if _plain(path) in self._files:
                 return False
@@ -62,6 +64,9 @@ class MemoryStorage:
                 raise StorageError(f"cannot write {path}: Is a directory")
             self._files[_plain(path)] = (bytes(data), self._env.now_ms())
             self.make_folder(_parent(_plain(path)))
+
+    def put_hint(self, path: str, data: bytes) -> None:
+        self.put(path, data)
 
     def exists(self, path: str) -> bool:
         return _plain(path) in self._files or _plain(path) in self._folders

@@ -4,7 +4,7 @@ Paths are text with ``/``. Publishing is put-if-absent; nothing is built on rena
 stores lack and which overwrites silently on disks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol, runtime_checkable
@@ -44,11 +44,23 @@ class Storage(Protocol):
         Leaving the context by an exception leaves no file behind.
         """
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Create the file with all its bytes, atomically and durably; False when it exists."""
+    def create(self, path: str, data: bytes) -> None:
+        """Create a file with a unique name. It is durable once a file was put ``after`` it.
+
+        A call that fails leaves no file behind.
+        """
+
+    def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
+        """Create the file with all its bytes, atomically and durably; False when it exists.
+
+        Whoever sees it can rely on the files that ``after`` names: they are durable before.
+        """
 
     def put(self, path: str, data: bytes) -> None:
-        """Create or replace a small file atomically (hints, tags, consumers)."""
+        """Create or replace a small file atomically and durably (tags, consumers)."""
+
+    def put_hint(self, path: str, data: bytes) -> None:
+        """Create or replace a small file atomically that may be lost in a crash."""
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or a folder."""

@@ -6,7 +6,7 @@ are stopped some seconds later, or never notice. A small file stands for the ope
 deletes it before it looks for files that belong to nobody, and no task creates files without it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import BinaryIO
@@ -62,9 +62,14 @@ class JobStorage:
             yield sink
         self._check(path)
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def create(self, path: str, data: bytes) -> None:
         self._check()
-        is_ours = self.storage.put_if_absent(path, data)
+        self.storage.create(path, data)
+        self._check(path)
+
+    def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
+        self._check()
+        is_ours = self.storage.put_if_absent(path, data, after)
         self._check(path if is_ours else None)
         return is_ours
 
@@ -79,6 +84,10 @@ class JobStorage:
     def put(self, path: str, data: bytes) -> None:
         self._check()
         self.storage.put(path, data)
+
+    def put_hint(self, path: str, data: bytes) -> None:
+        self._check()
+        self.storage.put_hint(path, data)
 
     def read(self, path: str) -> bytes:
         return self.storage.read(path)

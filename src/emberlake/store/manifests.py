@@ -170,8 +170,7 @@ class ManifestStore:
 
     def _write(self, name: str, schema: str, blocks: Sequence[Block] | Iterator[Block]) -> int:
         data = encode_container(schema, self._codec, tuple(blocks))
-        with self._storage.open_output(self._layout.manifest(name)) as sink:
-            sink.write(data)
+        self._storage.create(self._layout.manifest(name), data)
         return len(data)
 
 

@@ -4,7 +4,7 @@ Publishing ``snapshot-N`` where there is none is what makes a commit visible. Th
 and EARLIEST save a listing when they are right, and are never trusted when they are not.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from emberlake.errors import CorruptFile, FileNotFound, SnapshotNotFound
@@ -92,18 +92,22 @@ class SnapshotStore:
                 high = middle - 1
         return best
 
-    def publish(self, snapshot: Snapshot) -> bool:
-        """Make the snapshot visible under its id; False when another commit has the id."""
-        return self._storage.put_if_absent(self._layout.snapshot(snapshot.id), snapshot.encode())
+    def publish(self, snapshot: Snapshot, after: Sequence[str] = ()) -> bool:
+        """Make the snapshot visible under its id; False when another commit has the id.
+
+        ``after`` names the new files that it refers to.
+        """
+        path = self._layout.snapshot(snapshot.id)
+        return self._storage.put_if_absent(path, snapshot.encode(), after)
 
     def delete(self, snapshot_id: int) -> None:
         self._storage.delete(self._layout.snapshot(snapshot_id))
 
     def write_latest_hint(self, snapshot_id: int) -> None:
-        self._storage.put(self._layout.latest_hint, b"%d" % snapshot_id)
+        self._storage.put_hint(self._layout.latest_hint, b"%d" % snapshot_id)
 
     def write_earliest_hint(self, snapshot_id: int) -> None:
-        self._storage.put(self._layout.earliest_hint, b"%d" % snapshot_id)
+        self._storage.put_hint(self._layout.earliest_hint, b"%d" % snapshot_id)
 
     def _find(self, snapshot_id: int) -> Snapshot | None:
         path = self._layout.snapshot(snapshot_id)

@@ -1,5 +1,6 @@
 """Programs of their own, which tests start and kill: `python -m spark.drivers.<name>`."""
 
+import faulthandler
 import os
 import signal
 import sys
@@ -24,6 +25,7 @@ def run_driver(name: str, *arguments: object, timeout_s: float = 240) -> int:
 
 def own_session(home: Path) -> SparkSession:
     """The session of such a program."""
+    faulthandler.register(signal.SIGQUIT)  # for whoever finds it hanging
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName("emberlake-driver").master(MASTERS["classic"])
     for name, value in SETTINGS.items():

@@ -1,5 +1,7 @@
 """What is particular to the catalog on a filesystem: folders, broken files, failing storage."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from emberlake.catalog import CatalogFactory, FileSystemCatalog
@@ -166,12 +168,12 @@ class Overtaken(MemoryStorage):
     times = 0
     other = b""
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         if self.times and "/schema/" in path:
             self.times -= 1
             version = int(path.rpartition("-")[2])
             self.put(path, self.other.replace(b'"id": 0', b'"id": %d' % version, 1))
-        return super().put_if_absent(path, data)
+        return super().put_if_absent(path, data, after)
 
 
 def an_overtaken_table() -> tuple[Overtaken, FileSystemCatalog]:

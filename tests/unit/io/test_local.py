@@ -33,6 +33,43 @@ def test_a_publication_whose_flush_fails_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_is_published_once_it_and_what_it_refers_to_are_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    flush, link = os.fsync, Path.hardlink_to
+
+    def note_flush(handle: int) -> None:
+        flush(handle)
+        steps.append(Path(f"/proc/self/fd/{handle}").readlink().stem)
+
+    def note_link(self: Path, target: Path) -> None:
+        link(self, target)
+        steps.append("link")
+
+    monkeypatch.setattr(os, "fsync", note_flush)
+    monkeypatch.setattr(Path, "hardlink_to", note_link)
+    storage = LocalStorage()
+    needed = [f"{tmp_path}/one", f"{tmp_path}/two"]
+    for path in needed:
+        storage.create(path, b"1")
+
+    storage.put_if_absent(f"{tmp_path}/snapshot", b"1", needed)
+
+    assert steps[:2] == ["one", "two"]
+    assert steps[2].startswith(".snapshot")
+    assert steps[3] == "link"
+    assert len(steps) == 5  # and the folder
+
+
+def test_a_file_that_refers_to_a_missing_one_is_not_published(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFound) as raised:
+        LocalStorage().put_if_absent(f"{tmp_path}/snapshot-1", b"1", [f"{tmp_path}/gone"])
+
+    assert raised.value.path == f"{tmp_path}/gone"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_output_whose_flush_fails_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """Compaction changes files, never rows."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -458,11 +459,11 @@ class RacingStorage(MemoryStorage):
         super().__init__()
         self.race: Any = None
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         if "/snapshot-" in path and self.race is not None:
             race, self.race = self.race, None
             race()
-        return super().put_if_absent(path, data)
+        return super().put_if_absent(path, data, after)
 
 
 def test_a_refused_compaction_leaves_no_files() -> None:
@@ -592,9 +593,9 @@ class FailingStorage(MemoryStorage):
         self._count()
         return super().open_output(path)
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         self._count()
-        return super().put_if_absent(path, data)
+        return super().put_if_absent(path, data, after)
 
     def _count(self) -> None:
         if self.left is not None:
