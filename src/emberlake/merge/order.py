@@ -192,13 +192,21 @@ def _sort(digits: list[Digit], count: int) -> _Refinement:
     heads, bits, rest = _pack(digits, count)
     is_start = np.zeros(count, dtype=np.bool_)
     is_start[:1] = True
-    rows = np.arange(count)
     if bits:
+        # In place where possible: a writer's buffer is sorted at once, and each of these arrays is
+        # an eighth of it or so.
         index_bits = np.uint64(max(count - 1, 0).bit_length())
-        words = _sorted_words((heads << index_bits) | rows.astype(np.uint64))
-        rows = (words & ((np.uint64(1) << index_bits) - np.uint64(1))).astype(np.int64)
+        words = heads << index_bits
+        del heads
+        words |= np.arange(count, dtype=np.uint64)
+        _sort_words(words)
         heads = words >> index_bits
         is_start[1:] = heads[1:] != heads[:-1]
+        del heads
+        words &= (np.uint64(1) << index_bits) - np.uint64(1)
+        rows = words.view(np.int64)
+    else:
+        rows = np.arange(count)
     refinement = _Refinement(rows, is_start)
     for digit in rest:
         refinement.refine(digit)
@@ -224,11 +232,10 @@ def _pack(digits: list[Digit], count: int) -> tuple[U64, int, list[Digit]]:
     return heads, used, []
 
 
-def _sorted_words(words: U64) -> U64:
+def _sort_words(words: U64) -> None:
     falls = np.count_nonzero(words[1:] < words[:-1])
-    if not falls:
-        return words
-    return np.sort(words, kind="stable" if falls < _FEW_RUNS else "quicksort")
+    if falls:
+        words.sort(kind="stable" if falls < _FEW_RUNS else "quicksort")
 
 
 def _stable_order(groups: I64, values: U64) -> I64:

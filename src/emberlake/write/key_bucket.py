@@ -149,10 +149,13 @@ class KeyBucketWriter:
         rows = self._buffer.take()
         if rows is None:
             return
+        byte_count = rows.nbytes
         order = order_rows(rows, self.plan.keys, self.plan.sequences)
         for start, end in _slices(order, rows):
-            _give_back(rows.nbytes)
+            _give_back(byte_count)
             self._write(take_rows(rows, order.rows[start:end]), pool)
+        del rows, order
+        _give_back(byte_count)  # or the next buffer fills beside it
         self._files.close_file()
         if self._changelog is not None:
             self._changelog.close_file()
