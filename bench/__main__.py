@@ -9,6 +9,7 @@ engines, so that a slow moment of the machine hits all. bench/README.md says how
 """
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from report import Result, growth_table, machine, print_failures, save, table_of
 from spark_jobs import spark_jobs
 from state import BUILD, Bench, Job, Settings
 
+PIPED_WIDTH = 160
 SIZES = {
     "smoke": Settings(2_000, 2_000, 1, 1, 5, (1_000, 2_000), (50, 100)),
     "quick": Settings(
@@ -48,7 +50,8 @@ def main() -> None:
     if arguments.repeat:
         settings = replace(settings, repeat=arguments.repeat, spark_repeat=arguments.repeat)
     jobs = chosen_jobs(settings, arguments)
-    console = Console()
+    # The tables are wide, and a pipe has no width of its own.
+    console = Console() if sys.stdout.isatty() else Console(width=PIPED_WIDTH)
     console.print(f"{machine()}; {settings.rows:,} rows, on Spark {settings.spark_rows:,}")
     BUILD.mkdir(parents=True, exist_ok=True)
     results, points = [], []

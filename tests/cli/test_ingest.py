@@ -2,6 +2,7 @@
 
 import glob
 import json
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -188,10 +189,10 @@ def test_a_table_that_could_not_be_filled_is_not_left_behind(
     pq.write_table(orders_of(4, 5), source / "a.parquet")
     put = LocalStorage.put_if_absent
 
-    def interrupt(self: LocalStorage, path: str, data: bytes) -> bool:
+    def interrupt(self: LocalStorage, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         if "/snapshot/snapshot-" in path:
             raise KeyboardInterrupt
-        return put(self, path, data)
+        return put(self, path, data, after)
 
     monkeypatch.setattr(LocalStorage, "put_if_absent", interrupt)
 

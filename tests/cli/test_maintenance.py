@@ -1,5 +1,6 @@
 """``emberlake compact|expire|orphans|check``."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -44,12 +45,14 @@ def test_a_concurrent_change_ends_with_its_own_exit_code(
 ) -> None:
     put = LocalStorage.put_if_absent
 
-    def after_another_compaction(self: LocalStorage, path: str, data: bytes) -> bool:
+    def after_another_compaction(
+        self: LocalStorage, path: str, data: bytes, after: Sequence[str] = ()
+    ) -> bool:
         if "/snapshot/snapshot-" in path:
             monkeypatch.setattr(LocalStorage, "put_if_absent", put)
             other = CatalogFactory.create({"warehouse": str(warehouse)})
             other.get_table("shop.customers").compact(full=True)
-        return put(self, path, data)
+        return put(self, path, data, after)
 
     monkeypatch.setattr(LocalStorage, "put_if_absent", after_another_compaction)
 

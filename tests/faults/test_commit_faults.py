@@ -246,11 +246,12 @@ def test_a_hint_that_cannot_be_written_does_not_make_a_commit_look_failed():
     table = open_table(faulty)
     messages = prepare(table, NEW)
     faulty.watch = lambda call: (
-        (_ for _ in ()).throw(StorageError("injected")) if call.method == "put" else None
+        (_ for _ in ()).throw(StorageError("injected")) if call.method == "put_hint" else None
     )
 
     result = table.new_batch_write_builder().new_commit().commit(messages)
 
+    assert faulty.calls[-1].method == "put_hint"
     assert result.snapshot_id == 3
     assert read(open_table(storage)) == APPENDED
     check_whole(open_table(storage))

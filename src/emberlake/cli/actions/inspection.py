@@ -19,12 +19,13 @@ Row: TypeAlias = Mapping[str, Any]
 Shown: TypeAlias = tuple[Column, Callable[[Row], Cell]]
 
 
-def snapshots(session: Session, table: str, *, where: str | None, limit: int | None) -> Report:
+def snapshots(session: Session, asked: Asked) -> Report:
     """The snapshots of a table, newest first, with the tags that keep them."""
     tags: dict[int, list[str]] = {}
-    for tag in load(session, Asked(table=system_table(table, "tags"))):
+    for tag in load_system(session, Asked(table=asked.table), "tags"):
         tags.setdefault(tag["snapshot_id"], []).append(tag["tag_name"])
-    rows = load(session, Asked(table=system_table(table, "snapshots"), where=where))[::-1][:limit]
+    # The limit is of the newest ones, and they are stored the other way round.
+    rows = load_system(session, replace(asked, limit=None), "snapshots")[::-1][: asked.limit]
     rows = [{**row, "tags": tags.get(row["snapshot_id"], [])} for row in rows]
     shown: list[Shown] = [
         (numbers("id"), lambda row: str(row["snapshot_id"])),
@@ -37,27 +38,12 @@ def snapshots(session: Session, table: str, *, where: str | None, limit: int | N
         (words("user"), lambda row: row["commit_user"]),
     ]
     empty = "no snapshots: nothing was written to the table yet"
-    return _report(table, "snapshots", rows, shown, empty)
+    return _report(asked.table, "snapshots", rows, shown, empty)
 
 
-def files(
-    session: Session,
-    table: str,
-    *,
-    where: str | None,
-    limit: int | None,
-    snapshot_id: int | None,
-    tag_name: str | None,
-) -> Report:
+def files(session: Session, asked: Asked) -> Report:
     """The data files of a snapshot."""
-    asked = Asked(
-        table=system_table(table, "files"),
-        where=where,
-        limit=limit,
-        snapshot_id=snapshot_id,
-        tag_name=tag_name,
-    )
-    rows = load(session, asked)
+    rows = load_system(session, asked, "files")
     shown: list[Shown] = [
         (words("partition", 32), lambda row: row["partition"] or ""),
         (numbers("bucket"), lambda row: str(row["bucket"])),
@@ -72,24 +58,12 @@ def files(
     # Tables without partitions, buckets or levels have nothing to show there.
     empty = {key for key in ("partition", "bucket", "level") if not any(row[key] for row in rows)}
     shown = [(column, text) for column, text in shown if column.name not in empty]
-    return _report(table, "files", rows, shown, "no files: the table is empty")
+    return _report(asked.table, "files", rows, shown, "no files: the table is empty")
 
 
-def manifests(
-    session: Session,
-    table: str,
-    *,
-    where: str | None,
-    snapshot_id: int | None,
-    tag_name: str | None,
-) -> Report:
+def manifests(session: Session, asked: Asked) -> Report:
     """The manifests of a snapshot."""
-    asked = Asked(
-        table=system_table(table, "manifests"),
-        where=where,
-        snapshot_id=snapshot_id,
-        tag_name=tag_name,
-    )
+    rows = load_system(session, asked, "manifests")
     shown: list[Shown] = [
         (words("manifest", 24), lambda row: row["file_name"]),
         (numbers("size"), lambda row: size_text(row["file_size"])),
@@ -99,26 +73,12 @@ def manifests(
         (words("partitions from", 16), lambda row: row["min_partition_stats"]),
         (words("to", 16), lambda row: row["max_partition_stats"]),
     ]
-    return _report(table, "manifests", load(session, asked), shown, "no manifests")
+    return _report(asked.table, "manifests", rows, shown, "no manifests")
 
 
-def partitions(
-    session: Session,
-    table: str,
-    *,
-    where: str | None,
-    limit: int | None,
-    snapshot_id: int | None,
-    tag_name: str | None,
-) -> Report:
+def partitions(session: Session, asked: Asked) -> Report:
     """The partitions of a table."""
-    asked = Asked(
-        table=system_table(table, "partitions"),
-        where=where,
-        limit=limit,
-        snapshot_id=snapshot_id,
-        tag_name=tag_name,
-    )
+    rows = load_system(session, asked, "partitions")
     shown: list[Shown] = [
         (words("partition", 32), lambda row: row["partition"] or "(not partitioned)"),
         (numbers("rows"), lambda row: count(row["record_count"])),
@@ -127,7 +87,7 @@ def partitions(
         (Column("last write"), lambda row: clock(row["last_update_time"])),
         (numbers("buckets"), lambda row: count(row["total_buckets"])),
     ]
-    return _report(table, "partitions", load(session, asked), shown, "no partitions")
+    return _report(asked.table, "partitions", rows, shown, "no partitions")
 
 
 def schemas(session: Session, table: str) -> Report:
@@ -140,7 +100,7 @@ def schemas(session: Session, table: str) -> Report:
             "primary_keys": json.loads(row["primary_keys"]),
             "options": json.loads(row["options"]),
         }
-        for row in load(session, Asked(table=system_table(table, "schemas")))[::-1]
+        for row in load_system(session, Asked(table=table), "schemas")[::-1]
     ]
     shown: list[Shown] = [
         (numbers("id"), lambda row: str(row["schema_id"])),
@@ -213,14 +173,10 @@ def parse_partition(text: str) -> dict[str, str]:
     return spec
 
 
-def system_table(table: str, name: str) -> str:
-    """The name of a system table of a table, or of a branch."""
-    return str(replace(Identifier.parse(table), system_table=name))
-
-
-def load(session: Session, asked: Asked) -> list[dict[str, Any]]:
-    """The rows of a system table."""
-    builder = with_request(session.open(asked.table), asked)
+def load_system(session: Session, asked: Asked, name: str) -> list[dict[str, Any]]:
+    """The rows of a system table of a table, or of a branch."""
+    table = str(replace(Identifier.parse(asked.table), system_table=name))
+    builder = with_request(session.open(table), asked)
     rows = builder.new_read().to_arrow(builder.new_scan().plan().splits())
     return list(iter_json_rows(rows))
 

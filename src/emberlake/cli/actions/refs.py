@@ -1,6 +1,6 @@
 """Tags, branches and rollback."""
 
-from emberlake.cli.actions.inspection import Shown, clock, count, load, system_table
+from emberlake.cli.actions.inspection import Shown, clock, count, load_system
 from emberlake.cli.actions.reading import Asked
 from emberlake.cli.failures import UsageError
 from emberlake.cli.report import Block, Column, Done, Grid, Report, numbers, words
@@ -14,7 +14,7 @@ from emberlake.table import Table
 
 def list_tags(session: Session, table: str) -> Report:
     """The tags of a table and the snapshots that they keep."""
-    rows = load(session, Asked(table=system_table(table, "tags")))
+    rows = load_system(session, Asked(table=table), "tags")
     shown: list[Shown] = [
         (words("tag"), lambda row: row["tag_name"]),
         (numbers("snapshot"), lambda row: str(row["snapshot_id"])),
@@ -72,7 +72,7 @@ def delete_tag(
 
 def list_branches(session: Session, table: str) -> Report:
     """The branches of a table."""
-    rows = load(session, Asked(table=system_table(table, "branches")))
+    rows = load_system(session, Asked(table=table), "branches")
     grid = Grid(
         [words("branch"), Column("created"), words("open it as", 20)],
         [

@@ -18,9 +18,10 @@ from emberlake.cli.report import Report
 from emberlake.cli.session import Session
 
 if TYPE_CHECKING:
-    from emberlake.cli.actions import inspection
+    from emberlake.cli.actions import inspection, reading
 else:
     inspection = LazyModule("emberlake.cli.actions.inspection")
+    reading = LazyModule("emberlake.cli.actions.reading")
 
 _PANEL = "What a table is made of"
 
@@ -52,7 +53,7 @@ def snapshots(
     session: Session, table: TableArgument, *, where: WhereOption = None, limit: LimitOption = None
 ) -> Report:
     """List the snapshots of a table, newest first."""
-    return inspection.snapshots(session, table, where=where, limit=limit)
+    return inspection.snapshots(session, reading.Asked(table=table, where=where, limit=limit))
 
 
 def files(
@@ -65,9 +66,8 @@ def files(
     tag: TagOption = None,
 ) -> Report:
     """List the data files of a snapshot, the latest by default."""
-    return inspection.files(
-        session, table, where=where, limit=limit, snapshot_id=snapshot, tag_name=tag
-    )
+    asked = reading.Asked(table=table, where=where, limit=limit, snapshot_id=snapshot, tag_name=tag)
+    return inspection.files(session, asked)
 
 
 def manifests(
@@ -79,7 +79,8 @@ def manifests(
     tag: TagOption = None,
 ) -> Report:
     """List the manifests of a snapshot, the latest by default."""
-    return inspection.manifests(session, table, where=where, snapshot_id=snapshot, tag_name=tag)
+    asked = reading.Asked(table=table, where=where, snapshot_id=snapshot, tag_name=tag)
+    return inspection.manifests(session, asked)
 
 
 def schemas(session: Session, table: TableArgument) -> Report:
@@ -98,9 +99,8 @@ def list_partitions(
     tag: TagOption = None,
 ) -> Report:
     """List the partitions of a table with their rows and files."""
-    return inspection.partitions(
-        session, table, where=where, limit=limit, snapshot_id=snapshot, tag_name=tag
-    )
+    asked = reading.Asked(table=table, where=where, limit=limit, snapshot_id=snapshot, tag_name=tag)
+    return inspection.partitions(session, asked)
 
 
 @command(partition_group, "drop")
