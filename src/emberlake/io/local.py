@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar, cast
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from emberlake.errors import AlreadyExists, FileNotFound, InvalidInput, StorageE
 from emberlake.io.storage import FileInfo
 
 _FLUSHED_AT_ONCE: Final = 64  # files that are open together
-_Sink = TypeVar("_Sink", bound=io.BufferedWriter)
+_Sink = TypeVar("_Sink", bound="io.BufferedWriter[Any]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +28,16 @@ class LocalStorage:
     """Files of this machine. Paths are absolute, plain or with the scheme ``file:``."""
 
     def read(self, path: str) -> bytes:
-        with _failures_of("read", path):
-            return local_path(path).read_bytes()
+        with _failures_of("read", path), open(local_path(path), "rb", buffering=0) as file:
+            return file.readall()
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        with _failures_of("read", path), local_path(path).open("rb", buffering=0) as file:
+        with _failures_of("read", path), open(local_path(path), "rb", buffering=0) as file:
             return os.pread(file.fileno(), length, offset)
 
     def open_input(self, path: str) -> AbstractContextManager[object]:
         with _failures_of("open", path):
-            opened: AbstractContextManager[object] = pa.OSFile(str(local_path(path)), "rb")
+            opened: AbstractContextManager[object] = pa.OSFile(local_path(path), "rb")
             return opened
 
     @contextmanager
@@ -55,7 +54,7 @@ class LocalStorage:
             with suppress(OSError, StorageError):
                 sink.close()
             with suppress(OSError):
-                target.unlink()
+                os.unlink(target)
             raise
 
     def create(self, path: str, data: bytes) -> None:
@@ -71,9 +70,9 @@ class LocalStorage:
                 _flush([*map(local_path, after), temporary])
                 is_ours = _link(temporary, target)
             finally:
-                temporary.unlink()
+                os.unlink(temporary)
             if is_ours:
-                _flush([target.parent])
+                _flush([os.path.dirname(target)])
             return is_ours
 
     def put(self, path: str, data: bytes) -> None:
@@ -90,18 +89,22 @@ class LocalStorage:
             try:
                 if is_durable:
                     _flush([temporary])
-                temporary.replace(target)
+                os.replace(temporary, target)
             except OSError:
-                temporary.unlink()
+                os.unlink(temporary)
                 raise
 
     def exists(self, path: str) -> bool:
         with _failures_of("look at", path):
-            return local_path(path).exists()
+            try:
+                os.stat(local_path(path))
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            return True
 
     def size(self, path: str) -> int:
         with _failures_of("look at", path):
-            return local_path(path).stat().st_size
+            return os.stat(local_path(path)).st_size
 
     def list(self, path: str) -> Iterator[FileInfo]:
         with _failures_of("list", path):
@@ -114,11 +117,11 @@ class LocalStorage:
 
     def make_folder(self, path: str) -> None:
         with _failures_of("create", path):
-            local_path(path).mkdir(parents=True, exist_ok=True)
+            os.makedirs(local_path(path), exist_ok=True)
 
     def delete(self, path: str) -> None:
-        with _failures_of("delete", path):
-            local_path(path).unlink(missing_ok=True)
+        with _failures_of("delete", path), suppress(FileNotFoundError):
+            os.unlink(local_path(path))
 
     def delete_folder(self, path: str) -> None:
         with _failures_of("delete", path), suppress(FileNotFoundError):
@@ -130,10 +133,11 @@ class LocalStorage:
         if os.path.lexists(new):
             raise AlreadyExists(f"{target} exists; move {source} to another name")
         with _failures_of("move", source):
-            if not local_path(source).is_dir():
+            old = local_path(source)
+            if not os.path.isdir(old):
                 raise FileNotFound(source)
-            new.parent.mkdir(parents=True, exist_ok=True)
-            local_path(source).rename(new)
+            os.makedirs(os.path.dirname(new), exist_ok=True)
+            os.rename(old, new)
 
 
 class _DurableWriter(io.BufferedWriter):
@@ -145,10 +149,10 @@ class _DurableWriter(io.BufferedWriter):
     It is handed to writers of data files, so its failures are ours whoever calls it.
     """
 
-    def __init__(self, target: Path) -> None:
+    def __init__(self, target: str) -> None:
         # Exclusive: new files have unique names, so a name that is taken is a mistake to surface.
         super().__init__(io.FileIO(target, "xb"))
-        self._path = str(target)
+        self._path = target
 
     def write(self, data: Any, /) -> int:
         with _failures_of("write", self._path):
@@ -168,14 +172,14 @@ class _DurableWriter(io.BufferedWriter):
             super().close()
 
 
-def local_path(path: str) -> Path:
+def local_path(path: str) -> str:
     """The path without the scheme ``file:``; its text is taken as it is, never percent-decoded."""
     if "\0" in path or not _is_encodable(path):
         raise InvalidInput(f"{path!r} cannot be a path: it holds characters that no file name has")
     if not path.startswith("file:"):
-        return Path(path)
+        return path
     rest = path.removeprefix("file:")
-    return Path("/" + rest.lstrip("/") if rest.startswith("/") else rest)
+    return "/" + rest.lstrip("/") if rest.startswith("/") else rest
 
 
 def _is_encodable(path: str) -> bool:
@@ -196,48 +200,49 @@ def _failures_of(action: str, path: str) -> Iterator[None]:
         raise StorageError(f"cannot {action} {path}: {error.strerror or error}") from error
 
 
-def _create(target: Path, open_new: Callable[[Path], _Sink]) -> _Sink:
+def _create(target: str, open_new: Callable[[str], _Sink]) -> _Sink:
     try:
         return open_new(target)
     except FileNotFoundError:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
         return open_new(target)
 
 
-def _temporary_of(target: Path) -> Path:
-    return target.parent / f".{target.name}.{uuid.uuid4()}.tmp"
+def _temporary_of(target: str) -> str:
+    folder, name = os.path.split(target)
+    return f"{folder}/.{name}.{uuid.uuid4()}.tmp"
 
 
-def _write_new(target: Path, data: bytes) -> None:
-    sink = _create(target, lambda path: path.open("xb"))
+def _write_new(target: str, data: bytes) -> None:
+    sink = _create(target, lambda path: io.BufferedWriter(io.FileIO(path, "xb")))
     try:
         with sink:
             sink.write(data)
     except BaseException:
-        target.unlink()
+        os.unlink(target)
         raise
 
 
-def _link(temporary: Path, target: Path) -> bool:
+def _link(temporary: str, target: str) -> bool:
     try:
-        target.hardlink_to(temporary)
+        os.link(temporary, target)
     except FileExistsError:
         # A network disk may repeat a link whose answer got lost: two names say that it landed.
-        return temporary.stat().st_nlink == 2
+        return os.stat(temporary).st_nlink == 2
     return True
 
 
-def _flush(paths: Sequence[Path]) -> None:
+def _flush(paths: Sequence[str]) -> None:
     """Wait until files, or the names in folders, are on the disk."""
     for start in range(0, len(paths), _FLUSHED_AT_ONCE):
         _flush_together(paths[start : start + _FLUSHED_AT_ONCE])
 
 
-def _flush_together(paths: Sequence[Path]) -> None:
+def _flush_together(paths: Sequence[str]) -> None:
     with ExitStack() as opened:
         handles: list[int] = []
         for path in paths:
-            with _failures_of("open", str(path)):
+            with _failures_of("open", path):
                 handles.append(os.open(path, os.O_RDONLY))
             opened.callback(os.close, handles[-1])
         # The disk begins with all of them, so that the first wait is nearly the last.

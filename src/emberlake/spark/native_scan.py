@@ -174,7 +174,7 @@ def has_spark_codecs(options: TableOptions) -> bool:
 
 def spark_path(path: str) -> str | None:
     """The path as Spark wants it; None where Spark would not take it for that of one file."""
-    local = str(local_path(path))
+    local = local_path(path)
     name = local.rpartition("/")[2]
     if name.startswith(_HIDDEN_PREFIXES) or _PATTERN_CHARACTERS & set(local):
         return None

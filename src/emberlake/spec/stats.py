@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from emberlake.errors import InvalidOption
 from emberlake.options import STATS_KEEP_FIRST_N, STATS_MODE, TableOptions
-from emberlake.spec.binary_row import encode_row
+from emberlake.spec.binary_row import decode_row, encode_row
 from emberlake.spec.manifest import SimpleStats
 from emberlake.spec.row_columns import decode_column
 from emberlake.spec.system_columns import is_system_column
@@ -125,10 +125,14 @@ def encode_stats(
 
 def partition_stats(types: Sequence[DataType], partitions: Sequence[bytes]) -> SimpleStats:
     """Statistics of partition values over the entries of a manifest, never cut."""
-    rows = pa.array(partitions, pa.large_binary())
     columns = [_Column(DataField(0, "", data_type), FULL) for data_type in types]
-    for index, column in enumerate(columns):
-        column.update(decode_column(types, rows, index))
+    if len(set(partitions)) == 1:  # as in most commits
+        for column, value in zip(columns, decode_row(types, partitions[0]), strict=True):
+            column.repeat(value, len(partitions))
+    else:
+        rows = pa.array(partitions, pa.large_binary())
+        for index, column in enumerate(columns):
+            column.update(decode_column(types, rows, index))
     bounds = [column.bounds() for column in columns]
     return encode_stats(
         types,
@@ -188,6 +192,13 @@ class _Column:
         for chunk in chunks:
             if chunk.null_count < len(chunk):
                 self._widen(*_bounds_of(chunk))
+
+    def repeat(self, value: Value, count: int) -> None:
+        """Take the same value ``count`` times."""
+        if value is None:
+            self.null_count += count
+        elif not self._is_unbounded:
+            self._widen(value, value)
 
     def bounds(self) -> tuple[Value, Value]:
         """The least and the greatest value as they are stored; None twice when unknown."""

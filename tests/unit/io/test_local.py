@@ -37,18 +37,18 @@ def test_a_file_is_published_once_it_and_what_it_refers_to_are_on_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
-    flush, link = os.fsync, Path.hardlink_to
+    flush, link = os.fsync, os.link
 
     def note_flush(handle: int) -> None:
         flush(handle)
         steps.append(Path(f"/proc/self/fd/{handle}").readlink().stem)
 
-    def note_link(self: Path, target: Path) -> None:
-        link(self, target)
+    def note_link(source: str, target: str) -> None:
+        link(source, target)
         steps.append("link")
 
     monkeypatch.setattr(os, "fsync", note_flush)
-    monkeypatch.setattr(Path, "hardlink_to", note_link)
+    monkeypatch.setattr(os, "link", note_link)
     storage = LocalStorage()
     needed = [f"{tmp_path}/one", f"{tmp_path}/two"]
     for path in needed:
@@ -87,13 +87,13 @@ def test_an_output_whose_flush_fails_leaves_no_file(
 def test_a_link_whose_answer_got_lost_still_counts_as_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    link = Path.hardlink_to
+    link = os.link
 
-    def link_and_claim_that_it_exists(self: Path, target: Path) -> None:
-        link(self, target)
+    def link_and_claim_that_it_exists(source: str, target: str) -> None:
+        link(source, target)
         raise FileExistsError
 
-    monkeypatch.setattr(Path, "hardlink_to", link_and_claim_that_it_exists)
+    monkeypatch.setattr(os, "link", link_and_claim_that_it_exists)
 
     assert LocalStorage().put_if_absent(f"{tmp_path}/snapshot-1", b"1") is True
     assert [p.name for p in tmp_path.iterdir()] == ["snapshot-1"]
@@ -103,7 +103,7 @@ def test_a_replacement_that_fails_keeps_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     LocalStorage().put(f"{tmp_path}/hint", b"1")
-    monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
 
     with pytest.raises(StorageError, match="disk on fire"):
         LocalStorage().put(f"{tmp_path}/hint", b"2")
@@ -115,7 +115,7 @@ def test_a_temporary_file_is_hidden_and_beside_its_target(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
-    monkeypatch.setattr(Path, "hardlink_to", lambda self, target: seen.append(str(target)))
+    monkeypatch.setattr(os, "link", lambda source, target: seen.append(source))
 
     LocalStorage().put_if_absent(f"{tmp_path}/snapshot-1", b"1")
 

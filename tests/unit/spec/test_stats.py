@@ -290,5 +290,17 @@ def test_partition_statistics_count_every_entry() -> None:
     assert partition_stats(types, rows) == encode_stats(types, [long, 1], ["b", 5], [2, 1])
 
 
+@pytest.mark.parametrize("value", [7.5, -0.0, 0.0, math.nan, None])
+def test_one_partition_has_the_statistics_of_itself_and_no_other(value: float | None) -> None:
+    types = [AtomicType("DOUBLE"), AtomicType("STRING")]
+    row, later = encode_row(types, (value, "a")), encode_row(types, (value, "b"))
+
+    one, two = partition_stats(types, [row] * 3), partition_stats(types, [row, row, later])
+
+    (low, text), (high, _) = decode_row(types, one.min_values), decode_row(types, one.max_values)
+    assert [low, high] == [decode_row(types, b)[0] for b in (two.min_values, two.max_values)]
+    assert (text, one.null_counts) == ("a", two.null_counts)
+
+
 def test_unpartitioned_manifests_have_empty_partition_statistics() -> None:
     assert partition_stats([], [bytes(12), bytes(12)]) == EMPTY_STATS
