@@ -75,20 +75,19 @@ class LocalStorage:
                 _flush([os.path.dirname(target)])
             return is_ours
 
-    def put(self, path: str, data: bytes) -> None:
-        self._replace(path, data, is_durable=True)
-
     def put_hint(self, path: str, data: bytes) -> None:
-        self._replace(path, data, is_durable=False)
+        with _failures_of("write", path):
+            sink = _create(local_path(path), lambda path: io.BufferedWriter(io.FileIO(path, "wb")))
+            with sink:
+                sink.write(data)
 
-    def _replace(self, path: str, data: bytes, *, is_durable: bool) -> None:
+    def put(self, path: str, data: bytes) -> None:
         target = local_path(path)
         with _failures_of("write", path):
             temporary = _temporary_of(target)
             _write_new(temporary, data)
             try:
-                if is_durable:
-                    _flush([temporary])
+                _flush([temporary])
                 os.replace(temporary, target)
             except OSError:
                 os.unlink(temporary)

@@ -60,7 +60,7 @@ class Storage(Protocol):
         """Create or replace a small file atomically and durably (tags, consumers)."""
 
     def put_hint(self, path: str, data: bytes) -> None:
-        """Create or replace a small file atomically that may be lost in a crash."""
+        """Create or replace a small file that nobody trusts: it may be seen half, or be lost."""
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or a folder."""
