@@ -56,7 +56,7 @@ def main() -> None:
     BUILD.mkdir(parents=True, exist_ok=True)
     results, points = [], []
     with tempfile.TemporaryDirectory(prefix="run-", dir=BUILD) as folder:
-        bench = Bench(settings, Path(folder))
+        bench = Bench(settings, Path(folder), arguments.master)
         with steps(console, len(jobs) + 2 * arguments.growth) as step:
             try:
                 for job in jobs:
@@ -84,6 +84,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", nargs="+", metavar="JOB", help=f"some of: {', '.join(every)}")
     parser.add_argument("--engines", nargs="+", choices=LOCAL, default=list(LOCAL))
     parser.add_argument("--repeat", type=int, help="instead of what belongs to the size")
+    parser.add_argument("--master", default="local[2]", help="where Spark runs")
     parser.add_argument("--out", type=Path, default=BUILD / "results", metavar="FOLDER")
     parser.add_argument(
         "--growth",

@@ -61,10 +61,13 @@ class Measurement:
 class EngineProcess:
     """A running engine."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *arguments: str) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         self._process = subprocess.Popen(
-            engine.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+            [*engine.command, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
         )
 
     def ask(self, operation: str, **request: Any) -> dict[str, Any]:

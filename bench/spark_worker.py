@@ -50,8 +50,8 @@ UPDATES = (1, 2, 3)  # a key table is written three times: all rows, every secon
 class SparkWorker:
     """What both do."""
 
-    def __init__(self) -> None:
-        self.spark = new_session()
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
 
     def source(self, request: dict[str, Any]) -> dict[str, Any]:
         """Make the rows, unless they are there."""
@@ -97,8 +97,8 @@ class ParquetWorker(SparkWorker):
 class EmberlakeWorker(SparkWorker):
     """Tables."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, spark: SparkSession) -> None:
+        super().__init__(spark)
         self.made = 0
 
     def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -201,9 +201,11 @@ def source_path(request: dict[str, Any], step: int) -> Path:
     return Path(request["folder"]) / f"source-{request['rows']}-{step}"
 
 
-def new_session() -> SparkSession:
+def new_session(master: str) -> SparkSession:
+    # Executors that are processes of their own look for their Python here.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     return (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(master)
         .config("spark.driver.memory", "4g")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
@@ -215,4 +217,6 @@ def new_session() -> SparkSession:
 
 
 if __name__ == "__main__":
-    answer_requests(EmberlakeWorker() if sys.argv[1] == "emberlake" else ParquetWorker())
+    engine, session = sys.argv[1], new_session(sys.argv[2])
+    worker = EmberlakeWorker if engine == "emberlake" else ParquetWorker
+    answer_requests(worker(session))

@@ -44,6 +44,7 @@ class Bench:
 
     settings: Settings
     folder: Path
+    master: str = "local[2]"  # of Spark
     processes: dict[Engine, EngineProcess] = field(default_factory=dict)
     tables: int = 0
 
@@ -69,11 +70,11 @@ class Bench:
         return self._process(LOCAL[engine])
 
     def spark(self, engine: str) -> EngineProcess:
-        return self._process(SPARK[engine])
+        return self._process(SPARK[engine], self.master)
 
-    def _process(self, engine: Engine) -> EngineProcess:
+    def _process(self, engine: Engine, *arguments: str) -> EngineProcess:
         if engine not in self.processes:
-            self.processes[engine] = EngineProcess(engine)
+            self.processes[engine] = EngineProcess(engine, *arguments)
         return self.processes[engine]
 
     def new_table(self) -> dict[str, str]:
