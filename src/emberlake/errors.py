@@ -139,7 +139,11 @@ class CorruptFile(EmberlakeError):
 
 
 class StorageError(EmberlakeError):
-    """The storage failed. After a failed write its effect is unknown."""
+    """The storage failed. After a failed write its effect is unknown, unless it had none."""
+
+    def __init__(self, message: str, *, had_no_effect: bool = False) -> None:
+        super().__init__(message)
+        self.had_no_effect = had_no_effect
 
 
 class ConflictReason(StrEnum):

@@ -214,6 +214,44 @@ def break_at(faulty: FaultyStorage, method: str):
     return watch
 
 
+def test_a_commit_that_is_certainly_not_visible_is_not_tried_again():
+    class Failing(WatchedStorage):
+        def put_if_absent(self, path, data, after):
+            raise StorageError("the disk is full", had_no_effect=True)
+
+    storage = an_old_table()
+
+    with pytest.raises(StorageError, match="the disk is full"):
+        append(open_table(Failing(storage)), NEW)
+
+    table = open_table(storage)
+    assert read(table) == OLD
+    assert manifest_files(table) == referenced_manifests(table)
+
+
+def test_manifests_that_may_not_be_on_the_disk_are_written_anew():
+    """A disk tells of a failed flush once: a second one of the same file would succeed."""
+
+    class Failing(WatchedStorage):
+        flushed: tuple[str, ...] = ()
+
+        def put_if_absent(self, path, data, after):
+            if not self.flushed:
+                self.flushed = after
+                raise StorageError("input/output error")
+            assert not set(after) & set(self.flushed)
+            return self.inner.put_if_absent(path, data, after)
+
+    storage = an_old_table()
+
+    result = append(open_table(Failing(storage)), NEW)
+
+    table = open_table(storage)
+    assert (result.snapshot_id, result.retries) == (3, 1)
+    assert manifest_files(table) == referenced_manifests(table)
+    check_whole(table)
+
+
 def test_a_publish_that_lands_late_is_found_before_another_is_made():
     class Late(WatchedStorage):
         """The first publish fails, and takes effect when the next one is tried."""

@@ -148,8 +148,6 @@ class Committer:
         snapshot, entries = draft.snapshot, draft.entries
         # The commit has happened. That a hint could not be written must not make it look failed.
         with suppress(StorageError):
-            if snapshot.id == 1:
-                self._store.snapshots.write_earliest_hint(snapshot.id)
             self._store.snapshots.write_latest_hint(snapshot.id)
         for callback in self._callbacks:
             callback(CommitCallbackContext(snapshot, entries, snapshot.commit_identifier))
@@ -250,14 +248,18 @@ class _Attempts:
 
     def _publish(self, draft: Draft) -> _Outcome:
         self._published[draft.uuid] = draft
-        self._unsettled = (draft.snapshot.id, None)
+        before, self._unsettled = self._unsettled, (draft.snapshot.id, None)
         failure: EmberlakeError | None = None
         try:
             if self._store.snapshots.publish(draft.snapshot, draft.new_paths):
                 return _Committed(draft)
         except EmberlakeError as error:
+            if isinstance(error, StorageError) and error.had_no_effect:
+                self._unsettled = before
+                raise
             failure = error
             self._unsettled = (draft.snapshot.id, error)
+            self._drafter.forget()  # what it refers to may not be on the disk
         # A storage that repeats a request whose answer got lost finds our own snapshot in its
         # way, so also a clear no needs a look at who has the id.
         try:

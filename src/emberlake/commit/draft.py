@@ -98,6 +98,10 @@ class Drafter:
         paths = frozenset(map(self._store.layout.manifest, names))
         return Draft(snapshot, entries, paths, tuple(sorted(paths & self._written)))
 
+    def forget(self) -> None:
+        """Write everything anew in the next attempt."""
+        self._merged = self._delta = self._changelog = None
+
     def discard(self, keep: Draft | None = None) -> None:
         """Delete what was written, but for what a published draft needs.
 

@@ -158,8 +158,9 @@ class ParquetReader(Closing):
         """The row groups in which a row may match, and whether all rows of them do."""
         if predicate is None or not self.row_group_count:
             return dict.fromkeys(range(self.row_group_count), True)
-        verdict = test_ranges(predicate, np.array(self._group_rows(), np.int64), self._range_of)
-        return {int(i): bool(verdict.all[i]) for i in np.flatnonzero(verdict.may)}
+        rows = np.array(self._group_rows(), np.int64)
+        verdict = test_ranges(predicate, rows, self._range_of)
+        return {int(i): bool(verdict.all[i]) for i in np.flatnonzero(verdict.may & (rows > 0))}
 
     def _range_of(self, column: DataField) -> ColumnRange | None:
         field = self._fields.get(column.name)
@@ -206,7 +207,17 @@ class ParquetReader(Closing):
         )
         for position, batch in _located(batches, stop):
             if position + batch.num_rows > start:
-                yield position, _beside(known.slice(position, batch.num_rows), batch)
+                beside = known.slice(position, batch.num_rows).to_batches()
+                for offset, part in _located(iter(beside)):
+                    other = batch.slice(offset, part.num_rows)
+                    yield position + offset, self._in_file_order(part, other)
+
+    def _in_file_order(self, one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns of both, as a batch that was read at once has them."""
+        columns = dict(zip(one.schema.names, one.columns, strict=True))
+        columns |= zip(other.schema.names, other.columns, strict=True)
+        names = [name for name in self._found.names if name in columns]
+        return pa.RecordBatch.from_arrays([columns[name] for name in names], names)
 
     def _is_scattered(
         self, group: int, tested: tuple[DataField, ...], predicate: Predicate
@@ -304,13 +315,6 @@ def _located(
         batch = batch if stop is None else batch.slice(0, stop - position)
         yield position, batch
         position += batch.num_rows
-
-
-def _beside(one: pa.Table, other: pa.RecordBatch) -> pa.RecordBatch:
-    (batch,) = one.combine_chunks().to_batches()
-    return pa.RecordBatch.from_arrays(
-        [*batch.columns, *other.columns], schema=pa.schema([*batch.schema, *other.schema])
-    )
 
 
 def _empty_batches(row_count: int, batch_rows: int) -> Iterator[pa.RecordBatch]:

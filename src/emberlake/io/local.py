@@ -63,35 +63,32 @@ class LocalStorage:
 
     def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         target = local_path(path)
+        temporary = _temporary_of(target)
         with _failures_of("publish", path):
-            temporary = _temporary_of(target)
-            _write_new(temporary, data)
             try:
-                _flush([*map(local_path, after), temporary])
+                with _failures_of("publish", path, had_no_effect=True):
+                    _write_new(temporary, data)
+                    _flush([*map(local_path, after), temporary])
                 is_ours = _link(temporary, target)
             finally:
-                os.unlink(temporary)
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary)
             if is_ours:
-                _flush([os.path.dirname(target)])
+                _flush_folder(os.path.dirname(target))
             return is_ours
 
-    def put_hint(self, path: str, data: bytes) -> None:
-        with _failures_of("write", path):
-            sink = _create(local_path(path), lambda path: io.BufferedWriter(io.FileIO(path, "wb")))
-            with sink:
-                sink.write(data)
-
     def put(self, path: str, data: bytes) -> None:
+        with _failures_of("write", path):
+            _replace(local_path(path), data)
+
+    def put_hint(self, path: str, data: bytes) -> None:
         target = local_path(path)
         with _failures_of("write", path):
-            temporary = _temporary_of(target)
-            _write_new(temporary, data)
             try:
-                _flush([temporary])
-                os.replace(temporary, target)
-            except OSError:
-                os.unlink(temporary)
-                raise
+                with _create(target, lambda path: io.BufferedWriter(io.FileIO(path, "wb"))) as sink:
+                    sink.write(data)
+            except PermissionError:  # of another user, in a folder that we share
+                _replace(target, data)
 
     def exists(self, path: str) -> bool:
         with _failures_of("look at", path):
@@ -190,13 +187,14 @@ def _is_encodable(path: str) -> bool:
 
 
 @contextmanager
-def _failures_of(action: str, path: str) -> Iterator[None]:
+def _failures_of(action: str, path: str, *, had_no_effect: bool = False) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
         raise FileNotFound(path) from error
     except OSError as error:
-        raise StorageError(f"cannot {action} {path}: {error.strerror or error}") from error
+        problem = f"cannot {action} {path}: {error.strerror or error}"
+        raise StorageError(problem, had_no_effect=had_no_effect) from error
 
 
 def _create(target: str, open_new: Callable[[str], _Sink]) -> _Sink:
@@ -222,6 +220,19 @@ def _write_new(target: str, data: bytes) -> None:
         raise
 
 
+def _replace(target: str, data: bytes) -> None:
+    temporary = _temporary_of(target)
+    try:
+        _write_new(temporary, data)
+        _flush([temporary])
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    _flush_folder(os.path.dirname(target))
+
+
 def _link(temporary: str, target: str) -> bool:
     try:
         os.link(temporary, target)
@@ -232,7 +243,7 @@ def _link(temporary: str, target: str) -> bool:
 
 
 def _flush(paths: Sequence[str]) -> None:
-    """Wait until files, or the names in folders, are on the disk."""
+    """Wait until files are on the disk."""
     for start in range(0, len(paths), _FLUSHED_AT_ONCE):
         _flush_together(paths[start : start + _FLUSHED_AT_ONCE])
 
@@ -241,15 +252,25 @@ def _flush_together(paths: Sequence[str]) -> None:
     with ExitStack() as opened:
         handles: list[int] = []
         for path in paths:
-            with _failures_of("open", path):
-                handles.append(os.open(path, os.O_RDONLY))
+            with _failures_of("open", path, had_no_effect=True):
+                handles.append(os.open(path, os.O_RDWR))
             opened.callback(os.close, handles[-1])
         # The disk begins with all of them, so that the first wait is nearly the last.
         if hasattr(os, "posix_fadvise"):
-            for handle in handles:
-                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+            with suppress(OSError):  # it is advice
+                for handle in handles:
+                    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
         for handle in handles:
             os.fsync(handle)
+
+
+def _flush_folder(folder: str) -> None:
+    """Wait until the names in a folder are on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _file_info(folder: str, item: "os.DirEntry[str]") -> FileInfo | None:

@@ -1,7 +1,8 @@
 """The snapshot files of a table. Spec: "Snapshot JSON", "Hint files".
 
 Publishing ``snapshot-N`` where there is none is what makes a commit visible. The hint files LATEST
-and EARLIEST save a listing when they are right, and are never trusted when they are not.
+and EARLIEST save a listing: the one counts when it names the last snapshot there is, the other when
+its snapshot exists.
 """
 
 from collections.abc import Iterator, Sequence
@@ -107,7 +108,8 @@ class SnapshotStore:
         self._storage.put_hint(self._layout.latest_hint, b"%d" % snapshot_id)
 
     def write_earliest_hint(self, snapshot_id: int) -> None:
-        self._storage.put_hint(self._layout.earliest_hint, b"%d" % snapshot_id)
+        # Unlike the other it is trusted as long as it names a snapshot.
+        self._storage.put(self._layout.earliest_hint, b"%d" % snapshot_id)
 
     def _find(self, snapshot_id: int) -> Snapshot | None:
         path = self._layout.snapshot(snapshot_id)

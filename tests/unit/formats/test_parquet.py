@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -306,7 +307,8 @@ def test_statistics_of_unsigned_columns_and_other_scales_are_not_trusted() -> No
 # --- Where rows match ---
 
 GROUP = 40_000
-SORTED = fields_of(id="BIGINT", scattered="INT", s="STRING")
+# The column that the file is sorted by is neither the first nor the last one.
+SORTED = fields_of(scattered="INT", id="BIGINT", s="STRING")
 
 
 @cache
@@ -315,8 +317,8 @@ def sorted_file() -> MemoryStorage:
     parts = [
         table_of(
             SORTED,
-            range(start, start + GROUP),
             [None if n % 3 == 0 else n % 7 for n in range(start, start + GROUP)],
+            range(start, start + GROUP),
             [f"row {n}" for n in range(start, start + GROUP)],
         )
         for start in range(0, 3 * GROUP, GROUP)
@@ -324,7 +326,7 @@ def sorted_file() -> MemoryStorage:
     return write_file("parquet", SORTED, *parts)
 
 
-ID, SCATTERED, TEXT = SORTED
+SCATTERED, ID, TEXT = SORTED
 PREDICATES = [
     Leaf(ID, Op.LESS_THAN, (100,)),
     Leaf(ID, Op.BETWEEN, (GROUP // 2, GROUP // 2 + 5)),
@@ -354,6 +356,25 @@ def test_no_row_that_matches_is_left_out(predicate, columns, batch_rows: int) ->
         assert set(expected["id"].to_pylist()) <= set(found["id"].to_pylist())
         if columns_of(predicate) <= {column.name for column in columns}:
             assert filter_rows(predicate, found) == expected.select(found.column_names)
+
+
+def test_groups_that_match_in_part_and_as_a_whole_have_the_same_columns() -> None:
+    fields = fields_of(a="BIGINT", b="BIGINT")
+    parts = [table_of(fields, [n + 1000 for n in ns], ns) for ns in (range(4), (), range(4, 8))]
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, parts[0].schema) as writer:
+        for part in parts:
+            writer.write_table(part)  # of the empty one, an empty row group
+
+    with reader_of(storage_with(sink.getvalue()), fields, "parquet") as reader:
+        assert reader.row_group_count == 3
+        found = reader.read_table(fields, Leaf(fields[1], Op.GREATER_OR_EQUAL, (2,)))
+        none = reader.read_table(fields, Leaf(fields[1], Op.EQUAL, (9,)))
+
+    assert found.filter(pc.field("b") >= 2).to_pylist() == [
+        {"a": n + 1000, "b": n} for n in range(2, 8)
+    ]
+    assert none.num_rows == 0
 
 
 def test_what_comes_after_the_last_match_is_left_alone() -> None:

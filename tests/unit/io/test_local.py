@@ -1,3 +1,4 @@
+import io
 import os
 from pathlib import Path
 
@@ -60,6 +61,54 @@ def test_a_file_is_published_once_it_and_what_it_refers_to_are_on_the_disk(
     assert steps[2].startswith(".snapshot")
     assert steps[3] == "link"
     assert len(steps) == 5  # and the folder
+
+
+def test_a_publication_that_fails_before_it_is_visible_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "link", fail)
+    with pytest.raises(StorageError) as during:
+        LocalStorage().put_if_absent(f"{tmp_path}/snapshot-1", b"1")
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(StorageError) as before:
+        LocalStorage().put_if_absent(f"{tmp_path}/snapshot-1", b"1")
+
+    assert (before.value.had_no_effect, during.value.had_no_effect) == (True, False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_hint_of_another_user_in_a_shared_folder_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hint = tmp_path / "LATEST"
+    hint.write_bytes(b"1")
+    file = io.FileIO
+
+    def refuse_what_is_there(path: str, mode: str) -> io.FileIO:
+        if mode == "wb" and path == str(hint):
+            raise PermissionError
+        return file(path, mode)
+
+    monkeypatch.setattr(io, "FileIO", refuse_what_is_there)
+
+    LocalStorage().put_hint(str(hint), b"2")
+
+    assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"2"]
+
+
+@pytest.mark.parametrize("problem", [OSError(24, "Too many open files"), KeyboardInterrupt()])
+def test_a_replacement_that_is_cut_off_leaves_no_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: BaseException
+) -> None:
+    def stop(*_: object) -> None:
+        raise problem
+
+    monkeypatch.setattr(os, "open", stop)
+
+    with pytest.raises((StorageError, KeyboardInterrupt)):
+        LocalStorage().put(f"{tmp_path}/tag", b"1")
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_refers_to_a_missing_one_is_not_published(tmp_path: Path) -> None:
