@@ -163,7 +163,11 @@ class ConflictReason(StrEnum):
 
 
 class CommitConflict(EmberlakeError):
-    """A concurrent change makes this commit wrong; the table is unchanged by it."""
+    """A concurrent change makes this commit wrong; the table is unchanged by it.
+
+    A commit of several snapshots can end after the first: then the message says which one stands,
+    and what was written must not be written again.
+    """
 
     def __init__(self, reason: ConflictReason, detail: str, remedy: str) -> None:
         super().__init__(f"{reason.value}: {detail}. Help: {remedy}")

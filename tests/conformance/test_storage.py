@@ -69,6 +69,18 @@ def test_a_file_is_put_after_those_that_it_refers_to(storage: Storage, root: str
     assert storage.put_if_absent(f"{root}/snapshot-1", b"2", files) is False
 
 
+def test_nothing_is_put_after_a_file_that_is_missing(storage: Storage, root: str) -> None:
+    storage.create(f"{root}/manifest-1", b"1")
+
+    with pytest.raises(FileNotFound) as raised:
+        storage.put_if_absent(
+            f"{root}/snapshot/snapshot-1", b"1", [f"{root}/manifest-1", f"{root}/manifest-2"]
+        )
+
+    assert raised.value.path == f"{root}/manifest-2"
+    assert names(storage, root) == ["manifest-1"]
+
+
 def test_put_if_absent_creates_once(storage: Storage, root: str) -> None:
     assert storage.put_if_absent(f"{root}/snapshot-1", b"ours") is True
     assert storage.put_if_absent(f"{root}/snapshot-1", b"theirs") is False

@@ -229,6 +229,20 @@ def test_a_commit_that_is_certainly_not_visible_is_not_tried_again():
     assert manifest_files(table) == referenced_manifests(table)
 
 
+def test_a_table_that_is_dropped_right_before_a_commit_stays_away():
+    storage = an_old_table()
+    table = open_table(storage)
+
+    def drop(call):
+        if call.method == "put_if_absent" and not call.is_done:
+            storage.delete_folder(table.table_path)
+
+    with pytest.raises(TableNotFound):
+        append(open_table(WatchedStorage(storage, drop)), NEW)
+
+    assert not storage.exists(table.table_path)
+
+
 def test_manifests_that_may_not_be_on_the_disk_are_written_anew():
     """A disk tells of a failed flush once: a second one of the same file would succeed."""
 

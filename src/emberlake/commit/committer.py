@@ -26,13 +26,14 @@ from emberlake.commit.change import (
     written_change,
 )
 from emberlake.commit.conflicts import check_change_itself
-from emberlake.commit.draft import Draft, Drafter, Request
+from emberlake.commit.draft import Draft, Drafter, Request, present_schema
 from emberlake.commit.history import History, claims_of, newest_identifier, stream_of
 from emberlake.errors import (
     CommitConflict,
     CommitUnknown,
     ConflictReason,
     EmberlakeError,
+    FileNotFound,
     InvalidInput,
     SnapshotNotFound,
     StorageError,
@@ -253,6 +254,10 @@ class _Attempts:
         try:
             if self._store.snapshots.publish(draft.snapshot, draft.new_paths):
                 return _Committed(draft)
+        except FileNotFound:
+            self._unsettled = before
+            present_schema(self._store)  # that the table is gone says more than what it lacks
+            raise
         except EmberlakeError as error:
             if isinstance(error, StorageError) and error.had_no_effect:
                 self._unsettled = before

@@ -31,6 +31,7 @@ from emberlake.spec.manifest import (
     ManifestEntry,
     ManifestFile,
 )
+from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 
@@ -117,13 +118,7 @@ class Drafter:
     ) -> Snapshot:
         store, request = self._store, self._request
         now = store.env.now_ms()
-        schema = store.schemas.latest()
-        if schema is None:
-            # Whoever commits to it would leave a table without a schema behind.
-            raise TableNotFound(
-                f"{store.layout.metadata_root} has no schema any more: the table was dropped or "
-                "renamed while it was written to"
-            )
+        schema = present_schema(store)  # or a table without a schema would be left behind
         delta_rows = sum(entry.kind.sign * entry.file.row_count for entry in entries)
         changelog_rows = sum(entry.file.row_count for entry in request.change.changelog)
         return Snapshot(
@@ -194,6 +189,21 @@ class Drafter:
 
     def _note(self, manifests: Sequence[ManifestFile]) -> None:
         self._written.update(self._store.layout.manifest(m.file_name) for m in manifests)
+
+
+def present_schema(store: TableStore) -> TableSchema:
+    """The latest schema.
+
+    Raises:
+        TableNotFound: there is none any more.
+    """
+    schema = store.schemas.latest()
+    if schema is None:
+        raise TableNotFound(
+            f"{store.layout.metadata_root} has no schema any more: the table was dropped or "
+            "renamed while it was written to"
+        )
+    return schema
 
 
 def _delta_entries(

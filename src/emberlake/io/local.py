@@ -67,8 +67,11 @@ class LocalStorage:
         with _failures_of("publish", path):
             try:
                 with _failures_of("publish", path, had_no_effect=True):
+                    needed = [local_path(name) for name in after]
+                    # Before the first file: the folder of a table that is gone must stay away.
+                    _check_present(needed)
                     _write_new(temporary, data)
-                    _flush([*map(local_path, after), temporary])
+                    _flush([*needed, temporary])
                 is_ours = _link(temporary, target)
             finally:
                 with suppress(FileNotFoundError):
@@ -240,6 +243,12 @@ def _link(temporary: str, target: str) -> bool:
         # A network disk may repeat a link whose answer got lost: two names say that it landed.
         return os.stat(temporary).st_nlink == 2
     return True
+
+
+def _check_present(paths: Sequence[str]) -> None:
+    for path in paths:
+        with _failures_of("look at", path, had_no_effect=True):
+            os.stat(path)
 
 
 def _flush(paths: Sequence[str]) -> None:

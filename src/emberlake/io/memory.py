@@ -51,8 +51,10 @@ class MemoryStorage:
         if not self.put_if_absent(path, data):
             raise StorageError(f"cannot create {path}: File exists")
 
-    def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:  # noqa: ARG002  nothing here is durable
+    def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         with self._lock:
+            for needed in after:
+                self.size(needed)
             if _plain(path) in self._files:
                 return False
             self.put(path, data)

@@ -53,7 +53,8 @@ class Storage(Protocol):
     def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         """Create the file with all its bytes, atomically and durably; False when it exists.
 
-        Whoever sees it can rely on the files that ``after`` names: they are durable before.
+        Whoever sees it can rely on the files that ``after`` names: they are durable before. When
+        one of them is missing, nothing is created.
         """
 
     def put(self, path: str, data: bytes) -> None:

@@ -111,14 +111,6 @@ def test_a_replacement_that_is_cut_off_leaves_no_temporary_file(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_refers_to_a_missing_one_is_not_published(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFound) as raised:
-        LocalStorage().put_if_absent(f"{tmp_path}/snapshot-1", b"1", [f"{tmp_path}/gone"])
-
-    assert raised.value.path == f"{tmp_path}/gone"
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_an_output_whose_flush_fails_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
