@@ -122,7 +122,8 @@ def write_paimon(
 
     Raises:
         DataMismatch: listing every column that does not fit; no task was started.
-        CommitConflict: a concurrent change makes the commit wrong; nothing changes.
+        CommitConflict: a concurrent change makes the commit wrong; nothing changes, unless the
+            error says that a snapshot stands.
     """
     if static_partition is not None and not overwrite:
         raise InvalidInput("static_partition says what to overwrite: it needs overwrite=True")

@@ -15,6 +15,7 @@ import json
 import os
 import runpy
 import sys
+import tempfile
 import traceback
 from typing import Any
 
@@ -31,6 +32,7 @@ def main() -> None:
 
 def answer_to(request: dict[str, Any]) -> dict[str, Any]:
     os.chdir(request["folder"])
+    tempfile.tempdir = request["folder"]  # what they leave behind goes with it
     printed: list[str] = []
     try:
         if "script" in request:

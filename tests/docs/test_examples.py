@@ -1,12 +1,19 @@
 """The examples run, each in a warehouse of its own, and print what they are about."""
 
+import re
+import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from docs.pages import ROOT
 from docs.programs import Programs
+from emberlake import CatalogFactory
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
+COMMAND = re.compile(r"^\.venv/bin/emberlake (.+)$", re.MULTILINE)
 # What each must have printed.
 SHOWN = {
     "quickstart": ["snapshot 2: ", "rows in snapshot 1: 3"],
@@ -44,6 +51,29 @@ def test_an_example_runs_in_a_fresh_warehouse(
     printed = programs.run_script(tmp_path, path, *arguments)
 
     assert [line for line in SHOWN[name] if line not in printed] == [], printed
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_run_on_what_the_demo_leaves(tmp_path: Path) -> None:
+    demo = tmp_path / "demo"
+    runpy.run_path(str(EXAMPLES / "demo.py"))["make_raw_files"](demo / "raw", 60)
+    CatalogFactory.create({"warehouse": str(demo / "warehouse")}).create_database("shop")
+    commands = COMMAND.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+
+    printed = [in_shell(f"{sys.executable} -m emberlake {c}", tmp_path) for c in commands]
+
+    assert len(printed) == 3
+    assert "loaded 60 rows into shop.sales" in printed[0]
+    assert "1 of 3 read" in printed[1]
+    assert "shop.sales is whole" in printed[2]
+
+
+def in_shell(command: str, folder: Path) -> str:
+    done = subprocess.run(
+        command, shell=True, cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_every_example_is_run() -> None:

@@ -66,6 +66,16 @@ def test_a_block_that_fails_is_named_by_its_line(programs: Programs, tmp_path: P
         programs.run_blocks(tmp_path, [("page.md", 6, "a = 1\na / 0\n")])
 
 
+def test_temporary_folders_of_a_block_are_in_the_folder_of_its_test(
+    programs: Programs, tmp_path: Path
+) -> None:
+    code = "import tempfile; print(tempfile.mkdtemp())"
+
+    (printed,) = programs.run_blocks(tmp_path, [("page.md", 1, code)])
+
+    assert Path(printed.strip()).parent == tmp_path
+
+
 def test_blocks_of_one_page_share_their_names_and_pages_do_not(
     programs: Programs, tmp_path: Path
 ) -> None:

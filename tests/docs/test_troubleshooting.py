@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from docs.pages import DOCS, section_of
+from docs.pages import DOCS, ROOT, section_of
 from emberlake import errors
 
 PAGE = DOCS / "troubleshooting.md"
@@ -31,6 +31,15 @@ def test_every_reason_of_a_conflict_is_explained(reason: errors.ConflictReason) 
 
     assert row is not None
     assert row[1] == reason.value
+
+
+def test_every_message_of_a_snapshot_that_stands_is_explained() -> None:
+    """Its rows are in the table: who takes it for a commit that was refused writes them twice."""
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
+    said = {text for source in sources for text in re.findall(r"stands, but [a-z ]+[a-z]", source)}
+
+    assert said
+    assert [text for text in said if text not in section_of(PAGE, "A snapshot stands")] == []
 
 
 def test_sections_follow_the_tree_of_errors() -> None:

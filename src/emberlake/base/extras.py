@@ -13,6 +13,8 @@ def load_extra(module: str, *, extra: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != module.split(".", maxsplit=1)[0]:
             raise
+        # By its name, not by a folder: what is installed already satisfies it, from wherever it
+        # came, and pip adds what the extra needs.
         raise Unsupported(
             f"{module} is not installed; install it with: pip install 'emberlake[{extra}]'"
         ) from error

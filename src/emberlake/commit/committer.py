@@ -50,6 +50,8 @@ from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
 
 _JITTER: Final = 0.2
+# What was written comes first; the rest is its compaction, or can be had by one.
+_STANDS_REMEDY: Final = "compact the table; do not write the rows again"
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class Committer:
                 if done is None:
                     raise
                 detail = f"snapshot {done} stands, but what follows it does not: {error.detail}"
-                raise type(error)(error.reason, detail, error.remedy) from error
+                raise type(error)(error.reason, detail, _STANDS_REMEDY) from error
         return combined(results)
 
     def check_not_committed(self, messages: Sequence[CommitMessage]) -> None:

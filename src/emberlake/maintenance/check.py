@@ -1,4 +1,7 @@
-"""Check a table: read every file that a snapshot refers to, and compare what they say.
+"""Check a table: read every file of one snapshot, and compare what they say.
+
+Unless a snapshot is named, the metadata of all others and of tags is read too; their files are
+looked for, not read.
 
 Nothing is changed, and what is wrong is reported rather than raised. Data files are read batch by
 batch; in memory are the entries of one snapshot and a few numbers for every other.

@@ -59,7 +59,7 @@ class WriteJob:
         Raises:
             DataMismatch: the DataFrame does not fit the table; no task was started.
             CommitConflict: a concurrent change makes the commit wrong; nothing changes, and what
-                was written is deleted.
+                was written is deleted, unless the error says that a snapshot stands.
         """
         seconds: dict[str, float] = {}
         with _timed(seconds, "check"):

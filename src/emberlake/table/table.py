@@ -292,13 +292,13 @@ class Table:
         read_data: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> CheckReport:
-        """Look for damage: read every file that a snapshot refers to, and compare what they say.
+        """Look for damage: read every file of a snapshot, and compare what they say.
 
         Args:
-            snapshot_id: The snapshot whose data is checked, by default the latest; without one the
-                metadata of all others is checked as well, and files are looked for that nothing
-                refers to.
-            read_data: Whether to read data files, rather than look whether they are there.
+            snapshot_id: The snapshot whose files are read, by default the latest; without one the
+                metadata of all others and of tags is read as well, their files are looked for but
+                not read, and so are files that nothing refers to.
+            read_data: Whether to read data files, rather than see that they are there in full size.
             progress: Is told how many files are checked so far, and of how many.
 
         Raises:

@@ -95,7 +95,8 @@ class BatchTableCommit(TableCommit):
 
         Raises:
             AlreadyCommitted: these messages are in the table; nothing changes.
-            CommitConflict: a concurrent change makes this commit wrong; nothing changes.
+            CommitConflict: a concurrent change makes this commit wrong; nothing changes, unless
+                the error says that a snapshot stands.
             CommitUnknown: the storage failed and the outcome cannot be found out.
         """
         if self._replaces is None:

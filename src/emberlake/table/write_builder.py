@@ -204,7 +204,8 @@ class BatchTableWrite(TableWrite):
 
         Raises:
             DataMismatch: listing every column that does not fit; no task was started.
-            CommitConflict: a concurrent change makes the commit wrong; nothing changes.
+            CommitConflict: a concurrent change makes the commit wrong; nothing changes, unless the
+                error says that a snapshot stands.
         """
         load_extra("pyspark", extra="spark")
         spark = load_extra("emberlake.spark.write", extra="spark")
