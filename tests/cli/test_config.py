@@ -50,6 +50,35 @@ def test_a_flag_goes_before_the_environment(folder: Path) -> None:
     assert found["warehouse"] == "/flag"
 
 
+def test_a_profile_that_is_typed_goes_before_a_warehouse_of_the_environment(folder: Path) -> None:
+    found = options(folder, {"EMBERLAKE_WAREHOUSE": "/env"}, profile="staging")
+
+    assert found["warehouse"] == "/staging"
+
+
+def test_a_file_that_is_typed_goes_before_a_warehouse_of_the_environment(folder: Path) -> None:
+    file = folder.parents[1] / "emberlake.toml"
+
+    found = options(folder, {"EMBERLAKE_WAREHOUSE": "/env"}, config=file)
+
+    assert found["warehouse"] == str(folder.parents[1] / "here")
+
+
+def test_a_profile_of_the_environment_gives_way_to_a_warehouse_of_it(folder: Path) -> None:
+    environ = {"EMBERLAKE_WAREHOUSE": "/env", "EMBERLAKE_PROFILE": "staging"}
+
+    assert options(folder, environ)["warehouse"] == "/env"
+
+
+def test_a_typed_file_without_a_warehouse_leaves_it_to_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "more.toml"
+    file.write_text('[default]\ntable-default.bucket = "4"\n', encoding="utf-8")
+
+    found = options(tmp_path, {"EMBERLAKE_WAREHOUSE": "/env"}, config=file)
+
+    assert found == {"warehouse": "/env", "table-default.bucket": "4"}
+
+
 def test_a_profile_is_chosen_by_flag_or_environment(folder: Path) -> None:
     assert options(folder, profile="staging")["warehouse"] == "/staging"
     assert options(folder, {"EMBERLAKE_PROFILE": "staging"})["metastore"] == "filesystem"

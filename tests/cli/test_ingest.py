@@ -131,6 +131,23 @@ def test_overwriting_says_what_it_replaces_and_asks(
 
 
 @pytest.mark.slow
+def test_overwriting_replaces_what_it_says_whatever_the_options_of_the_table_are(
+    cli: Cli, catalog: Catalog, source: Path
+) -> None:
+    cli("table", "alter", "shop.orders", "--set", "dynamic-partition-overwrite=false")
+    pq.write_table(orders_of(2, 1), source / "a.parquet")
+
+    done = cli(
+        *("ingest", str(source), "--into", "shop.orders", "--mode", "overwrite"),
+        *("--yes", "--json"),
+    )
+
+    assert done.code == 0, done.err
+    assert (done.json["rows_added"], done.json["rows_deleted"]) == (1, 10)
+    assert len(rows_of(catalog.get_table("shop.orders"))) == 21
+
+
+@pytest.mark.slow
 def test_a_named_partition_is_replaced_even_by_nothing(
     cli: Cli, catalog: Catalog, source: Path
 ) -> None:
@@ -224,6 +241,11 @@ def test_a_source_without_rows_changes_nothing(cli: Cli, catalog: Catalog, sourc
         ({"more": ["--partition", "city=rome"]}, 2),
         ({"more": ["--create", "--primary-key", "order_id"]}, 2),
         pytest.param({"more": ["--partition", "dt=2026-06-01"]}, 2, marks=pytest.mark.slow),
+        pytest.param(
+            {"into": "shop.new", "more": ["--create", "--primary-key", "nope"]},
+            2,
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_mistakes_are_told_apart_from_failures(

@@ -1,9 +1,23 @@
 """``emberlake snapshots|files|manifests|partitions|schemas``."""
 
+import pyarrow as pa
 import pytest
 
-from cli.shop import Cli, rows_of
-from emberlake import Catalog
+from cli.shop import Cli, append, rows_of
+from emberlake import Catalog, Schema, Table
+
+HOURS = pa.schema([("id", pa.int64()), ("hour", pa.int32())])
+
+
+@pytest.fixture
+def hours(catalog: Catalog) -> Table:
+    """A table with a row in each of the hours 3, 4 and 5, which are numbers."""
+    schema = Schema.from_pyarrow_schema(HOURS, partition_keys=["hour"])
+    catalog.create_table("shop.hours", schema)
+    table = catalog.get_table("shop.hours")
+    assert isinstance(table, Table)
+    append(table, pa.table({"id": [1, 2, 3], "hour": [3, 4, 5]}, schema=HOURS))
+    return table
 
 
 def test_snapshots_come_newest_first_with_their_tags(cli: Cli, catalog: Catalog) -> None:
@@ -22,6 +36,11 @@ def test_snapshots_are_filtered_and_limited(cli: Cli, catalog: Catalog) -> None:
     some = cli("snapshots", "shop.orders", "--where", "snapshot_id <= 2", "-n", "1", "--json")
 
     assert [s["snapshot_id"] for s in some.json["snapshots"]] == [2]
+
+
+@pytest.mark.parametrize("command", ["snapshots", "files", "partitions"])
+def test_a_limit_of_0_lists_all_as_it_reads_all(cli: Cli, catalog: Catalog, command: str) -> None:
+    assert len(cli(command, "shop.orders", "-n", "0", "--json").json[command]) == 3
 
 
 def test_files_of_an_append_table_show_no_bucket_and_no_level(cli: Cli, catalog: Catalog) -> None:
@@ -77,6 +96,32 @@ def test_partitions_are_dropped_after_a_look_at_them(cli: Cli, catalog: Catalog)
 
     assert dropped["snapshot"] == 4
     assert {row["dt"] for row in rows_of(catalog.get_table("shop.orders"))} == {"2026-06-02"}
+
+
+def test_what_a_drop_names_is_what_it_deletes(cli: Cli, hours: Table) -> None:
+    drop = ("partitions", "drop", "shop.hours", "hour=3", "hour=04", "--json")
+    told = cli(*drop, "--dry-run").json
+
+    done = cli(*drop, "--yes").json
+
+    assert told["partitions"] == done["partitions"] == [{"hour": "3"}, {"hour": "4"}]
+    assert (done["rows"], done["files"]) == (2, 2)
+    assert [row["hour"] for row in rows_of(hours)] == [5]
+
+
+def test_a_partition_is_found_by_its_value_rather_than_its_text(cli: Cli, hours: Table) -> None:
+    told = cli("partitions", "drop", "shop.hours", "hour=05", "--dry-run")
+
+    assert told.out.startswith("would delete 1 row in 1 partition of shop.hours\n")
+
+
+def test_a_value_that_its_partition_column_cannot_have_is_a_usage_error(
+    cli: Cli, hours: Table
+) -> None:
+    refused = cli("partitions", "drop", "shop.hours", "hour=noon", "--yes")
+
+    assert refused.code == 2
+    assert refused.err.startswith("error: partition hour=noon: hour: ")
 
 
 def test_a_partition_that_is_not_there_deletes_nothing(cli: Cli, catalog: Catalog) -> None:

@@ -1,13 +1,14 @@
 """``emberlake compact|expire|orphans|check``."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from cli.shop import CUSTOMERS, Cli, append, rows_of
-from emberlake import Catalog, CatalogFactory
+from cli.shop import CUSTOMERS, Cli, append, orders_of, rows_of
+from emberlake import Catalog, CatalogFactory, Schema
 from emberlake.io import LocalStorage
 
 
@@ -29,11 +30,55 @@ def test_a_table_without_anything_to_merge_says_so(cli: Cli, catalog: Catalog) -
 
 
 def test_a_dry_run_of_compact_names_buckets_and_merges_nothing(cli: Cli, catalog: Catalog) -> None:
-    told = cli("compact", "shop.orders", "--where", "dt = '2026-06-01'", "--dry-run")
+    table = catalog.get_table("shop.orders")
+    append(table, orders_of(1, 5))
+    append(table, orders_of(2, 5))
 
-    assert told.out.startswith("would look for files to merge in 1 bucket of shop.orders\n")
-    assert "dt=2026-06-01" in told.out
-    assert len(cli("snapshots", "shop.orders", "--json").json["snapshots"]) == 3
+    told = cli("compact", "shop.orders", "--full", "--where", "dt = '2026-06-01'", "--dry-run")
+
+    assert told.out.startswith("would compact 2 files in 1 bucket of shop.orders\n")
+    assert "dt=2026-06-01       0      2" in told.out
+    assert len(cli("snapshots", "shop.orders", "--json").json["snapshots"]) == 5
+
+
+@pytest.mark.parametrize("table", ["shop.orders", "shop.customers", "shop.later"])
+@pytest.mark.parametrize("full", [[], ["--full"]])
+def test_a_dry_run_of_compact_tells_what_the_run_deletes(
+    cli: Cli, catalog: Catalog, table: str, full: list[str]
+) -> None:
+    later = Schema.from_pyarrow_schema(CUSTOMERS, primary_keys=["id"], options={"bucket": "-2"})
+    catalog.create_table("shop.later", later)
+    append(
+        catalog.get_table("shop.later"), pa.table({"id": [1], "name": ["eve"]}, schema=CUSTOMERS)
+    )
+    for _ in range(5):
+        append(catalog.get_table("shop.orders"), orders_of(1, 5))
+        eve = pa.table({"id": [1], "name": ["eve"]}, schema=CUSTOMERS)
+        append(catalog.get_table("shop.customers"), eve)
+
+    told = cli("compact", table, *full, "--dry-run", "--json").json
+    done = cli("compact", table, *full, "--json").json
+
+    assert told["files"] == done["files_deleted"] > 0
+
+
+@pytest.mark.parametrize("full", [[], ["--full"]])
+def test_a_dry_run_of_compact_says_so_when_there_is_nothing_to_merge(
+    cli: Cli, catalog: Catalog, full: list[str]
+) -> None:
+    told = cli("compact", "shop.orders", *full, "--dry-run")
+
+    assert told.out == cli("compact", "shop.orders", *full).out
+    assert told.out == "nothing to compact in shop.orders\n"
+
+
+def test_a_filter_of_rows_is_refused_in_words_of_the_command_line(
+    cli: Cli, catalog: Catalog
+) -> None:
+    refused = cli("compact", "shop.orders", "--where", "city = 'rome'")
+
+    assert refused.code == 2
+    assert refused.err.endswith("; here --where takes partition columns only\n")
 
 
 def test_settings_of_spark_need_spark(cli: Cli, catalog: Catalog) -> None:
@@ -76,6 +121,34 @@ def test_snapshots_expire_after_a_look_at_them(cli: Cli, catalog: Catalog) -> No
     assert len(rows_of(catalog.get_table("shop.orders"))) == 30
 
 
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        (
+            ["--retain-max", "5"],
+            "--retain-max 5 is less than the table's snapshot.num-retained.min 10",
+        ),
+        (
+            ["--retain-min", "30"],
+            "the table's snapshot.num-retained.max 20 is less than --retain-min 30",
+        ),
+        (
+            ["--retain-max", "2", "--retain-min", "3"],
+            "--retain-max 2 is less than --retain-min 3",
+        ),
+    ],
+)
+def test_limits_that_contradict_each_other_are_a_usage_error(
+    cli: Cli, catalog: Catalog, flags: list[str], problem: str
+) -> None:
+    cli("table", "alter", "shop.orders", "--set", "snapshot.num-retained.max=20")
+
+    refused = cli("expire", "shop.orders", *flags)
+
+    assert refused.code == 2
+    assert refused.err == f"error: {problem}; give both so that they fit\n"
+
+
 def test_nothing_is_due_and_nobody_is_asked(cli: Cli, catalog: Catalog) -> None:
     done = cli("expire", "shop.orders", "--retain-min", "3", "--older-than", "30d")
 
@@ -88,11 +161,12 @@ def test_orphans_are_deleted_after_a_look_at_them(
     folder = next((warehouse / "shop.db" / "orders").glob("dt=2026-06-01/bucket-*"))
     orphan = folder / "data-0b5f3c0e-lost-0.parquet"
     orphan.write_bytes(b"lost")
-    moment = "2100-01-01"
 
     early = cli("orphans", "shop.orders")
     assert early.out == "no orphan files of shop.orders (--older-than 1d)\n"
-    assert cli("orphans", "shop.orders", "--older-than", moment).code in (1, 2)
+    future = cli("orphans", "shop.orders", "--older-than", "2100-01-01")
+    assert future.code == 2
+    assert future.err.startswith("error: --older-than 2100-01-01 is in the future: ")
 
     told = cli("orphans", "shop.orders", "--older-than", "0s", "--dry-run", "--json").json
     assert told["files"] == [str(orphan)]
@@ -124,6 +198,20 @@ def test_damage_is_found_and_is_a_failure(cli: Cli, catalog: Catalog, warehouse:
     assert (kinds[str(files[0])], kinds[str(files[1])]) == ("missing", "corrupt")
     shown = cli("check", "shop.orders")
     assert shown.out.startswith("shop.orders has 2 problems: ")
+
+
+def test_what_nothing_refers_to_is_told_with_the_command_that_deletes_it(
+    cli: Cli, catalog: Catalog, warehouse: Path
+) -> None:
+    folder = next((warehouse / "shop.db" / "orders").glob("dt=2026-06-01/bucket-*"))
+    orphan = folder / "data-0b5f3c0e-lost-0.parquet"
+    orphan.write_bytes(b"lost")
+    os.utime(orphan, (0, 0))
+
+    (problem,) = cli("check", "shop.orders", "--json").json["problems"]
+
+    assert problem["detail"] == "nothing refers to it (4 bytes); emberlake orphans deletes it"
+    assert problem["detail"] in cli("check", "shop.orders").out
 
 
 def test_a_check_of_metadata_reads_no_data(cli: Cli, catalog: Catalog, warehouse: Path) -> None:

@@ -150,6 +150,25 @@ def test_a_pipe_gets_no_colours_and_whole_lines(catalog: Catalog) -> None:
     assert all(line == line.rstrip() for line in piped.stdout.splitlines())
 
 
+@pytest.mark.parametrize("wish", ["FORCE_COLOR", "TTY_COMPATIBLE"])
+def test_a_wish_for_colours_does_not_cut_what_is_piped(catalog: Catalog, wish: str) -> None:
+    piped = run("table", "show", "shop.orders", COLUMNS="20")
+
+    wished = run("table", "show", "shop.orders", COLUMNS="20", **{wish: "1"})
+
+    assert (wished.stdout, wished.stderr) == (piped.stdout, piped.stderr)
+
+
+def test_a_person_sees_the_first_rows_and_a_pipe_gets_all(catalog: Catalog) -> None:
+    _, seen = on_terminal("read", "shop.orders", columns=80)
+    piped = run("read", "shop.orders")
+
+    lines = ANSI.sub("", seen).splitlines()
+    assert len(lines) == 2 + 20 + 1
+    assert lines[-1] == "the first 20 rows; -n 0 gives all"
+    assert len(piped.stdout.splitlines()) == 2 + 30
+
+
 def test_a_reader_that_stops_early_is_no_error(catalog: Catalog) -> None:
     table = catalog.get_table("shop.orders")
     append(table, orders_of(4, 20_000))
@@ -213,6 +232,24 @@ def test_errors_are_json_on_stderr_for_programs(cli: Cli, catalog: Catalog) -> N
     assert failed.out == mistyped.out == ""
     assert json.loads(failed.err)["error"]["type"] == "TableNotFound"
     assert json.loads(mistyped.err)["error"]["type"] == "UsageError"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["read", "shop.orders", "--json", "--catalog-option", "foo"],
+        ["--json", "--catalog-option", "foo", "read", "shop.orders"],
+    ],
+)
+def test_an_error_of_a_common_option_is_json_too(
+    cli: Cli, catalog: Catalog, arguments: list[str]
+) -> None:
+    mistyped = cli(*arguments)
+
+    assert (mistyped.code, mistyped.out) == (2, "")
+    assert json.loads(mistyped.err)["error"]["message"] == (
+        "--catalog-option foo: expected KEY=VALUE"
+    )
 
 
 def test_a_traceback_is_shown_only_with_debug(cli: Cli, catalog: Catalog) -> None:

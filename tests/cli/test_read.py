@@ -17,16 +17,17 @@ from emberlake.cli import main
 from emberlake.io import LocalStorage
 
 
-def test_a_few_rows_are_shown_and_the_rest_is_hinted_at(cli: Cli, catalog: Catalog) -> None:
-    shown = cli("read", "shop.orders")
+def test_rows_beyond_the_limit_are_hinted_at(cli: Cli, catalog: Catalog) -> None:
+    shown = cli("read", "shop.orders", "-n", "20")
 
     assert shown.out.splitlines()[0].split() == ["order_id", "city", "price", "dt"]
     assert len(shown.out.splitlines()) == 2 + 20
     assert shown.err == "the first 20 rows; -n 0 gives all\n"
 
 
-def test_all_rows_are_shown_on_request(cli: Cli, catalog: Catalog) -> None:
-    shown = cli("read", "shop.orders", "-n", "0")
+@pytest.mark.parametrize("limit", [[], ["-n", "0"]])
+def test_a_pipe_gets_all_rows(cli: Cli, catalog: Catalog, limit: list[str]) -> None:
+    shown = cli("read", "shop.orders", *limit)
 
     assert len(shown.out.splitlines()) == 2 + 30
     assert shown.err == ""

@@ -56,9 +56,24 @@ def test_a_branch_is_deleted_only_when_that_is_meant(cli: Cli, catalog: Catalog)
     assert catalog.get_table("shop.orders").list_branches() == ["trial"]
     assert cli("branches", "delete", "shop.orders", "trial", "--yes").code == 0
     assert catalog.get_table("shop.orders").list_branches() == []
-    assert (
-        "emberlake branches shop.orders"
-        in cli(*("branches", "delete", "shop.orders", "trial", "--yes")).err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["branches", "delete", "shop.orders", "nope", "--yes"],
+        ["branches", "fast-forward", "shop.orders", "nope", "--yes"],
+        ["read", "shop.orders$branch_nope"],
+    ],
+)
+def test_a_branch_that_is_not_there_is_told_with_where_to_look(
+    cli: Cli, catalog: Catalog, command: list[str]
+) -> None:
+    failed = cli(*command)
+
+    assert (failed.code, failed.err) == (
+        1,
+        "error: shop.orders has no branch 'nope'; see what is there: emberlake branches <table>\n",
     )
 
 

@@ -32,6 +32,34 @@ def test_a_table_that_cannot_be_opened_does_not_hide_the_others(
     assert "is corrupt" in listed[1]["problem"]
 
 
+@pytest.mark.parametrize("damaged", ["manifest/*", "snapshot/snapshot-3"])
+@pytest.mark.parametrize("how", ["gone", "garbage"])
+def test_a_table_that_is_damaged_does_not_hide_the_others(
+    cli: Cli, catalog: Catalog, warehouse: Path, damaged: str, how: str
+) -> None:
+    files = list((warehouse / "shop.db" / "orders").glob(damaged))
+    for file in files:
+        file.unlink() if how == "gone" else file.write_bytes(b"rot")
+    assert files
+
+    listed = cli("table", "list")
+
+    assert listed.code == 0, listed.err
+    assert "shop.customers  key (id)" in listed.out
+    assert "shop.orders" in listed.out
+
+
+def test_damage_is_told_in_the_list(cli: Cli, catalog: Catalog, warehouse: Path) -> None:
+    for file in (warehouse / "shop.db" / "orders" / "manifest").iterdir():
+        file.unlink()
+
+    _, orders = cli("table", "list", "--json").json["tables"]
+
+    assert (orders["kind"], orders["snapshot"], orders["rows"]) == ("append, by dt", 3, None)
+    assert "does not exist" in orders["problem"]
+    assert "cannot be read: " in cli("table", "list").out
+
+
 def test_show_tells_columns_keys_and_the_latest_snapshot(cli: Cli, catalog: Catalog) -> None:
     shown = cli("table", "show", "shop.orders").out
 
@@ -165,6 +193,10 @@ def test_times_of_text_get_room_for_fractions(cli: Cli, catalog: Catalog, tmp_pa
         ["--column", "a NOTATYPE"],
         ["--column", "a INT", "--option", "bucket"],
         ["--column", "a INT", "--option", "bucket=1", "--option", "bucket=2"],
+        ["--column", "a INT", "--option", "bucket=many"],
+        ["--column", "a INT", "--primary-key", "nope"],
+        ["--column", "a INT", "--partition-by", "nope"],
+        ["--column", "a INT", "--column", "a INT"],
     ],
 )
 def test_what_cannot_be_a_table_is_a_usage_error(
@@ -177,15 +209,52 @@ def test_what_cannot_be_a_table_is_a_usage_error(
     assert "new" not in catalog.list_tables("shop")
 
 
-def test_a_dry_run_refuses_what_would_be_refused_and_creates_nothing(
-    cli: Cli, catalog: Catalog
-) -> None:
-    wrong = cli("table", "create", "shop.n", "--column", "a INT", "--primary-key", "b", "--dry-run")
-    right = cli("table", "create", "shop.n", "--column", "a INT", "--dry-run")
+def test_a_key_that_is_no_column_is_told_with_its_flag(cli: Cli, catalog: Catalog) -> None:
+    refused = cli("table", "create", "shop.n", "--column", "a INT", "--primary-key", "b")
 
-    assert (wrong.code, right.code) == (1, 0)
-    assert right.out.startswith("would create table shop.n: 1 column, append")
+    assert refused.err == "error: --primary-key b: there is no such column; columns are a\n"
+
+
+def test_a_schema_file_that_makes_no_table_is_no_usage_error(
+    cli: Cli, catalog: Catalog, tmp_path: Path
+) -> None:
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"fields": [{"name": "a", "type": "INT"}], "primaryKeys": ["b"]}')
+
+    assert cli("table", "create", "shop.n", "--schema", str(schema)).code == 1
+
+
+def test_a_dry_run_creates_nothing(cli: Cli, catalog: Catalog) -> None:
+    told = cli("table", "create", "shop.n", "--column", "a INT", "--dry-run")
+
+    assert told.out.startswith("would create table shop.n: 1 column, append")
     assert "n" not in catalog.list_tables("shop")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["shop.orders", "--column", "a INT"],
+        ["shop.n$branch_b", "--column", "a INT"],
+        ["nowhere.n", "--column", "a INT"],
+        ["shop.n", "--column", "a INT", "--primary-key", "b"],
+        ["shop.n", "--column", "a INT", "--option", "path=/elsewhere"],
+        ["shop.n", "--column", "a INT", "--catalog-option", "table-default.bucket=many"],
+        [
+            *("shop.n", "--column", "a INT", "--column", "b STRING", "--primary-key", "a"),
+            *("--option", "merge-engine=aggregation"),
+            *("--option", "fields.b.aggregate-function=nope"),
+        ],
+    ],
+)
+def test_a_dry_run_refuses_what_would_be_refused(
+    cli: Cli, catalog: Catalog, arguments: list[str]
+) -> None:
+    told = cli("table", "create", *arguments, "--dry-run")
+    done = cli("table", "create", *arguments)
+
+    assert told.code in (1, 2)
+    assert (told.code, told.err) == (done.code, done.err)
 
 
 def test_creating_twice_is_an_error_unless_ignored(cli: Cli, catalog: Catalog) -> None:
@@ -220,6 +289,38 @@ def test_one_change_that_is_refused_refuses_all(cli: Cli, catalog: Catalog) -> N
     assert catalog.get_table("shop.orders").table_schema.id == 0
 
 
+def test_a_column_is_dropped_only_when_that_is_meant(cli: Cli, catalog: Catalog) -> None:
+    refused = cli("table", "alter", "shop.orders", "--drop-column", "city")
+
+    assert refused.code == 2
+    assert "This drops column city with its values of shop.orders" in refused.err
+    assert "city" in catalog.get_table("shop.orders").field_names
+
+    assert cli("table", "alter", "shop.orders", "--drop-column", "city", "--yes").code == 0
+
+    assert "city" not in catalog.get_table("shop.orders").field_names
+
+
+def test_what_is_refused_anyway_is_not_asked_about(cli: Cli, catalog: Catalog) -> None:
+    refused = cli("table", "alter", "shop.orders", "--drop-column", "nope")
+
+    assert refused.code == 1
+    assert "nobody can be asked" not in refused.err
+
+
+@pytest.mark.parametrize("how", [[], ["--dry-run"]])
+def test_a_change_that_changes_nothing_lists_no_change(
+    cli: Cli, catalog: Catalog, how: list[str]
+) -> None:
+    alter = ("table", "alter", "shop.orders", "--comment", "new", *how)
+    cli("table", "alter", "shop.orders", "--comment", "new")
+
+    again = cli(*alter)
+
+    assert again.out == "shop.orders is that way already: schema 1\n"
+    assert cli(*alter, "--json").json["changes"] == []
+
+
 def test_a_dry_run_of_alter_changes_nothing(cli: Cli, catalog: Catalog) -> None:
     told = cli("table", "alter", "shop.orders", "--drop-column", "city", "--dry-run")
 
@@ -248,6 +349,17 @@ def test_a_table_is_dropped_only_when_that_is_meant(cli: Cli, catalog: Catalog) 
     assert catalog.list_tables("shop") == ["customers"]
     assert cli("table", "drop", "shop.orders", "--yes").code == 1
     assert cli("table", "drop", "shop.orders", "--yes", "--if-exists").code == 0
+
+
+@pytest.mark.parametrize("name", ["shop.orders$files", "shop.orders$branch_b"])
+@pytest.mark.parametrize("how", ["--dry-run", "--yes"])
+def test_only_whole_tables_are_dropped(cli: Cli, catalog: Catalog, name: str, how: str) -> None:
+    cli("branches", "create", "shop.orders", "b")
+
+    refused = cli("table", "drop", name, how)
+
+    assert refused.code == 2
+    assert refused.err == (f"error: {name} cannot be dropped: give a table, without a $ part\n")
 
 
 def test_a_table_that_cannot_be_opened_can_be_dropped(

@@ -73,13 +73,14 @@ def run(argv: Sequence[str] | None = None) -> int:
             show_error(_parse_error(error), as_json="--json" in arguments)
         return ExitCode.USAGE
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - what no command has caught
-        return _fail(error, session)
+        return _fail(error, session, arguments)
 
 
-def _fail(error: BaseException, session: Session) -> int:
-    if session.settings.debug:
+def _fail(error: BaseException, session: Session, arguments: Sequence[str]) -> int:
+    # What is wrong may be a common option, so that the session never got those beside it.
+    if session.settings.debug or "--debug" in arguments:
         traceback.print_exception(error)
-    show_error(error, as_json=session.settings.as_json)
+    show_error(error, as_json=session.settings.as_json or "--json" in arguments)
     return exit_code_of(error)
 
 

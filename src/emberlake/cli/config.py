@@ -1,5 +1,8 @@
 """Where the catalog is: flags, then the environment, then a configuration file.
 
+What is typed goes first, whatever it is: a profile or a file that is named by a flag goes before a
+warehouse of the environment.
+
 A configuration file is TOML with a table per profile; its keys are catalog options:
 
     [default]
@@ -71,7 +74,8 @@ def load_catalog_options(
             "give --config FILE"
         )
     options = {} if path is None else _load_profile(path, profile)
-    if environ.get(ENV_WAREHOUSE):
+    is_file_typed = settings.profile is not None or settings.config is not None
+    if environ.get(ENV_WAREHOUSE) and not (is_file_typed and _WAREHOUSE in options):
         options[_WAREHOUSE] = environ[ENV_WAREHOUSE]
     if settings.warehouse:
         options[_WAREHOUSE] = settings.warehouse

@@ -5,9 +5,9 @@ from enum import IntEnum
 from typing import Final
 
 from emberlake.errors import (
+    BranchNotFound,
     CommitConflict,
     CommitUnknown,
-    DatabaseNotEmpty,
     DatabaseNotFound,
     EmberlakeError,
     InvalidIdentifier,
@@ -50,11 +50,14 @@ _HINTS: Final[tuple[tuple[type[EmberlakeError], str], ...]] = (
     (DatabaseNotFound, "see what is there: emberlake db list"),
     (SnapshotNotFound, "see what is there: emberlake snapshots <table>"),
     (TagNotFound, "see what is there: emberlake tags <table>"),
+    (BranchNotFound, "see what is there: emberlake branches <table>"),
     (CommitUnknown, "look at emberlake snapshots <table> before you try again"),
 )
 _PYTHON_WORDS: Final = (
     (re.compile(r"drop it with cascade=True"), "drop it with --cascade"),
     (re.compile(r"\bthe DataFrame\b"), "the source"),
+    (re.compile(r"\bremove_orphan_files\b"), "emberlake orphans"),
+    (re.compile(r"; use with_filter for them$"), "; here --where takes partition columns only"),
 )
 
 
@@ -73,11 +76,16 @@ def message_of(error: BaseException) -> str:
         first, *_ = str(error).strip().splitlines() or ["no message"]
         kind = type(error).__name__
         return f"unexpected {kind}: {first}; run it again with --debug for the traceback"
-    text = _one_line(str(error)) or type(error).__name__
+    text = in_typed_words(_one_line(str(error))) or type(error).__name__
+    hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), None)
+    return f"{text}; {hint}" if hint else text
+
+
+def in_typed_words(text: str) -> str:
+    """What the engine says, with what a person types in the place of what a program calls."""
     for python, typed in _PYTHON_WORDS:
         text = python.sub(typed, text)
-    hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), None)
-    return f"{text}; {hint}" if hint and not isinstance(error, DatabaseNotEmpty) else text
+    return text
 
 
 def document_of(error: BaseException) -> dict[str, dict[str, str]]:

@@ -35,6 +35,8 @@ def console_for(stream: TextIO) -> Console:
     # Bold and dim are no colours, but who asks for none wants plain text.
     return _Console(
         file=stream,
+        # FORCE_COLOR and its kin would make a pipe a terminal, and cut what is piped.
+        force_terminal=stream.isatty(),
         highlight=False,
         markup=False,
         emoji=False,

@@ -18,13 +18,10 @@ from emberlake.write.rolling import AppendWriter, FileLimits
 
 def compact_append_bucket(bucket: Bucket, *, full: bool) -> Compacted | None:
     """Merge the small files of a bucket; None when there is nothing to do."""
-    options = bucket.store.options
-    limits = FileLimits.of(options)
-    rules = AppendRules.of(options, limits.file_bytes)
-    pick = pick_unordered if options.value(BUCKET) == UNAWARE_BUCKET else pick_ordered
-    bins = pick(bucket.files, rules, lambda file: _deleted_rows(bucket, file), full=full)
+    bins = pick_bins(bucket, full=full)
     if not bins:
         return None
+    limits = FileLimits.of(bucket.store.options)
     vectors = BucketVectors(bucket)
     after: list[DataFile] = []
     try:
@@ -36,6 +33,14 @@ def compact_append_bucket(bucket: Bucket, *, full: bool) -> Compacted | None:
         bucket.discard(after)
         raise
     return Compacted(tuple(file for files in bins for file in files), tuple(after), change)
+
+
+def pick_bins(bucket: Bucket, *, full: bool) -> list[Bin]:
+    """The files of a bucket that are due, by what becomes one file."""
+    options = bucket.store.options
+    rules = AppendRules.of(options, FileLimits.of(options).file_bytes)
+    pick = pick_unordered if options.value(BUCKET) == UNAWARE_BUCKET else pick_ordered
+    return pick(bucket.files, rules, lambda file: _deleted_rows(bucket, file), full=full)
 
 
 def _deleted_rows(bucket: Bucket, file: DataFile) -> int:

@@ -43,14 +43,19 @@ _GROUP_BYTES: Final = 64 * MEBIBYTE
 
 def compact_key_bucket(bucket: Bucket, *, full: bool) -> Compacted | None:
     """Compact a bucket, all of it or what is due; None when there is nothing to do."""
-    rules = PickingRules.of(bucket.store.options)
-    if full:
-        pick = pick_full(bucket.files, rules, has_deletions=bucket.deletion_files.keys())
-    else:
-        pick = pick_universal(bucket.files, rules)
+    pick = pick_files(bucket, full=full)
     if pick is None:
         return None
+    rules = PickingRules.of(bucket.store.options)
     return _KeyCompaction(bucket, pick, top_level(bucket.files, rules)).run()
+
+
+def pick_files(bucket: Bucket, *, full: bool) -> Pick | None:
+    """The files of a bucket to compact: all of them or what is due; None when nothing is."""
+    rules = PickingRules.of(bucket.store.options)
+    if full:
+        return pick_full(bucket.files, rules, has_deletions=bucket.deletion_files.keys())
+    return pick_universal(bucket.files, rules)
 
 
 @dataclass

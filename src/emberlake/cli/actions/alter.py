@@ -1,6 +1,6 @@
 """Change a table's schema: everything that was asked for in one step."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from emberlake.cli.actions.creation import parse_column
@@ -26,7 +26,7 @@ class Asked:
     comment: str | None = None
 
 
-def alter(session: Session, identifier: str, asked: Asked, *, dry_run: bool) -> Report:
+def alter(session: Session, identifier: str, asked: Asked, *, dry_run: bool, yes: bool) -> Report:
     """Apply all changes, or none; a dry run refuses what would be refused."""
     changes = list(iter_changes(asked))
     if not changes:
@@ -37,28 +37,32 @@ def alter(session: Session, identifier: str, asked: Asked, *, dry_run: bool) -> 
     table = session.table(identifier)
     before = table.table_schema
     snapshot = table.latest_snapshot()
-    if dry_run:
-        after = apply_changes(
-            before,
-            [change for change, _ in changes],
-            has_snapshots=snapshot is not None,
-            time_millis=before.time_millis,
-        )
-    else:
+    # Before anybody is asked: what is refused anyway needs no answer.
+    after = apply_changes(
+        before,
+        [change for change, _ in changes],
+        has_snapshots=snapshot is not None,
+        time_millis=before.time_millis,
+    )
+    if not dry_run:
+        if asked.drop:
+            session.confirm(f"This drops {_columns_text(asked.drop)} of {identifier}", yes=yes)
         session.catalog.alter_table(identifier, [change for change, _ in changes])
         table = session.table(identifier)
         after = table.table_schema
-    verb = "would " if dry_run else ""
-    document = {
-        **schema_document(table, after, snapshot),
-        "changes": [text for _, text in changes],
-        "dry_run": dry_run,
-    }
-    outcome = f"{verb}change {identifier}" if dry_run else f"changed {identifier}"
-    if after.id == before.id:
-        outcome = f"{identifier} is that way already"
-    lines = [Done(f"{outcome}: schema {before.id} -> {after.id}")]
-    return Report(document, [*lines, *(Done(f"  {text}") for _, text in changes)])
+    is_changed = after.id != before.id
+    texts = [text for _, text in changes] if is_changed else []
+    document = {**schema_document(table, after, snapshot), "changes": texts, "dry_run": dry_run}
+    if not is_changed:
+        return Report(document, [Done(f"{identifier} is that way already: schema {after.id}")])
+    verb = "would change" if dry_run else "changed"
+    done = Done(f"{verb} {identifier}: schema {before.id} -> {after.id}")
+    return Report(document, [done, *(Done(f"  {text}") for text in texts)])
+
+
+def _columns_text(names: Sequence[str]) -> str:
+    noun, them = ("column", "its") if len(names) == 1 else ("columns", "their")
+    return f"{noun} {', '.join(names)} with {them} values"
 
 
 def iter_changes(asked: Asked) -> Iterator[tuple[SchemaChange, str]]:

@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -10,17 +11,26 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from emberlake.catalog import Catalog, FileSystemCatalog
+from emberlake.cli.actions.names import parse_plain_table
 from emberlake.cli.actions.tables import kind_of
 from emberlake.cli.choices import SourceFormat
 from emberlake.cli.failures import UsageError
 from emberlake.cli.report import Block, Done, Grid, Report, words
 from emberlake.cli.session import Session
 from emberlake.cli.texts import count_text
-from emberlake.errors import CorruptFile, EmberlakeError, FileNotFound, InvalidSchema
+from emberlake.errors import (
+    CorruptFile,
+    EmberlakeError,
+    FileNotFound,
+    InvalidSchema,
+    TableAlreadyExists,
+)
 from emberlake.formats.nested import map_leaf_types
+from emberlake.io import MemoryStorage
 from emberlake.spec.identifier import Identifier
-from emberlake.spec.new_table import build_table_schema
-from emberlake.spec.schema import Schema
+from emberlake.spec.schema import Schema, TableSchema
+from emberlake.table import Table
 from emberlake.types import DataField, from_arrow_schema, type_from_json
 from emberlake.types.json import field_from_json
 
@@ -62,13 +72,14 @@ def create(
     ignore_if_exists: bool,
     dry_run: bool,
 ) -> Report:
-    """Create a table, or say what it would be."""
-    target = Identifier.parse(identifier)
+    """Create a table, or say what it would be; a dry run refuses what would be refused."""
+    target = parse_plain_table(identifier, "created")
     schema = load_declared(declared)
-    # Refused here rather than by the catalog, so that a dry run refuses the same.
-    checked = build_table_schema(schema, time_millis=0)
-    exists = target.table in session.catalog.list_tables(target.database)
-    is_new = not exists
+    is_new = target.table not in session.catalog.list_tables(target.database)
+    if not is_new and not ignore_if_exists:
+        raise TableAlreadyExists(f"{target} exists; drop it first or choose another name")
+    with _typed(declared):
+        checked = rehearse(session.catalog, target, schema)
     if not dry_run:
         session.catalog.create_table(target, schema, ignore_if_exists=ignore_if_exists)
     columns = count_text(len(schema.fields), "column")
@@ -88,6 +99,31 @@ def create(
     return Report(document, blocks)
 
 
+def rehearse(catalog: Catalog, target: Identifier, schema: Schema) -> TableSchema:
+    """The schema that a new table would get: it is created in a catalog in memory.
+
+    Raises:
+        InvalidSchema, InvalidOption, Unsupported: as the catalog would.
+    """
+    rehearsal = FileSystemCatalog(MemoryStorage(), "/rehearsal", catalog.options)
+    rehearsal.create_database(target.database)
+    rehearsal.create_table(target, schema)
+    table = rehearsal.get_table(target)
+    assert isinstance(table, Table)
+    return table.table_schema
+
+
+@contextmanager
+def _typed(declared: Declaration) -> Iterator[None]:
+    """Without a schema file what makes no table was typed."""
+    try:
+        yield
+    except InvalidSchema as error:
+        if declared.schema_file is not None:
+            raise
+        raise UsageError(str(error)) from error
+
+
 def _outcome(what: str, *, is_new: bool, dry_run: bool) -> str:
     if not is_new:
         return f"exists already: {what.partition(':')[0]}"
@@ -98,7 +134,7 @@ def load_declared(declared: Declaration) -> Schema:
     """The schema that was declared; flags are added to what a file says.
 
     Raises:
-        UsageError: there is no source of columns, or several.
+        UsageError: there is no source of columns, or several, or a key is no column.
         InvalidSchema: a column cannot be read.
     """
     given = [
@@ -121,6 +157,7 @@ def load_declared(declared: Declaration) -> Schema:
         schema = Schema(infer_columns(declared.source, declared.source_format))
     else:
         schema = Schema([parse_column(text) for text in declared.columns])
+    check_key_flags(schema.fields, declared.primary_keys, declared.partition_keys)
     return Schema(
         schema.fields,
         declared.partition_keys or schema.partition_keys,
@@ -128,6 +165,24 @@ def load_declared(declared: Declaration) -> Schema:
         {**schema.options, **declared.options},
         declared.comment or schema.comment,
     )
+
+
+def check_key_flags(
+    fields: Sequence[DataField], primary_keys: Sequence[str], partition_keys: Sequence[str]
+) -> None:
+    """Refuse typed keys that are no columns.
+
+    Raises:
+        UsageError: naming the flag, and the columns that there are.
+    """
+    names = [field.name for field in fields]
+    for flag, keys in (("--primary-key", primary_keys), ("--partition-by", partition_keys)):
+        unknown = [key for key in keys if key not in names]
+        if unknown:
+            raise UsageError(
+                f"{flag} {','.join(unknown)}: there is no such column; "
+                f"columns are {', '.join(names)}"
+            )
 
 
 def parse_column(text: str) -> DataField:

@@ -7,7 +7,9 @@ from time import perf_counter
 from typing import Any, Final
 
 from emberlake.base.extras import load_extra
+from emberlake.cli.actions.creation import check_key_flags
 from emberlake.cli.actions.outcome import commit_document, commit_facts
+from emberlake.cli.actions.partitions import check_partition_columns, partition_text
 from emberlake.cli.actions.sources import Source, find_source
 from emberlake.cli.actions.tables import kind_of
 from emberlake.cli.choices import IngestMode, SourceFormat
@@ -102,13 +104,7 @@ def choose_mode(asked: Asked, schema: TableSchema) -> IngestMode:
     Raises:
         UsageError: the mode is for tables of another kind, or --partition does not fit.
     """
-    unknown = [key for key in asked.partition if key not in schema.partition_keys]
-    if unknown:
-        by = ", ".join(schema.partition_keys)
-        raise UsageError(
-            f"{asked.into} is not partitioned by {', '.join(unknown)}; "
-            + (f"it is by {by}" if by else "it has no partitions")
-        )
+    check_partition_columns(asked.into, schema.partition_keys, asked.partition)
     if asked.mode is IngestMode.UPSERT and not schema.primary_keys:
         raise UsageError(f"{asked.into} has no primary key to upsert by; use --mode append")
     if asked.mode is IngestMode.APPEND and schema.primary_keys:
@@ -160,8 +156,10 @@ def _read(spark: Any, asked: Asked, source: Source, table: Table | None) -> Any:
 
 def _new_schema(asked: Asked, rows: Any) -> Schema:
     types = load_extra("emberlake.spark.types", extra="spark")
+    fields = types.paimon_fields(rows.schema)
+    check_key_flags(fields, asked.primary_keys, asked.partition_keys)
     schema = Schema(
-        types.paimon_fields(rows.schema),
+        fields,
         asked.partition_keys or tuple(asked.partition),
         asked.primary_keys,
         asked.options,
@@ -189,9 +187,11 @@ def _write(
     local = load_extra("emberlake.spark.local", extra="spark")
     mode = choose_mode(asked, table.table_schema)
     target = table
-    if mode is IngestMode.OVERWRITE and asked.partition:
-        # What was named is replaced, also when no row is for it.
-        target = table.copy({DYNAMIC_PARTITION_OVERWRITE.key: "false"})
+    if mode is IngestMode.OVERWRITE:
+        # What was named is replaced, also when no row is for it; without a name only what the
+        # source has rows for, whatever the table's options say.
+        is_dynamic = not asked.partition
+        target = table.copy({DYNAMIC_PARTITION_OVERWRITE.key: is_dynamic})
     builder = target.new_batch_write_builder()
     if mode is IngestMode.OVERWRITE:
         builder.overwrite(dict(asked.partition) or None)
@@ -270,7 +270,7 @@ def _touched(asked: Asked, rows: Any, schema: TableSchema) -> list[str]:
     found = rows.select([f"`{key}`" for key in keys]).distinct().collect()
     null = schema.options.value(PARTITION_DEFAULT_NAME)
     texts = [{key: null if row[key] is None else row[key] for key in keys} for row in found]
-    return sorted("/".join(f"{key}={text}" for key, text in row.items()) for row in texts)
+    return sorted(map(partition_text, texts))
 
 
 def _replaced(asked: Asked, table: Table) -> str:
@@ -278,8 +278,7 @@ def _replaced(asked: Asked, table: Table) -> str:
     count = 0 if snapshot is None else snapshot.total_record_count
     all_rows = count_text(count, "row")
     if asked.partition:
-        named = "/".join(f"{key}={value}" for key, value in asked.partition.items())
-        return f"partition {named} of {asked.into}"
+        return f"partition {partition_text(asked.partition)} of {asked.into}"
     if table.partition_keys:
         return f"the partitions of {asked.into} that the source has rows for (it holds {all_rows})"
     return f"all {all_rows} of {asked.into}"

@@ -6,12 +6,15 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from emberlake.cli.actions.json_rows import iter_json_rows
+from emberlake.cli.actions.partitions import match_typed, parse_partition
 from emberlake.cli.actions.reading import Asked, with_request
-from emberlake.cli.failures import UsageError
 from emberlake.cli.report import Cell, Column, Done, Grid, Report, numbers, words
 from emberlake.cli.session import Session
 from emberlake.cli.texts import count_text, size_text
+from emberlake.inspect import load_partition_totals
 from emberlake.spec.identifier import Identifier
 
 Row: TypeAlias = Mapping[str, Any]
@@ -38,7 +41,7 @@ def snapshots(session: Session, asked: Asked) -> Report:
         (words("user"), lambda row: row["commit_user"]),
     ]
     empty = "no snapshots: nothing was written to the table yet"
-    return _report(asked.table, "snapshots", rows, shown, empty)
+    return listing(asked.table, "snapshots", rows, shown, empty)
 
 
 def files(session: Session, asked: Asked) -> Report:
@@ -58,7 +61,7 @@ def files(session: Session, asked: Asked) -> Report:
     # Tables without partitions, buckets or levels have nothing to show there.
     empty = {key for key in ("partition", "bucket", "level") if not any(row[key] for row in rows)}
     shown = [(column, text) for column, text in shown if column.name not in empty]
-    return _report(asked.table, "files", rows, shown, "no files: the table is empty")
+    return listing(asked.table, "files", rows, shown, "no files: the table is empty")
 
 
 def manifests(session: Session, asked: Asked) -> Report:
@@ -73,7 +76,7 @@ def manifests(session: Session, asked: Asked) -> Report:
         (words("partitions from", 16), lambda row: row["min_partition_stats"]),
         (words("to", 16), lambda row: row["max_partition_stats"]),
     ]
-    return _report(asked.table, "manifests", rows, shown, "no manifests")
+    return listing(asked.table, "manifests", rows, shown, "no manifests")
 
 
 def partitions(session: Session, asked: Asked) -> Report:
@@ -87,7 +90,7 @@ def partitions(session: Session, asked: Asked) -> Report:
         (Column("last write"), lambda row: clock(row["last_update_time"])),
         (numbers("buckets"), lambda row: count(row["total_buckets"])),
     ]
-    return _report(asked.table, "partitions", rows, shown, "no partitions")
+    return listing(asked.table, "partitions", rows, shown, "no partitions")
 
 
 def schemas(session: Session, table: str) -> Report:
@@ -112,65 +115,45 @@ def schemas(session: Session, table: str) -> Report:
             lambda row: ", ".join(f"{key}={value}" for key, value in row["options"].items()),
         ),
     ]
-    return _report(table, "schemas", rows, shown, "no schemas")
+    return listing(table, "schemas", rows, shown, "no schemas")
 
 
 def drop_partitions(
-    session: Session, table: str, texts: Sequence[str], *, dry_run: bool, yes: bool
+    session: Session, identifier: str, texts: Sequence[str], *, dry_run: bool, yes: bool
 ) -> Report:
     """Delete the rows of partitions, after having said which and how many."""
     specs = [parse_partition(text) for text in texts]
-    listed = session.catalog.list_partitions_paged(table).elements
-    keys = session.table(table).partition_keys
-    for spec in specs:
-        unknown = [key for key in spec if key not in keys]
-        if unknown:
-            raise UsageError(
-                f"{table} is not partitioned by {', '.join(unknown)}; "
-                + (f"it is by {', '.join(keys)}" if keys else "it has no partitions")
-            )
-    gone = [p for p in listed if any(spec.items() <= dict(p.spec).items() for spec in specs)]
-    rows = sum(p.record_count for p in gone)
-    what = f"{count_text(rows, 'row')} in {count_text(len(gone), 'partition')} of {table}"
+    table = session.table(identifier)
+    is_meant = match_typed(table, identifier, specs)
+    totals = load_partition_totals(table.store, table.latest_snapshot())
+    gone = [i for i, partition in enumerate(totals.partitions) if is_meant(partition)]
+    files = totals.files.take(np.array(gone, np.int64))
+    rows = int(files.record_count.sum())
+    what = f"{count_text(rows, 'row')} in {count_text(len(gone), 'partition')} of {identifier}"
     document = {
-        "table": table,
-        "partitions": [dict(p.spec) for p in gone],
+        "table": identifier,
+        "partitions": [
+            dict(zip(table.partition_keys, totals.values[i], strict=True)) for i in gone
+        ],
         "rows": rows,
-        "files": sum(p.file_count for p in gone),
-        "bytes": sum(p.file_size_in_bytes for p in gone),
+        "files": int(files.file_count.sum()),
+        "bytes": int(files.file_size_in_bytes.sum()),
         "dry_run": dry_run,
         "snapshot": None,
     }
     if not gone:
-        return Report(document, [Done(f"no partition of {table} matches; nothing to delete")])
+        return Report(document, [Done(f"no partition of {identifier} matches; nothing to delete")])
+    counts = zip(files.record_count.tolist(), files.file_count.tolist(), strict=True)
     grid = Grid(
         [words("partition", 16), numbers("rows"), numbers("files")],
-        [
-            (
-                "/".join(f"{key}={value}" for key, value in p.spec.items()),
-                count(p.record_count),
-                count(p.file_count),
-            )
-            for p in gone
-        ],
+        [(totals.names[i], *map(count, found)) for i, found in zip(gone, counts, strict=True)],
     )
     if dry_run:
         return Report(document, [Done(f"would delete {what}"), grid])
     session.confirm(f"This deletes {what}", yes=yes)
-    result = session.catalog.drop_partitions(table, specs)
+    result = session.catalog.drop_partitions(identifier, specs)
     done = Done(f"deleted {what}: snapshot {result.snapshot_id}")
     return Report({**document, "snapshot": result.snapshot_id}, [done, grid])
-
-
-def parse_partition(text: str) -> dict[str, str]:
-    """``dt=2026-06-26/hour=3`` as values by column."""
-    spec: dict[str, str] = {}
-    for part in text.split("/"):
-        key, separator, value = part.partition("=")
-        if not separator or not key:
-            raise UsageError(f"{text!r} is not a partition: expected column=value/column=value")
-        spec[key] = value
-    return spec
 
 
 def load_system(session: Session, asked: Asked, name: str) -> list[dict[str, Any]]:
@@ -181,9 +164,10 @@ def load_system(session: Session, asked: Asked, name: str) -> list[dict[str, Any
     return list(iter_json_rows(rows))
 
 
-def _report(
+def listing(
     table: str, name: str, rows: Sequence[Row], shown: Sequence[Shown], empty: str
 ) -> Report:
+    """Rows whole for programs, and what is shown of them to people."""
     columns = [column for column, _ in shown]
     texts = [[text(row) for _, text in shown] for row in rows]
     return Report({"table": table, name: rows}, [Grid(columns, texts, empty=empty)])

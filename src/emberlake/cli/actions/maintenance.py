@@ -7,15 +7,24 @@ from typing import Any, Final
 
 from emberlake.base.env import SYSTEM_ENV
 from emberlake.base.extras import load_extra
+from emberlake.cli.actions.compaction_plan import iter_picked
 from emberlake.cli.actions.moments import parse_moment
 from emberlake.cli.actions.outcome import commit_document, commit_facts
-from emberlake.cli.failures import ExitCode, UsageError
+from emberlake.cli.actions.partitions import partition_text
+from emberlake.cli.failures import ExitCode, UsageError, in_typed_words
 from emberlake.cli.progress import progress
 from emberlake.cli.report import Done, Facts, Grid, Note, Report, numbers, words
 from emberlake.cli.session import Session
 from emberlake.cli.texts import count_text, local_time, seconds_text, size_text
 from emberlake.commit.change import CommitResult
-from emberlake.maintenance.compact import compaction_places
+from emberlake.maintenance.orphans import OrphanResult
+from emberlake.options import (
+    POSTPONE_BUCKET,
+    SNAPSHOT_RETAIN_MAX,
+    SNAPSHOT_RETAIN_MIN,
+    Option,
+    TableOptions,
+)
 from emberlake.table import Table
 
 _SHOWN: Final = 20
@@ -39,7 +48,7 @@ def compact(
         raise UsageError("--conf is a setting of Spark; give --master as well")
     table = session.table(identifier)
     if dry_run:
-        return _plan_compaction(table, identifier, where)
+        return _plan_compaction(table, identifier, where, full=full)
     started = SYSTEM_ENV.now_ms()
     with progress("compacting"):
         if master is None:
@@ -54,7 +63,7 @@ def compact(
         "seconds": seconds,
     }
     if result.snapshot_id is None:
-        return Report(document, [Done(f"nothing to compact in {identifier}")])
+        return Report(document, [_nothing_to_compact(identifier)])
     facts = Facts([*commit_facts(result), ("time", seconds_text(seconds))])
     return Report(document, [Done(f"compacted {identifier}"), facts])
 
@@ -78,34 +87,43 @@ def _compact_on_spark(
     return result
 
 
-def _plan_compaction(table: Table, identifier: str, where: str | None) -> Report:
-    snapshot = table.latest_snapshot()
+def _plan_compaction(table: Table, identifier: str, where: str | None, *, full: bool) -> Report:
     bound = table.new_read_builder().with_partition_filter(where).partition_filter
-    places = [] if snapshot is None else compaction_places(table.store, snapshot, bound)
-    rows = [
-        (_partition_text(table, place.partition), str(place.bucket), size_text(place.file_size))
-        for place in places
-    ]
+    picked = list(iter_picked(table.store, table.latest_snapshot(), bound, full=full))
+    files, size = sum(len(p.files) for p in picked), sum(p.file_size for p in picked)
     document = {
         "table": identifier,
         "dry_run": True,
-        "buckets": len(places),
-        "bytes": sum(place.file_size for place in places),
+        "buckets": len(picked),
+        "files": files,
+        "bytes": size,
     }
+    if not picked:
+        return Report(document, [_nothing_to_compact(identifier)])
     grid = Grid(
-        [words("partition"), numbers("bucket"), numbers("size")],
-        rows[:_SHOWN],
-        empty="nothing to compact: the table is empty",
+        [words("partition"), numbers("bucket"), numbers("files"), numbers("size")],
+        [
+            (
+                _partition_name(table, p.partition),
+                "postponed" if p.bucket == POSTPONE_BUCKET else str(p.bucket),
+                f"{len(p.files):,}",
+                size_text(p.file_size),
+            )
+            for p in picked[:_SHOWN]
+        ],
     )
-    left = len(rows) - _SHOWN
+    left = len(picked) - _SHOWN
     notes = [Note(f"and {left:,} more")] if left > 0 else []
-    what = f"{count_text(len(places), 'bucket')} of {identifier}"
-    return Report(document, [Done(f"would look for files to merge in {what}"), grid, *notes])
+    what = f"{count_text(files, 'file')} in {count_text(len(picked), 'bucket')} of {identifier}"
+    return Report(document, [Done(f"would compact {what}"), grid, *notes])
 
 
-def _partition_text(table: Table, partition: bytes) -> str:
-    spec = dict(table.store.partition_spec(partition))
-    return "/".join(f"{key}={value}" for key, value in spec.items()) or "(not partitioned)"
+def _nothing_to_compact(identifier: str) -> Done:
+    return Done(f"nothing to compact in {identifier}")
+
+
+def _partition_name(table: Table, partition: bytes) -> str:
+    return partition_text(dict(table.store.partition_spec(partition))) or "(not partitioned)"
 
 
 # --- expire and orphans ---------------------------------------------------------------------------
@@ -126,6 +144,7 @@ def expire(
 ) -> Report:
     """Expire snapshots, after having said which."""
     table = session.table(identifier)
+    _check_limits(limits, table.options)
     now = local_time(SYSTEM_ENV.now_ms())
     given: dict[str, Any] = {
         "retain_max": limits.retain_max,
@@ -153,6 +172,27 @@ def expire(
     return Report(document, [Done(f"{verb} {_expired(identifier, result)}")])
 
 
+def _check_limits(limits: Limits, options: TableOptions) -> None:
+    """Refuse flags that contradict each other, or the table's options."""
+    if limits.retain_max is None and limits.retain_min is None:
+        return  # options that contradict each other are no mistake of who typed this
+    most_name, most = _limit("--retain-max", limits.retain_max, SNAPSHOT_RETAIN_MAX, options)
+    least_name, least = _limit("--retain-min", limits.retain_min, SNAPSHOT_RETAIN_MIN, options)
+    if most < least:
+        raise UsageError(
+            f"{most_name} {most} is less than {least_name} {least}; give both so that they fit"
+        )
+
+
+def _limit(
+    flag: str, typed: int | None, option: Option[int], options: TableOptions
+) -> tuple[str, int]:
+    """A limit and where it comes from."""
+    if typed is not None:
+        return flag, typed
+    return f"the table's {option.key}", options.value(option)
+
+
 def _expired(identifier: str, result: Any) -> str:
     ids = result.snapshots
     names = f"{ids[0]}" if len(ids) == 1 else f"{ids[0]} to {ids[-1]}"
@@ -168,22 +208,21 @@ def orphans(
 ) -> Report:
     """Remove orphan files, after having said which."""
     table = session.table(identifier)
-    moment = parse_moment(older_than, local_time(SYSTEM_ENV.now_ms()))
+    now = local_time(SYSTEM_ENV.now_ms())
+    moment = parse_moment(older_than, now)
+    if moment > now:
+        raise UsageError(
+            f"--older-than {older_than} is in the future: files that are being written now would "
+            "be taken for orphans; give a moment before the oldest write that is running"
+        )
     with progress("listing files"):
         found = table.remove_orphan_files(older_than=moment, dry_run=True)
-    what = (
-        f"{count_text(len(found.paths), 'orphan file')} of {identifier}, {size_text(found.bytes)}"
-    )
     if not dry_run and found.paths:
-        session.confirm(f"This deletes {what}", yes=yes)
+        session.confirm(f"This deletes {_orphans_text(identifier, found)}", yes=yes)
         with progress("deleting files") as bar:
             found = table.remove_orphan_files(
                 older_than=moment, dry_run=False, progress=bar.advance
             )
-        what = (
-            f"{count_text(len(found.paths), 'orphan file')} of {identifier}, "
-            f"{size_text(found.bytes)}"
-        )
     document = {
         "table": identifier,
         "dry_run": dry_run,
@@ -199,7 +238,14 @@ def orphans(
     paths = [Done(f"  {_below(table, path)}") for path in found.paths[:_SHOWN]]
     left = len(found.paths) - _SHOWN
     notes = [Note(f"and {left:,} more; --json lists all")] if left > 0 else []
-    return Report(document, [Done(f"{verb} {what}"), *paths, *notes])
+    done = Done(f"{verb} {_orphans_text(identifier, found)}")
+    return Report(document, [done, *paths, *notes])
+
+
+def _orphans_text(identifier: str, found: OrphanResult) -> str:
+    return (
+        f"{count_text(len(found.paths), 'orphan file')} of {identifier}, {size_text(found.bytes)}"
+    )
 
 
 def _below(table: Table, path: str) -> str:
@@ -226,7 +272,10 @@ def check(session: Session, identifier: str, *, snapshot_id: int | None, read_da
         "files": found.files,
         "rows": found.rows,
         "bytes": found.bytes,
-        "problems": [{"kind": str(p.kind), "path": p.path, "detail": p.detail} for p in problems],
+        "problems": [
+            {"kind": str(p.kind), "path": p.path, "detail": in_typed_words(p.detail)}
+            for p in problems
+        ],
     }
     if found.ok:
         return Report(document, [Done(f"{identifier} is whole: {looked}")])
@@ -239,7 +288,7 @@ def check(session: Session, identifier: str, *, snapshot_id: int | None, read_da
         for p in problems
         for line in (
             Done(f"  {p.kind:<{width}}  {_below(table, p.path)}"),
-            Done(f"  {'':<{width}}  {p.detail}"),
+            Done(f"  {'':<{width}}  {in_typed_words(p.detail)}"),
         )
     ]
     return Report(document, [done, Done(f"looked at {looked}"), *lines], ExitCode.FAILED)

@@ -132,7 +132,9 @@ def _choose_format(target: Target) -> ReadFormat:
 
 
 def _as_grid(session: Session, asked: Asked) -> Report:
-    limit = _SHOWN_ROWS if asked.limit is None else asked.limit or None
+    # A person sees the first rows; whatever reads a pipe wants all of them.
+    shown_rows = _SHOWN_ROWS if sys.stdout.isatty() else None
+    limit = shown_rows if asked.limit is None else asked.limit or None
     # One row more than is shown tells whether there are more.
     rows = _open_rows(session, asked, None if limit is None else limit + 1)
     columns = [

@@ -1,9 +1,9 @@
 """Tags, branches and rollback."""
 
-from emberlake.cli.actions.inspection import Shown, clock, count, load_system
+from emberlake.cli.actions.inspection import Shown, clock, count, listing, load_system
 from emberlake.cli.actions.reading import Asked
 from emberlake.cli.failures import UsageError
-from emberlake.cli.report import Block, Column, Done, Grid, Report, numbers, words
+from emberlake.cli.report import Block, Column, Done, Report, numbers, words
 from emberlake.cli.session import Session
 from emberlake.cli.texts import count_text
 from emberlake.errors import BranchNotFound, SnapshotNotFound, TagNotFound
@@ -22,9 +22,8 @@ def list_tags(session: Session, table: str) -> Report:
         (Column("committed"), lambda row: clock(row["commit_time"])),
         (numbers("schema"), lambda row: str(row["schema_id"])),
     ]
-    texts = [[text(row) for _, text in shown] for row in rows]
     empty = f"no tags; create one with: emberlake tags create {table} NAME"
-    return Report({"table": table, "tags": rows}, [Grid([c for c, _ in shown], texts, empty=empty)])
+    return listing(table, "tags", rows, shown, empty)
 
 
 def create_tag(
@@ -73,19 +72,13 @@ def delete_tag(
 def list_branches(session: Session, table: str) -> Report:
     """The branches of a table."""
     rows = load_system(session, Asked(table=table), "branches")
-    grid = Grid(
-        [words("branch"), Column("created"), words("open it as", 20)],
-        [
-            (
-                row["branch_name"],
-                clock(row["create_time"]),
-                f"{table}$branch_{row['branch_name']}",
-            )
-            for row in rows
-        ],
-        empty=f"no branches but main; create one with: emberlake branches create {table} NAME",
-    )
-    return Report({"table": table, "branches": rows}, [grid])
+    shown: list[Shown] = [
+        (words("branch"), lambda row: row["branch_name"]),
+        (Column("created"), lambda row: clock(row["create_time"])),
+        (words("open it as", 20), lambda row: f"{table}$branch_{row['branch_name']}"),
+    ]
+    empty = f"no branches but main; create one with: emberlake branches create {table} NAME"
+    return listing(table, "branches", rows, shown, empty)
 
 
 def create_branch(
@@ -156,9 +149,7 @@ def fast_forward(
 
 def _branch(session: Session, table: Table, identifier: str, branch: str) -> Table:
     if branch not in table.list_branches():
-        raise BranchNotFound(
-            f"{identifier} has no branch {branch!r}; see them with: emberlake branches {identifier}"
-        )
+        raise BranchNotFound(f"{identifier} has no branch {branch!r}")
     return session.table(
         f"`{table.identifier.database}`.`{table.identifier.table}$branch_{branch}`"
     )

@@ -3,10 +3,11 @@
 from typing import Any
 
 from emberlake.cli.actions.footprint import footprint_of
+from emberlake.cli.actions.names import parse_plain_table
 from emberlake.cli.report import Block, Column, Done, Facts, Grid, Report, numbers, words
 from emberlake.cli.session import Session
 from emberlake.cli.texts import local_time, size_text, time_text
-from emberlake.errors import CorruptFile, TableNotFound, Unsupported
+from emberlake.errors import CorruptFile, NotFound, TableNotFound, Unsupported
 from emberlake.inspect import load_partition_totals
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.schema import TableSchema
@@ -24,7 +25,7 @@ def list_all(session: Session, database: str | None) -> Report:
     rows = [
         (
             entry["table"],
-            entry["kind"] or f"cannot be opened: {entry['problem']}",
+            f"cannot be read: {entry['problem']}" if entry["problem"] else entry["kind"],
             *(_number(entry[key]) for key in ("rows", "files")),
             None if entry["bytes"] is None else size_text(entry["bytes"]),
             _number(entry["snapshot"]),
@@ -51,17 +52,17 @@ def _describe(session: Session, identifier: Identifier) -> dict[str, Any]:
     entry["table"] = str(identifier)
     try:
         table = session.table(str(identifier))
-    except (CorruptFile, Unsupported) as problem:  # one of them must not hide the others
+        entry["kind"] = kind_of(table.table_schema)
+        snapshot = table.latest_snapshot()
+        entry["snapshot"] = None if snapshot is None else snapshot.id
+        totals = load_partition_totals(table.store, snapshot).files
+    except (CorruptFile, NotFound, Unsupported) as problem:  # one must not hide the others
         return {**entry, "problem": str(problem)}
-    snapshot = table.latest_snapshot()
-    totals = load_partition_totals(table.store, snapshot).files
     return {
         **entry,
-        "kind": kind_of(table.table_schema),
         "rows": 0 if snapshot is None else snapshot.total_record_count,
         "files": int(totals.file_count.sum()),
         "bytes": int(totals.file_size_in_bytes.sum()),
-        "snapshot": None if snapshot is None else snapshot.id,
     }
 
 
@@ -148,6 +149,7 @@ def drop(
     session: Session, identifier: str, *, ignore_missing: bool, dry_run: bool, yes: bool
 ) -> Report:
     """Drop a table, after having said what is deleted with it."""
+    parse_plain_table(identifier, "dropped")
     try:
         size = footprint_of(session.catalog, identifier)
     except TableNotFound:

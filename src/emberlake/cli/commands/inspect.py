@@ -28,7 +28,12 @@ _PANEL = "What a table is made of"
 LimitOption = Annotated[
     int | None,
     typer.Option(
-        "--limit", "-n", min=1, metavar="ROWS", help="At most so many.", show_default=False
+        "--limit",
+        "-n",
+        min=0,
+        metavar="ROWS",
+        help="At most so many; 0 is all.",
+        show_default=False,
     ),
 ]
 
@@ -53,7 +58,9 @@ def snapshots(
     session: Session, table: TableArgument, *, where: WhereOption = None, limit: LimitOption = None
 ) -> Report:
     """List the snapshots of a table, newest first."""
-    return inspection.snapshots(session, reading.Asked(table=table, where=where, limit=limit))
+    return inspection.snapshots(
+        session, reading.Asked(table=table, where=where, limit=limit or None)
+    )
 
 
 def files(
@@ -66,7 +73,9 @@ def files(
     tag: TagOption = None,
 ) -> Report:
     """List the data files of a snapshot, the latest by default."""
-    asked = reading.Asked(table=table, where=where, limit=limit, snapshot_id=snapshot, tag_name=tag)
+    asked = reading.Asked(
+        table=table, where=where, limit=limit or None, snapshot_id=snapshot, tag_name=tag
+    )
     return inspection.files(session, asked)
 
 
@@ -99,7 +108,9 @@ def list_partitions(
     tag: TagOption = None,
 ) -> Report:
     """List the partitions of a table with their rows and files."""
-    asked = reading.Asked(table=table, where=where, limit=limit, snapshot_id=snapshot, tag_name=tag)
+    asked = reading.Asked(
+        table=table, where=where, limit=limit or None, snapshot_id=snapshot, tag_name=tag
+    )
     return inspection.partitions(session, asked)
 
 

@@ -166,7 +166,7 @@ def check(
         typer.Option(
             "--snapshot",
             metavar="ID",
-            help="This one; all snapshots without it.",
+            help="This one alone; without it the latest, and the metadata of all others.",
             show_default=False,
         ),
     ] = None,
@@ -175,7 +175,7 @@ def check(
         flag("--metadata-only", help="See whether data files are there; do not read them."),
     ] = False,
 ) -> Report:
-    """Read every file that a snapshot refers to and report what is wrong.
+    """Read every file of a snapshot, look for those of all others, and report what is wrong.
 
     Missing, corrupt, overlapping and unreferenced files are listed; exit code 1 if there are any.
     """

@@ -159,7 +159,12 @@ def alter_table(  # noqa: PLR0913
     ] = None,
     drop_column: Annotated[
         _Texts,
-        typer.Option("--drop-column", metavar="NAME", help="Can be repeated.", show_default=False),
+        typer.Option(
+            "--drop-column",
+            metavar="NAME",
+            help="Its values are not seen any more; it asks. Can be repeated.",
+            show_default=False,
+        ),
     ] = None,
     rename_column: Annotated[
         _Texts,
@@ -205,6 +210,7 @@ def alter_table(  # noqa: PLR0913
         typer.Option("--comment", help="What the table is.", show_default=False),
     ] = None,
     dry_run: DryRunOption = False,
+    yes: YesOption = False,
 ) -> Report:
     """Change columns, options and comment: all of it in one step, or nothing.
 
@@ -220,7 +226,7 @@ def alter_table(  # noqa: PLR0913
         unset_options=tuple(unset_option or ()),
         comment=comment,
     )
-    return alter.alter(session, table, asked, dry_run=dry_run)
+    return alter.alter(session, table, asked, dry_run=dry_run, yes=yes)
 
 
 @command(group, "drop")

@@ -1,0 +1,67 @@
+"""Partitions as they are typed and shown: ``dt=2026-06-26/hour=3``."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from emberlake.cli.failures import UsageError
+from emberlake.errors import InvalidInput
+from emberlake.spec.partition_match import AnyPartitionMatch, PartitionMatch
+from emberlake.table import Table
+from emberlake.table.table_commit import partitions_of
+
+
+def parse_partition(text: str) -> dict[str, str]:
+    """``dt=2026-06-26/hour=3`` as values by column.
+
+    Raises:
+        UsageError: it is no partition.
+    """
+    spec: dict[str, str] = {}
+    for part in text.split("/"):
+        key, separator, value = part.partition("=")
+        if not separator or not key:
+            raise UsageError(f"{text!r} is not a partition: expected column=value/column=value")
+        spec[key] = value
+    return spec
+
+
+def partition_text(spec: Mapping[str, object]) -> str:
+    """Values by column as ``dt=2026-06-26/hour=3``."""
+    return "/".join(f"{key}={value}" for key, value in spec.items())
+
+
+def check_partition_columns(
+    identifier: str, partition_keys: Sequence[str], named: Iterable[str]
+) -> None:
+    """Refuse columns that a table is not partitioned by.
+
+    Raises:
+        UsageError: naming them, and those that it is partitioned by.
+    """
+    unknown = [key for key in named if key not in partition_keys]
+    if unknown:
+        by = ", ".join(partition_keys)
+        raise UsageError(
+            f"{identifier} is not partitioned by {', '.join(unknown)}; "
+            + (f"it is by {by}" if by else "it has no partitions")
+        )
+
+
+def match_typed(
+    table: Table, identifier: str, specs: Sequence[Mapping[str, str]]
+) -> AnyPartitionMatch:
+    """Tells which partitions are meant, with the casts of the commit that deletes them.
+
+    Raises:
+        UsageError: a column is no partition column, or a value is not of its type.
+    """
+    for spec in specs:
+        check_partition_columns(identifier, table.partition_keys, spec)
+    return AnyPartitionMatch(tuple(_match(table, spec) for spec in specs))
+
+
+def _match(table: Table, spec: Mapping[str, str]) -> PartitionMatch:
+    try:
+        return partitions_of(table.store, spec)
+    except InvalidInput as error:
+        problem = str(error).removeprefix(f"partition {dict(spec)}: ")
+        raise UsageError(f"partition {partition_text(spec)}: {problem}") from error
