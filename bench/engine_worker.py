@@ -5,6 +5,7 @@ memory it needed. It runs in both environments, so it imports nothing but pyarro
 and the engine it was started for.
 """
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -174,12 +175,16 @@ class Worker:
         return {**answer, "rows": data.num_rows}
 
     def commit(self, request: dict) -> dict:
-        """The commit alone."""
+        """The commit alone: until the call returns or, when asked, until it is on the disk."""
         commit, messages = self.engine.start_write(
             self.table(request), self.data(request).slice(0, 1)
         )
+        folder = Path(request["folder"])
+        before = metadata_files(folder)
         with measured() as answer:
             commit.commit(messages)
+            if request["durable"]:
+                flush(metadata_files(folder) - before, folder)
         return answer
 
     def plan(self, request: dict) -> dict:
@@ -213,6 +218,23 @@ class Worker:
                 table = pa.ipc.open_file(source).read_all()
             self.inputs[key] = table.select(request["data_columns"])
         return self.inputs[key]
+
+
+def metadata_files(folder: Path) -> set[str]:
+    """The manifests and snapshots of a table."""
+    names = set()
+    for part in ("manifest", "snapshot"):
+        if (folder / part).exists():
+            names |= {entry.path for entry in os.scandir(folder / part)}
+    return names
+
+
+def flush(files: set[str], folder: Path) -> None:
+    """Wait until new files and their names are on the disk; nearly free if they are already."""
+    for path in (*files, folder / "manifest", folder / "snapshot"):
+        handle = os.open(path, os.O_RDONLY)
+        os.fsync(handle)
+        os.close(handle)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from engines import LOCAL, EngineFailed, EngineProcess, Measurement
 from many_files import table_of_many_files
-from state import Bench, Job, Measure, Run
+from state import Bench, Job, Measure, Run, folder_of
 
 COLUMNS = ["id", "a", "b", "c", "d", "e", "f", "g"]
 PARTITIONED = ["id", "a", "b", "c", "d", "e", "f", "p"]
@@ -135,8 +135,8 @@ def planning(files: int, *, warm: bool = False) -> Run:
     return run
 
 
-def committing(files: int) -> Run:
-    """Commit one more file to a table that has so many."""
+def committing(files: int, *, durable: bool = False) -> Run:
+    """Commit one more file to a table that has so many, until it is on the disk when asked."""
 
     def run(bench: Bench) -> Iterator[Measure]:
         source = {"data": str(bench.tiny_data), "data_columns": ["p", "id"]}
@@ -148,7 +148,8 @@ def committing(files: int) -> Run:
             else:
                 table = bench.new_table()
                 process.ask("create", **table, **source, partition_keys=["p"], options={})
-            answer = process.ask("commit", **table, **source)
+            wish = {"folder": str(folder_of(table)), "durable": durable}
+            answer = process.ask("commit", **table, **source, **wish)
             bench.drop(table)
             return Measurement.of(answer)
 
@@ -252,6 +253,15 @@ def local_jobs(many_files: tuple[int, ...]) -> list[Job]:
                 f"commit on {files:,} files",
                 TABLE_ENGINES,
                 committing(files),
+            )
+            for files in (0, *many_files[1:])
+        ),
+        *(
+            job(
+                f"durable-commit-{files}-files",
+                f"commit on {files:,} files, until it is on the disk",
+                TABLE_ENGINES,
+                committing(files, durable=True),
             )
             for files in (0, *many_files[1:])
         ),
