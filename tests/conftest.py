@@ -13,20 +13,38 @@ from interop.judges import JavaJudge, Peer, java_judge, peer
 settings.register_profile("emberlake", deadline=None, max_examples=100)
 settings.load_profile("emberlake")
 
-# A session of Spark, or a process that holds one, belongs to one process of the test run.
-ONE_PROCESS = frozenset({"spark", "docs", "bench"})
+# A session of Spark, or a process that holds one, belongs to one process of the test run. These
+# take longest, so they come first: no process is left with one of them when the others are done.
+WHOLE = ("spark", "spark programs", "docs", "bench")
 
 
-class ByFolder(LoadScopeScheduling):
-    """Deals out files of tests, or whole folders of them, to the processes of a run."""
+def scope_of(nodeid: str) -> str:
+    """What one process of a test run has to do: a file of tests, or a part that stays whole."""
+    path = nodeid.partition("::")[0]
+    match path.split("/"):
+        case ["tests", "spark", _]:  # they start Spark in processes of their own
+            return "spark programs"
+        case ["tests", folder, *_] if folder in WHOLE:
+            return folder
+        case _:
+            return path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {scope: place for place, scope in enumerate(WHOLE)}
+    items.sort(key=lambda item: places.get(scope_of(item.nodeid), len(WHOLE)))
+
+
+class InOrder(LoadScopeScheduling):
+    """Deals the scopes out to the processes of a run, in the order of the tests."""
 
     def _split_scope(self, nodeid: str) -> str:
-        folder = nodeid.split("/")[1]
-        return folder if folder in ONE_PROCESS else nodeid.split("::", maxsplit=1)[0]
+        return scope_of(nodeid)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
-    return ByFolder(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> InOrder:
+    config.option.loadscopereorder = False  # it would put what has most tests first
+    return InOrder(config, log)
 
 
 @pytest.fixture(scope="session")
