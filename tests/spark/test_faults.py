@@ -43,7 +43,8 @@ def write_new_rows(spark: SparkSession, table: Table) -> None:
     write_paimon(frame(spark, NEW), "db.t", warehouse)
 
 
-@pytest.mark.parametrize("moment", [pytest.param("tasks", marks=pytest.mark.slow), "before"])
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["tasks", "before"])
 def test_a_driver_that_is_killed_before_the_commit_leaves_only_files_that_nothing_refers_to(
     spark: SparkSession, tmp_path: Path, moment: str
 ) -> None:
