@@ -155,12 +155,18 @@ def test_nothing_is_due_and_nobody_is_asked(cli: Cli, catalog: Catalog) -> None:
     assert (done.code, done.out) == (0, "no snapshot of shop.orders is due to expire\n")
 
 
-def test_orphans_are_deleted_after_a_look_at_them(
-    cli: Cli, catalog: Catalog, warehouse: Path
-) -> None:
+def lost_file(warehouse: Path) -> Path:
+    """A data file of shop.orders that nothing refers to."""
     folder = next((warehouse / "shop.db" / "orders").glob("dt=2026-06-01/bucket-*"))
     orphan = folder / "data-0b5f3c0e-lost-0.parquet"
     orphan.write_bytes(b"lost")
+    return orphan
+
+
+def test_orphans_are_deleted_after_a_look_at_them(
+    cli: Cli, catalog: Catalog, warehouse: Path
+) -> None:
+    orphan = lost_file(warehouse)
 
     early = cli("orphans", "shop.orders")
     assert early.out == "no orphan files of shop.orders (--older-than 1d)\n"
@@ -203,9 +209,7 @@ def test_damage_is_found_and_is_a_failure(cli: Cli, catalog: Catalog, warehouse:
 def test_what_nothing_refers_to_is_told_with_the_command_that_deletes_it(
     cli: Cli, catalog: Catalog, warehouse: Path
 ) -> None:
-    folder = next((warehouse / "shop.db" / "orders").glob("dt=2026-06-01/bucket-*"))
-    orphan = folder / "data-0b5f3c0e-lost-0.parquet"
-    orphan.write_bytes(b"lost")
+    orphan = lost_file(warehouse)
     os.utime(orphan, (0, 0))
 
     (problem,) = cli("check", "shop.orders", "--json").json["problems"]
