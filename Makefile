@@ -44,7 +44,7 @@ bench: setup ## Measure emberlake and its peers side by side: BENCH=quick|full
 
 .venv/.stamp: constraints.txt pyproject.toml | python-version
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet -c constraints.txt hatchling editables
+	$(BIN)/python -m pip install --quiet -c constraints.txt hatchling editables setuptools
 	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[pandas,polars,duckdb,spark,connect,cli,dev,bench]'
 	@touch $@
 
