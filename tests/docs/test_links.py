@@ -26,10 +26,15 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     assert broken == []
 
 
-def test_the_index_names_every_page() -> None:
-    index = DOCS / "README.md"
-    named = {(DOCS / link.partition("#")[0]).resolve() for link in links_of(index)}
+@pytest.mark.parametrize("index", sorted(DOCS.rglob("README.md")), ids=name_of)
+def test_the_index_of_a_folder_names_every_page_in_it(index: Path) -> None:
+    named = {(index.parent / link.partition("#")[0]).resolve() for link in links_of(index)}
+    pages = [*index.parent.glob("*.md"), *index.parent.glob("*/README.md")]
 
-    missing = [name_of(page) for page in sorted(DOCS.rglob("*.md")) if page not in {*named, index}]
+    assert [name_of(page) for page in sorted(pages) if page not in {*named, index}] == []
 
-    assert missing == []
+
+def test_every_folder_of_pages_has_an_index() -> None:
+    folders = {page.parent for page in DOCS.rglob("*.md")}
+
+    assert [name_of(f) for f in sorted(folders) if not (f / "README.md").exists()] == []

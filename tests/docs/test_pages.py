@@ -9,8 +9,9 @@ import pytest
 from docs.pages import PAGES, blocks_of, languages_of, name_of
 from docs.programs import Programs
 
-# What may stand in a block: what is run (console: by tests/cli), and what shows no program at all.
-LANGUAGES = {"python", "console", "text", "json", "toml", ""}
+# What may stand in a block: what is run (console: by tests/cli), what is checked (vectors: by
+# test_format), and what shows no program at all.
+LANGUAGES = {"python", "console", "vectors", "text", "json", "toml", ""}
 FIXED_FOLDER = re.compile(r"[\"'](/|~/)")
 AS_SHOWN = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
