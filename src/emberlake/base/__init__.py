@@ -1,1 +1,1 @@
-"""Layer 0: hashing, Avro blocks, parallel map, clock, ids, rows. Nothing here knows of tables."""
+"""Hashing, Avro blocks, parallel map, clock, ids, rows. Nothing here knows of tables."""

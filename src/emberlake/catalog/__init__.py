@@ -1,4 +1,4 @@
-"""Layer 10: catalogs, which find databases and tables by name and open them."""
+"""Catalogs, which find databases and tables by name and open them."""
 
 from emberlake.catalog.catalog import Catalog, Database, PagedList, Partition
 from emberlake.catalog.factory import CatalogFactory

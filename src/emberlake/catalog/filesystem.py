@@ -1,4 +1,4 @@
-"""A catalog that is a folder. Spec: "Directory layout and file names", "Filesystem".
+"""A catalog that is a folder. Spec: "Directory layout and file names", "Filesystem catalog".
 
 ``<warehouse>/<database>.db/<table>/``: a database is a folder, a table is a folder with a schema.
 Names are checked before they become part of a path. Who creates ``schema-0`` first has created the

@@ -1,1 +1,1 @@
-"""Layer 6: from messages to one atomic snapshot."""
+"""From messages to one atomic snapshot."""

@@ -102,7 +102,7 @@ def append_change(messages: Sequence[CommitMessage]) -> Change:
         for entry in (*index_added, *index_deleted)
     )
     return Change(
-        # Spec "Splitting into snapshots": what takes rows away is an OVERWRITE.
+        # Spec: "Splitting into snapshots": what takes rows away is an OVERWRITE.
         kind=CommitKind.OVERWRITE if deleted or has_vectors else CommitKind.APPEND,
         added=_entries(FileKind.ADD, messages, "new_files"),
         deleted=deleted,
@@ -138,7 +138,7 @@ def overwrite_changes(
 def overwrite_change(messages: Sequence[CommitMessage], replaces: PartitionChoice) -> Change:
     """The change that puts what writers wrote in the place of whole partitions.
 
-    Spec "Overwrite": changelog files have no place in it.
+    Spec: "Overwrite": changelog files have no place in it.
     """
     return Change(
         kind=CommitKind.OVERWRITE,

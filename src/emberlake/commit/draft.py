@@ -245,7 +245,7 @@ def _raise(conflict: CommitConflict | None) -> None:
 
 
 def _is_ours(store: TableStore, entry: ManifestEntry) -> bool:
-    # Spec "Overwrite": postponed files are left alone unless the table is in postpone mode.
+    # Spec: "Overwrite": postponed files are left alone unless the table is in postpone mode.
     return entry.bucket >= 0 or store.options.value(BUCKET) == POSTPONE_BUCKET
 
 

@@ -1,4 +1,4 @@
-"""Layer 4: data file formats. Parquet, ORC and Avro behind one writer and one reader."""
+"""Data file formats. Parquet, ORC and Avro behind one writer and one reader."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

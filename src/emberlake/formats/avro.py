@@ -1,4 +1,4 @@
-"""Avro data files. Spec "Avro data files".
+"""Avro data files. Spec: "Avro data files".
 
 fastavro turns rows into bytes and back. Values cross as numbers and bytes: logical types are
 written into the schema for other engines and hidden from fastavro, whose Python dates and decimals

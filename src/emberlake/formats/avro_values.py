@@ -1,6 +1,6 @@
 """Avro schemas of columns, and values in the plain form that Avro stores.
 
-Spec "Avro data files". The names of the timestamp types are the other way round than Avro means
+Spec: "Avro data files". The names of the timestamp types are the other way round than Avro means
 them: TIMESTAMP is ``timestamp-*`` and TIMESTAMP_LTZ is ``local-timestamp-*``.
 """
 

@@ -1,6 +1,6 @@
 """Field ids inside data files: those of columns, and those made up for list and map children.
 
-Spec "Field ids": an element or map value has ``base + parent * 1024 + depth``, a map key
+Spec: "Field ids": an element or map value has ``base + parent * 1024 + depth``, a map key
 ``base - parent * 1024 - depth``, where depth counts the lists and maps since the last named field.
 Other engines show these ids but none needs them.
 """

@@ -1,4 +1,4 @@
-"""ORC data files. Spec "ORC".
+"""ORC data files. Spec: "ORC".
 
 Arrow's ORC library writes and reads them; column ids go along as the attribute ``paimon.id``.
 TIME is stored as an integer of milliseconds; CHAR and VARCHAR are plain strings, since Arrow has no

@@ -1,4 +1,4 @@
-"""Reads Parquet data files of any writer. Spec "Parquet".
+"""Reads Parquet data files of any writer. Spec: "Parquet".
 
 Row groups are pruned by their statistics and then decoded one after the other, batch by batch, so
 that memory does not grow with the file; where only some rows of a group match, the columns that

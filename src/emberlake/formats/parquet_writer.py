@@ -1,4 +1,4 @@
-"""Writes Parquet data files. Spec "Parquet".
+"""Writes Parquet data files. Spec: "Parquet".
 
 Every call of ``write`` makes one row group. Its columns are encoded and compressed by several
 threads, since compression is most of the work, and then laid out in the order of the schema as any

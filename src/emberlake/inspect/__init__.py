@@ -1,4 +1,4 @@
-"""Layer 9: system tables, which show a table's metadata as tables (``db.t$snapshots``)."""
+"""System tables, which show a table's metadata as tables (``db.t$snapshots``)."""
 
 from emberlake.inspect.system_table import SystemTable
 from emberlake.inspect.tables import SYSTEM_TABLES, open_system_table

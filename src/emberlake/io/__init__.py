@@ -1,4 +1,4 @@
-"""Layer 3: where bytes live. One small protocol; local disk and memory implement it."""
+"""Where bytes live. One small protocol; local disk and memory implement it."""
 
 import os
 import re

@@ -1,1 +1,1 @@
-"""Layer 7: what keeps a table in shape, apart from reading and writing it."""
+"""What keeps a table in shape, apart from reading and writing it."""

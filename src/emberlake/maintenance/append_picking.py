@@ -1,6 +1,6 @@
 """Which small files of an append table are merged, and which together. Pure decisions.
 
-Spec: "Frequently used options", append-table compaction. Candidates are files well below the target
+Spec: "Append-table compaction". Candidates are files well below the target
 size, and files of which many rows are deleted.
 """
 

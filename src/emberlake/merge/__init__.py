@@ -1,1 +1,1 @@
-"""Layer 4: rows of the same key become one. Pure kernels on Arrow and NumPy, no I/O."""
+"""Rows of the same key become one. Pure kernels on Arrow and NumPy, no I/O."""

@@ -1,4 +1,4 @@
-"""Layer 3: filters. Built from Python or text, evaluated on rows, tested on statistics."""
+"""Filters. Built from Python or text, evaluated on rows, tested on statistics."""
 
 from emberlake.predicates.builder import PredicateBuilder
 from emberlake.predicates.evaluate import evaluate, filter_rows

@@ -1,1 +1,1 @@
-"""Layer 6: from splits to Arrow batches of the asked columns."""
+"""From splits to Arrow batches of the asked columns."""

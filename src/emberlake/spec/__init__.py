@@ -1,1 +1,1 @@
-"""Layer 2: the values that tables keep on disk, and their pure codecs. No I/O, no clock."""
+"""The values that tables keep on disk, and their pure codecs. No I/O, no clock."""

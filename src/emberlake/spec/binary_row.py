@@ -1,6 +1,6 @@
 """BinaryRow: how the format serializes partitions, keys and statistics, one row at a time.
 
-Spec "BinaryRow, BinaryArray, BinaryMap". All numbers are little-endian but the arity::
+Spec: "BinaryRow, BinaryArray, BinaryMap". All numbers are little-endian but the arity::
 
     serialized   4 bytes   arity, big-endian; then the row
     row          1 byte    row kind, 0 in metadata

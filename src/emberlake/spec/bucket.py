@@ -1,4 +1,4 @@
-"""Which bucket a row belongs to. Spec "Buckets".
+"""Which bucket a row belongs to. Spec: "Buckets".
 
 ``default`` hashes the serialized row of the bucket key, ``mod`` takes the remainder of one whole
 number, ``hive`` combines a hash per column as Hive does it.

@@ -1,4 +1,4 @@
-"""Deletion vectors: which rows of a data file are deleted. Spec "Deletion vectors".
+"""Deletion vectors: which rows of a data file are deleted. Spec: "Deletion vectors".
 
 An index file is a version byte and then one blob after another::
 

@@ -1,4 +1,4 @@
-"""Partition values as text and as folders: ``dt=2024-01-15/region=eu``. Spec "Partition path".
+"""Partition values as text and as folders: ``dt=2024-01-15/region=eu``. Spec: "Partition path".
 
 Folders carry text only; the true values stand in manifests. ``legacy_name`` (the default of
 tables) writes internal values, such as the number of a day; otherwise values are readable.

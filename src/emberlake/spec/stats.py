@@ -1,4 +1,4 @@
-"""Statistics of columns: least and greatest value and the number of nulls. Spec "Statistics".
+"""Statistics of columns: least and greatest value and the number of nulls. Spec: "Statistics".
 
 Statistics may be coarse but never wrong: the least value is at most every value, the greatest at
 least every value, and null stands for unknown. Text is cut to a number of characters; a cut

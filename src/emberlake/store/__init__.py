@@ -1,1 +1,1 @@
-"""Layer 4: load and save of metadata: schemas, snapshots, tags, manifests."""
+"""Load and save of metadata: schemas, snapshots, tags, manifests."""

@@ -1,4 +1,4 @@
-"""Layer 9: the facade that users hold."""
+"""The facade that users hold."""
 
 from emberlake.table.table import Table
 

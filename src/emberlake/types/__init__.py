@@ -1,4 +1,4 @@
-"""Layer 1: the column types of the format, their text and JSON forms, and their Arrow types."""
+"""The column types of the format, their text and JSON forms, and their Arrow types."""
 
 from emberlake.types.arrow import (
     arrow_field,

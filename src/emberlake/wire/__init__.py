@@ -1,4 +1,4 @@
-"""Layer 4: what crosses processes, and its stable byte form."""
+"""What crosses processes, and its stable byte form."""
 
 from emberlake.wire.messages import BaseSnapshot, CommitMessage
 

@@ -1,1 +1,1 @@
-"""Layer 6: from Arrow data to data files and commit messages."""
+"""From Arrow data to data files and commit messages."""

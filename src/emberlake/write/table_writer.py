@@ -319,7 +319,7 @@ class TableWriter:
             return AppendWriter(store, partition, bucket, self._limits, first)
         if bucket == POSTPONE_BUCKET:
             return PostponeWriter(store, partition, self._postpone_prefix, first)
-        # Spec "Overwrite": changelog files have no place in it.
+        # Spec: "Overwrite": changelog files have no place in it.
         producer = store.options.value(CHANGELOG_PRODUCER)
         has_changelog = producer is ChangelogProducer.INPUT and not self._ignore_previous
         return KeyBucketWriter(
