@@ -45,13 +45,13 @@ bench: setup ## Measure emberlake and its peers side by side: BENCH=quick|full
 .venv/.stamp: constraints.txt pyproject.toml | python-version
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet -c constraints.txt hatchling editables setuptools
-	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[pandas,polars,duckdb,spark,connect,cli,dev,bench]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[pandas,polars,duckdb,spark,connect,lance,cli,dev,bench]'
 	@touch $@
 
 # pypaimon pins an old pyarrow, so the peers never share an environment with emberlake.
 .venv-peers/.stamp: constraints-peers.txt | python-version
 	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet -c constraints-peers.txt pypaimon pypaimon-rust
+	.venv-peers/bin/python -m pip install --quiet -c constraints-peers.txt pypaimon pypaimon-rust pylance
 	@touch $@
 
 java: .venv/.stamp

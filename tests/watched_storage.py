@@ -1,12 +1,12 @@
 """A storage that tells of every call, before and after its effect, and can be made to fail."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from emberlake.errors import StorageError
-from emberlake.io import Storage
+from emberlake.io import Output, Storage, StorageTraits
+from emberlake.io.wrapped import WrappedOutput
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,22 @@ class WatchedStorage:
     def _done(self, call: Call) -> None:
         self.watch(Call(call.number, call.method, call.path, is_done=True))
 
-    @contextmanager
-    def open_output(self, path: str) -> Iterator[object]:
-        opening = self._tell("open_output", path)
-        context = self.inner.open_output(path)
-        with context as sink:
-            self._done(opening)
-            yield sink
-            closing = self._tell("close_output", path)
-        self._done(closing)
+    @property
+    def traits(self) -> StorageTraits:
+        return replace(self.inner.traits, spark_reads=False)  # Spark's reads would not be told
+
+    def local_file(self, path: str) -> None:
+        """None: whoever opened the file by its name would not be told of."""
+
+    def open_output(self, path: str) -> Output:
+        call = self._tell("open_output", path)
+        output = self.inner.open_output(path)
+        try:
+            self._done(call)
+        except BaseException:
+            output.abort()
+            raise
+        return _WatchedOutput(output, self)
 
     def __getattr__(self, method: str) -> Callable[..., object]:
         original = getattr(self.inner, method)
@@ -68,6 +75,17 @@ class WatchedStorage:
             return result
 
         return watched
+
+
+class _WatchedOutput(WrappedOutput):
+    def __init__(self, output: Output, storage: WatchedStorage) -> None:
+        super().__init__(output)
+        self._storage = storage
+
+    def _finish(self) -> None:
+        call = self._storage._tell("close_output", self.path)
+        super()._finish()
+        self._storage._done(call)
 
 
 class FaultyStorage(WatchedStorage):

@@ -6,13 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from emberlake.errors import AlreadyExists, FileNotFound, StorageError
-from emberlake.io import LocalStorage, MemoryStorage, Storage
+from emberlake.errors import AlreadyExists, FileNotFound, InvalidState, StorageError
+from emberlake.io import LocalStorage, MemoryStorage, Storage, WrappedStorage
+
+STORAGES = {
+    "local": LocalStorage,
+    "memory": MemoryStorage,
+    "wrapped": lambda: WrappedStorage(MemoryStorage()),
+}
 
 
-@pytest.fixture(params=["local", "memory"])
+@pytest.fixture(params=STORAGES)
 def storage(request: pytest.FixtureRequest) -> Storage:
-    return LocalStorage() if request.param == "local" else MemoryStorage()
+    return STORAGES[request.param]()
 
 
 @pytest.fixture
@@ -149,9 +155,41 @@ def test_an_output_that_fails_leaves_nothing(storage: Storage, root: str) -> Non
     storage.make_folder(root)
 
     with pytest.raises(TypeError), storage.open_output(f"{root}/data") as sink:
-        sink.writelines([b"abc", "not bytes"])
+        list(map(sink.write, [b"abc", "not bytes"]))
 
     assert names(storage, root) == []
+
+
+def test_an_output_counts_its_bytes_and_tells_its_size(storage: Storage, root: str) -> None:
+    output = storage.open_output(f"{root}/data")
+
+    assert (output.write(b"abc"), output.write(memoryview(b"de")), output.position) == (3, 2, 5)
+    assert output.close() == 5
+
+
+def test_an_output_is_seen_once_it_is_closed(storage: Storage, root: str) -> None:
+    output = storage.open_output(f"{root}/data")
+    output.write(b"abc")
+    output.close()
+
+    output.abort()
+
+    assert storage.read(f"{root}/data") == b"abc"
+
+
+def test_an_aborted_output_leaves_nothing(storage: Storage, root: str) -> None:
+    storage.make_folder(root)
+    output = storage.open_output(f"{root}/data")
+    output.write(b"abc")
+
+    output.abort()
+    output.abort()
+
+    assert names(storage, root) == []
+    with pytest.raises(InvalidState, match="data was closed or aborted"):
+        output.write(b"def")
+    with pytest.raises(InvalidState, match="data was closed or aborted"):
+        output.close()
 
 
 def test_an_output_never_replaces_a_file(storage: Storage, root: str) -> None:
@@ -210,6 +248,30 @@ def test_a_listing_tells_when_a_file_was_written(storage: Storage, root: str) ->
 
 def test_a_missing_folder_lists_nothing(storage: Storage, root: str) -> None:
     assert names(storage, f"{root}/nothing") == []
+
+
+def test_all_files_of_a_folder_are_listed_at_any_depth(storage: Storage, root: str) -> None:
+    storage.put(f"{root}/t/b", b"12")
+    storage.put(f"{root}/t/a/deep/file", b"1")
+    storage.put(f"{root}/t2/file", b"1")
+    storage.make_folder(f"{root}/t/empty")
+
+    found = sorted((i.path, i.name, i.size, i.is_folder) for i in storage.list_all(f"{root}/t"))
+
+    assert found == [
+        (f"{root}/t/a/deep/file", "file", 1, False),
+        (f"{root}/t/b", "b", 2, False),
+    ]
+    assert list(storage.list_all(f"{root}/nothing")) == []
+
+
+def test_many_files_are_deleted_together(storage: Storage, root: str) -> None:
+    for n in range(20):
+        storage.put(f"{root}/t/file-{n}", b"")
+
+    storage.delete_all(f"{root}/t/file-{n}" for n in range(1, 30))
+
+    assert names(storage, f"{root}/t") == ["file-0"]
 
 
 def test_deleting_is_idempotent(storage: Storage, root: str) -> None:

@@ -180,7 +180,7 @@ def test_a_schema_that_cannot_be_read_stops_a_commit_before_it_is_visible(damage
 # --- files that belong elsewhere ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro", "lance"])
 def test_a_data_file_of_another_size_or_with_other_rows_is_corrupt(file_format):
     table = create_table(options={"file.format": file_format})
     append(table, rows_of([1]))

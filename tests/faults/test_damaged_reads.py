@@ -133,7 +133,7 @@ def test_a_partition_that_is_no_row_is_corrupt() -> None:
         read_rows(table)
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro", "lance"])
 def test_a_torn_data_file_is_corrupt_wherever_it_is_torn(file_format: str) -> None:
     table = create_table(options={"file.format": file_format})
     append(table, rows_of(range(50)))
@@ -149,7 +149,7 @@ def test_a_torn_data_file_is_corrupt_wherever_it_is_torn(file_format: str) -> No
         assert caught.value.path == path
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro", "lance"])
 def test_flipped_bytes_give_rows_or_typed_errors_never_crashes(file_format: str) -> None:
     table = create_table(options={"file.format": file_format})
     append(table, rows_of(range(50)))

@@ -30,7 +30,7 @@ from emberlake.types import (
     arrow_schema,
 )
 
-FORMATS = ("parquet", "orc", "avro")
+FORMATS = ("parquet", "orc", "avro", "lance")
 often = settings(max_examples=100, deadline=None)
 sometimes = settings(max_examples=25, deadline=None)
 

@@ -1,30 +1,20 @@
-"""Data file formats. Parquet, ORC and Avro behind one writer and one reader."""
+"""Data file formats behind one writer and one reader.
 
-from collections.abc import Callable, Mapping
-from typing import Final
+A format is a module of this package, called as the format is, with a ``Writer`` and a ``Reader``;
+``FILE_FORMATS`` lists them. It is loaded when the first file of its format is opened.
+"""
+
+import importlib
+from typing import Any
 
 from emberlake.errors import Unsupported
-from emberlake.formats.avro import AvroReader, AvroWriter
 from emberlake.formats.file_format import FileReader, FileWriter
-from emberlake.formats.orc import OrcReader, OrcWriter
-from emberlake.formats.parquet import ParquetReader
-from emberlake.formats.parquet_writer import ParquetWriter
 from emberlake.io.storage import Storage
 from emberlake.options import TableOptions
+from emberlake.spec.support import FILE_FORMATS
 from emberlake.types import DataField
 
 __all__ = ["FileReader", "FileWriter", "format_of", "open_reader", "open_writer"]
-
-_WRITERS: Final[Mapping[str, Callable[..., FileWriter]]] = {
-    "parquet": ParquetWriter,
-    "orc": OrcWriter,
-    "avro": AvroWriter,
-}
-_READERS: Final[Mapping[str, Callable[..., FileReader]]] = {
-    "parquet": ParquetReader,
-    "orc": OrcReader,
-    "avro": AvroReader,
-}
 
 
 def format_of(file_name: str) -> str:
@@ -40,7 +30,8 @@ def open_writer(
     format: str,  # noqa: A002
 ) -> FileWriter:
     """A writer for a new file with these columns; compression comes from the options."""
-    return _WRITERS[_known(format, path)](storage, path, fields, options)
+    writer: FileWriter = _module(format, path).Writer(storage, path, fields, options)
+    return writer
 
 
 def open_reader(
@@ -54,12 +45,17 @@ def open_reader(
 
     ``file_size`` is what the manifest says: a file of another size is corrupt.
     """
-    return _READERS[_known(format, path)](storage, path, fields, file_size)
+    reader: FileReader = _module(format, path).Reader(storage, path, fields, file_size)
+    return reader
+
+
+def _module(name: str, path: str) -> Any:
+    return importlib.import_module(f"{__name__}.{_known(name, path)}")
 
 
 def _known(name: str, path: str) -> str:
-    if name not in _READERS:
+    if name not in FILE_FORMATS:
         raise Unsupported(
-            f"{path}: emberlake has no data file format {name!r}; it has {', '.join(_READERS)}"
+            f"{path}: emberlake has no data file format {name!r}; it has {', '.join(FILE_FORMATS)}"
         )
     return name

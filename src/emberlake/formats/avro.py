@@ -43,7 +43,6 @@ from emberlake.formats.avro_values import (
 from emberlake.formats.conform import plan_projection
 from emberlake.formats.file_format import (
     DEFAULT_BATCH_ROWS,
-    OutputFile,
     batch_of_rows,
     check_nulls,
     check_size,
@@ -77,7 +76,7 @@ class AvroWriter:
         codec = _codec(options)
         self._compress = compressor(codec, options.value(ZSTD_LEVEL))
         self._sync = os.urandom(SYNC_BYTES)
-        self._file = OutputFile(storage, path)
+        self._file = storage.open_output(path)
         self._file.write(Header(json.dumps(schema), codec, self._sync).encode())
 
     @property
@@ -260,6 +259,10 @@ class AvroReader(Closing):
             raise CorruptFile(
                 self._path, f"the column {field.name} does not fit {field.type}: {error}"
             ) from error
+
+
+Writer: Final = AvroWriter
+Reader: Final = AvroReader
 
 
 def _codec(options: TableOptions) -> str:

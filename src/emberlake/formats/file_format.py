@@ -5,9 +5,8 @@ holds physically (other units, widths, child names) is turned into that by the r
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, BinaryIO, Final, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 import pyarrow as pa
 
@@ -15,11 +14,9 @@ from emberlake.errors import (
     CorruptFile,
     DataMismatch,
     EmberlakeError,
-    InvalidState,
     StorageError,
     Unsupported,
 )
-from emberlake.io.storage import Storage
 from emberlake.predicates.expressions import Predicate
 from emberlake.types import (
     ArrayType,
@@ -100,48 +97,6 @@ class FileReader(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
-
-
-class OutputFile:
-    """A new file of a storage: counts its bytes, and is dropped by ``abort``."""
-
-    def __init__(self, storage: Storage, path: str) -> None:
-        self.path = path
-        self.position = 0
-        self._context: AbstractContextManager[BinaryIO] | None = storage.open_output(path)
-        self._stream = self._context.__enter__()
-
-    def write(self, data: object) -> None:
-        """Append bytes, or anything that lends its bytes."""
-        view = memoryview(data)  # type: ignore[arg-type]
-        self.check_open()
-        self._stream.write(view)
-        self.position += view.nbytes
-
-    def close(self) -> int:
-        """Make the file whole and durable; its size."""
-        context = self.check_open()
-        self._context = None
-        context.__exit__(None, None, None)
-        return self.position
-
-    def abort(self) -> None:
-        """Leave no file; nothing happens when the file was closed or aborted before."""
-        context, self._context = self._context, None
-        if context is not None:
-            # Storages drop the file when their context ends by an exception.
-            abandoned = _Abandoned(self.path)
-            context.__exit__(_Abandoned, abandoned, None)
-
-    def check_open(self) -> AbstractContextManager[BinaryIO]:
-        """Refuse a file that is done with; the context of its storage."""
-        if self._context is None:
-            raise InvalidState(f"{self.path} was closed or aborted; open another file to write")
-        return self._context
-
-
-class _Abandoned(Exception):
-    """Tells a storage's context that its file is not wanted; never leaves this module."""
 
 
 def check_storable(fields: Iterable[DataField], format_name: str) -> None:

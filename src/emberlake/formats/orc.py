@@ -22,7 +22,6 @@ from emberlake.formats.field_ids import schema_with_ids
 from emberlake.formats.file_format import (
     DEFAULT_BATCH_ROWS,
     READ_FAILURES,
-    OutputFile,
     batch_of_rows,
     check_nulls,
     check_size,
@@ -30,7 +29,7 @@ from emberlake.formats.file_format import (
     read_failure,
 )
 from emberlake.formats.nested import entries_of, map_leaf_types, relabelled
-from emberlake.io.storage import Storage
+from emberlake.io.storage import Output, Storage
 from emberlake.options import FILE_BLOCK_SIZE, FILE_COMPRESSION, MEBIBYTE, TableOptions
 from emberlake.predicates.expressions import Predicate
 from emberlake.types import DataField, arrow_schema
@@ -64,7 +63,7 @@ class OrcWriter:
         codec = _codec(options)
         self._fields = fields
         self._schema = pa.schema([_stored_field(f) for f in schema_with_ids(fields, _FIELD_ID)])
-        self._file = OutputFile(storage, path)
+        self._file = storage.open_output(path)
         self._writer = po.ORCWriter(
             pa.PythonFile(_Sink(self._file), "w"),
             compression=codec,
@@ -206,10 +205,14 @@ class OrcReader(Closing):
             yield plan_projection(self._path, batch.schema, columns).apply(batch)
 
 
+Writer: Final = OrcWriter
+Reader: Final = OrcReader
+
+
 class _Sink:
     """What Arrow wants of a Python file; closing it leaves the output file open."""
 
-    def __init__(self, file: OutputFile) -> None:
+    def __init__(self, file: Output) -> None:
         self._file = file
         self.closed = False
 

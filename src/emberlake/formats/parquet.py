@@ -28,6 +28,7 @@ from emberlake.formats.file_format import (
 )
 from emberlake.formats.parquet_footer import TAIL_BYTES, int96_as_bytes
 from emberlake.formats.parquet_stats import absent_range, column_range
+from emberlake.formats.parquet_writer import ParquetWriter
 from emberlake.io.storage import Storage
 from emberlake.predicates.evaluate import evaluate
 from emberlake.predicates.expressions import Predicate, columns_of
@@ -255,6 +256,10 @@ class ParquetReader(Closing):
             )
         except READ_FAILURES as error:
             raise read_failure(self._path, error) from error
+
+
+Writer: Final = ParquetWriter
+Reader: Final = ParquetReader
 
 
 def _split_columns(

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from emberlake.base.parallel import default_workers, parallel_map
 from emberlake.errors import DataMismatch, InvalidOption
 from emberlake.formats.field_ids import schema_with_ids
-from emberlake.formats.file_format import OutputFile, check_nulls, check_storable
+from emberlake.formats.file_format import check_nulls, check_storable
 from emberlake.formats.int96 import INT96, to_int96
 from emberlake.formats.nested import map_leaf_types, map_leaves
 from emberlake.formats.parquet_footer import MAGIC, Chunk, FooterFrame, chunks_of, encode_row_group
@@ -70,7 +70,7 @@ class ParquetWriter:
         self._columns = tuple(_ColumnPlan.of(f) for f in fields)
         self._row_groups: list[bytes] = []
         self._row_count = 0
-        self._file = OutputFile(storage, path)
+        self._file = storage.open_output(path)
         self._file.write(MAGIC)
 
     @property

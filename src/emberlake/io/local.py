@@ -9,16 +9,19 @@ import io
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
 from emberlake.errors import AlreadyExists, FileNotFound, InvalidInput, StorageError
-from emberlake.io.storage import FileInfo
+from emberlake.io.storage import FileInfo, Output, Storage, StorageTraits
 
+_TRAITS: Final = StorageTraits(
+    is_shared=True, spark_reads=True, moves_folders=True, flushes_late=True
+)
 _FLUSHED_AT_ONCE: Final = 64  # files that are open together
 _Sink = TypeVar("_Sink", bound="io.BufferedWriter[Any]")
 
@@ -26,6 +29,10 @@ _Sink = TypeVar("_Sink", bound="io.BufferedWriter[Any]")
 @dataclass(frozen=True, slots=True)
 class LocalStorage:
     """Files of this machine. Paths are absolute, plain or with the scheme ``file:``."""
+
+    @property
+    def traits(self) -> StorageTraits:
+        return _TRAITS
 
     def read(self, path: str) -> bytes:
         with _failures_of("read", path), open(local_path(path), "rb", buffering=0) as file:
@@ -40,22 +47,11 @@ class LocalStorage:
             opened: AbstractContextManager[object] = pa.OSFile(local_path(path), "rb")
             return opened
 
-    @contextmanager
-    def open_output(self, path: str) -> Iterator[BinaryIO]:
-        target = local_path(path)
-        with _failures_of("create", path):
-            sink = _create(target, _DurableWriter)
-        try:
-            # Errors of the caller inside the block pass as they are; only ours are translated.
-            yield cast("BinaryIO", sink)
-            with _failures_of("write", path):
-                sink.close()
-        except BaseException:
-            with suppress(OSError, StorageError):
-                sink.close()
-            with suppress(OSError):
-                os.unlink(target)
-            raise
+    def local_file(self, path: str) -> str | None:
+        return local_path(path)
+
+    def open_output(self, path: str) -> Output:
+        return _LocalOutput(path)
 
     def create(self, path: str, data: bytes) -> None:
         with _failures_of("create", path):
@@ -114,6 +110,15 @@ class LocalStorage:
                 return iter(())
         return iter(sorted(found, key=lambda info: info.name))
 
+    def list_all(self, path: str) -> Iterator[FileInfo]:
+        folders = [path]
+        while folders:
+            for info in self.list(folders.pop()):
+                if info.is_folder:
+                    folders.append(info.path)
+                else:
+                    yield info
+
     def make_folder(self, path: str) -> None:
         with _failures_of("create", path):
             os.makedirs(local_path(path), exist_ok=True)
@@ -121,6 +126,10 @@ class LocalStorage:
     def delete(self, path: str) -> None:
         with _failures_of("delete", path), suppress(FileNotFoundError):
             os.unlink(local_path(path))
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self.delete(path)
 
     def delete_folder(self, path: str) -> None:
         with _failures_of("delete", path), suppress(FileNotFoundError):
@@ -139,36 +148,47 @@ class LocalStorage:
             os.rename(old, new)
 
 
-class _DurableWriter(io.BufferedWriter):
-    """A file that is on the disk once it is closed, whoever closes it.
+class _LocalOutput(Output):
+    """A file that is on the disk once it is closed.
 
     The folder is not flushed: file systems that journal keep the name of a new file with it, and
     nothing refers to the file before a snapshot, whose folder is flushed.
-
-    It is handed to writers of data files, so its failures are ours whoever calls it.
     """
 
-    def __init__(self, target: str) -> None:
-        # Exclusive: new files have unique names, so a name that is taken is a mistake to surface.
-        super().__init__(io.FileIO(target, "xb"))
-        self._path = target
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._target = local_path(path)
+        with _failures_of("create", path):
+            self._sink = _create(self._target, _new_file)
 
-    def write(self, data: Any, /) -> int:
-        with _failures_of("write", self._path):
-            return super().write(data)
+    def _append(self, data: memoryview) -> None:
+        with _failures_of("write", self.path):
+            self._sink.write(data)
 
-    def flush(self) -> None:
-        with _failures_of("write", self._path):
-            super().flush()
+    def _finish(self) -> None:
+        with _failures_of("write", self.path):
+            self._sink.flush()
+            os.fsync(self._sink.fileno())
+            self._sink.close()
 
-    def close(self) -> None:
-        if self.closed:
-            return
-        try:
-            self.flush()
-            os.fsync(self.fileno())
-        finally:
-            super().close()
+    def _drop(self) -> None:
+        with suppress(OSError):
+            self._sink.close()
+        with suppress(OSError):
+            os.unlink(self._target)
+
+
+def _new_file(target: str) -> "io.BufferedWriter[Any]":
+    # Exclusive: new files have unique names, so a name that is taken is a mistake to surface.
+    return io.BufferedWriter(io.FileIO(target, "xb"))
+
+
+def open_storage(path: str, options: Mapping[str, str]) -> tuple[Storage, str]:
+    """The local disk, and a folder of it in its normal form."""
+    del options  # there are none
+    # Absolute, because workers that open the same table may run in another folder; links are not
+    # followed: the path stays the one that the user knows.
+    return LocalStorage(), os.path.abspath(local_path(path))
 
 
 def local_path(path: str) -> str:
@@ -214,7 +234,7 @@ def _temporary_of(target: str) -> str:
 
 
 def _write_new(target: str, data: bytes) -> None:
-    sink = _create(target, lambda path: io.BufferedWriter(io.FileIO(path, "xb")))
+    sink = _create(target, _new_file)
     try:
         with sink:
             sink.write(data)

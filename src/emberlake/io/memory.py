@@ -1,19 +1,21 @@
 """Storage in the memory of this process: for tests, and for tables that need not last."""
 
-import io
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import BinaryIO, Final
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Final
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
 from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.errors import AlreadyExists, FileNotFound, InvalidState, StorageError
-from emberlake.io.storage import FileInfo
+from emberlake.io.storage import FileInfo, Output, StorageTraits
 
+_TRAITS: Final = StorageTraits(
+    is_shared=False, spark_reads=False, moves_folders=True, flushes_late=False
+)
 _LIVE: Final[WeakValueDictionary[str, "MemoryStorage"]] = WeakValueDictionary()
 
 
@@ -28,6 +30,10 @@ class MemoryStorage:
         self._id = str(uuid.uuid4())
         _LIVE[self._id] = self
 
+    @property
+    def traits(self) -> StorageTraits:
+        return _TRAITS
+
     def read(self, path: str) -> bytes:
         try:
             return self._files[_plain(path)][0]
@@ -41,11 +47,12 @@ class MemoryStorage:
         opened: AbstractContextManager[object] = pa.BufferReader(self.read(path))
         return opened
 
-    @contextmanager
-    def open_output(self, path: str) -> Iterator[BinaryIO]:
-        sink = _Sink()
-        yield sink
-        self.create(path, sink.contents())
+    def local_file(self, path: str) -> str | None:
+        del path
+        return None
+
+    def open_output(self, path: str) -> Output:
+        return _MemoryOutput(self, path)
 
     def create(self, path: str, data: bytes) -> None:
         if not self.put_if_absent(path, data):
@@ -91,6 +98,16 @@ class MemoryStorage:
             ]
         return iter(sorted(files + folders, key=lambda info: info.name))
 
+    def list_all(self, path: str) -> Iterator[FileInfo]:
+        folder = _plain(path)
+        with self._lock:
+            files = [
+                FileInfo(name, _name(name), len(data), is_folder=False, modified_ms=modified_ms)
+                for name, (data, modified_ms) in self._files.items()
+                if name != folder and _is_within(name, folder)
+            ]
+        return iter(files)
+
     def make_folder(self, path: str) -> None:
         with self._lock:
             folder = _plain(path)
@@ -101,6 +118,10 @@ class MemoryStorage:
     def delete(self, path: str) -> None:
         with self._lock:
             self._files.pop(_plain(path), None)
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self.delete(path)
 
     def delete_folder(self, path: str) -> None:
         folder = _plain(path)
@@ -124,22 +145,20 @@ class MemoryStorage:
         return _live_storage, (self._id,)
 
 
-class _Sink(io.BytesIO):
-    """Keeps its bytes when a writer closes it: Arrow's writers close what they wrote to."""
+class _MemoryOutput(Output):
+    def __init__(self, storage: MemoryStorage, path: str) -> None:
+        super().__init__(path)
+        self._storage = storage
+        self._bytes = bytearray()
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._kept: bytes | None = None
+    def _append(self, data: memoryview) -> None:
+        self._bytes += data
 
-    def close(self) -> None:
-        if self._kept is None:
-            self._kept = self.getvalue()
-        super().close()
+    def _finish(self) -> None:
+        self._storage.create(self.path, bytes(self._bytes))
 
-    def contents(self) -> bytes:
-        self.close()
-        assert self._kept is not None
-        return self._kept
+    def _drop(self) -> None:
+        self._bytes.clear()
 
 
 def _live_storage(storage_id: str) -> MemoryStorage:

@@ -4,10 +4,14 @@ Paths are text with ``/``. Publishing is put-if-absent; nothing is built on rena
 stores lack and which overwrites silently on disks.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol, runtime_checkable
+from types import TracebackType
+from typing import Protocol, Self, runtime_checkable
+
+from emberlake.errors import InvalidState, StorageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,83 @@ class FileInfo:
     modified_ms: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageTraits:
+    """What sets a storage apart, for the parts that must act accordingly."""
+
+    is_shared: bool  # other processes, such as Spark's workers, reach the same files
+    spark_reads: bool  # Spark opens the paths by itself
+    moves_folders: bool  # `move_folder` is one step: a folder is seen under one name or the other
+    flushes_late: bool  # created files are durable only once a file was put after them
+
+
+class Output(ABC):
+    """A new file that is being written.
+
+    It is whole and durable once it is closed, and gone once it is aborted. As a context manager it
+    is closed at the end of the block, or aborted when the block fails.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.position = 0  # the bytes that were written
+        self._is_open = True
+
+    def write(self, data: object) -> int:
+        """Append bytes, or anything that lends its bytes; how many there were."""
+        view = memoryview(data)  # type: ignore[arg-type]
+        self.check_open()
+        self._append(view)
+        self.position += view.nbytes
+        return view.nbytes
+
+    def close(self) -> int:
+        """Make the file whole and durable; its size. A failure leaves no file."""
+        self.check_open()
+        self._is_open = False
+        try:
+            self._finish()
+        except BaseException:
+            with suppress(OSError, StorageError):
+                self._drop()
+            raise
+        return self.position
+
+    def abort(self) -> None:
+        """Leave no file; does nothing when the file was closed or aborted before."""
+        if self._is_open:
+            self._is_open = False
+            self._drop()
+
+    def check_open(self) -> None:
+        """Refuse a file that is done with."""
+        if not self._is_open:
+            raise InvalidState(f"{self.path} was closed or aborted; open another file to write")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.abort()
+        elif self._is_open:
+            self.close()
+
+    @abstractmethod
+    def _append(self, data: memoryview) -> None: ...
+
+    @abstractmethod
+    def _finish(self) -> None: ...
+
+    @abstractmethod
+    def _drop(self) -> None: ...
+
+
 @runtime_checkable
 class Storage(Protocol):
     """Reads, writes and lists files. Implementations are thread-safe and picklable.
@@ -28,6 +109,10 @@ class Storage(Protocol):
     A missing file is ``FileNotFound``; any other failure is ``StorageError``, after which the
     effect of a write is unknown.
     """
+
+    @property
+    def traits(self) -> StorageTraits:
+        """What sets this storage apart."""
 
     def read(self, path: str) -> bytes:
         """All bytes of a file."""
@@ -38,11 +123,11 @@ class Storage(Protocol):
     def open_input(self, path: str) -> "AbstractContextManager[object]":
         """A seekable Arrow input (``pyarrow.NativeFile``) for readers of data files."""
 
-    def open_output(self, path: str) -> AbstractContextManager[BinaryIO]:
-        """A sink for a new file with a unique name; the file is whole and durable after it closes.
+    def local_file(self, path: str) -> str | None:
+        """The name by which programs on this machine open the file; None where there is none."""
 
-        Leaving the context by an exception leaves no file behind.
-        """
+    def open_output(self, path: str) -> Output:
+        """A new file with a unique name, to be written piece by piece."""
 
     def create(self, path: str, data: bytes) -> None:
         """Create a file with a unique name. It is durable once a file was put ``after`` it.
@@ -72,14 +157,23 @@ class Storage(Protocol):
     def list(self, path: str) -> Iterator[FileInfo]:
         """The files and folders directly inside a folder; nothing when there is no such folder."""
 
+    def list_all(self, path: str) -> Iterator[FileInfo]:
+        """The files inside a folder at any depth, in no particular order."""
+
     def make_folder(self, path: str) -> None:
         """Create a folder and its parents; no error when it exists."""
 
     def delete(self, path: str) -> None:
         """Delete a file; no error when there is none."""
 
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Delete many files; no error for those that are not there."""
+
     def delete_folder(self, path: str) -> None:
         """Delete a folder and all that is in it; no error when there is none."""
 
     def move_folder(self, source: str, target: str) -> None:
-        """Give a folder another name (renaming a table). The target must not exist."""
+        """Give a folder another name (renaming a table). The target must not exist.
+
+        In one step only where ``traits`` says so.
+        """

@@ -6,14 +6,14 @@ are stopped some seconds later, or never notice. A small file stands for the ope
 deletes it before it looks for files that belong to nobody, and no task creates files without it.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import BinaryIO
 
 from emberlake.base.env import SYSTEM_ENV
 from emberlake.errors import InvalidState
-from emberlake.io.storage import FileInfo, Storage
+from emberlake.io.storage import Output
+from emberlake.io.wrapped import WrappedOutput, WrappedStorage
 from emberlake.store.table_store import TableStore
 
 
@@ -48,19 +48,15 @@ def _sign(store: TableStore, job_id: str) -> str:
     return f"{store.layout.manifest_folder}/job-{job_id}"
 
 
-@dataclass(frozen=True, slots=True)
-class JobStorage:
+@dataclass(frozen=True)
+class JobStorage(WrappedStorage):
     """A storage that creates files only as long as the sign of a job is there."""
 
-    storage: Storage
     sign: str
 
-    @contextmanager
-    def open_output(self, path: str) -> Iterator[BinaryIO]:
+    def open_output(self, path: str) -> Output:
         self._check()
-        with self.storage.open_output(path) as sink:
-            yield sink
-        self._check(path)
+        return _JobOutput(self.storage.open_output(path), self._check)
 
     def create(self, path: str, data: bytes) -> None:
         self._check()
@@ -73,14 +69,6 @@ class JobStorage:
         self._check(path if is_ours else None)
         return is_ours
 
-    def _check(self, created: str | None = None) -> None:
-        """Refuse to go on when the job is over; what was created meanwhile is deleted."""
-        if self.storage.exists(self.sign):
-            return
-        if created is not None:
-            self.storage.delete(created)
-        raise InvalidState(f"the job is over, this task came too late: {self.sign} is gone")
-
     def put(self, path: str, data: bytes) -> None:
         self._check()
         self.storage.put(path, data)
@@ -89,32 +77,20 @@ class JobStorage:
         self._check()
         self.storage.put_hint(path, data)
 
-    def read(self, path: str) -> bytes:
-        return self.storage.read(path)
+    def _check(self, created: str | None = None) -> None:
+        """Refuse to go on when the job is over; what was created meanwhile is deleted."""
+        if self.storage.exists(self.sign):
+            return
+        if created is not None:
+            self.storage.delete(created)
+        raise InvalidState(f"the job is over, this task came too late: {self.sign} is gone")
 
-    def read_range(self, path: str, offset: int, length: int) -> bytes:
-        return self.storage.read_range(path, offset, length)
 
-    def open_input(self, path: str) -> AbstractContextManager[object]:
-        return self.storage.open_input(path)
+class _JobOutput(WrappedOutput):
+    def __init__(self, output: Output, check: Callable[[str], None]) -> None:
+        super().__init__(output)
+        self._check = check
 
-    def exists(self, path: str) -> bool:
-        return self.storage.exists(path)
-
-    def size(self, path: str) -> int:
-        return self.storage.size(path)
-
-    def list(self, path: str) -> Iterator[FileInfo]:
-        return self.storage.list(path)
-
-    def make_folder(self, path: str) -> None:
-        self.storage.make_folder(path)
-
-    def delete(self, path: str) -> None:
-        self.storage.delete(path)
-
-    def delete_folder(self, path: str) -> None:
-        self.storage.delete_folder(path)
-
-    def move_folder(self, source: str, target: str) -> None:
-        self.storage.move_folder(source, target)
+    def _finish(self) -> None:
+        super()._finish()
+        self._check(self.path)

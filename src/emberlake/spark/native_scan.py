@@ -15,7 +15,6 @@ from typing import Final
 
 import numpy as np
 
-from emberlake.io import LocalStorage
 from emberlake.io.local import local_path
 from emberlake.options import DATA_FILE_PREFIX, FILE_COMPRESSION, TableOptions
 from emberlake.read.key_read import may_retract
@@ -78,7 +77,7 @@ class NativeScan:
         """Whether any file may be left to Spark."""
         return (
             # A storage that only Python can reach is not asked of Spark, nor one that watches.
-            type(self.reader.store.storage) is LocalStorage
+            self.reader.store.storage.traits.spark_reads
             and not self.reader.with_kind
             and all(is_plain(f.type) for f in self.fields)
             and _has_unique_names(self.fields)

@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame
 
 from emberlake.commit.change import CommitResult
 from emberlake.errors import AlreadyCommitted, CommitConflict, InvalidInput, Unsupported
-from emberlake.io.memory import MemoryStorage
 from emberlake.spark.alignment import check_alignment
 from emberlake.spark.clustering import Rows, cluster, plan_clustering
 from emberlake.spark.failures import typed_errors
@@ -91,7 +90,7 @@ class WriteJob:
                 "a stream is written batch by batch: use writeStream.format('emberlake'), or "
                 "write_paimon in foreachBatch"
             )
-        if isinstance(self.store.storage, MemoryStorage):
+        if not self.store.storage.traits.is_shared:
             raise Unsupported("a table in memory is out of reach of Spark's workers")
         check_alignment(df.schema, self.store.schema, self.write_columns)
 

@@ -27,7 +27,7 @@ from emberlake.types import AtomicType, DataField, DataType, VectorType, nested_
 
 Rule: TypeAlias = Callable[[TableSchema], str | None]
 
-FILE_FORMATS: Final = ("parquet", "orc", "avro")
+FILE_FORMATS: Final = ("parquet", "orc", "avro", "lance")
 
 
 def check_known_kind(schema: TableSchema) -> None:

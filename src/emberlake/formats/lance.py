@@ -1,0 +1,251 @@
+"""Lance data files, of version 2.2. They need the extra ``lance``.
+
+The library opens files by their names on this machine. Where a storage has no such names, whole
+files pass through a folder of their own: a writer's always, so that the storage decides when a
+file is there.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import pyarrow as pa
+
+from emberlake.base.closing import Closing
+from emberlake.base.extras import load_extra
+from emberlake.errors import CorruptFile, EmberlakeError, InvalidState, StorageError, Unsupported
+from emberlake.formats.conform import plan_projection
+from emberlake.formats.file_format import (
+    DEFAULT_BATCH_ROWS,
+    batch_of_rows,
+    check_nulls,
+    check_storable,
+)
+from emberlake.io.storage import Storage
+from emberlake.options import MEBIBYTE, TableOptions
+from emberlake.predicates.expressions import Predicate
+from emberlake.types import DataField, DataType, RowType, arrow_schema
+
+_VERSION: Final = "2.2"  # the first that keeps maps; older ones lose nulls of structs
+_MAGIC: Final = b"LANC"  # the last bytes of a file
+_FOOTER_BYTES: Final = 40
+_COPIED_AT_ONCE: Final = 8 * MEBIBYTE
+_READ_AHEAD: Final = 4  # batches that are decoded before they are asked for
+_UNQUOTED: Final = (".", "`")  # characters that mean something in a projection
+
+
+class LanceWriter:
+    """Fills one Lance file."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        fields: tuple[DataField, ...],
+        options: TableOptions,
+    ) -> None:
+        del options  # the library chooses encodings and compression by the values
+        check_storable(fields, "lance")
+        _check_names(fields)
+        library = _library()
+        self._fields = fields
+        self._file = storage.open_output(path)
+        self._folder = TemporaryDirectory(prefix="emberlake-lance-")
+        self._spool = Path(self._folder.name) / "data.lance"
+        with _failures_of(path, "write"):
+            self._writer = library.LanceFileWriter(
+                str(self._spool), arrow_schema(fields), version=_VERSION
+            )
+
+    @property
+    def bytes_written(self) -> int:
+        """What is in the folder: the library tells no size before the end."""
+        with os.scandir(self._folder.name) as files:
+            return sum(file.stat().st_size for file in files)
+
+    def write(self, table: pa.Table) -> None:
+        self._file.check_open()
+        check_nulls(table, self._fields, self._file.path)
+        with _failures_of(self._file.path, "write"):
+            self._writer.write_batch(table)
+
+    def close(self) -> int:
+        self._file.check_open()
+        with _failures_of(self._file.path, "write"):
+            self._writer.close()
+            with self._spool.open("rb") as spool:
+                shutil.copyfileobj(spool, self._file, _COPIED_AT_ONCE)
+        size = self._file.close()
+        self._folder.cleanup()
+        return size
+
+    def abort(self) -> None:
+        self._file.abort()
+        self._writer = None
+        self._folder.cleanup()
+
+
+class LanceReader(Closing):
+    """One open Lance file."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        fields: tuple[DataField, ...],
+        file_size: int | None = None,
+    ) -> None:
+        del fields  # the file describes itself
+        library = _library()
+        self._open_columns = library.LanceFileReader
+        self._path = path
+        self._resources = ExitStack()
+        _check_end(storage, path, file_size)
+        try:
+            self._local = storage.local_file(path) or self._fetched(storage)
+            with _failures_of(path, "read"):
+                found = self._open_columns(self._local).metadata()
+        except EmberlakeError:
+            self._resources.close()
+            raise
+        self._found: pa.Schema = found.schema
+        self._num_rows = int(found.num_rows)
+        self._reads = 0
+        self._is_open = True
+
+    @property
+    def num_rows(self) -> int:
+        return self._num_rows
+
+    @property
+    def row_group_count(self) -> int:
+        return 1
+
+    @property
+    def row_groups_read(self) -> int:
+        return min(self._reads, 1)
+
+    def read(
+        self,
+        columns: tuple[DataField, ...],
+        predicate: Predicate | None = None,
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+        use_threads: bool = True,  # noqa: FBT001, FBT002
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        del predicate, use_threads  # files have no statistics; the library has threads of its own
+        check_storable(columns, "lance")
+        if not self._is_open:
+            raise InvalidState(f"{self._path} was closed; open it again to read")
+        self._reads += 1
+        position = 0
+        for batch in self._batches(columns, batch_rows):
+            yield position, plan_projection(self._path, batch.schema, columns).apply(batch)
+            position += batch.num_rows
+
+    def read_table(
+        self,
+        columns: tuple[DataField, ...],
+        predicate: Predicate | None = None,
+        use_threads: bool = True,  # noqa: FBT001, FBT002
+    ) -> pa.Table:
+        found = self.read(columns, predicate, DEFAULT_BATCH_ROWS, use_threads)
+        batches = [batch for _, batch in found]
+        return pa.Table.from_batches(
+            batches, arrow_schema(columns) if columns or not batches else None
+        )
+
+    def close(self) -> None:
+        self._is_open = False
+        self._resources.close()
+
+    def _batches(self, columns: tuple[DataField, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        names = [path for f in columns for path in _paths(f.name, f.type, self._found)]
+        if not names:
+            for start in range(0, self.num_rows, batch_rows):
+                yield batch_of_rows(min(batch_rows, self.num_rows - start))
+            return
+        with _failures_of(self._path, "read"):
+            reader = self._open_columns(self._local, columns=names)
+            found = reader.read_all(batch_size=batch_rows, batch_readahead=_READ_AHEAD)
+            yield from found.to_batches()
+
+    def _fetched(self, storage: Storage) -> str:
+        folder = self._resources.enter_context(TemporaryDirectory(prefix="emberlake-lance-"))
+        copy = Path(folder) / "data.lance"
+        source: Any
+        with storage.open_input(self._path) as source, copy.open("wb") as target:
+            shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
+        return str(copy)
+
+
+Writer: Final = LanceWriter
+Reader: Final = LanceReader
+
+
+def _library() -> Any:
+    return load_extra("lance.file", extra="lance")
+
+
+def _check_names(fields: tuple[DataField, ...]) -> None:
+    wrong = [f.name for f in fields if any(mark in f.name for mark in _UNQUOTED)]
+    if wrong:
+        raise Unsupported(
+            f"columns that emberlake cannot keep in lance files: {', '.join(wrong)}; Lance takes "
+            "no column with a dot or a backtick in its name"
+        )
+
+
+def _check_end(storage: Storage, path: str, file_size: int | None) -> None:
+    """Refuse what is no Lance file; the library would stop the thread for some of it."""
+    size = storage.size(path)
+    if file_size is not None and size != file_size:
+        raise CorruptFile(path, f"it has {size} bytes where its manifest says {file_size}")
+    if size < _FOOTER_BYTES or storage.read_range(path, size - 4, 4) != _MAGIC:
+        raise CorruptFile(path, "it does not end as a Lance file does")
+
+
+def _paths(name: str, data_type: DataType, found: pa.Schema) -> list[str]:
+    """What to ask the library for: a column, or just the wanted fields of a ROW."""
+    at = found.get_field_index(name)
+    return [] if at < 0 else _nested_paths(name, data_type, found.field(at).type)
+
+
+def _nested_paths(path: str, data_type: DataType, found: pa.DataType) -> list[str]:
+    if not isinstance(data_type, RowType) or not pa.types.is_struct(found):
+        return [path]
+    stored = {child.name: child.type for child in found}
+    wanted = [f for f in data_type.fields if f.name in stored]
+    is_whole = len(wanted) == len(stored)
+    if is_whole or any(mark in f.name for f in wanted for mark in _UNQUOTED):
+        return [path]
+    inner = [_nested_paths(f"{path}.{f.name}", f.type, stored[f.name]) for f in wanted]
+    return [name for names in inner for name in names] or [path]
+
+
+@contextmanager
+def _failures_of(path: str, action: str) -> Iterator[None]:
+    """The library's failures as ours: it raises Python's own errors, and panics of Rust."""
+    try:
+        yield
+    except EmberlakeError:
+        raise
+    except OSError as error:
+        if error.errno is not None:
+            raise StorageError(f"cannot {action} {path}: {error}") from error
+        raise CorruptFile(path, _first_line(error)) from error
+    except NotImplementedError as error:
+        raise Unsupported(f"{path}: {_first_line(error)}") from error
+    except (ValueError, RuntimeError) as error:
+        raise CorruptFile(path, _first_line(error)) from error
+    except BaseException as error:
+        if type(error).__module__ != "pyo3_runtime":  # Ctrl-C and the like
+            raise
+        raise CorruptFile(path, f"the Lance library gave up: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0]

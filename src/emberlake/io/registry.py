@@ -1,0 +1,47 @@
+"""Which storage a path lives on: by its scheme.
+
+A storage is a module of this package with a function ``open_storage(path, options)``. It is loaded
+when a path of its scheme is opened, so that nobody needs the libraries of stores that they do not
+use.
+"""
+
+import importlib
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from emberlake.errors import InvalidInput, Unsupported
+from emberlake.io.storage import Storage
+
+_SCHEME: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
+_LOCAL: Final = "file"  # also of paths without a scheme
+_MODULES: Final[Mapping[str, str]] = {
+    _LOCAL: "emberlake.io.local",
+}
+
+
+def scheme_of(path: str) -> str:
+    """The scheme of a path, in small letters."""
+    found = _SCHEME.match(path)
+    return found.group(1).lower() if found else _LOCAL
+
+
+def open_storage(path: str, options: Mapping[str, str]) -> tuple[Storage, str]:
+    """The storage that a warehouse or table path lives on, and the path in its normal form.
+
+    Args:
+        path: a folder of this machine, plain or as ``file:/folder`` or ``file:///folder``.
+        options: catalog options; storages that need credentials find them there.
+
+    Raises:
+        Unsupported: there is no storage for the scheme of the path.
+    """
+    if not path.strip():
+        raise InvalidInput("the warehouse path is empty; give a folder")
+    scheme = scheme_of(path)
+    if scheme not in _MODULES:
+        raise Unsupported(f"{path}: emberlake has no storage for {scheme}://")
+    opened: tuple[Storage, str] = importlib.import_module(_MODULES[scheme]).open_storage(
+        path, options
+    )
+    return opened

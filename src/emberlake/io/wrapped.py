@@ -1,0 +1,89 @@
+"""The base of storages that wrap another one: every call is passed on as it is."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from emberlake.io.storage import FileInfo, Output, Storage, StorageTraits
+
+
+@dataclass(frozen=True)
+class WrappedStorage:
+    """Does what ``storage`` does; subclasses change some of it."""
+
+    storage: Storage
+
+    @property
+    def traits(self) -> StorageTraits:
+        return self.storage.traits
+
+    def read(self, path: str) -> bytes:
+        return self.storage.read(path)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return self.storage.read_range(path, offset, length)
+
+    def open_input(self, path: str) -> AbstractContextManager[object]:
+        return self.storage.open_input(path)
+
+    def local_file(self, path: str) -> str | None:
+        return self.storage.local_file(path)
+
+    def open_output(self, path: str) -> Output:
+        return self.storage.open_output(path)
+
+    def create(self, path: str, data: bytes) -> None:
+        self.storage.create(path, data)
+
+    def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
+        return self.storage.put_if_absent(path, data, after)
+
+    def put(self, path: str, data: bytes) -> None:
+        self.storage.put(path, data)
+
+    def put_hint(self, path: str, data: bytes) -> None:
+        self.storage.put_hint(path, data)
+
+    def exists(self, path: str) -> bool:
+        return self.storage.exists(path)
+
+    def size(self, path: str) -> int:
+        return self.storage.size(path)
+
+    def list(self, path: str) -> Iterator[FileInfo]:
+        return self.storage.list(path)
+
+    def list_all(self, path: str) -> Iterator[FileInfo]:
+        return self.storage.list_all(path)
+
+    def make_folder(self, path: str) -> None:
+        self.storage.make_folder(path)
+
+    def delete(self, path: str) -> None:
+        self.storage.delete(path)
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        self.storage.delete_all(paths)
+
+    def delete_folder(self, path: str) -> None:
+        self.storage.delete_folder(path)
+
+    def move_folder(self, source: str, target: str) -> None:
+        self.storage.move_folder(source, target)
+
+
+class WrappedOutput(Output):
+    """Writes to another output; subclasses do more when it ends."""
+
+    def __init__(self, output: Output) -> None:
+        super().__init__(output.path)
+        self._output = output
+
+    def _append(self, data: memoryview) -> None:
+        self._output.write(data)
+
+    def _finish(self) -> None:
+        self._output.close()
+
+    def _drop(self) -> None:
+        self._output.abort()
