@@ -6,12 +6,12 @@ EmberlakeError
 ├── AlreadyExists       DatabaseAlreadyExists, TableAlreadyExists, ColumnAlreadyExists,
 │                       TagAlreadyExists, BranchAlreadyExists
 ├── InvalidInput        also a ValueError: InvalidIdentifier, InvalidSchema, InvalidOption,
-│                       InvalidPredicate, DataMismatch, DatabaseNotEmpty
+│                       InvalidPredicate, DataMismatch, MessageMismatch, DatabaseNotEmpty
 ├── InvalidState        also a RuntimeError: an object is used after it was closed or used up
 ├── Unsupported         a feature of the format that is not implemented: refused, never guessed
 ├── CorruptFile         a file that is there but does not hold what the format says
 ├── StorageError        the storage failed; whether the last write took effect may be unknown
-├── CommitConflict      a concurrent change makes this commit wrong; AlreadyCommitted
+├── CommitConflict      a concurrent change makes this commit wrong: AlreadyCommitted, FilesMissing
 └── CommitUnknown       the commit may or may not have happened
 """
 
@@ -118,6 +118,10 @@ class DataMismatch(InvalidInput):
     """Data that does not fit the table; the message lists every difference."""
 
 
+class MessageMismatch(InvalidInput):
+    """Commit messages of another table, or written for another kind of commit."""
+
+
 class InvalidState(EmberlakeError, RuntimeError):
     """An object is used after it was closed or used up."""
 
@@ -160,6 +164,7 @@ class ConflictReason(StrEnum):
     SCHEMA_CHANGED = "the schema changed"
     RETRIES_EXHAUSTED = "other writers won every attempt"
     ALREADY_COMMITTED = "these messages were committed before"
+    FILES_MISSING = "files of the messages are not there"
 
 
 class CommitConflict(EmberlakeError):
@@ -181,6 +186,10 @@ class CommitConflict(EmberlakeError):
 
 class AlreadyCommitted(CommitConflict):
     """The same messages, or the same stream identifier, are in the table already."""
+
+
+class FilesMissing(CommitConflict):
+    """Files of the messages were deleted before the commit; the table is unchanged by it."""
 
 
 class CommitUnknown(EmberlakeError):

@@ -186,6 +186,8 @@ COMMIT_MAX_RETRIES: Final = Option("commit.max-retries", 10, parse_int)
 COMMIT_TIMEOUT_MS: Final = Option[int | None]("commit.timeout", None, _optional(parse_duration_ms))
 COMMIT_MIN_WAIT_MS: Final = Option("commit.min-retry-wait", 10, parse_duration_ms)
 COMMIT_MAX_WAIT_MS: Final = Option("commit.max-retry-wait", 10_000, parse_duration_ms)
+# Not one of Paimon's: other engines do not look.
+CHECK_FILES: Final = Option("commit.check-files", True, parse_bool)
 DYNAMIC_PARTITION_OVERWRITE: Final = Option("dynamic-partition-overwrite", True, parse_bool)
 IGNORE_EMPTY_COMMIT: Final = Option[bool | None](
     "snapshot.ignore-empty-commit", None, _optional(parse_bool)

@@ -184,10 +184,10 @@ class Peer:
         table: str,
         data: pa.Table,
         *,
-        overwrite: Mapping[str, Any] | None = None,
+        overwrite: Mapping[str, Any] | bool = False,
         in_fixed_buckets: bool = False,
     ) -> None:
-        """Append `data`, or replace what `overwrite` says ({} is everything), in one commit.
+        """Append `data`, or overwrite by it, in one commit: with a partition, or without (True).
 
         What goes to a postpone table `in_fixed_buckets` is not postponed.
         """
@@ -196,7 +196,7 @@ class Peer:
             warehouse=str(warehouse),
             table=table,
             data=str(self._save(data)),
-            overwrite=None if overwrite is None else dict(overwrite),
+            overwrite=_arguments(overwrite),
             in_fixed_buckets=in_fixed_buckets,
         )
 
@@ -240,6 +240,13 @@ class Peer:
         with pa.ipc.new_file(str(path), data.schema) as writer:
             writer.write_table(data)
         return path
+
+
+def _arguments(overwrite: Mapping[str, Any] | bool) -> list[dict[str, Any]] | None:
+    """What `overwrite` of a builder is called with; None: it is not."""
+    if isinstance(overwrite, bool):
+        return [] if overwrite else None
+    return [dict(overwrite)]
 
 
 def java_rows(

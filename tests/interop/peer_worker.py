@@ -47,9 +47,11 @@ def write(request: dict) -> None:
 def write_python(request: dict) -> None:
     builder = write_builder(python_catalog(request).get_table(request["table"]), request)
     if request["overwrite"] is not None:
-        builder = builder.overwrite(request["overwrite"])
+        builder = builder.overwrite(*request["overwrite"])
     writer, commit = builder.new_write(), builder.new_commit()
-    writer.write_arrow(load(request["data"]))
+    data = load(request["data"])
+    if data.num_rows:
+        writer.write_arrow(data)
     commit.commit(writer.prepare_commit())
     writer.close()
     commit.close()
@@ -58,7 +60,7 @@ def write_python(request: dict) -> None:
 def write_rust(request: dict) -> None:
     builder = write_builder(rust_table(request), request)
     if request["overwrite"] is not None:
-        builder = builder.with_overwrite(request["overwrite"])
+        builder = builder.with_overwrite(*request["overwrite"])
     writer, commit = builder.new_write(), builder.new_commit()
     for batch in load(request["data"]).to_batches():
         writer.write_arrow(batch)

@@ -28,6 +28,7 @@ from emberlake.commit.change import (
 from emberlake.commit.conflicts import check_change_itself
 from emberlake.commit.draft import Draft, Drafter, Request, present_schema
 from emberlake.commit.history import History, claims_of, newest_identifier, stream_of
+from emberlake.commit.presence import check_present
 from emberlake.errors import (
     CommitConflict,
     CommitUnknown,
@@ -82,11 +83,19 @@ class Committer:
         identifier: int = BATCH_COMMIT_IDENTIFIER,
         *,
         properties: Mapping[str, str] | None = None,
+        then: Sequence[Change] = (),
     ) -> CommitResult:
         """Publish a change, retrying while others win.
 
+        Args:
+            change: What the snapshot is to change.
+            identifier: The commit's number, for streams.
+            properties: What the snapshot is to carry.
+            then: The changes that follow it: without their files nothing is published either.
+
         Raises:
             AlreadyCommitted: the files of this change are, or were, in the table.
+            FilesMissing: files of the changes are not there.
             CommitConflict: what others did makes this change wrong, or they won every attempt.
             CommitUnknown: the storage failed and it cannot be found out whether it took effect.
         """
@@ -101,6 +110,7 @@ class Committer:
             commit_user=self._commit_user,
             identifier=identifier,
             properties=dict(properties or {}),
+            then=tuple(then),
         )
         attempts = _Attempts(self._store, request)
         committed = attempts.run()
@@ -122,9 +132,11 @@ class Committer:
             CommitConflict: one of them is wrong; those before it stand, and the error says so.
         """
         results: list[CommitResult] = []
-        for change in changes:
+        for number, change in enumerate(changes, start=1):
+            then = changes[number:]
             try:
-                results.append(self.commit(change, identifier, properties=properties))
+                result = self.commit(change, identifier, properties=properties, then=then)
+                results.append(result)
             except CommitConflict as error:
                 done = combined(results).snapshot_id
                 if done is None:
@@ -136,6 +148,16 @@ class Committer:
     def check_not_committed(self, messages: Sequence[CommitMessage]) -> None:
         """Refuse with ``AlreadyCommitted`` when the table knows files of the messages."""
         History(self._store, written_change(messages)).catch_up(self._store.snapshots.latest())
+
+    def check_files(self, change: Change) -> None:
+        """Refuse with ``FilesMissing`` what cannot be committed any more.
+
+        Raises:
+            AlreadyCommitted: it was committed before, which says more than what is gone by now.
+        """
+        history = History(self._store, change)
+        history.catch_up(self._store.snapshots.latest())
+        check_present(self._store, [change], has_gaps=history.has_gaps)
 
     def newest_identifier(self) -> int | None:
         """The identifier of the newest snapshot of this commit user, if there is one."""
@@ -222,6 +244,8 @@ class _Attempts:
             ours = self._catch_up(latest)
             if ours is not None:
                 return ours
+            if not self._published:
+                self._check_files()
             draft = self._drafter.draft(latest)
             if draft is None:
                 return None
@@ -236,6 +260,10 @@ class _Attempts:
                 case _:
                     assert_never(outcome)
             self._back_off()
+
+    def _check_files(self) -> None:
+        changes = (self._request.change, *self._request.then)
+        check_present(self._store, changes, has_gaps=self._history.has_gaps)
 
     def _catch_up(self, latest: Snapshot | None) -> Draft | None:
         latest_id = latest.id if latest else 0

@@ -46,6 +46,7 @@ class Request:
     commit_user: str
     identifier: int
     properties: Mapping[str, str] = field(default_factory=dict)
+    then: tuple[Change, ...] = ()  # what is to follow: its files must be there as well
 
 
 @dataclass(frozen=True, slots=True)

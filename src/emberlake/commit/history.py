@@ -47,6 +47,9 @@ class History:
         change: What is to be committed.
         stream: Commit user and identifier, when a repetition is to be recognised by them.
         claims: The new rows that must be newer than all others of their keys.
+
+    ``has_gaps`` tells whether snapshots that were to be checked have expired, so that a commit of
+    the change may have gone unnoticed.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class History:
         self._names = change.new_names
         self._compacted = _compacted_buckets(store.schema, change)
         self._seen = change.bases  # what comes after them was not checked
+        self.has_gaps = False
 
     def catch_up(self, latest: Snapshot | None, ours: Collection[str] = ()) -> Snapshot | None:
         """Check all snapshots up to ``latest``; the one whose uuid is among ``ours``, if any.
@@ -85,6 +89,7 @@ class History:
                 return snapshot
             rivals += self._check(snapshot)
         if has_expired:
+            self.has_gaps = True
             rivals = self._check_live(latest)  # what was added is live, or deleted later
         bound_of = cache(partial(stored_key_bound, self._store))
         _raise(check_sequence_numbers(self._claims, rivals, bound_of))

@@ -19,14 +19,13 @@ from emberlake.maintenance.append_compact import compact_append_bucket
 from emberlake.maintenance.bucket import Bucket, Compacted, load_buckets
 from emberlake.maintenance.key_compact import compact_key_bucket
 from emberlake.maintenance.postpone_compact import load_postponed, passing_files, replay, settle
-from emberlake.merge.plan import hides_level_0
-from emberlake.options import BUCKET, POSTPONE_BUCKET, WRITE_ONLY
+from emberlake.merge.plan import hides_what_is_written
+from emberlake.options import BUCKET, POSTPONE_BUCKET
 from emberlake.predicates import Predicate
-from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import CommitKind, Snapshot
 from emberlake.spec.support import check_compactable
 from emberlake.store.table_store import TableStore
-from emberlake.wire import BaseSnapshot, CommitMessage
+from emberlake.wire import BaseSnapshot, CommitMessage, WriteMode
 
 # So often is a bucket compacted anew, because others compact it too.
 _ATTEMPTS: Final = 10
@@ -160,7 +159,7 @@ class WrittenCompaction:
     def __init__(self, store: TableStore, *, ignore_previous: bool) -> None:
         self._store = store
         self._ignore_previous = ignore_previous
-        self._is_needed = _hides_what_is_written(store.schema)
+        self._is_needed = hides_what_is_written(store.schema)
         self._handed_over: list[CommitMessage] = []
 
     def compact(self, messages: list[CommitMessage]) -> list[CommitMessage]:
@@ -214,7 +213,7 @@ def commit_written(
         changes: The snapshots that the messages become.
         messages: What was written and compacted.
     """
-    if not _hides_what_is_written(store.schema):
+    if not hides_what_is_written(store.schema):
         return commit(changes)
     written = [change for change in changes if change.kind is not CommitKind.COMPACT]
     compacted = [change for change in changes if change.kind is CommitKind.COMPACT]
@@ -313,11 +312,6 @@ def _compacted_part(message: CommitMessage) -> CommitMessage:
     )
 
 
-def _hides_what_is_written(schema: TableSchema) -> bool:
-    hides = bool(schema.primary_keys) and hides_level_0(schema.options)
-    return hides and not schema.options.value(WRITE_ONLY)
-
-
 def _is_committed(store: TableStore, message: CommitMessage) -> bool:
     try:
         Committer(store, "").check_not_committed([message])
@@ -401,6 +395,8 @@ def _message_of(
     bucket: Bucket, compacted: Compacted | None, base: BaseSnapshot | None
 ) -> CommitMessage:
     message = CommitMessage(
+        table=bucket.store.layout.metadata_root,
+        mode=WriteMode.APPEND,
         partition=bucket.partition,
         bucket=bucket.number,
         total_buckets=bucket.total_buckets,

@@ -35,7 +35,7 @@ from emberlake.spec.key_value import KIND
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
-from emberlake.wire import CommitMessage
+from emberlake.wire import CommitMessage, WriteMode
 from emberlake.write.key_bucket import KeyBucketWriter
 from emberlake.write.route import Group, split_rows
 
@@ -94,6 +94,8 @@ def replay(waiting: Bucket, known: Mapping[tuple[bytes, int], Bucket]) -> list[C
         writers.abort()
         raise
     gone = CommitMessage(
+        table=waiting.store.layout.metadata_root,
+        mode=WriteMode.APPEND,
         partition=waiting.partition,
         bucket=waiting.number,
         total_buckets=waiting.total_buckets,
@@ -175,6 +177,8 @@ class _Writers:
             written = writer.take_written()
             messages.append(
                 CommitMessage(
+                    table=self.waiting.store.layout.metadata_root,
+                    mode=WriteMode.APPEND,
                     partition=self.waiting.partition,
                     bucket=bucket,
                     total_buckets=self.count,

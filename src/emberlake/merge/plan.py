@@ -22,6 +22,7 @@ from emberlake.options import (
     DELETION_VECTORS,
     MERGE_ENGINE,
     SEQUENCE_FIELD,
+    WRITE_ONLY,
     MergeEngine,
     TableOptions,
     parse_bool,
@@ -144,6 +145,12 @@ def hides_level_0(options: TableOptions) -> bool:
     """Whether reads see only what was compacted, so that levels know of each other's rows."""
     first_row = options.value(MERGE_ENGINE) is MergeEngine.FIRST_ROW
     return first_row or options.value(DELETION_VECTORS)
+
+
+def hides_what_is_written(schema: TableSchema) -> bool:
+    """Whether what is written must be compacted before anybody sees it, and the writer does it."""
+    hides = bool(schema.primary_keys) and hides_level_0(schema.options)
+    return hides and not schema.options.value(WRITE_ONLY)
 
 
 def depends_on_arrival(schema: TableSchema) -> bool:

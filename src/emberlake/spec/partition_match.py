@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from emberlake.errors import InvalidInput
+from emberlake.options import PARTITION_DEFAULT_NAME
 from emberlake.spec.binary_row import decode_row
 from emberlake.spec.literals import cast_literal
+from emberlake.spec.schema import TableSchema
 from emberlake.spec.values import Value
 from emberlake.types import DataField
 
@@ -32,6 +34,15 @@ class AnyPartitionMatch:
 
     def __call__(self, partition: bytes) -> bool:
         return any(match(partition) for match in self.matches)
+
+
+def partitions_of(schema: TableSchema, literals: Mapping[str, object]) -> PartitionMatch:
+    """The partitions of a table that some values describe; an empty description matches all."""
+    return match_partition(
+        schema.partition_fields,
+        literals,
+        default_name=schema.options.value(PARTITION_DEFAULT_NAME),
+    )
 
 
 def match_partition(

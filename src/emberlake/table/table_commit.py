@@ -4,10 +4,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from emberlake.base.closing import Closing
+from emberlake.commit.acceptance import (
+    check_appended,
+    check_overwritten,
+    check_replacing,
+    check_table,
+)
 from emberlake.commit.change import (
     NOTHING_COMMITTED,
     Change,
     CommitResult,
+    append_change,
     overwrite_changes,
     split_changes,
 )
@@ -17,14 +24,13 @@ from emberlake.errors import (
     CommitConflict,
     ConflictReason,
     DataMismatch,
-    FileNotFound,
     InvalidInput,
 )
 from emberlake.maintenance.compact import as_replacement, commit_written, discard_passing
-from emberlake.options import DYNAMIC_PARTITION_OVERWRITE, PARTITION_DEFAULT_NAME
 from emberlake.scan.files import PartitionChoice
 from emberlake.spec.manifest import HASH_INDEX
-from emberlake.spec.partition_match import AnyPartitionMatch, PartitionMatch, match_partition
+from emberlake.spec.partition_match import AnyPartitionMatch, partitions_of
+from emberlake.spec.replacement import Replacement
 from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
@@ -48,7 +54,9 @@ class TableCommit(Closing):
 
         Raises:
             AlreadyCommitted: they are in the table; nothing is deleted.
+            MessageMismatch: they are of another table; nothing is deleted.
         """
+        self._check_table(messages)
         self._committer.check_not_committed(messages)
         for message in messages:
             for file in message.written_files:
@@ -73,6 +81,9 @@ class TableCommit(Closing):
 
         return commit_written(self._store, commit, changes, messages)
 
+    def _check_table(self, messages: Sequence[CommitMessage]) -> None:
+        check_table(messages, self._store.layout.metadata_root)
+
     def close(self) -> None:
         """Release everything; a commit is durable without it."""
 
@@ -81,7 +92,7 @@ class BatchTableCommit(TableCommit):
     """Commits of batch writes."""
 
     def __init__(
-        self, store: TableStore, commit_user: str, replaces: PartitionMatch | None = None
+        self, store: TableStore, commit_user: str, replaces: Replacement | None = None
     ) -> None:
         super().__init__(store, commit_user)
         self._replaces = replaces
@@ -91,32 +102,58 @@ class BatchTableCommit(TableCommit):
         messages: Sequence[CommitMessage],
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Make the messages' files visible in one snapshot.
+        """Make the messages' files visible in one snapshot, as the builder was told.
+
+        The builder was told to append, or by its ``overwrite`` to replace; the messages must be of
+        a writer that was told the same.
 
         Raises:
+            MessageMismatch: the messages are of another table, or were written to append and this
+                overwrites, or the other way round; nothing changes.
             AlreadyCommitted: these messages are in the table; nothing changes.
+            FilesMissing: files of the messages are not there any more; nothing changes.
             CommitConflict: a concurrent change makes this commit wrong; nothing changes, unless
                 the error says that a snapshot stands.
             CommitUnknown: the storage failed and the outcome cannot be found out.
         """
+        self._check_table(messages)
         if self._replaces is None:
+            check_appended(messages)
             changes = split_changes(messages)
             return self._commit(messages, changes, properties=snapshot_properties)
+        check_overwritten(messages)
         return self._overwrite(messages, self._replaces, snapshot_properties)
 
     def overwrite(
         self,
         messages: Sequence[CommitMessage],
-        static_partitions: Mapping[str, object] | None = None,
+        static_partitions: Mapping[str, object] | Replacement | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Replace all partitions that match ``static_partitions`` by the messages' files."""
-        match = partitions_of(self._store, static_partitions or {})
-        return self._replace(messages, match, snapshot_properties)
+        """Put the messages' files in the place of what is there, whatever the builder was told.
+
+        Without ``static_partitions`` the partitions that the messages touch are replaced, and no
+        messages replace nothing; with it all partitions that match, also by no messages. ``{}``
+        matches the whole table. The messages may be of a writer that was told to overwrite, or of
+        one that appends, but in key tables with dynamic buckets, deletion vectors or first rows:
+        there the rows of such a writer depend on those that are to go.
+
+        Raises:
+            MessageMismatch: messages that cannot replace anything; nothing changes.
+            DataMismatch: messages for partitions that do not match; nothing changes.
+        """
+        schema = self._store.schema
+        if static_partitions is None:
+            static_partitions = Replacement.dynamic(schema)
+        elif not isinstance(static_partitions, Replacement):
+            static_partitions = Replacement.static(schema, static_partitions)
+        self._check_table(messages)
+        check_replacing(messages, schema)
+        return self._overwrite(messages, static_partitions, snapshot_properties)
 
     def truncate_table(self) -> CommitResult:
         """Delete all rows."""
-        return self._replace([], partitions_of(self._store, {}), None)
+        return self._overwrite([], Replacement.whole_table(self._store.schema), None)
 
     def truncate_partitions(self, partitions: Sequence[Mapping[str, object]]) -> CommitResult:
         """Delete all rows of the partitions that match any of the descriptions.
@@ -129,32 +166,20 @@ class BatchTableCommit(TableCommit):
             raise InvalidInput(
                 "an empty description matches every partition; truncate_table() deletes all rows"
             )
-        matches = tuple(partitions_of(self._store, partition) for partition in partitions)
+        matches = tuple(partitions_of(self._store.schema, partition) for partition in partitions)
         return self._committer.commit_all(overwrite_changes([], AnyPartitionMatch(matches)))
 
     def _overwrite(
         self,
         messages: Sequence[CommitMessage],
-        match: PartitionMatch,
+        replacement: Replacement,
         properties: Mapping[str, str] | None,
     ) -> CommitResult:
-        is_dynamic = self._store.options.value(DYNAMIC_PARTITION_OVERWRITE)
-        if not (is_dynamic and self._store.schema.partition_keys):
-            return self._replace(messages, match, properties)
-        self._check_inside(messages, match)
+        self._check_inside(messages, replacement.match)
         touched = frozenset(m.partition for m in messages if not m.is_empty)
-        if not touched:
+        if replacement.only_touched and not touched:
             return NOTHING_COMMITTED
-        return self._commit_overwrite(messages, touched, properties)
-
-    def _replace(
-        self,
-        messages: Sequence[CommitMessage],
-        match: PartitionMatch,
-        properties: Mapping[str, str] | None,
-    ) -> CommitResult:
-        self._check_inside(messages, match)
-        return self._commit_overwrite(messages, match, properties)
+        return self._commit_overwrite(messages, replacement.partitions(touched), properties)
 
     def _commit_overwrite(
         self,
@@ -195,8 +220,11 @@ class StreamTableCommit(TableCommit):
         """Make the messages' files visible under an identifier.
 
         Raises:
+            MessageMismatch: the messages are of another table, or were written to overwrite.
             AlreadyCommitted: this commit user has committed this identifier or a later one.
         """
+        self._check_table(messages)
+        check_appended(messages)
         newest = self._newest_identifier()
         if newest is not None and commit_identifier <= newest:
             raise already_committed(self.commit_user, commit_identifier, newest)
@@ -210,11 +238,18 @@ class StreamTableCommit(TableCommit):
         """Commit what is not committed yet, in order; how many commits were made.
 
         For restarts: give all commits whose outcome is not known.
+
+        Raises:
+            MessageMismatch: messages of another table, or that were written to overwrite.
+            FilesMissing: files of a commit that is to be made are not there; none is made.
         """
+        for messages in commits.values():
+            self._check_table(messages)
+            check_appended(messages)
         newest = self._newest_identifier()
         todo = [i for i in sorted(commits) if newest is None or i > newest]
         for identifier in todo:
-            self._check_files(commits[identifier])
+            self._committer.check_files(append_change(commits[identifier]))
         return sum(self.commit(commits[i], i).snapshot_id is not None for i in todo)
 
     def _newest_identifier(self) -> int | None:
@@ -222,14 +257,6 @@ class StreamTableCommit(TableCommit):
             self._newest = self._committer.newest_identifier()
             self._has_looked = True
         return self._newest
-
-    def _check_files(self, messages: Sequence[CommitMessage]) -> None:
-        """Files of an old attempt may have been cleaned up since; they must not be committed."""
-        for message in messages:
-            for file in message.written_files:
-                path = self._store.data_file_path(message.partition, message.bucket, file)
-                if not self._store.storage.exists(path):
-                    raise FileNotFound(path, "it was written for a commit that cannot be made now")
 
 
 def _check_one_index_a_bucket(messages: Sequence[CommitMessage]) -> None:
@@ -247,12 +274,3 @@ def _check_one_index_a_bucket(messages: Sequence[CommitMessage]) -> None:
                 f"{count} of the messages to commit have given new keys to bucket {bucket}",
                 "let one writer write all rows of a partition of a table with dynamic buckets",
             )
-
-
-def partitions_of(store: TableStore, literals: Mapping[str, object]) -> PartitionMatch:
-    """The partitions that some values describe; an empty description matches all."""
-    return match_partition(
-        store.schema.partition_fields,
-        literals,
-        default_name=store.options.value(PARTITION_DEFAULT_NAME),
-    )

@@ -18,10 +18,10 @@ from emberlake.maintenance.compact import WrittenCompaction
 from emberlake.options import (
     COMMIT_USER_PREFIX,
 )
-from emberlake.spec.partition_match import PartitionMatch
+from emberlake.spec.replacement import Replacement
 from emberlake.spec.support import check_writable
 from emberlake.store.table_store import TableStore
-from emberlake.table.table_commit import BatchTableCommit, StreamTableCommit, partitions_of
+from emberlake.table.table_commit import BatchTableCommit, StreamTableCommit
 from emberlake.types import DataField, arrow_type
 from emberlake.wire import CommitMessage
 from emberlake.write.table_writer import TableWriter
@@ -47,26 +47,29 @@ class BatchWriteBuilder:
 
     store: TableStore
     commit_user: str
-    _replaces: PartitionMatch | None = field(default=None, repr=False)
+    _replaces: Replacement | None = field(default=None, repr=False)
 
     @property
-    def replaces(self) -> PartitionMatch | None:
-        """Which partitions are to be replaced; None: nothing is."""
+    def replaces(self) -> Replacement | None:
+        """What is to be replaced; None: nothing is."""
         return self._replaces
 
     @property
     def is_overwrite(self) -> bool:
         return self._replaces is not None
 
-    def overwrite(self, static_partition: Mapping[str, object] | None = None) -> Self:
+    def overwrite(self, static_partition: Mapping[str, object] | Replacement | None = None) -> Self:
         """Replace instead of append.
 
-        With ``dynamic-partition-overwrite`` (the default) the partitions that the new data
-        touches are replaced; without it all partitions that match ``static_partition``, which
-        for an empty one, or an unpartitioned table, is everything. Data outside of
-        ``static_partition`` is refused either way.
+        With ``dynamic-partition-overwrite`` (the default) the partitions that the new data touches
+        are replaced, and no data replaces nothing. Without it all partitions that match
+        ``static_partition`` are, also by no data, and without a partition the whole table. Data
+        outside of ``static_partition`` is refused either way. ``{}``, and any overwrite of an
+        unpartitioned table, is the whole table, also by no data.
         """
-        self._replaces = partitions_of(self.store, static_partition or {})
+        if not isinstance(static_partition, Replacement):
+            static_partition = Replacement.by_options(self.store.schema, static_partition)
+        self._replaces = static_partition
         return self
 
     def new_write(self) -> "BatchTableWrite":
@@ -77,7 +80,7 @@ class BatchWriteBuilder:
                 self.store,
                 commit_user=self.commit_user,
                 ignore_previous=self._replaces is not None,
-                accepts=self._replaces,
+                accepts=self._replaces.match if self._replaces else None,
             ),
             replace(self),
         )
@@ -219,7 +222,7 @@ class BatchTableWrite(TableWrite):
             commit_user=builder.commit_user,
             commit=builder.new_commit(),
             ignore_previous=builder.is_overwrite,
-            accepts=builder.replaces,
+            accepts=builder.replaces.match if builder.replaces else None,
             write_columns=self._writer.write_columns,
             concurrency=concurrency,
             resource_profile=resource_profile,

@@ -15,7 +15,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from functools import cache
 from types import UnionType
 from typing import Any, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -90,6 +90,8 @@ def _decoder(kind: Any) -> _Decoder:
         return lambda text: b64decode(_checked(str)(text), validate=True)
     if issubclass(kind, IntEnum):
         return lambda number: kind(_checked(int)(number))
+    if issubclass(kind, StrEnum):
+        return lambda text: kind(_checked(str)(text))
     return _checked(kind)
 
 

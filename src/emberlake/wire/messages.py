@@ -5,10 +5,23 @@ The byte form (see ``byte_form``) is what crosses processes: the names and defau
 """
 
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from typing import Final
 
 from emberlake.spec.manifest import DataFile, IndexFile
 from emberlake.wire.byte_form import ByteForm
+
+
+class WriteMode(StrEnum):
+    """For which kind of commit files were written.
+
+    A writer that appends reckons with what is there: it numbers its rows from it, and in some
+    tables merges with it. One that overwrites knows that it goes. What is written for the one
+    loses rows in the other.
+    """
+
+    APPEND = "append"  # also what a compaction writes: it keeps the rows that are there
+    OVERWRITE = "overwrite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +41,8 @@ class BaseSnapshot:
 class CommitMessage:
     """The outcome of writing one bucket of one partition."""
 
+    table: str  # the root of its metadata, which tells tables and their branches apart
+    mode: WriteMode
     partition: bytes
     bucket: int
     total_buckets: int
@@ -82,4 +97,4 @@ class CommitMessage:
         return _FORM.decode(raw)
 
 
-_FORM: Final = ByteForm(CommitMessage, b"EMBM", 1, "commit message")
+_FORM: Final = ByteForm(CommitMessage, b"EMBM", 2, "commit message")

@@ -35,7 +35,7 @@ from emberlake.options import (
 from emberlake.scan.buckets import BucketState, load_bucket_states
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
-from emberlake.wire import BaseSnapshot, CommitMessage
+from emberlake.wire import BaseSnapshot, CommitMessage, WriteMode
 from emberlake.write.align import align, as_tables
 from emberlake.write.dynamic_bucket import (
     SINGLE_ASSIGNER,
@@ -208,6 +208,8 @@ class TableWriter:
         writer = self._writers.get(key)
         written = Written() if writer is None else writer.take_written()
         return CommitMessage(
+            table=self._store.layout.metadata_root,
+            mode=WriteMode.OVERWRITE if self._ignore_previous else WriteMode.APPEND,
             partition=key[0],
             bucket=key[1],
             total_buckets=self._total_buckets,

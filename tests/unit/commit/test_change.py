@@ -19,7 +19,7 @@ from emberlake.spec.manifest import (
     IndexFile,
 )
 from emberlake.spec.snapshot import CommitKind
-from emberlake.wire import BaseSnapshot, CommitMessage
+from emberlake.wire import BaseSnapshot, CommitMessage, WriteMode
 
 
 def a_file(name):
@@ -38,7 +38,9 @@ def an_index(kind):
 
 
 def a_message(**parts):
-    return CommitMessage(partition=b"p", bucket=3, total_buckets=4, **parts)
+    return CommitMessage(
+        table="/t", mode=WriteMode.APPEND, partition=b"p", bucket=3, total_buckets=4, **parts
+    )
 
 
 def names(entries):

@@ -143,6 +143,7 @@ def an_index_entry(table, partition):
     index_file = IndexFile(
         index_type=HASH_INDEX, file_name=f"index-{partition.hex()}", file_size=4, row_count=1
     )
+    table.store.storage.put(table.store.index_file_path(partition, 0, index_file), bytes(4))
     return IndexManifestEntry(
         kind=FileKind.ADD, partition=partition, bucket=0, index_file=index_file
     )

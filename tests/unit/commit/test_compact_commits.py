@@ -10,7 +10,7 @@ from emberlake.commit.committer import Committer
 from emberlake.errors import AlreadyCommitted, CommitConflict, ConflictReason
 from emberlake.spec.manifest import DELETION_VECTORS_INDEX, DeletionVectorRange, IndexFile
 from emberlake.spec.snapshot import CommitKind
-from emberlake.wire import CommitMessage
+from emberlake.wire import CommitMessage, WriteMode
 from key_writes import (
     create_key_table,
     data_of,
@@ -33,6 +33,8 @@ def compaction_of(table, level=5) -> CommitMessage:
     before = tuple(entry.file for entry in live_files(table))
     after = tuple(replace(file, level=level) for file in before)
     return CommitMessage(
+        table=table.store.layout.metadata_root,
+        mode=WriteMode.APPEND,
         partition=live_files(table)[0].partition,
         bucket=0,
         total_buckets=1,
@@ -160,16 +162,24 @@ def test_abort_keeps_files_that_only_changed_their_level():
     assert data_files(table) == before
 
 
+def vectors_in(table, name, *ranges):
+    file = IndexFile(
+        index_type=DELETION_VECTORS_INDEX,
+        file_name=name,
+        file_size=1,
+        row_count=1,
+        deletion_vectors=ranges or None,
+    )
+    table.store.storage.put(table.store.layout.index(name), b"x")
+    return file
+
+
 def test_deletion_vectors_of_a_bucket_are_replaced_by_new_ones():
     table = create_key_table()
     upsert(table, [(1, "a")])
+    one, two = vectors_in(table, "one"), vectors_in(table, "two")
 
-    def vectors(name):
-        return IndexFile(
-            index_type=DELETION_VECTORS_INDEX, file_name=name, file_size=1, row_count=1
-        )
-
-    message = replace(compaction_of(table), compact_new_index_files=(vectors("one"),))
+    message = replace(compaction_of(table), compact_new_index_files=(one,))
     commit_compaction(table, message)
     commit_compaction(
         table,
@@ -177,8 +187,8 @@ def test_deletion_vectors_of_a_bucket_are_replaced_by_new_ones():
             message,
             compact_before=(),
             compact_after=(),
-            compact_new_index_files=(vectors("two"),),
-            compact_deleted_index_files=(vectors("one"),),
+            compact_new_index_files=(two,),
+            compact_deleted_index_files=(one,),
         ),
     )
 
@@ -188,10 +198,7 @@ def test_deletion_vectors_of_a_bucket_are_replaced_by_new_ones():
 def test_deletion_vectors_that_the_compaction_has_not_seen_are_a_conflict():
     table = create_key_table()
     upsert(table, [(1, "a")])
-    vectors = [
-        IndexFile(index_type=DELETION_VECTORS_INDEX, file_name=name, file_size=1, row_count=1)
-        for name in ("theirs", "ours")
-    ]
+    vectors = [vectors_in(table, name) for name in ("theirs", "ours")]
     message = replace(compaction_of(table), compact_new_index_files=(vectors[0],))
     commit_compaction(table, message)
     unaware = replace(message, compact_before=(), compact_after=())
@@ -205,13 +212,7 @@ def test_deletion_vectors_that_the_compaction_has_not_seen_are_a_conflict():
 def test_a_deletion_vector_of_a_file_that_is_gone_is_a_conflict():
     table = create_key_table()
     upsert(table, [(1, "a")])
-    vector = IndexFile(
-        index_type=DELETION_VECTORS_INDEX,
-        file_name="one",
-        file_size=1,
-        row_count=1,
-        deletion_vectors=(DeletionVectorRange("gone", 1, 2, 1),),
-    )
+    vector = vectors_in(table, "one", DeletionVectorRange("gone", 1, 2, 1))
     message = replace(compaction_of(table), compact_before=(), compact_after=())
 
     with pytest.raises(CommitConflict) as caught:

@@ -22,7 +22,7 @@ from emberlake.errors import (
     AlreadyCommitted,
     ColumnNotFound,
     DataMismatch,
-    FileNotFound,
+    FilesMissing,
     InvalidInput,
     InvalidState,
 )
@@ -318,7 +318,7 @@ def test_files_that_were_cleaned_up_are_not_committed():
     table.new_batch_write_builder().new_commit().abort(second)
     _, restarted = a_stream(table)
 
-    with pytest.raises(FileNotFound, match="a commit that cannot be made now"):
+    with pytest.raises(FilesMissing, match=r"1 of 1 are gone: .*; write the data again"):
         restarted.filter_and_commit({1: first, 2: second})
     assert table.latest_snapshot() is None
 

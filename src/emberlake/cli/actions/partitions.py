@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from emberlake.cli.failures import UsageError
 from emberlake.errors import InvalidInput
-from emberlake.spec.partition_match import AnyPartitionMatch, PartitionMatch
+from emberlake.spec.partition_match import AnyPartitionMatch, PartitionMatch, partitions_of
 from emberlake.table import Table
-from emberlake.table.table_commit import partitions_of
 
 
 def parse_partition(text: str) -> dict[str, str]:
@@ -61,7 +60,7 @@ def match_typed(
 
 def _match(table: Table, spec: Mapping[str, str]) -> PartitionMatch:
     try:
-        return partitions_of(table.store, spec)
+        return partitions_of(table.table_schema, spec)
     except InvalidInput as error:
         problem = str(error).removeprefix(f"partition {dict(spec)}: ")
         raise UsageError(f"partition {partition_text(spec)}: {problem}") from error

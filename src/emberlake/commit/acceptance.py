@@ -1,0 +1,93 @@
+"""Which messages a commit takes: those of its table, written for what it does. Pure decisions."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from emberlake.errors import MessageMismatch
+from emberlake.merge.plan import hides_what_is_written
+from emberlake.options import BUCKET, UNAWARE_BUCKET
+from emberlake.spec.schema import TableSchema
+from emberlake.wire import CommitMessage, WriteMode
+
+_REMEDY_APPEND: Final = (
+    "commit them with new_commit() of the builder that overwrites, or with "
+    "commit.overwrite(messages, partition), or write the data again with a builder that appends"
+)
+_REMEDY_OVERWRITE: Final = (
+    "write the data with new_write() of the builder that overwrites, or say "
+    "commit.overwrite(messages, partition) to the commit of a builder that appends"
+)
+_REMEDY_REPLACEMENT: Final = "write the data with new_write() of builder.overwrite(partition)"
+
+
+def check_table(messages: Sequence[CommitMessage], table: str) -> None:
+    """Refuse messages of another table, or of another branch."""
+    others = sorted({message.table for message in messages} - {table})
+    if others:
+        raise MessageMismatch(
+            f"messages written for {', '.join(others[:3])} are not for {table}; nothing was "
+            "changed. Help: give them to a commit of the table that they were written for"
+        )
+
+
+def check_appended(messages: Sequence[CommitMessage]) -> None:
+    """Refuse messages of an overwrite, whose rows would be older than those that are there."""
+    if any(message.mode is WriteMode.OVERWRITE for message in messages):
+        raise _mismatch(WriteMode.OVERWRITE, "this commit appends", _REMEDY_APPEND)
+
+
+def check_overwritten(messages: Sequence[CommitMessage]) -> None:
+    """Refuse messages of an append, which is what an overwrite was not opened for."""
+    if any(message.mode is WriteMode.APPEND for message in messages):
+        raise _mismatch(WriteMode.APPEND, "this commit overwrites", _REMEDY_OVERWRITE)
+
+
+def check_replacing(messages: Sequence[CommitMessage], schema: TableSchema) -> None:
+    """Refuse messages that cannot stand in the place of what is there.
+
+    Those of an append can where a file is all that they say. They cannot where the writer has
+    merged its rows with those that are to go, or has put none of its keys into the index because
+    that has them: it goes as well.
+    """
+    if len({message.mode for message in messages}) > 1:
+        raise MessageMismatch(
+            "some of the messages were written for append, some for overwrite; nothing was "
+            f"committed. Help: {_REMEDY_REPLACEMENT}, all of it"
+        )
+    if not any(message.mode is WriteMode.APPEND for message in messages):
+        return
+    why = _why_not(schema)
+    if why is None and any(_changes_what_is_there(message) for message in messages):
+        why = "they also change what is there"
+    if why is not None:
+        raise _mismatch(
+            WriteMode.APPEND,
+            f"they cannot replace anything: {why}",
+            _REMEDY_REPLACEMENT,
+        )
+
+
+def _why_not(schema: TableSchema) -> str | None:
+    if not schema.primary_keys:
+        return None
+    if hides_what_is_written(schema):
+        return "in a table with deletion vectors or first rows they are merged with what is there"
+    if schema.options.value(BUCKET) == UNAWARE_BUCKET:
+        return "in a table with dynamic buckets they need the index of what is there"
+    return None
+
+
+def _changes_what_is_there(message: CommitMessage) -> bool:
+    return bool(
+        message.deleted_files
+        or message.deleted_index_files
+        or message.compact_before
+        or message.compact_after
+        or message.compact_new_index_files
+    )
+
+
+def _mismatch(mode: WriteMode, but: str, remedy: str) -> MessageMismatch:
+    return MessageMismatch(
+        f"the messages were written for {mode}, but {but}; nothing was committed. Help: {remedy}"
+    )

@@ -1,0 +1,52 @@
+"""What an overwrite replaces. Spec: "Overwrite"."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from emberlake.options import DYNAMIC_PARTITION_OVERWRITE
+from emberlake.spec.partition_match import PartitionMatch, partitions_of
+from emberlake.spec.schema import TableSchema
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """The partitions that match, or of these only the ones that the new data touches.
+
+    New data outside of ``match`` is refused either way. With ``only_touched`` (a dynamic overwrite)
+    no data replaces nothing; without it (a static one) all that matches goes, also by no data.
+    """
+
+    match: PartitionMatch
+    only_touched: bool
+
+    @staticmethod
+    def dynamic(schema: TableSchema, within: Mapping[str, object] | None = None) -> "Replacement":
+        """The partitions that the new data touches, which must be inside of ``within``."""
+        return Replacement(partitions_of(schema, within or {}), only_touched=True)
+
+    @staticmethod
+    def static(schema: TableSchema, partition: Mapping[str, object]) -> "Replacement":
+        """All partitions that match; an empty description matches the whole table."""
+        return Replacement(partitions_of(schema, partition), only_touched=False)
+
+    @staticmethod
+    def whole_table(schema: TableSchema) -> "Replacement":
+        """Everything."""
+        return Replacement.static(schema, {})
+
+    @staticmethod
+    def by_options(schema: TableSchema, partition: Mapping[str, object] | None) -> "Replacement":
+        """What a table's options make of an overwrite that was declared before its data is there.
+
+        An explicit empty description is the whole table, whatever the options say. So is an
+        unpartitioned table, which has no partitions that data could leave untouched.
+        """
+        is_dynamic = schema.options.value(DYNAMIC_PARTITION_OVERWRITE)
+        is_whole = partition is not None and not partition
+        if is_dynamic and schema.partition_keys and not is_whole:
+            return Replacement.dynamic(schema, partition)
+        return Replacement.static(schema, partition or {})
+
+    def partitions(self, touched: frozenset[bytes]) -> frozenset[bytes] | PartitionMatch:
+        """The partitions that go, given those that the new data is for."""
+        return touched if self.only_touched and self.match.fields else self.match
