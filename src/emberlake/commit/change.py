@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
+from emberlake.base.html import html_facts
 from emberlake.scan.files import PartitionChoice
 from emberlake.spec.manifest import (
     DELETION_VECTORS_INDEX,
@@ -70,6 +71,11 @@ class CommitResult:
     bytes_added: int = 0
     bytes_deleted: int = 0
     retries: int = 0
+
+    def _repr_html_(self) -> str:
+        names = [f.name for f in fields(self)]
+        facts = {name.replace("_", " "): getattr(self, name) for name in names}
+        return html_facts({name: value for name, value in facts.items() if value != 0})
 
 
 def combined(results: Sequence[CommitResult]) -> CommitResult:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from emberlake.base.html import html_table, html_title
 from emberlake.errors import (
     CorruptFile,
     EmberlakeError,
@@ -52,6 +53,14 @@ class CheckReport:
     def ok(self) -> bool:
         """Whether nothing is wrong."""
         return not self.problems
+
+    def _repr_html_(self) -> str:
+        title = html_title(
+            "Nothing is wrong" if self.ok else f"{len(self.problems):,} problems",
+            f"in {self.snapshots:,} snapshots, {self.files:,} files, {self.rows:,} rows",
+        )
+        rows = [(p.kind, p.path, p.detail) for p in self.problems]
+        return title if self.ok else title + html_table(("kind", "path", "detail"), rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from emberlake.base.html import html_facts, html_table, html_title
 from emberlake.predicates import Predicate
 from emberlake.scan.files import (
     Mask,
@@ -63,6 +64,26 @@ class Explanation:
     @property
     def files_read(self) -> tuple[ExplainedFile, ...]:
         return tuple(f for f in self.files if f.reason in (Reason.READ, Reason.ALL_ROWS_MATCH))
+
+    def _repr_html_(self) -> str:
+        read = self.files_read
+        facts = {
+            "snapshot": self.snapshot_id,
+            "columns": ", ".join(self.columns),
+            "filter": self.predicate,
+            "limit": self.limit,
+            "manifests": f"{self.manifests_read:,} of {self.manifests:,} read",
+            "files": f"{len(read):,} of {len(self.files):,} read",
+            "rows": sum(f.row_count for f in read),
+            "bytes": sum(f.file_size for f in read),
+            "splits": self.splits,
+        }
+        shown = sorted(self.files, key=lambda f: list(Reason).index(f.reason))
+        if not self.verbose:
+            shown = shown[:_SHOWN_FILES]
+        rows = [(f.path, f.row_count, f.file_size, f.reason) for f in shown]
+        files = html_table(("file", "rows", "bytes", ""), rows)
+        return html_title("Read of", self.table_path) + html_facts(facts) + files
 
     def __str__(self) -> str:
         read = self.files_read

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from emberlake.base.env import SYSTEM_ENV, Env
+from emberlake.base.html import html_table, html_title
 from emberlake.commit.change import CommitResult
 from emberlake.errors import InvalidOption, InvalidSchema, InvalidState, SnapshotNotFound
 from emberlake.io.storage import Storage
@@ -27,6 +28,7 @@ from emberlake.spec.snapshot import Snapshot
 from emberlake.store.snapshots import SnapshotStore
 from emberlake.store.table_store import TableStore
 from emberlake.table.read_builder import ReadBuilder
+from emberlake.table.short_forms import ShortForms
 from emberlake.table.stream_read import StreamReadBuilder
 from emberlake.table.write_builder import (
     BatchWriteBuilder,
@@ -39,7 +41,7 @@ _SHOWN_OPTIONS: Final = 6
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Table:
+class Table(ShortForms):
     """A table of a catalog; pickles, so that it can be used on workers."""
 
     identifier: Identifier
@@ -338,6 +340,21 @@ class Table:
         if len(schema.options) > _SHOWN_OPTIONS:
             lines.append(f"  and {len(schema.options) - _SHOWN_OPTIONS} more options")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        schema = self.store.schema
+        columns = html_table(
+            ("column", "type", "", "comment"),
+            [(f.name, str(f.type), self._role(f.name), f.description or "") for f in schema.fields],
+        )
+        options = html_table(("option", "value"), sorted(schema.options.items()))
+        title = html_title(f"Table {self.identifier}", self.table_path)
+        return title + columns + (options if schema.options else "")
+
+    def _role(self, name: str) -> str:
+        schema = self.store.schema
+        roles = {"primary key": schema.primary_keys, "partition": schema.partition_keys}
+        return ", ".join(role for role, names in roles.items() if name in names)
 
     def _present_schema(self) -> TableSchema:
         """The schema to copy from: a table that travels has the columns of another time."""

@@ -1,0 +1,243 @@
+"""One call, one commit; one call, one read."""
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from append_tables import append, create_table, read_ids, rows_of
+from emberlake.errors import (
+    ColumnNotFound,
+    DataMismatch,
+    InvalidInput,
+    SnapshotNotFound,
+    TagNotFound,
+    Unsupported,
+)
+from key_tables import create_key_table, numbered
+
+DAYS = pa.table({"id": [1, 2, 3], "day": ["mon", "tue", "tue"]})
+
+
+def a_week(**options):
+    table = create_table(partition_keys=["day"], options=options)
+    table.append(DAYS)
+    return table
+
+
+def keys_of(table):
+    return sorted(table.to_arrow(["id"]).column("id").to_pylist())
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda rows: rows,
+        lambda rows: rows.to_batches()[0],
+        lambda rows: rows.to_reader(),
+        lambda rows: rows.to_pandas(),
+        pl.from_arrow,
+    ],
+    ids=["table", "batch", "stream", "pandas", "polars"],
+)
+def test_rows_of_any_kind_are_appended_in_one_commit(form):
+    table = create_table()
+
+    result = table.append(form(DAYS))
+
+    assert (result.snapshot_id, result.rows_added) == (1, 3)
+    assert read_ids(table) == [1, 2, 3]
+
+
+def test_rows_that_do_not_fit_change_nothing():
+    table = a_week()
+
+    with pytest.raises(DataMismatch, match="town"):
+        table.append(pa.table({"id": [1], "town": ["oslo"]}))
+    assert table.latest_snapshot().id == 1
+
+
+def test_an_upsert_puts_rows_in_the_place_of_those_with_their_keys():
+    table = create_key_table()
+    table.upsert(pa.Table.from_pylist(numbered([1, 2], "a")))
+
+    result = table.upsert(pa.Table.from_pylist(numbered([2, 3], "b")), on=["id"])
+
+    assert result.snapshot_id == 2
+    assert dict(table.to_arrow(["id", "v"]).to_pandas().values) == {1: "a1", 2: "b2", 3: "b3"}
+
+
+def test_an_upsert_needs_a_key_and_no_other():
+    with pytest.raises(Unsupported, match=r"append\(\) adds rows"):
+        create_table().upsert(DAYS)
+    with pytest.raises(InvalidInput, match="primary key id, not by v"):
+        create_key_table().upsert(pa.table({"id": [1]}), on=["v"])
+
+
+@pytest.mark.parametrize("option", ["true", "false"])
+@pytest.mark.parametrize(
+    ("partition", "ids"),
+    [(None, [1, 9]), ({"day": "tue"}, [1, 9]), ({}, [9])],
+    ids=["touched", "one", "all"],
+)
+def test_an_overwrite_replaces_what_it_is_told(option, partition, ids):
+    table = a_week(**{"dynamic-partition-overwrite": option})
+
+    table.overwrite(pa.table({"id": [9], "day": ["tue"]}), partition)
+
+    assert read_ids(table) == ids
+
+
+@pytest.mark.parametrize(("partition", "ids"), [(None, [1, 2, 3]), ({"day": "tue"}, [1]), ({}, [])])
+def test_an_overwrite_by_nothing_empties_only_what_it_names(partition, ids):
+    table = a_week()
+
+    table.overwrite(DAYS.slice(0, 0), partition)
+
+    assert read_ids(table) == ids
+
+
+def test_a_table_without_partitions_is_overwritten_as_a_whole():
+    table = create_table()
+    table.append(DAYS)
+
+    table.overwrite(pa.table({"id": [9]}))
+    assert read_ids(table) == [9]
+    table.overwrite(pa.table({"id": pa.array([], pa.int64())}))
+    assert read_ids(table) == []
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pa.table({"id": [2, 7]}),
+        pa.table({"v": ["x", "y"], "id": [2, 7], "unknown": [1, 1]}),
+        pa.table({"id": [2, 7]}).to_pandas(),
+        pl.DataFrame({"id": [2, 7], "n": [1, 2]}),
+    ],
+    ids=["keys", "whole rows", "pandas", "polars"],
+)
+def test_rows_are_deleted_by_their_keys(keys):
+    table = create_key_table()
+    table.append(pa.Table.from_pylist(numbered([1, 2, 3])))
+
+    result = table.delete_keys(keys)
+
+    assert result.snapshot_id == 2
+    assert keys_of(table) == [1, 3]
+
+
+def test_keys_are_deleted_in_tables_that_have_some():
+    with pytest.raises(Unsupported, match="primary key"):
+        create_table().delete_keys(pa.table({"id": [1]}))
+    with pytest.raises(DataMismatch, match="id"):
+        create_key_table().delete_keys(pa.table({"v": ["a"]}))
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def test_columns_rows_and_their_number_are_chosen():
+    table = a_week()
+
+    assert table.to_arrow(["id"], "day = 'tue'").to_pydict() == {"id": [2, 3]}
+    assert table.to_arrow(limit=2).num_rows == 2
+    with pytest.raises(ColumnNotFound, match="town"):
+        table.to_arrow(["town"])
+
+
+def test_an_earlier_state_is_read():
+    table = a_week()
+    table.create_tag("first")
+    table.append(pa.table({"id": [4], "day": ["wed"]}))
+
+    assert table.to_arrow(snapshot=1).num_rows == 3
+    assert table.to_arrow(tag="first").num_rows == 3
+    assert table.to_arrow().num_rows == 4
+    with pytest.raises(SnapshotNotFound):
+        table.to_arrow(snapshot=7)
+    with pytest.raises(TagNotFound):
+        table.to_arrow(tag="second")
+    with pytest.raises(InvalidInput, match="snapshot or tag"):
+        table.to_arrow(snapshot=1, tag="first")
+
+
+def test_rows_come_in_the_form_that_is_asked_for():
+    table = a_week()
+    asked = {"columns": ["id"], "filter": "day = 'tue'"}
+
+    assert table.to_batches(**asked).read_all().to_pydict() == {"id": [2, 3]}
+    assert table.to_pandas(**asked)["id"].tolist() == [2, 3]
+    assert table.to_polars(**asked)["id"].to_list() == [2, 3]
+    assert table.to_duckdb(**asked).aggregate("sum(id)").fetchall() == [(5,)]
+
+
+@pytest.mark.parametrize(
+    ("where", "rows"),
+    [(None, 3), ("day = 'tue'", 2), ("id > 1", 2), ("day = 'tue' AND id > 2", 1), ("id > 9", 0)],
+)
+def test_rows_are_counted(where, rows):
+    assert a_week().count(where) == rows
+
+
+def test_rows_are_counted_from_metadata_where_that_knows(monkeypatch):
+    table = a_week()
+    monkeypatch.setattr(type(table.store.storage), "open_input", None)
+
+    assert (table.count(), table.count("day = 'tue'")) == (3, 2)
+    with pytest.raises(TypeError):
+        table.count("id > 2")
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"deletion-vectors.enabled": "true"}, {"merge-engine": "first-row"}]
+)
+def test_rows_of_key_tables_are_counted_once_a_key(options):
+    table = create_key_table(options)
+    table.append(pa.Table.from_pylist(numbered(range(10))))
+    table.append(pa.Table.from_pylist(numbered(range(5, 15))))
+    if not options.get("merge-engine"):
+        table.delete_keys(pa.table({"id": [0, 14]}))
+
+    expected = 15 if options.get("merge-engine") else 13
+    assert table.count() == expected == table.to_arrow().num_rows
+    assert table.count("id < 7") == table.to_arrow(filter="id < 7").num_rows
+    table.compact(full=True)
+    assert table.count() == expected
+
+
+def test_a_lone_delete_counts_for_nothing():
+    table = create_key_table()
+    table.append(pa.Table.from_pylist(numbered([1])))
+    table.delete_keys(pa.table({"id": [5]}))
+
+    assert table.count() == 1
+
+
+# --- notebooks ------------------------------------------------------------------------------------
+
+
+def test_notebooks_show_tables_plans_results_and_reports():
+    table = create_table(
+        partition_keys=["day"],
+        columns=pa.schema([("<b>", pa.int64()), ("day", pa.string())]),
+    )
+    result = table.append(pa.table({"<b>": [1], "day": ["mon"]}))
+
+    shown = table._repr_html_()
+    assert "<td>&lt;b&gt;</td>" in shown
+    assert "<td>partition</td>" in shown
+    assert "rows added" in result._repr_html_()
+    assert "1 of 1 read" in table.new_read_builder().explain()._repr_html_()
+    assert "Nothing is wrong" in table.check()._repr_html_()
+
+
+def test_damage_is_shown_in_a_table():
+    table = create_table()
+    append(table, rows_of([1]))
+    (path,) = [f for f in table.store.storage._files if "/bucket-" in f]
+    table.store.storage.delete(path)
+
+    assert f"<td>{path}</td>" in table.check()._repr_html_()
