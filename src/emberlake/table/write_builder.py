@@ -65,7 +65,8 @@ class BatchWriteBuilder:
         are replaced, and no data replaces nothing. Without it all partitions that match
         ``static_partition`` are, also by no data, and without a partition the whole table. Data
         outside of ``static_partition`` is refused either way. ``{}``, and any overwrite of an
-        unpartitioned table, is the whole table, also by no data.
+        unpartitioned table, is the whole table, also by no data. A ``Replacement`` says itself what
+        is replaced, whatever the option is.
         """
         if not isinstance(static_partition, Replacement):
             static_partition = Replacement.by_options(self.store.schema, static_partition)
