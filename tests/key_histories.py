@@ -6,7 +6,7 @@ keeps away from what depends on when something is compacted: see ``_new_values``
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -58,6 +58,7 @@ class Shape:
     bucket: str = "2"
     partitioned: bool = False
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    partition_in_key: bool = True
 
     @property
     def all_options(self) -> dict[str, str]:
@@ -111,7 +112,7 @@ def random_shape(chance: Random, engine: str) -> Shape:
     bucket = chance.choice(["1", "3", "-1"])
     if bucket == "-1":
         options["dynamic-bucket.target-row-num"] = "2"
-    return Shape(
+    shape = Shape(
         engine,
         tuple(chance.choice(kinds) for _ in range(chance.choice([1, 1, 2]))),
         chance.choice(kinds),
@@ -119,6 +120,10 @@ def random_shape(chance: Random, engine: str) -> Shape:
         chance.random() < 0.4,
         options,
     )
+    may_lack_partition = bucket != "-1" and "sequence.field" not in options
+    if shape.partitioned and may_lack_partition and chance.random() < 0.5:
+        return replace(shape, partition_in_key=False)
+    return shape
 
 
 def _schema(shape: Shape) -> Schema:
@@ -127,7 +132,8 @@ def _schema(shape: Shape) -> Schema:
     types |= {"n": "INT", "t": "STRING", "v": shape.value}
     fields = [DataField(i, name, AtomicType(text)) for i, (name, text) in enumerate(types.items())]
     partition = ["day"] if shape.partitioned else []
-    return Schema(fields, partition, [*partition, *keys], shape.all_options)
+    primary = [*partition, *keys] if shape.partition_in_key else keys
+    return Schema(fields, partition, primary, shape.all_options)
 
 
 class History:
@@ -153,7 +159,9 @@ class History:
         self.columns = [Column(i, f.name, _bare(f)) for i, f in enumerate(self.table.fields)]
         names = {column.name: column.place for column in self.columns}
         self.day = names["day"] if shape.partitioned else None
-        self.keys = [place for name, place in names.items() if name in self.table.primary_keys]
+        # A key is unique in its partition, whether the partition is a part of it or not.
+        identity = {*self.table.partition_keys, *self.table.primary_keys}
+        self.keys = [place for name, place in names.items() if name in identity]
         self.number, self.text, self.value = names["n"], names["t"], names["v"]
         self.sequence = self.number if "sequence.field" in shape.options else None
         self.entries: dict[str, Entry] = {}

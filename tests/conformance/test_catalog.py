@@ -20,6 +20,7 @@ from emberlake.errors import (
     InvalidInput,
     TableAlreadyExists,
     TableNotFound,
+    Unsupported,
 )
 from emberlake.io import MemoryStorage
 from emberlake.spec.identifier import Identifier
@@ -170,6 +171,7 @@ def test_a_table_is_created_once(catalog):
         {"options": {"bucket": "4"}},
         {"primary_keys": ["id"], "options": {"merge-engine": "magic"}},
         {"options": {"path": "/elsewhere"}},
+        {"primary_keys": ["id"], "options": {"sequence.field": "day,,name"}},
     ],
     ids=str,
 )
@@ -179,6 +181,54 @@ def test_a_wrong_table_is_refused_and_nothing_is_written(catalog, wrong):
 
     assert catalog.list_tables("db") == []
     catalog.drop_database("db")
+
+
+SKETCHES = {"merge-engine": "aggregation", "fields.raw.aggregate-function": "theta_sketch"}
+
+
+@pytest.mark.parametrize(
+    ("unusable", "reason"),
+    [
+        ({"options": {"row-tracking.enabled": "true"}}, "row tracking"),
+        ({"options": {"commit.callbacks": "com.example.Hook"}}, "only Java can run"),
+        ({"primary_keys": ["id"], "partition_keys": ["day"]}, "lacks the partition column day"),
+        ({"primary_keys": ["id"], "options": SKETCHES}, "raw by theta_sketch"),
+    ],
+    ids=str,
+)
+def test_a_table_that_could_never_be_written_is_refused_and_nothing_is_written(
+    catalog, unusable, reason
+):
+    columns = COLUMNS.append(pa.field("raw", pa.binary()))
+
+    with pytest.raises(Unsupported, match=reason):
+        catalog.create_table("db.t", Schema.from_pyarrow_schema(columns, **unusable))
+
+    assert catalog.list_tables("db") == []
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (SchemaChange.set_option("row-tracking.enabled", "true"), "row tracking"),
+        (SchemaChange.set_option("scan.fallback-branch", "b"), "two branches as one"),
+        (SchemaChange.set_option("fields.raw.aggregate-function", "rbm64"), "raw by rbm64"),
+        (SchemaChange.add_column("v", AtomicType("VARIANT")), "v VARIANT"),
+    ],
+    ids=str,
+)
+def test_a_table_does_not_become_one_that_could_never_be_written(catalog, change, reason):
+    columns = COLUMNS.append(pa.field("raw", pa.binary()))
+    is_merged = "aggregate" in str(change)
+    keys = ["id"] if is_merged else []
+    options = {"merge-engine": "aggregation"} if is_merged else {}
+    schema = Schema.from_pyarrow_schema(columns, primary_keys=keys, options=options)
+    catalog.create_table("db.t", schema)
+
+    with pytest.raises(Unsupported, match=reason):
+        catalog.alter_table("db.t", [change])
+
+    assert catalog.get_table("db.t").table_schema.id == 0
 
 
 def test_of_many_creators_one_wins(catalog):

@@ -89,6 +89,8 @@ def _kind_of(shape: Shape) -> type[History]:
 
 # --- shapes that are given ------------------------------------------------------------------------
 
+# The key is unique in each partition, of which it has no column.
+BESIDE = Shape(keys=("BIGINT",), value="DATE", partitioned=True, partition_in_key=False)
 SHAPES: dict[str, Shape] = {
     "integers": Shape(keys=("INT",), value="DOUBLE", bucket="1"),
     "texts": Shape(keys=("STRING", "BIGINT"), value="DECIMAL(38, 3)", bucket="3"),
@@ -107,6 +109,18 @@ SHAPES: dict[str, Shape] = {
     "first-row": Shape("first-row", keys=("INT",), value="BIGINT"),
     "deletion vectors": Shape(
         keys=("INT",), value="STRING", options={"deletion-vectors.enabled": "true"}
+    ),
+    "partition beside the key": BESIDE,
+    "partition beside the key, postponed": replace(BESIDE, bucket="-2"),
+    "partition beside the key, deletion vectors": replace(
+        BESIDE, options={"deletion-vectors.enabled": "true"}
+    ),
+    "partition beside the key, first-row": replace(BESIDE, engine="first-row"),
+    "partition beside the key, partial-update": PlainShape(
+        **vars(replace(BESIDE, engine="partial-update"))
+    ),
+    "partition beside the key, aggregation": PlainShape(
+        **vars(replace(BESIDE, engine="aggregation"))
     ),
 }
 # What others do not do, or do not do right.

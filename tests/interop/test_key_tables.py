@@ -85,6 +85,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "four buckets": {"bucket": "4"},
     "bucket key": {"bucket": "3", "primary_keys": ("id", "name"), "bucket-key": "id"},
     "partitioned": {"bucket": "2", "primary_keys": ("day", "id"), "partition_keys": ("day",)},
+    "partition beside the key": {"bucket": "2", "partition_keys": ("day",)},
     "dynamic buckets": {"bucket": "-1"},
     "dynamic buckets, partitioned": {
         "bucket": "-1",
@@ -105,7 +106,8 @@ NOT_NULL_NAMES = [(*row[:-1], row[-1] or "") for row in FIRST]
 @pytest.mark.parametrize("shape", SHAPES)
 def test_others_merge_what_we_write(shape: str, reader: str, tmp_path: Path) -> None:
     table = create(tmp_path, **SHAPES[shape])
-    keys = [list(COLUMNS).index(key) for key in table.primary_keys]
+    identity = {*table.partition_keys, *table.primary_keys}
+    keys = [list(COLUMNS).index(key) for key in identity]
     first = NOT_NULL_NAMES if "name" in table.primary_keys else FIRST
     write(table, first)
     write(table, SECOND)

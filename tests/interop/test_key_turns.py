@@ -32,6 +32,7 @@ SHAPES: dict[str, tuple[Sequence[str], Sequence[str], dict[str, str]]] = {
     "four buckets": (["id"], [], {"bucket": "4"}),
     "two key columns": (["name", "id"], [], {"bucket": "3"}),
     "partitioned": (["day", "id"], ["day"], {"bucket": "2"}),
+    "partition beside the key": (["id"], ["day"], {"bucket": "2"}),
     "dynamic buckets": (["id"], [], {"bucket": "-1"}),
     "dynamic buckets, partitioned": (["day", "id"], ["day"], {"bucket": "-1"}),
 }
@@ -44,7 +45,7 @@ def test_a_table_that_is_written_in_turn_is_one_table(
 ) -> None:
     keys, partition_keys, options = SHAPES[shape]
     table = create(tmp_path, COLUMNS, keys, partition_keys, **options)
-    places = [list(COLUMNS).index(key) for key in keys]
+    places = [list(COLUMNS).index(key) for key in {*partition_keys, *keys}]
     chance = Random(seed)
     model: dict[tuple[Any, ...], list[Any]] = {}
 
@@ -103,6 +104,7 @@ PLACES: dict[str, dict[str, str]] = {
     "vectors": {"bucket": "2", **VECTORS},
     "postponed": POSTPONED,
     "postponed, vectors": {**POSTPONED, **VECTORS},
+    "partition beside the key": {"bucket": "2", "num-sorted-run.compaction-trigger": "3"},
 }
 CASES = [
     (engine, place)
@@ -139,16 +141,24 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Play:
 
 
 def _play(warehouse: Path, engine: str, place: str) -> Played:
-    table = create(warehouse, ENGINE_COLUMNS, **ENGINES[engine], **PLACES[place])
+    days = ("mon", "tue") if place == "partition beside the key" else ("mon",)
+    table = create(
+        warehouse,
+        ENGINE_COLUMNS | {"day": "STRING"},
+        partition_keys=("day",) if len(days) > 1 else (),
+        **ENGINES[engine],
+        **PLACES[place],
+    )
     chance = Random(f"{engine}, {place}")
-    model: dict[int, tuple[Any, ...]] = {}
+    model: dict[tuple[int, str], tuple[Any, ...]] = {}
     turns: list[str] = []
     writers = [name for name in WRITERS if (engine, place, name) not in REFUSALS] * 2
     chance.shuffle(writers)
     for number, writer in enumerate(writers):
         rows = [
-            (key, chance.choice([None, number]), chance.choice([None, f"{number} ☃"]))
-            for key in chance.sample(range(12), chance.choice([2, 6]))
+            (key, chance.choice([None, number]), chance.choice([None, f"{number} ☃"]), day)
+            for key in chance.sample(range(12 // len(days)), chance.choice([2, 6]))
+            for day in days
         ]
         takes_deletes = engine == "deduplicate" and writer in DELETERS
         kind = "-D" if takes_deletes and chance.random() < 0.4 else "+I"
@@ -168,8 +178,9 @@ def _compact(warehouse: Path, chance: Random, *, full: bool) -> str:
     return f"{compactor} compacts"
 
 
-def _merge(engine: str, model: dict[int, Any], row: tuple[Any, ...], kind: str) -> None:
-    key, number, name = row
+def _merge(engine: str, model: dict[tuple[int, str], Any], row: tuple[Any, ...], kind: str) -> None:
+    number, name, day = row[1:]
+    key = (row[0], day)
     known = model.get(key)
     if kind == "-D":
         model.pop(key, None)
@@ -179,7 +190,8 @@ def _merge(engine: str, model: dict[int, Any], row: tuple[Any, ...], kind: str) 
         model[key] = tuple(b if v is None else v for b, v in zip(known, row, strict=True))
     elif engine == "aggregation":
         sums = [n for n in (known[1], number) if n is not None]
-        model[key] = (key, sum(sums) if sums else None, known[2] if name is None else name)
+        named = known[2] if name is None else name
+        model[key] = (row[0], sum(sums) if sums else None, named, day)
 
 
 @pytest.mark.parametrize("reader", READERS)

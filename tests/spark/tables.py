@@ -27,13 +27,14 @@ def new_table(
     partition_keys: Sequence[str] = (),
     primary_keys: Sequence[str] = (),
     columns: pa.Schema = COLUMNS,
+    partition_in_key: bool = True,
     **options: str,
 ) -> Table:
     """The empty table `db.t`; options are written with `_` for `-` and `__` for `.`."""
     catalog = CatalogFactory.create({"warehouse": str(warehouse)})
     catalog.create_database("db", ignore_if_exists=True)
     named = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
-    if partition_keys and primary_keys:
+    if partition_keys and primary_keys and partition_in_key:
         primary_keys = (*partition_keys, *primary_keys)
     required = {*partition_keys, *primary_keys} if primary_keys else set()
     fields = [

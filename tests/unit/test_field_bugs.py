@@ -470,9 +470,18 @@ def test_aggregations_take_values_back() -> None:
     assert rows_by_key(table) == [(1, "a", 7, 1)]
 
 
-def test_a_key_that_crosses_partitions_is_refused_when_the_table_is_made() -> None:
+def test_a_key_that_moves_between_partitions_is_refused_when_the_table_is_made() -> None:
     with pytest.raises(Unsupported, match=r"primary key lacks the partition column v"):
-        create_key_table(KEYED, ["id"], ["v"])
+        create_key_table(KEYED, ["id"], ["v"], bucket="-1")
+
+
+def test_a_key_without_the_partition_column_is_unique_in_each_partition() -> None:
+    table = create_key_table(KEYED, ["id"], ["v"])
+
+    upsert(table, [(1, "a", 1, 0), (1, "b", 2, 0)])
+    upsert(table, [(1, "a", 4, 0)])
+
+    assert rows_by_key(table) == [(1, "a", 4, 0), (1, "b", 2, 0)]
 
 
 def test_what_was_prepared_before_another_commit_can_be_read_once_it_is_committed() -> None:

@@ -34,7 +34,7 @@ from emberlake.errors import (
 )
 from emberlake.inspect import SystemTable, open_system_table
 from emberlake.io import Storage
-from emberlake.merge.plan import check_merge_options
+from emberlake.merge.plan import check_functions, check_merge_options
 from emberlake.options import TYPE
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier, NameKind, check_name
 from emberlake.spec.layout import TableLayout
@@ -179,6 +179,7 @@ class FileSystemCatalog(Catalog):
         with _about(identifier):
             first = build_table_schema(self._with_defaults(schema), time_millis=self.env.now_ms())
             _refuse_merging("created", check_merge_options(first))
+            check_functions(first)
         if SnapshotStore(self.storage, layout).list_ids():
             # Its first reader would see the data of a table that is gone.
             raise InvalidInput(
@@ -246,6 +247,7 @@ class FileSystemCatalog(Catalog):
                 known = set(check_merge_options(current))  # let pass by other engines
                 problems = check_merge_options(changed)
                 _refuse_merging("changed", [p for p in problems if p not in known])
+                check_functions(changed, current)
             if changed.id == current.id or SchemaStore(self.storage, layout).create(changed):
                 return
         raise CommitConflict(

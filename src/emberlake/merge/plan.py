@@ -4,7 +4,7 @@ A plan is a value: it is made from a schema and the columns that somebody wants,
 rows are merged, and names the columns that must be read for it. Spec: "Merge engines".
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -91,6 +91,32 @@ class MergePlan:
             case MergeEngine.DEDUPLICATE:
                 pass
         return None
+
+    def nulled_without(self, given: Collection[str]) -> frozenset[str]:
+        """The columns of a key's row that a record without them sets to null.
+
+        Of the columns that are read. Engines that take a null for no change set few of them:
+        those whose last value counts, and those of a sequence group that the record has.
+        """
+        match self.engine:
+            case MergeEngine.DEDUPLICATE:
+                last = {f.name for f in self.read_fields}
+            case MergeEngine.FIRST_ROW:
+                last = set()
+            case MergeEngine.AGGREGATION:
+                last = {f.name for f in self.read_fields if self._keeps_last(f)}
+                last -= {order.column.name for order in self.sequences}
+            case MergeEngine.PARTIAL_UPDATE:
+                last = set()
+                for group in self.groups:
+                    if any(f.name in given for f in group.ordering):
+                        last |= {f.name for f in group.ordering}
+                        last |= {f.name for f in group.members if self._keeps_last(f)}
+        return frozenset(last - set(given))
+
+    def _keeps_last(self, column: DataField) -> bool:
+        aggregator = self.aggregators.get(column.name)
+        return aggregator is None or aggregator.function is Aggregate.LAST_VALUE
 
 
 def plan_merge(schema: TableSchema, outputs: tuple[DataField, ...]) -> MergePlan:
@@ -186,6 +212,23 @@ def check_merge_options(schema: TableSchema) -> list[str]:
     return problems
 
 
+def check_functions(new: TableSchema, old: TableSchema | None = None) -> None:
+    """Refuse columns whose aggregate function could not be written, unless they were there before.
+
+    Raises:
+        Unsupported: naming every such column.
+    """
+    known = {} if old is None else _unsupported_functions(old)
+    refused = {n: f for n, f in _unsupported_functions(new).items() if known.get(n) is not f}
+    if refused:
+        text = ", ".join(f"{name} by {function}" for name, function in refused.items())
+        raise Unsupported(f"columns with functions that emberlake does not implement: {text}")
+
+
+def _unsupported_functions(schema: TableSchema) -> dict[str, Aggregate]:
+    return {name: f for name, f in _functions(schema).items() if f in _NOT_SUPPORTED}
+
+
 # --- reading the options --------------------------------------------------------------------------
 
 
@@ -242,7 +285,8 @@ def _functions(schema: TableSchema) -> dict[str, Aggregate]:
     for name in schema.field_names:
         if name in order_columns:
             functions[name] = Aggregate.LAST_VALUE if aggregates else None
-        elif name in schema.primary_keys:
+        elif name in schema.primary_keys or name in schema.partition_keys:
+            # Of a partition column outside the key all records that meet have the same value.
             functions[name] = Aggregate.PRIMARY_KEY
         else:
             functions[name] = aggregate_of(schema.options, name) or default

@@ -234,7 +234,8 @@ def _plan_key_diff(
 ) -> ScanPlan:
     """Every bucket of either state that the other does not have just so."""
     # A filter on values must see both states of a row: only the key may leave out files.
-    on_key = conjuncts_on(store.schema.primary_keys, predicate)
+    whole_key = (*store.schema.partition_keys, *store.schema.primary_keys)
+    on_key = conjuncts_on(whole_key, predicate)
     after = _bucket_splits(store, end, on_key)
     before = {} if start is None else _bucket_splits(store, start, on_key)
     splits = []

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pyspark.sql import types as spark
 
 from emberlake.errors import DataMismatch, InvalidInput, InvalidSchema
+from emberlake.merge.plan import plan_merge
 from emberlake.options import ROWKIND_FIELD
 from emberlake.spark.types import arrow_input_schema, type_name
 from emberlake.spec.literals import cast_literal
@@ -26,6 +27,7 @@ from emberlake.types import (
     TypeRoot,
 )
 from emberlake.write.align import align
+from emberlake.write.lacking import lacking_columns
 from emberlake.write.row_kinds import ROW_KIND_COLUMN
 
 
@@ -40,7 +42,8 @@ def check_alignment(
         df_schema: The schema of the DataFrame.
         schema: The schema of the table.
         write_columns: The columns that the DataFrame must have, no more and no less. Without it,
-            columns that may be null or have a default can be left out.
+            columns that may be null or have a default can be left out, but not where the row of
+            a key would be replaced.
 
     Raises:
         DataMismatch: listing every difference.
@@ -57,6 +60,7 @@ def _problems(
     columns = list(df_schema)
     if not columns:  # Arrow does not count rows without columns: they would be lost
         yield "it has no columns"
+    kinds: list[spark.StructField] = []
     if ROW_KIND_COLUMN not in schema.field_by_name:
         kinds = [column for column in columns if column.name == ROW_KIND_COLUMN]
         columns = [column for column in columns if column.name != ROW_KIND_COLUMN]
@@ -71,15 +75,37 @@ def _problems(
             yield f"{column.name}: is not among the columns declared by with_write_type"
         elif counts[column.name] == 1:
             yield from _column_problems(column, field)
+    yield from _absent_problems(frozenset(counts), schema, write_columns, tells_kinds=bool(kinds))
+
+
+def _absent_problems(
+    given: frozenset[str],
+    schema: TableSchema,
+    write_columns: Sequence[str] | None,
+    *,
+    tells_kinds: bool,
+) -> Iterator[str]:
+    """What is wrong with columns that the DataFrame lacks."""
     declared = frozenset(write_columns or ())
     kind_field = schema.options.value(ROWKIND_FIELD)
     for field in schema.fields:
-        if field.name in counts:
+        if field.name in given:
             continue
         if field.name == kind_field:
             yield f"{field.name}: is missing, and tells row kinds (rowkind.field)"
         else:
             yield from _missing_problems(field, is_declared=field.name in declared)
+    if not schema.primary_keys:
+        return
+    # Where the data tells kinds, only the tasks see whether all rows are deletes.
+    lacking = lacking_columns(
+        schema,
+        plan_merge(schema, schema.fields),
+        given,
+        is_declared=write_columns is not None,
+        has_adds=not tells_kinds and kind_field is None,
+    )
+    yield from (f"{names}: {problem}" for names, problem in lacking.items())
 
 
 def _kind_problems(kinds: list[spark.StructField], schema: TableSchema) -> Iterator[str]:

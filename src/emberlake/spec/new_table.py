@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 
 from emberlake.errors import InvalidOption, InvalidSchema
-from emberlake.options import TableOptions, parse_words
+from emberlake.options import TableOptions
 from emberlake.spec.field_ids import assign_field_ids, highest_field_id
-from emberlake.spec.option_changes import tidy_option
+from emberlake.spec.option_columns import split_names, tidy_option
 from emberlake.spec.rules import find_problems
+from emberlake.spec.rules.check import empty_names
 from emberlake.spec.rules.keys import normalise_key_columns
 from emberlake.spec.schema import Schema, TableSchema
 from emberlake.spec.support import check_creatable
@@ -63,10 +64,11 @@ def _take_keys(
     given = raw.pop(option, None)
     if given is None:
         return declared
-    keys = parse_words(given)
+    keys = split_names(given)
+    problems.extend(empty_names(option, keys))
     if declared and keys != declared:
         problems.append(f"the option {option} and the schema name different keys")
-    return keys
+    return tuple(filter(None, keys))
 
 
 def _parse_options(raw: dict[str, str], problems: list[str]) -> TableOptions:

@@ -1,9 +1,8 @@
-"""Options that are set, removed, or follow a column to its new name.
+"""Options that are set or removed.
 
 Options that decide how the rows that are there are to be understood are fixed once there are rows.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -15,12 +14,11 @@ from emberlake.options import (
     KNOWN,
     PRIMARY_KEY_NULLABLE,
     ROWKIND_FIELD,
-    SEQUENCE_FIELD,
     TYPE,
     TableOptions,
     parse_bool,
-    parse_words,
 )
+from emberlake.spec.option_columns import split_names, tidy_option
 from emberlake.spec.rules.keys import normalise_key_columns
 from emberlake.spec.schema import TableSchema
 
@@ -84,9 +82,9 @@ def _change_option(
 def _is_as_declared(schema: TableSchema, key: str, value: str) -> bool:
     match key:
         case "primary-key":
-            return parse_words(value) == schema.primary_keys
+            return split_names(value) == schema.primary_keys
         case "partition":
-            return parse_words(value) == schema.partition_keys
+            return split_names(value) == schema.partition_keys
         case TYPE.key:
             return value.lower() == schema.options.value(TYPE).lower()
         case _:
@@ -119,88 +117,3 @@ def _is_true(options: TableOptions, key: str) -> bool:
         return parse_bool(options.get(key, "false"))
     except ValueError as error:
         raise InvalidSchema(f"option {key}={options[key]}: {error}") from error
-
-
-# --- names of columns in options ------------------------------------------------------------------
-
-# Options whose value is a column or a list of columns.
-_COLUMN_LISTS: Final = frozenset(
-    {
-        BUCKET_KEY.key,
-        SEQUENCE_FIELD.key,
-        ROWKIND_FIELD.key,
-        "partial-update.remove-record-on-sequence-group",
-        "record-level.time-field",
-        "clustering.columns",
-    }
-)
-
-
-def tidy_option(key: str, value: str) -> tuple[str, str]:
-    """An option whose lists of columns have no blanks: engines split them and do not trim."""
-    if _is_group(key):
-        names = parse_words(key.removeprefix("fields.").removesuffix(".sequence-group"))
-        key = f"fields.{','.join(names)}.sequence-group"
-    return key, ",".join(parse_words(value)) if _lists_columns(key) else value
-
-
-def rename_in_options(options: TableOptions, old: str, new: str) -> TableOptions:
-    """The options with a column's new name where they named it."""
-    return TableOptions(
-        {
-            _rename_in_key(key, old, new): _rename_in_value(key, value, old, new)
-            for key, value in options.items()
-        }
-    )
-
-
-def rename_all_in_options(options: TableOptions, names: Mapping[str, str]) -> TableOptions:
-    """The options with new names of columns, by the old ones, all at once: two may be swapped."""
-    changed = {old: new for old, new in names.items() if old != new}
-    for place, old in enumerate(changed):
-        options = rename_in_options(options, old, _unused_name(place))
-    for place, new in enumerate(changed.values()):
-        options = rename_in_options(options, _unused_name(place), new)
-    return options
-
-
-def _unused_name(place: int) -> str:
-    return f"\0{place}"  # no column can be called that
-
-
-def _rename_in_value(key: str, value: str, old: str, new: str) -> str:
-    if not _lists_columns(key):
-        return value
-    names = parse_words(value)
-    renamed = rename_in(names, old, new)
-    return value if renamed == names else ",".join(renamed)
-
-
-def _lists_columns(key: str) -> bool:
-    return (
-        key in _COLUMN_LISTS
-        or (key.startswith("file-index.") and key.endswith(".columns"))
-        or _is_group(key)
-    )
-
-
-def _is_group(key: str) -> bool:
-    return key.startswith("fields.") and key.endswith(".sequence-group")
-
-
-def _rename_in_key(key: str, old: str, new: str) -> str:
-    if not key.startswith("fields."):
-        return key
-    rest = key.removeprefix("fields.")
-    if rest.startswith(f"{old}."):
-        return f"fields.{new}{rest.removeprefix(old)}"
-    if rest.endswith(".sequence-group"):  # ordered by several columns
-        names = parse_words(rest.removesuffix(".sequence-group"))
-        if old in names:
-            return f"fields.{','.join(rename_in(names, old, new))}.sequence-group"
-    return key
-
-
-def rename_in(names: tuple[str, ...], old: str, new: str) -> tuple[str, ...]:
-    """The names with a new one in place of the old."""
-    return tuple(new if name == old else name for name in names)

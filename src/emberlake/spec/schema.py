@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from emberlake.errors import CorruptFile, EmberlakeError, InvalidSchema, Unsupported
-from emberlake.options import BUCKET_KEY, TableOptions
+from emberlake.options import BUCKET_KEY, DATA_EVOLUTION, TableOptions
 from emberlake.types import DataField, from_arrow_schema
 from emberlake.types.json import field_from_json, field_to_json
 
@@ -51,8 +51,15 @@ class Schema:
         options: Mapping[str, str] | None = None,
         comment: str | None = None,
     ) -> "Schema":
-        """A schema whose columns are those of an Arrow schema."""
-        return Schema(from_arrow_schema(pa_schema), partition_keys, primary_keys, options, comment)
+        """A schema whose columns are those of an Arrow schema.
+
+        Raises:
+            InvalidSchema: naming every column that has no Paimon type.
+            Unsupported: naming every column whose Paimon type emberlake does not have.
+        """
+        has_blobs = str((options or {}).get(DATA_EVOLUTION.key, "")).strip().lower() == "true"
+        fields = from_arrow_schema(pa_schema, has_blobs=has_blobs)
+        return Schema(fields, partition_keys, primary_keys, options, comment)
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,13 @@ class TableSchema:
     def trimmed_primary_keys(self) -> tuple[str, ...]:
         """The primary key without partition columns: what identifies a row inside a partition."""
         return tuple(key for key in self.primary_keys if key not in self.partition_keys)
+
+    @cached_property
+    def partition_keys_outside_key(self) -> tuple[str, ...]:
+        """The partition columns that a primary key lacks; it is unique in each partition then."""
+        if not self.primary_keys:
+            return ()
+        return tuple(key for key in self.partition_keys if key not in self.primary_keys)
 
     @cached_property
     def bucket_keys(self) -> tuple[str, ...]:

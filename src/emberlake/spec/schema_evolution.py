@@ -19,12 +19,8 @@ from emberlake.spec.field_paths import (
     format_path,
     place_of,
 )
-from emberlake.spec.option_changes import (
-    remove_option,
-    rename_in,
-    rename_in_options,
-    set_option,
-)
+from emberlake.spec.option_changes import remove_option, set_option
+from emberlake.spec.option_columns import rename_in, rename_in_options
 from emberlake.spec.rules import find_problems
 from emberlake.spec.schema import SCHEMA_VERSION, TableSchema
 from emberlake.spec.schema_change import (
@@ -44,7 +40,7 @@ from emberlake.spec.schema_change import (
     UpdateColumnType,
     UpdateComment,
 )
-from emberlake.spec.support import check_known_kind
+from emberlake.spec.support import check_alterable
 from emberlake.spec.widening import is_widening
 from emberlake.types import DataField, DataType
 
@@ -68,6 +64,7 @@ def apply_changes(
         ColumnNotFound: a change names a column that does not exist.
         ColumnAlreadyExists: a column is added or renamed to a name that is taken.
         InvalidSchema: a change is not allowed, or its result would not be.
+        Unsupported: emberlake could not use the table any more.
     """
     changed = schema
     for change in changes:
@@ -78,7 +75,7 @@ def apply_changes(
     problems = [problem for problem in find_problems(changed) if problem not in known]
     if problems:
         raise InvalidSchema("the table cannot be changed: " + "; ".join(problems))
-    check_known_kind(changed)
+    check_alterable(schema, changed)
     return replace(changed, id=schema.id + 1, time_millis=time_millis, version=SCHEMA_VERSION)
 
 

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 from emberlake.errors import Unsupported
 from emberlake.options import (
+    BUCKET,
     CHAIN_TABLE,
     CHANGELOG_PRODUCER,
     DATA_EVOLUTION,
@@ -18,6 +19,7 @@ from emberlake.options import (
     QUERY_AUTH,
     ROW_TRACKING,
     TYPE,
+    UNAWARE_BUCKET,
     WRITE_ONLY,
     ChangelogProducer,
     parse_words,
@@ -30,18 +32,30 @@ Rule: TypeAlias = Callable[[TableSchema], str | None]
 FILE_FORMATS: Final = ("parquet", "orc", "avro", "lance")
 
 
-def check_known_kind(schema: TableSchema) -> None:
-    """Refuse tables of kinds that emberlake does not know at all, not even to create them."""
-    _refuse(schema, _KIND_RULES, "supported")
-
-
 def check_creatable(schema: TableSchema) -> None:
     """Refuse new tables that emberlake could only ever refuse to write.
 
     Raises:
         Unsupported: says why.
     """
-    _refuse(schema, (*_KIND_RULES, _cross_partition), "created")
+    _raise(_lasting_reasons(schema), "created")
+    _refuse_columns(schema.fields, "created")
+
+
+def check_alterable(old: TableSchema, new: TableSchema) -> None:
+    """Refuse changes after which emberlake could only ever refuse to write a table.
+
+    Tables of other engines that it cannot write anyway can be changed, but for those of kinds that
+    it does not know at all.
+
+    Raises:
+        Unsupported: says why.
+    """
+    _refuse(new, _KIND_RULES, "changed")
+    known = _lasting_reasons(old)
+    _raise([reason for reason in _lasting_reasons(new) if reason not in known], "changed like that")
+    own = {f.id: f.type for f in old.fields}
+    _refuse_columns([f for f in new.fields if own.get(f.id) != f.type], "added")
 
 
 def check_readable(schema: TableSchema, read_fields: Sequence[DataField] = ()) -> None:
@@ -76,9 +90,22 @@ def check_compactable(schema: TableSchema) -> None:
 
 
 def _refuse(schema: TableSchema, rules: Iterable[Rule], what: str) -> None:
-    reasons = [reason for rule in rules if (reason := rule(schema)) is not None]
-    if reasons:
-        raise Unsupported(f"the table cannot be {what}: " + "; ".join(reasons))
+    _raise(_reasons(schema, rules), what)
+
+
+def _reasons(schema: TableSchema, rules: Iterable[Rule]) -> list[str]:
+    return [reason for rule in rules if (reason := rule(schema)) is not None]
+
+
+def _lasting_reasons(schema: TableSchema) -> list[str]:
+    """Why the table cannot be written, whatever options a write is given."""
+    return _reasons(schema, [rule for rule in _WRITE_RULES if rule is not _needs_compaction])
+
+
+def _raise(reasons: Iterable[str], what: str) -> None:
+    text = "; ".join(reasons)
+    if text:
+        raise Unsupported(f"the table cannot be {what}: {text}")
 
 
 def _refuse_columns(fields: Iterable[DataField], what: str) -> None:
@@ -127,13 +154,14 @@ def _unknown_format(schema: TableSchema) -> str | None:
 
 
 def _cross_partition(schema: TableSchema) -> str | None:
-    missing = [key for key in schema.partition_keys if key not in schema.primary_keys]
-    if not (schema.primary_keys and missing):
+    missing = schema.partition_keys_outside_key
+    if not missing or schema.options.value(BUCKET) != UNAWARE_BUCKET:
         return None
     return (
-        f"its primary key lacks the partition column {', '.join(missing)}, so that a key could "
-        "move between partitions, which needs an index over all of them that is not implemented: "
-        "add the column to the primary key"
+        f"its primary key lacks the partition column {', '.join(missing)}, and with dynamic "
+        "buckets (bucket=-1) a key moves between partitions, which needs an index over all of them "
+        "that is not implemented: add the column to the primary key, or set a number of buckets "
+        "and the key is unique in each partition"
     )
 
 

@@ -91,11 +91,12 @@ class ReadBuilder:
 
     def new_read(self) -> "TableRead":
         """The half that reads them."""
-        check_readable(self.store.schema)
         return TableRead(self._new_reader())
 
     def _new_reader(self) -> TableReader:
-        projection = self._projection or project_all(self.store.schema.fields)
+        schema = self.store.schema
+        projection = self._projection or project_all(schema.fields)
+        check_readable(schema, projection.read_fields(schema.fields, self._predicate))
         return TableReader(self.store, projection, self._predicate, self._limit)
 
     @property

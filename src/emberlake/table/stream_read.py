@@ -63,7 +63,6 @@ class StreamReadBuilder(ReadBuilder):
 
     def new_read(self) -> TableRead:
         """The half that reads it."""
-        check_readable(self.store.schema)
         return TableRead(replace(self._new_reader(), with_kind=self._include_row_kind))
 
 

@@ -22,7 +22,8 @@ from emberlake.scan.travel import between as load_between
 from emberlake.scan.travel import check_scan_options, is_incremental, is_travelling, travel
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.layout import TableLayout
-from emberlake.spec.option_changes import remove_option, rename_all_in_options, set_option
+from emberlake.spec.option_changes import remove_option, set_option
+from emberlake.spec.option_columns import rename_all_in_options
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.snapshots import SnapshotStore

@@ -121,7 +121,10 @@ class TableWrite(Closing):
         self._written = WrittenCompaction(store, ignore_previous=ignore_previous)
 
     def with_write_type(self, write_cols: Sequence[str]) -> Self:
-        """Declare that the data has just these columns; the others become null or default."""
+        """Declare that the data has just these columns; the others become null or default.
+
+        In key tables that is how to say that a row is to lose the values of the others.
+        """
         names = self._store.schema.field_names
         unknown = [name for name in write_cols if name not in names]
         if unknown:
@@ -138,8 +141,12 @@ class TableWrite(Closing):
         What it does is its kind: ``+I`` insert, ``-U`` and ``+U`` the row before and after an
         update, ``-D`` delete. Rows are inserts unless something tells their kind: ``row_kind`` for
         all of them, a text column ``_row_kind`` of the data, or the column that the option
-        ``rowkind.field`` names. Columns that may be null can be left out, so that the key is enough
-        to delete a row: ``write_arrow(keys, row_kind="-D")``.
+        ``rowkind.field`` names. The key is enough to delete a row (and the partition, where the key
+        lacks it): ``write_arrow(keys, row_kind="-D")``.
+
+        Columns that may be null, or have a default, can be left out, but not where that would set
+        values of a row to null (``merge-engine=deduplicate``) and ``with_write_type`` does not say
+        that it is meant.
 
         Raises:
             InvalidInput: a row kind that is none, or kinds from two places; nothing was written.

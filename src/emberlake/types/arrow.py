@@ -3,13 +3,16 @@
 To Arrow: TIMESTAMP(0) is seconds, (1..3) milliseconds, (4..6) microseconds, (7..9) nanoseconds,
 LTZ the same in UTC; every TIME is ``time32[ms]``, the unit in which the format keeps it; BINARY(n)
 is variable binary because the format does not pad; MULTISET is a map from element to count.
+
+From Arrow: what other engines take for a VECTOR, a BLOB or a VARIANT is refused rather than made
+something else, since a table could not be told apart from theirs later.
 """
 
 from typing import Final
 
 import pyarrow as pa
 
-from emberlake.errors import InvalidSchema
+from emberlake.errors import EmberlakeError, InvalidSchema, Unsupported
 from emberlake.types.data_types import (
     MAX_DECIMAL_PRECISION,
     ArrayType,
@@ -98,24 +101,39 @@ def arrow_schema(fields: tuple[DataField, ...]) -> pa.Schema:
     return pa.schema([arrow_field(f) for f in fields])
 
 
-def from_arrow_schema(schema: pa.Schema) -> tuple[DataField, ...]:
-    """Columns with fresh ids; every column without a counterpart is named in one error."""
+def from_arrow_schema(schema: pa.Schema, *, has_blobs: bool = False) -> tuple[DataField, ...]:
+    """Columns with fresh ids; every column without a counterpart is named in one error.
+
+    Args:
+        schema: The Arrow schema.
+        has_blobs: Whether ``large_binary`` means BLOB, as it does in tables with data evolution;
+            otherwise it is BYTES, which Polars and DuckDB hand out in that type.
+
+    Raises:
+        InvalidSchema: a column has no Paimon type.
+        Unsupported: all that is wrong is that emberlake does not have the Paimon type.
+    """
     ids = _Ids()
     fields: list[DataField] = []
-    problems: list[str] = []
+    problems: list[tuple[str, EmberlakeError]] = []
     for column in schema:
         field_id = ids.take()
         try:
+            if has_blobs:
+                _refuse_blobs(column.type)
             data_type = _from_arrow(column.type, column.nullable, ids)
-        except InvalidSchema as problem:
-            problems.append(f"{column.name}: {problem}")
+        except (InvalidSchema, Unsupported) as problem:
+            problems.append((column.name, problem))
             continue
         comment = (column.metadata or {}).get(b"description")
         fields.append(
             DataField(field_id, column.name, data_type, comment.decode() if comment else None)
         )
     if problems:
-        raise InvalidSchema("columns without a Paimon type: " + "; ".join(problems))
+        text = "; ".join(f"{name}: {problem}" for name, problem in problems)
+        if all(isinstance(problem, Unsupported) for _, problem in problems):
+            raise Unsupported(f"columns of types that are not implemented: {text}")
+        raise InvalidSchema(f"columns without a Paimon type: {text}")
     return tuple(fields)
 
 
@@ -173,6 +191,9 @@ def _from_arrow(arrow: pa.DataType, nullable: bool, ids: _Ids) -> DataType:  # n
     if pa.types.is_timestamp(arrow):
         name = "TIMESTAMP_LTZ" if arrow.tz else "TIMESTAMP"
         return AtomicType(f"{name}({_PRECISION_OF_UNIT[arrow.unit]})", nullable)
+    if _is_vector(arrow):
+        plain = pa.list_(arrow.value_type)
+        raise Unsupported(f"{arrow} is a VECTOR, which is not implemented; {plain} is an ARRAY")
     if (
         pa.types.is_list(arrow)
         or pa.types.is_large_list(arrow)
@@ -184,8 +205,49 @@ def _from_arrow(arrow: pa.DataType, nullable: bool, ids: _Ids) -> DataType:  # n
         key = _from_arrow(arrow.key_type, False, ids)
         return MapType(nullable, key, _from_arrow(arrow.item_type, arrow.item_field.nullable, ids))
     if pa.types.is_struct(arrow):
+        if _is_variant(arrow):
+            raise Unsupported(
+                f"{arrow} is a VARIANT, which is not implemented; with nullable fields it is a ROW"
+            )
         return RowType(nullable, tuple(_nested_field(f, ids) for f in arrow))
     raise InvalidSchema(f"the Arrow type {arrow} has no Paimon type")
+
+
+# What the elements of a VECTOR can be.
+_VECTOR_ELEMENTS: Final = frozenset(
+    {
+        pa.bool_(),
+        pa.int8(),
+        pa.int16(),
+        pa.int32(),
+        pa.int64(),
+        pa.float32(),
+        pa.float64(),
+    }
+)
+
+
+def _is_vector(arrow: pa.DataType) -> bool:
+    return pa.types.is_fixed_size_list(arrow) and arrow.value_type in _VECTOR_ELEMENTS
+
+
+def _is_variant(arrow: pa.StructType) -> bool:
+    """Whether a struct has the form in which engines keep a VARIANT."""
+    fields = {f.name: f for f in arrow}
+    return (
+        set(fields)
+        == {"value", "metadata"}
+        == {f.name for f in fields.values() if f.type == pa.binary() and not f.nullable}
+    )
+
+
+def _refuse_blobs(arrow: pa.DataType) -> None:
+    if pa.types.is_large_binary(arrow):
+        raise Unsupported(
+            f"with data evolution {arrow} is a BLOB, which is not implemented; binary is BYTES"
+        )
+    for place in range(arrow.num_fields):
+        _refuse_blobs(arrow.field(place).type)
 
 
 def _nested_field(field: pa.Field, ids: _Ids) -> DataField:

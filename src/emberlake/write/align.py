@@ -8,7 +8,7 @@ cut off, and structs whose fields are in another order or lack nullable ones.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,9 +33,15 @@ from emberlake.types import (
 )
 from emberlake.types.data_types import MAX_LENGTH
 
+_NOTHING: Final[Mapping[str, str]] = {}
+
 
 def align(
-    data: pa.Table, fields: tuple[DataField, ...], *, write_columns: tuple[str, ...] | None = None
+    data: pa.Table,
+    fields: tuple[DataField, ...],
+    *,
+    write_columns: tuple[str, ...] | None = None,
+    lacking: Mapping[str, str] = _NOTHING,
 ) -> pa.Table:
     """The data as a table with exactly the given columns.
 
@@ -44,6 +50,7 @@ def align(
         fields: The columns of the table.
         write_columns: The columns that the data must have, no more and no less; the others
             become null or their default. Without it, missing nullable columns become null.
+        lacking: What is wrong with columns that are left out, by their names.
 
     Raises:
         DataMismatch: listing every column that does not fit.
@@ -51,7 +58,7 @@ def align(
     is_equal = write_columns is None and data.schema.equals(arrow_schema(fields))
     if is_equal and not any(map(_needs_checks, fields)):
         return data
-    problems = _name_problems(data.schema.names, fields, write_columns)
+    problems = {**_name_problems(data.schema.names, fields, write_columns), **lacking}
     columns: list[pa.ChunkedArray] = []
     given = set(data.schema.names)
     for field in fields:

@@ -22,6 +22,7 @@ ROW_KIND_COLUMN: Final = "_row_kind"
 
 Kinds = npt.NDArray[np.int8]
 
+_ADDS: Final = [int(kind) for kind in RowKind if not kind.is_retract]
 _SYMBOLS: Final = tuple(kind.symbol for kind in RowKind)
 
 
@@ -69,6 +70,11 @@ def take_row_kinds(
     if kind_field not in data.column_names:
         raise DataMismatch(f"the data lacks the column {kind_field}, which tells row kinds")
     return data, _parse(data.column(kind_field), kind_field)
+
+
+def has_adds(kinds: Kinds | None) -> bool:
+    """Whether rows of these kinds are there afterwards; rows of which nothing is said are."""
+    return kinds is None or bool(np.isin(kinds, _ADDS).any())
 
 
 def add_row_kinds(rows: pa.Table, kinds: Kinds | None) -> pa.Table:

@@ -44,6 +44,7 @@ from emberlake.write.dynamic_bucket import (
     IndexChange,
 )
 from emberlake.write.key_bucket import KeyBucketWriter
+from emberlake.write.lacking import lacking_columns
 from emberlake.write.postpone import PostponeWriter, postpone_prefix
 from emberlake.write.rolling import AppendWriter, FileLimits, Written
 from emberlake.write.route import Group, route
@@ -51,6 +52,7 @@ from emberlake.write.row_kinds import (
     add_row_kinds,
     check_kinds,
     drop_ignored,
+    has_adds,
     take_row_kinds,
 )
 
@@ -266,9 +268,17 @@ class TableWriter:
         """The data with the columns of the table and, in key tables, the kind of every row."""
         schema = self._store.schema
         data, kinds = take_row_kinds(data, schema, row_kind)
-        aligned = align(data, schema.fields, write_columns=self._write_columns)
+        declared = self._write_columns
         if self._plan is None:
-            return aligned
+            return align(data, schema.fields, write_columns=declared)
+        lacking = lacking_columns(
+            schema,
+            self._plan,
+            frozenset(data.column_names),
+            is_declared=declared is not None,
+            has_adds=has_adds(kinds),
+        )
+        aligned = align(data, schema.fields, write_columns=declared, lacking=lacking)
         if not schema.options.value(PRIMARY_KEY_NULLABLE):
             _check_keys(aligned, schema.primary_keys)
         rows = add_row_kinds(aligned, kinds)

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from emberlake import DataMismatch, InvalidInput, SchemaChange, TableNotFound
-from emberlake.spark import write_paimon
+from emberlake.spark import compact, read_paimon, write_paimon
 from spark.reads import altered
 from spark.tables import (
     COLUMNS,
@@ -131,6 +131,50 @@ def test_upserts_replace_rows_by_key(
     write_paimon(frame(spark, some_rows(range(200, 400), name="new")), "db.t", warehouse)
 
     assert rows_of(table) == upserted(range(200, 400), "new")
+
+
+@pytest.mark.parametrize("options", [{"bucket": "2"}, {"bucket": "-2"}], ids=json.dumps)
+def test_a_partition_beside_the_key_has_its_own_keys(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str]
+) -> None:
+    postponed = {"postpone__default_bucket_num": "2"}
+    keys = {"partition_keys": ["day"], "primary_keys": ["id"], "partition_in_key": False}
+    table = new_table(tmp_path, **keys, **options, **postponed)
+    warehouse = {"warehouse": str(tmp_path)}
+    elsewhere = [(i, "2026-02-01", name, price) for i, _, name, price in ROWS]
+    write_paimon(frame(spark, [*ROWS, *elsewhere]).repartition(4), "db.t", warehouse)
+    if options["bucket"] == "2":
+        assert len(live_files(table)) == 4 * 2  # a bucket of a partition has one task
+
+    write_paimon(frame(spark, some_rows(range(200, 400), name="new")), "db.t", warehouse)
+    gone = frame(spark, ROWS[:50]).selectExpr("id", "day", "'-D' AS _row_kind")
+    write_paimon(gone, "db.t", warehouse, concurrency=2)
+    compact("db.t", warehouse, spark=spark, full=True)
+
+    expected = sorted([*upserted(range(200, 400), "new")[50:], *elsewhere])
+    assert rows_of(table) == expected
+    read = read_paimon("db.t", warehouse, spark=spark, filter="day = '2026-02-01'")
+    assert sorted(map(tuple, read.collect())) == elsewhere
+
+
+def test_a_dataframe_that_replaces_rows_has_all_columns_or_says_so(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = new_table(tmp_path, primary_keys=["id"], bucket="2")
+    warehouse = {"warehouse": str(tmp_path)}
+    write_paimon(frame(spark, ROWS[:2]), "db.t", warehouse)
+    names = frame(spark, ROWS[:2]).select("id", "name")
+
+    with pytest.raises(DataMismatch, match="day, price: left out, and would become null"):
+        write_paimon(names, "db.t", warehouse)
+    kinds = names.selectExpr("*", "CASE id WHEN 0 THEN '-D' ELSE '+U' END AS _row_kind")
+    with pytest.raises(DataMismatch, match="day, price: left out, and would become null"):
+        write_paimon(kinds, "db.t", warehouse)
+    assert rows_of(table) == ROWS[:2]
+    with table.new_batch_write_builder().new_write() as write:
+        write.with_write_type(["id", "name"]).write_spark(names)
+
+    assert rows_of(table) == [(i, None, f"first-{i}", None) for i in range(2)]
 
 
 def test_first_rows_stay(spark: SparkSession, tmp_path: Path) -> None:

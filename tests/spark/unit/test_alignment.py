@@ -25,11 +25,17 @@ INT, TEXT = AtomicType("INT"), AtomicType("STRING")
 POINT = RowType(True, (DataField(1, "x", AtomicType("INT", False)), DataField(2, "y", INT)))
 
 
-def a_schema(*, keys: tuple[str, ...] = (), options=None, **columns: DataType | str) -> TableSchema:
+def a_schema(
+    *,
+    keys: tuple[str, ...] = (),
+    partitions: tuple[str, ...] = (),
+    options=None,
+    **columns: DataType | str,
+) -> TableSchema:
     types = (AtomicType(c) if isinstance(c, str) else c for c in columns.values())
     fields = tuple(DataField(i, n, c) for i, (n, c) in enumerate(zip(columns, types, strict=True)))
     raw = TableOptions(options or {})
-    return TableSchema(0, fields, len(fields), primary_keys=keys, options=raw)
+    return TableSchema(0, fields, len(fields), partitions, keys, raw)
 
 
 def a_frame(**columns: t.DataType) -> t.StructType:
@@ -185,6 +191,40 @@ def test_a_declared_subset_is_neither_more_nor_less():
         "b: is not among the columns declared by with_write_type",
         "c: is declared by with_write_type but not given",
     ]
+
+
+# --- columns whose nulls nobody meant -------------------------------------------------------------
+
+REPLACED = {"keys": ("id",), "id": "INT NOT NULL", "a": "INT", "b": "INT"}
+
+
+def test_rows_that_replace_others_have_all_columns_unless_that_is_said():
+    schema = a_schema(**REPLACED)
+    frame = a_frame(id=t.IntegerType(), a=t.IntegerType())
+
+    (problem,) = problems(frame, schema)
+
+    assert problem.startswith("b: left out, and would become null: with merge-engine=deduplicate")
+    assert problems(frame, schema, ["id", "a"]) == []
+    assert problems(frame, a_schema(**REPLACED, options={"merge-engine": "partial-update"})) == []
+
+
+def test_whether_all_rows_are_deletes_is_seen_by_the_tasks():
+    frame = a_frame(id=t.IntegerType(), _row_kind=t.StringType())
+    told = a_frame(id=t.IntegerType(), kind=t.StringType())
+    telling = a_schema(**REPLACED, kind="STRING", options={"rowkind.field": "kind"})
+
+    assert problems(frame, a_schema(**REPLACED)) == []
+    assert problems(told, telling) == []
+
+
+def test_the_partition_is_never_left_out_of_a_key_table():
+    schema = a_schema(keys=("id",), partitions=("day",), id="INT NOT NULL", day="STRING")
+    frame = a_frame(id=t.IntegerType(), _row_kind=t.StringType())
+
+    (problem,) = problems(frame, schema)
+
+    assert problem.startswith("day: is missing, and a key is looked for in the partition")
 
 
 # --- row kinds ------------------------------------------------------------------------------------

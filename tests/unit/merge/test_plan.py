@@ -1,6 +1,7 @@
 """Merge options are read once, and everything that is wrong with them is said at once."""
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -265,6 +266,15 @@ def test_sketches_are_refused_only_where_they_are_read():
     with pytest.raises(Unsupported, match="column raw has the aggregate function theta_sketch"):
         plan_merge(schema, schema.fields)
     assert names(plan_merge(schema, schema.fields[1:2]).read_fields) == ["k", "rows"]
+
+
+@pytest.mark.parametrize("options", [PARTIAL, AGGREGATION])
+def test_a_partition_beside_the_key_is_not_merged_but_kept(options):
+    schema = replace(schema_of(COLUMNS, ["k"], options), partition_keys=("b",))
+
+    plan = plan_merge(schema, schema.fields)
+
+    assert plan.aggregators["b"] == Aggregator(Aggregate.PRIMARY_KEY)
 
 
 def test_a_table_without_a_key_has_no_merge_options_to_check():

@@ -1,10 +1,11 @@
-from dataclasses import replace
-
 import pytest
 
 from emberlake.errors import Unsupported
+from emberlake.options import TableOptions
 from emberlake.spec.new_table import build_table_schema
-from emberlake.spec.schema import Schema
+from emberlake.spec.schema import Schema, TableSchema
+from emberlake.spec.schema_change import SchemaChange
+from emberlake.spec.schema_evolution import apply_changes
 from emberlake.spec.support import check_compactable, check_readable, check_writable
 from emberlake.types import ArrayType, AtomicType, DataField, MapType, VectorType
 
@@ -12,34 +13,68 @@ T = AtomicType
 KEY = {"primary_keys": ["k"], "bucket": "1"}
 
 
-def build(types=None, partition_keys=(), primary_keys=(), **options):
+def columns(types=None):
     types = types or {"k": "BIGINT", "a": "INT", "s": "STRING", "p": "STRING"}
-    fields = [
-        DataField(0, name, T(value) if isinstance(value, str) else value)
-        for name, value in types.items()
+    return [
+        DataField(place, name, T(value) if isinstance(value, str) else value)
+        for place, (name, value) in enumerate(types.items())
     ]
-    return build_table_schema(Schema(fields, partition_keys, primary_keys, options), time_millis=5)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        ({"row-tracking.enabled": "true"}, "row tracking"),
-        ({"scan.fallback-branch": "b"}, "two branches"),
-        ({"manifest.format": "orc"}, "manifest.format"),
-        (
-            {
-                "types": {"m": MapType(True, T("INT NOT NULL"), T("INT"))},
-                "fields.m.map.storage-layout": "shared-shredding",
-            },
-            "storage-layout=shared-shredding",
-        ),
-        ({**KEY, "pk-clustering-override": "true"}, "pk-clustering-override"),
-        ({**KEY, "record-level.expire-time": "1 d"}, "record-level.expire-time"),
-    ],
-)
+def build(types=None, partition_keys=(), primary_keys=(), **options):
+    schema = Schema(columns(types), partition_keys, primary_keys, options)
+    return build_table_schema(schema, time_millis=5)
+
+
+def of_others(types=None, partition_keys=(), primary_keys=(), **options):
+    """A table that another engine created."""
+    fields = tuple(columns(types))
+    keys = tuple(partition_keys), tuple(primary_keys)
+    return TableSchema(0, fields, len(fields) - 1, *keys, TableOptions(options))
+
+
+UNREADABLE = [
+    ({"row-tracking.enabled": "true"}, "row tracking"),
+    ({"row-tracking.enabled": "true", "data-evolution.enabled": "true"}, "data evolution"),
+    ({"scan.fallback-branch": "b"}, "two branches"),
+    ({"scan.primary-branch": "b"}, "two branches"),
+    ({"manifest.format": "orc"}, "manifest.format"),
+    (
+        {
+            "types": {"m": MapType(True, T("INT NOT NULL"), T("INT"))},
+            "fields.m.map.storage-layout": "shared-shredding",
+        },
+        "storage-layout=shared-shredding",
+    ),
+    ({**KEY, "pk-clustering-override": "true"}, "pk-clustering-override"),
+    ({**KEY, "sequence.snapshot-ordering": "true"}, "sequence.snapshot-ordering"),
+    ({**KEY, "record-level.expire-time": "1 d"}, "record-level.expire-time"),
+    ({**KEY, "bucket": "-2", "postpone.merge-on-read": "true"}, "postpone.merge-on-read"),
+    ({"type": "format-table"}, "a format-table"),
+    ({**KEY, "chain-table.enabled": "true"}, "chain table"),
+    ({"query-auth.enabled": "true"}, "query-auth.enabled"),
+]
+UNWRITABLE = [
+    ({"data-file.external-paths": "s3://b/x"}, "external-paths"),
+    ({"metadata.iceberg.storage": "table-location"}, "Iceberg"),
+    ({"commit.callbacks": "com.example.Hook"}, "commit.callbacks"),
+    ({"types": {"a": "INT", "v": "VARIANT"}}, "v VARIANT"),
+    ({"types": {"a": "INT", "e": VectorType(True, T("FLOAT"), 3)}}, "e VECTOR"),
+    ({"file.format": "lance"}, "file.format=lance"),
+    (
+        {"primary_keys": ["k"], "partition_keys": ["p"], "bucket": "-1"},
+        "primary key lacks the partition column p",
+    ),
+]
+UNCOMPACTED = [
+    ({**KEY, "changelog-producer": "lookup"}, "changelog-producer=lookup"),
+    ({**KEY, "changelog-producer": "full-compaction"}, "changelog-producer"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "reason"), UNREADABLE)
 def test_what_cannot_be_read_cannot_be_written_either(arguments, reason):
-    schema = build(**arguments)
+    schema = of_others(**arguments)
 
     with pytest.raises(Unsupported, match=f"cannot be read: .*{reason}"):
         check_readable(schema)
@@ -47,19 +82,9 @@ def test_what_cannot_be_read_cannot_be_written_either(arguments, reason):
         check_writable(schema)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        ({"data-file.external-paths": "s3://b/x"}, "external-paths"),
-        ({"metadata.iceberg.storage": "table-location"}, "Iceberg"),
-        ({"commit.callbacks": "com.example.Hook"}, "commit.callbacks"),
-        ({"types": {"a": "INT", "v": "VARIANT"}}, "v VARIANT"),
-        ({**KEY, "changelog-producer": "lookup"}, "changelog-producer=lookup"),
-        ({**KEY, "changelog-producer": "full-compaction"}, "changelog-producer"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "reason"), [*UNWRITABLE, *UNCOMPACTED])
 def test_some_tables_can_be_read_but_not_written(arguments, reason):
-    schema = build(**arguments)
+    schema = of_others(**arguments)
 
     check_readable(schema)
 
@@ -67,9 +92,63 @@ def test_some_tables_can_be_read_but_not_written(arguments, reason):
         check_writable(schema)
 
 
+@pytest.mark.parametrize(("arguments", "reason"), [*UNREADABLE, *UNWRITABLE])
+def test_what_could_never_be_written_is_not_created(arguments, reason):
+    with pytest.raises(Unsupported, match=f"cannot be created.*{reason}"):
+        build(**arguments)
+
+
+@pytest.mark.parametrize(("arguments", "reason"), UNCOMPACTED)
+def test_what_can_be_written_with_another_option_is_created(arguments, reason):
+    schema = build(**arguments)
+
+    with pytest.raises(Unsupported, match=reason):
+        check_writable(schema)
+    check_writable(schema.with_options({"write-only": "true"}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        SchemaChange.set_option("scan.fallback-branch", "b"),
+        SchemaChange.set_option("row-tracking.enabled", "true"),
+        SchemaChange.set_option("commit.callbacks", "com.example.Hook"),
+        SchemaChange.add_column("v", T("VARIANT")),
+        SchemaChange.add_column("e", ArrayType(True, VectorType(True, T("FLOAT"), 3))),
+    ],
+    ids=str,
+)
+def test_a_change_does_not_make_a_table_that_could_never_be_written(change):
+    with pytest.raises(Unsupported, match=r"cannot be (changed like that|added)"):
+        alter(build(), change)
+
+
+def alter(schema, *changes):
+    return apply_changes(schema, changes, has_snapshots=False, time_millis=9)
+
+
+def test_a_key_without_the_partition_column_stays_out_of_dynamic_buckets():
+    schema = build(primary_keys=["k"], partition_keys=["p"], bucket="2")
+
+    with pytest.raises(Unsupported, match=r"dynamic buckets .* needs an index over all of them"):
+        alter(schema, SchemaChange.remove_option("bucket"))
+
+
+def test_tables_of_others_can_be_changed_in_what_does_not_matter():
+    schema = of_others({"a": "INT", "v": "VARIANT"}, **{"row-tracking.enabled": "true"})
+
+    changed = alter(
+        schema, SchemaChange.add_column("b", T("INT")), SchemaChange.set_option("x", "1")
+    )
+
+    assert changed.field_names == ("a", "v", "b")
+    with pytest.raises(Unsupported, match=r"cannot be changed like that: scan.primary-branch"):
+        alter(schema, SchemaChange.set_option("scan.primary-branch", "b"))
+
+
 def test_columns_of_types_that_are_not_known_can_be_left_out():
     types = {"a": "INT", "v": ArrayType(True, T("VARIANT")), "e": VectorType(True, T("FLOAT"), 3)}
-    schema = build(types)
+    schema = of_others(types)
 
     check_readable(schema, schema.fields[:1])
 
@@ -98,16 +177,12 @@ def test_a_key_table_that_others_compact_is_written_but_not_compacted():
         check_compactable(schema)
 
 
-@pytest.mark.parametrize("bucket", ["-1", "2"])
-def test_a_key_that_could_move_between_partitions_is_refused_when_the_table_is_created(bucket):
-    with pytest.raises(Unsupported, match="primary key lacks the partition column p"):
-        build(primary_keys=["k"], partition_keys=["p"], bucket=bucket)
+@pytest.mark.parametrize("bucket", ["1", "2", "-2"])
+def test_a_key_may_lack_the_partition_column_unless_buckets_are_dynamic(bucket):
+    schema = build(primary_keys=["k"], partition_keys=["p"], bucket=bucket)
 
-
-def test_a_table_with_a_key_that_could_move_is_read_but_not_written():
-    schema = replace(build(partition_keys=["p"]), primary_keys=("k",))
-
+    assert schema.trimmed_primary_keys == schema.bucket_keys == ("k",)
+    assert schema.partition_keys_outside_key == ("p",)
     check_readable(schema, schema.fields)
-
-    with pytest.raises(Unsupported, match="primary key lacks the partition column p"):
-        check_writable(schema)
+    check_writable(schema)
+    check_compactable(schema)

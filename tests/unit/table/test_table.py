@@ -1,10 +1,13 @@
 """A table as users hold it: what it says of itself, copies, tags, and coming back to a snapshot."""
 
+from dataclasses import replace
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
-from append_tables import append, create_table, open_catalog, read_ids, rows_of
-from emberlake import AtomicType, Schema, SchemaChange
+from append_tables import append, create_table, open_catalog, open_table, read_ids, rows_of
+from emberlake import AtomicType, DataField, Schema, SchemaChange
 from emberlake.errors import (
     InvalidIdentifier,
     InvalidOption,
@@ -12,8 +15,12 @@ from emberlake.errors import (
     SnapshotNotFound,
     TagAlreadyExists,
     TagNotFound,
+    Unsupported,
 )
+from emberlake.options import TableOptions
+from emberlake.store.schemas import SchemaStore
 from emberlake.table import Table
+from emberlake.types import VectorType
 from table_reads import alter, read_rows
 
 
@@ -207,3 +214,49 @@ def test_a_schema_that_came_later_stays_after_a_rollback(table: Table) -> None:
     altered.rollback_to(1)
 
     assert read_rows(altered) == [{"id": 1, "day": "mon", "v": None}]
+
+
+# --- tables of others -----------------------------------------------------------------------------
+
+
+def as_others_made_it(table: Table, **changes: Any) -> Table:
+    """The table with a schema that only another engine would have given it."""
+    schema = replace(table.table_schema, id=table.table_schema.id + 1, **changes)
+    assert SchemaStore(table.store.storage, table.store.layout).create(schema)
+    return open_table(table.store.storage)
+
+
+def test_columns_of_types_that_are_not_implemented_are_described_and_refused_by_name() -> None:
+    types = {
+        "v": AtomicType("VARIANT"),
+        "b": AtomicType("BLOB"),
+        "e": VectorType(True, AtomicType("FLOAT"), 3),
+    }
+    table = create_table()
+    append(table, [{"id": 1, "day": "mon"}])
+    new = (DataField(10 + i, name, kind) for i, (name, kind) in enumerate(types.items()))
+    table = as_others_made_it(table, fields=(*table.fields, *new))
+
+    assert "v VARIANT\n  b BLOB\n  e VECTOR<FLOAT, 3>" in repr(table)
+    assert read_rows(table, columns=["day"]) == [{"day": "mon"}]
+    for name, kind in types.items():
+        with pytest.raises(Unsupported, match=f"cannot be read yet: {name} {kind}"):
+            table.new_read_builder().with_projection(["day", name]).new_read()
+    with pytest.raises(Unsupported, match=r"cannot be read yet: v VARIANT, b BLOB, e VECTOR"):
+        table.new_read_builder().new_read()
+    with pytest.raises(Unsupported, match=r"cannot be read yet: v VARIANT, b BLOB, e VECTOR"):
+        table.new_stream_read_builder().new_read()
+    with pytest.raises(Unsupported, match=r"cannot be written yet: v VARIANT, b BLOB, e VECTOR"):
+        table.new_batch_write_builder().new_write()
+
+
+def test_options_that_are_not_implemented_are_described_and_refused_when_used() -> None:
+    table = create_table()
+    options = TableOptions({**table.options, "row-tracking.enabled": "true"})
+    table = as_others_made_it(table, options=options)
+
+    assert "row-tracking.enabled = true" in repr(table)
+    with pytest.raises(Unsupported, match="cannot be read: row tracking"):
+        table.new_read_builder().new_scan()
+    with pytest.raises(Unsupported, match="cannot be written: row tracking"):
+        table.new_batch_write_builder().new_write()

@@ -1,7 +1,7 @@
 """What a rule is, and how rules speak of names."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from emberlake.spec.schema import TableSchema
@@ -12,6 +12,14 @@ Check: TypeAlias = Callable[[TableSchema], Iterable[str]]
 def repeated(names: Sequence[str]) -> list[str]:
     """The names that appear more than once."""
     return [name for name, count in Counter(names).items() if count > 1]
+
+
+def empty_names(what: str, names: Sequence[str]) -> Iterator[str]:
+    """The problem that a list of names has a comma too many."""
+    if not any(names):
+        yield f"{what} names nothing: remove the option"
+    elif not all(names):
+        yield f"{what}={','.join(names)} has an empty name: a comma is too many"
 
 
 def no_column(schema: TableSchema, what: str, name: str) -> str:

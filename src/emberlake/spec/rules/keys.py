@@ -74,7 +74,6 @@ def _check_bucket(schema: TableSchema) -> Iterator[str]:
 
 def _check_bucket_key(schema: TableSchema) -> Iterator[str]:
     keys = schema.options.value(BUCKET_KEY)
-    yield from (f"bucket-key names {key} twice" for key in repeated(keys))
     for key in keys:
         if key not in schema.field_by_name:
             yield no_column(schema, "bucket-key", key)

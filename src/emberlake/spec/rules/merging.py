@@ -14,7 +14,7 @@ from emberlake.options import (
     TableOptions,
     parse_words,
 )
-from emberlake.spec.rules.check import Check, no_column, repeated
+from emberlake.spec.rules.check import Check, no_column
 from emberlake.spec.schema import TableSchema
 from emberlake.types import AtomicType
 
@@ -124,9 +124,6 @@ def _check_sequence_groups(schema: TableSchema, groups: _Groups) -> Iterator[str
                 yield f"{key} names {name}, which is not a column of the table"
             elif name in schema.primary_keys:
                 yield f"{key} names {name}, which is in the primary key"
-        if not members:
-            yield f"{key} names no columns"
-        yield from (f"{key} names {name} twice" for name in repeated(members))
         for name in dict.fromkeys((*ordering, *members)):
             if name in taken:
                 yield f"{key} names {name}, which is in another sequence group"
@@ -146,14 +143,13 @@ def _sequence_groups(options: TableOptions) -> _Groups:
 
 def _check_sequence(schema: TableSchema) -> Iterator[str]:
     names = schema.options.value(SEQUENCE_FIELD)
-    yield from (f"sequence.field names {name} twice" for name in repeated(names))
     for name in names:
         if name not in schema.field_by_name:
             yield no_column(schema, "sequence.field", name)
         if f"fields.{name}.{_AGGREGATE}" in schema.options:
             yield f"sequence.field {name} cannot be aggregated"
-    missing = [key for key in schema.partition_keys if key not in schema.primary_keys]
-    if names and schema.primary_keys and missing:
+    missing = schema.partition_keys_outside_key
+    if names and missing:
         yield (
             f"sequence.field needs a primary key with all partition columns, {', '.join(missing)} "
             "is missing"

@@ -20,7 +20,8 @@ from emberlake.options import (
     parse_words,
 )
 from emberlake.spec.literals import cast_literal
-from emberlake.spec.rules.check import Check
+from emberlake.spec.option_columns import column_lists, split_names
+from emberlake.spec.rules.check import Check, empty_names, repeated
 from emberlake.spec.rules.merging import DEFAULT_AGGREGATE
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.stats import parse_stats_mode
@@ -80,6 +81,21 @@ def _check_column_options(schema: TableSchema) -> Iterator[str]:
                 if word.partition("[")[0] not in names:
                     yield f"{key} names {word}, which is not a column of the table"
     yield from _check_stats_mode(STATS_MODE.key, schema.options.value(STATS_MODE))
+
+
+def _check_lists(schema: TableSchema) -> Iterator[str]:
+    for what, names in column_lists(schema.options):
+        yield from empty_names(what, names)
+        yield from (f"{what} names {name} twice" for name in repeated(names) if name)
+    # Levels, with what they are: ``0:avro,5:orc``.
+    levels = schema.options.get(FILE_FORMAT_PER_LEVEL.key)
+    if levels is not None:
+        words = split_names(levels)
+        yield from empty_names(FILE_FORMAT_PER_LEVEL.key, words)
+        given = [word.partition(":")[0].strip() for word in words if word]
+        yield from (
+            f"{FILE_FORMAT_PER_LEVEL.key} names level {name} twice" for name in repeated(given)
+        )
 
 
 def _check_column_key(key: str, names: list[str]) -> Iterator[str]:
@@ -157,6 +173,7 @@ def _whole_number(text: str | None) -> int | None:
 CHECKS: Final[tuple[Check, ...]] = (
     _check_row_tracking,
     _check_clustering,
+    _check_lists,
     _check_column_options,
     _check_default_values,
     _check_formats,

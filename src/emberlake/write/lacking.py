@@ -1,0 +1,74 @@
+"""Columns that a write to a primary-key table must have, since nobody meant their nulls.
+
+Where a record replaces the row of its key, a column that is left out would be null from then on.
+That reads like an update of the others and is none, so that it must be said: by nulls in the data,
+or by the columns that are meant. Deletes need the key alone.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from emberlake.merge.plan import MergePlan
+from emberlake.options import MergeEngine
+from emberlake.spec.schema import TableSchema
+from emberlake.types import DataField
+
+_SAY_SO: Final = (
+    "give every column, with nulls where null is meant, or name the columns that are meant with "
+    "with_write_type"
+)
+
+
+def lacking_columns(
+    schema: TableSchema,
+    plan: MergePlan,
+    given: Collection[str],
+    *,
+    is_declared: bool,
+    has_adds: bool,
+) -> dict[str, str]:
+    """What is wrong with columns that are left out, by their names.
+
+    Columns that are NOT NULL are not among them: they are refused in every table.
+
+    Args:
+        schema: The table.
+        plan: How its records are merged, over all columns.
+        given: The columns of the data.
+        is_declared: Whether the columns of the data are those that are meant.
+        has_adds: Whether some rows are there afterwards, rather than being deleted.
+    """
+    missing = [f for f in schema.fields if f.name not in given and _becomes_null(f)]
+    problems = dict(_lacking_keys(schema, missing))
+    if is_declared or not has_adds:
+        return problems
+    nulled = plan.nulled_without(given)
+    names = [f.name for f in missing if f.name in nulled and f.name not in problems]
+    if names:
+        problems[", ".join(names)] = _replacement(plan.engine)
+    return problems
+
+
+def _becomes_null(field: DataField) -> bool:
+    return field.type.nullable and field.default_value is None
+
+
+def _lacking_keys(schema: TableSchema, missing: Collection[DataField]) -> Iterator[tuple[str, str]]:
+    for field in missing:
+        if field.name in schema.primary_keys:
+            yield field.name, "is missing, and is in the primary key"
+        elif field.name in schema.partition_keys:
+            yield field.name, "is missing, and a key is looked for in the partition that it says"
+
+
+def _replacement(engine: MergeEngine) -> str:
+    if engine is MergeEngine.DEDUPLICATE:
+        return (
+            "left out, and would become null: with merge-engine=deduplicate a row replaces all of "
+            f"the one that has its key; {_SAY_SO}; merge-engine=partial-update keeps what is left "
+            "out"
+        )
+    return (
+        f"left out, and would become null: with merge-engine={engine} the last value of these "
+        f"columns counts, null or not; {_SAY_SO}"
+    )
