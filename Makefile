@@ -30,7 +30,7 @@ test-all: setup ## Run every test, slow ones and measurements included
 check: .venv/.stamp ## Lint, formatting, types, layers: fast, no tests of behaviour
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	PYTHONPATH=tests $(BIN)/python -m docs.check_types
 	$(BIN)/python -m pytest -q tests/architecture
 
 interop: setup ## Run only the tests against pypaimon, pypaimon-rust and Java Paimon

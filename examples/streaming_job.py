@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from emberlake import CatalogFactory, Schema, Table
 from emberlake.spark import write_paimon

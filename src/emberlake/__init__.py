@@ -46,11 +46,15 @@ from emberlake.errors import (
 if TYPE_CHECKING:
     from emberlake.catalog import Catalog, CatalogFactory
     from emberlake.commit.change import CommitResult
+    from emberlake.inspect import SystemTable
     from emberlake.predicates import PredicateBuilder
     from emberlake.spec.identifier import Identifier
+    from emberlake.spec.instant import Instant
     from emberlake.spec.schema import Schema
     from emberlake.spec.schema_change import Move, SchemaChange
+    from emberlake.spec.tag import Tag
     from emberlake.table import Table
+    from emberlake.table.managers import TagManager
     from emberlake.types import (
         ArrayType,
         AtomicType,
@@ -71,6 +75,7 @@ _HOMES: Final = {
     "CommitResult": "emberlake.commit.change",
     "DataField": "emberlake.types",
     "Identifier": "emberlake.spec.identifier",
+    "Instant": "emberlake.spec.instant",
     "MapType": "emberlake.types",
     "Move": "emberlake.spec.schema_change",
     "MultisetType": "emberlake.types",
@@ -78,7 +83,10 @@ _HOMES: Final = {
     "RowType": "emberlake.types",
     "Schema": "emberlake.spec.schema",
     "SchemaChange": "emberlake.spec.schema_change",
+    "SystemTable": "emberlake.inspect",
     "Table": "emberlake.table",
+    "Tag": "emberlake.spec.tag",
+    "TagManager": "emberlake.table.managers",
     "VectorType": "emberlake.types",
 }
 
@@ -108,6 +116,7 @@ __all__ = [
     "FileNotFound",
     "FilesMissing",
     "Identifier",
+    "Instant",
     "InvalidIdentifier",
     "InvalidInput",
     "InvalidOption",
@@ -126,10 +135,13 @@ __all__ = [
     "SchemaNotFound",
     "SnapshotNotFound",
     "StorageError",
+    "SystemTable",
     "Table",
     "TableAlreadyExists",
     "TableNotFound",
+    "Tag",
     "TagAlreadyExists",
+    "TagManager",
     "TagNotFound",
     "Unsupported",
     "VectorType",

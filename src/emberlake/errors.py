@@ -8,45 +8,85 @@ EmberlakeError
 ├── InvalidInput        also a ValueError: InvalidIdentifier, InvalidSchema, InvalidOption,
 │                       InvalidPredicate, DataMismatch, MessageMismatch, DatabaseNotEmpty
 ├── InvalidState        also a RuntimeError: an object is used after it was closed or used up
-├── Unsupported         a feature of the format that is not implemented: refused, never guessed
+├── Unsupported         also a RuntimeError: a feature of the format that is not implemented is
+│                       refused, never guessed
 ├── CorruptFile         a file that is there but does not hold what the format says
 ├── StorageError        the storage failed; whether the last write took effect may be unknown
-├── CommitConflict      a concurrent change makes this commit wrong: AlreadyCommitted, FilesMissing
-└── CommitUnknown       the commit may or may not have happened
+├── CommitConflict      also a RuntimeError: a concurrent change makes this commit wrong;
+│                       AlreadyCommitted, FilesMissing
+└── CommitUnknown       also a RuntimeError: the commit may or may not have happened
+
+Programs that were written for pypaimon catch ValueError for tags, branches and snapshots that are
+not there or there already, and RuntimeError for what a table cannot be altered to. Errors that can
+come of these are of that kind, too.
 """
 
 from enum import StrEnum
+from typing import Any
 
 
 class EmberlakeError(Exception):
     """Root of all errors raised on purpose by emberlake."""
 
 
+# Which one it is that is missing, or there already; None where only the message can say it.
+
+
+class _OfDatabase(EmberlakeError):
+    def __init__(self, message: str, *, database: str | None = None) -> None:
+        super().__init__(message)
+        self.database = database
+
+
+class _OfTable(EmberlakeError):
+    def __init__(self, message: str, *, identifier: Any = None) -> None:
+        super().__init__(message)
+        self.identifier = identifier  # an Identifier, which this layer does not know
+
+
+class _OfColumn(EmberlakeError):
+    def __init__(self, message: str, *, column: str | None = None) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+class _OfTag(EmberlakeError):
+    def __init__(self, message: str, *, tag: str | None = None) -> None:
+        super().__init__(message)
+        self.tag = tag
+
+
+class _OfBranch(EmberlakeError):
+    def __init__(self, message: str, *, branch: str | None = None) -> None:
+        super().__init__(message)
+        self.branch = branch
+
+
 class NotFound(EmberlakeError):
     """Something that was named does not exist."""
 
 
-class DatabaseNotFound(NotFound):
+class DatabaseNotFound(NotFound, _OfDatabase):
     """The database does not exist."""
 
 
-class TableNotFound(NotFound):
+class TableNotFound(NotFound, _OfTable):
     """The table does not exist."""
 
 
-class ColumnNotFound(NotFound, ValueError):
+class ColumnNotFound(NotFound, _OfColumn, ValueError, RuntimeError):
     """A column that was named does not exist."""
 
 
-class SnapshotNotFound(NotFound):
+class SnapshotNotFound(NotFound, ValueError):
     """The snapshot does not exist or has expired."""
 
 
-class TagNotFound(NotFound):
+class TagNotFound(NotFound, _OfTag, ValueError):
     """The tag does not exist."""
 
 
-class BranchNotFound(NotFound):
+class BranchNotFound(NotFound, _OfBranch, ValueError):
     """The branch does not exist."""
 
 
@@ -70,23 +110,23 @@ class AlreadyExists(EmberlakeError):
     """Something that should be created is there already."""
 
 
-class DatabaseAlreadyExists(AlreadyExists):
+class DatabaseAlreadyExists(AlreadyExists, _OfDatabase):
     """The database exists."""
 
 
-class TableAlreadyExists(AlreadyExists):
+class TableAlreadyExists(AlreadyExists, _OfTable):
     """The table exists."""
 
 
-class ColumnAlreadyExists(AlreadyExists, ValueError):
+class ColumnAlreadyExists(AlreadyExists, _OfColumn, ValueError, RuntimeError):
     """The column exists."""
 
 
-class TagAlreadyExists(AlreadyExists):
+class TagAlreadyExists(AlreadyExists, _OfTag, ValueError):
     """The tag exists."""
 
 
-class BranchAlreadyExists(AlreadyExists):
+class BranchAlreadyExists(AlreadyExists, _OfBranch, ValueError):
     """The branch exists."""
 
 
@@ -98,15 +138,15 @@ class InvalidIdentifier(InvalidInput):
     """A database, table, branch or tag name that is not allowed."""
 
 
-class InvalidSchema(InvalidInput):
+class InvalidSchema(InvalidInput, RuntimeError):
     """A schema, or a change of one, that the format does not allow."""
 
 
-class DatabaseNotEmpty(InvalidInput):
+class DatabaseNotEmpty(InvalidInput, _OfDatabase):
     """The database holds tables; it is dropped with all of them only on request."""
 
 
-class InvalidOption(InvalidInput):
+class InvalidOption(InvalidInput, RuntimeError):
     """An option whose value cannot be used."""
 
 
@@ -126,8 +166,11 @@ class InvalidState(EmberlakeError, RuntimeError):
     """An object is used after it was closed or used up."""
 
 
-class Unsupported(EmberlakeError):
-    """A feature of the format that emberlake does not implement."""
+class Unsupported(EmberlakeError, RuntimeError):
+    """A feature of the format that emberlake does not implement.
+
+    It is no NotImplementedError: PySpark takes one for a reader without partitions of its own.
+    """
 
 
 class CorruptFile(EmberlakeError):
@@ -167,7 +210,7 @@ class ConflictReason(StrEnum):
     FILES_MISSING = "files of the messages are not there"
 
 
-class CommitConflict(EmberlakeError):
+class CommitConflict(EmberlakeError, RuntimeError):
     """A concurrent change makes this commit wrong; the table is unchanged by it.
 
     A commit of several snapshots can end after the first: then the message says which one stands,
@@ -192,11 +235,21 @@ class FilesMissing(CommitConflict):
     """Files of the messages were deleted before the commit; the table is unchanged by it."""
 
 
-class CommitUnknown(EmberlakeError):
+class CommitUnknown(EmberlakeError, RuntimeError):
     """The commit may or may not have happened; look for its commit user and identifier."""
 
 
+def with_context(error: EmberlakeError, context: str) -> EmberlakeError:
+    """The same error with what it is about in front of its message: a table, say."""
+    explained = type(error)(f"{context}: {error}")
+    vars(explained).update(vars(error))
+    return explained
+
+
 # The names under which pypaimon users know these errors.
+CatalogException = EmberlakeError
+IllegalArgumentError = InvalidInput
+IllegalStateError = InvalidState
 DatabaseNotExistException = DatabaseNotFound
 DatabaseAlreadyExistException = DatabaseAlreadyExists
 DatabaseNotEmptyException = DatabaseNotEmpty

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar, cast
@@ -50,7 +51,7 @@ def parse_words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-_SIZE: Final = re.compile(r"^\s*(\d+)\s*([a-z]*)\s*$", re.IGNORECASE)
+_SIZE: Final = re.compile(r"^\s*(\d+)\s*([a-zµ]*)\s*$", re.IGNORECASE)
 _SIZE_UNITS: Final = {
     **dict.fromkeys(("", "b", "bytes"), 1),
     **dict.fromkeys(("k", "kb", "kibibytes"), 1024),
@@ -65,6 +66,10 @@ _TIME_UNITS_MS: Final = {
     **dict.fromkeys(("h", "hour", "hours"), 3_600_000),
     **dict.fromkeys(("d", "day", "days"), 86_400_000),
 }
+_TIME_UNITS_US: Final = {
+    **dict.fromkeys(("µs", "micro", "micros", "microsecond", "microseconds"), 1),
+    **{name: 1000 * unit for name, unit in _TIME_UNITS_MS.items()},
+}
 
 
 def parse_size(text: str) -> int:
@@ -75,6 +80,15 @@ def parse_size(text: str) -> int:
 def parse_duration_ms(text: str) -> int:
     """A number of milliseconds: ``1 h``, ``10 s``, ``500 ms``."""
     return _parse_unit(text, _TIME_UNITS_MS, "a duration such as 10 s")
+
+
+def parse_duration(text: str) -> timedelta:
+    """A duration, down to microseconds: ``1 d``, ``500 micro``."""
+    micros = _parse_unit(text, _TIME_UNITS_US, "a duration such as 10 s")
+    try:
+        return timedelta(microseconds=micros)
+    except OverflowError as error:
+        raise ValueError("it is longer than a clock can count") from error
 
 
 def _parse_unit(text: str, units: Mapping[str, int], expected: str) -> int:
@@ -198,6 +212,9 @@ SNAPSHOT_RETAIN_MIN: Final = Option("snapshot.num-retained.min", 10, parse_int)
 SNAPSHOT_RETAIN_MAX: Final = Option("snapshot.num-retained.max", 2**31 - 1, parse_int)
 SNAPSHOT_RETAIN_MS: Final = Option("snapshot.time-retained", 3_600_000, parse_duration_ms)
 SNAPSHOT_EXPIRE_LIMIT: Final = Option("snapshot.expire.limit", 50, parse_int)
+TAG_RETAINED: Final = Option[timedelta | None](
+    "tag.default-time-retained", None, _optional(parse_duration)
+)
 CHANGELOG_RETAIN_MIN: Final = Option[int | None](
     "changelog.num-retained.min", None, _optional(parse_int)
 )

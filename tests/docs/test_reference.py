@@ -11,14 +11,23 @@ import emberlake
 import emberlake.spark
 from docs.pages import DOCS, section_of
 from emberlake import errors
-from emberlake.catalog import Catalog, CatalogFactory, Database, PagedList, Partition
+from emberlake.catalog import (
+    Catalog,
+    CatalogFactory,
+    Database,
+    GetTagResponse,
+    PagedList,
+    Partition,
+)
 from emberlake.commit.change import CommitResult
 from emberlake.inspect import SystemTable
 from emberlake.options import KNOWN
 from emberlake.spark import SparkWriteResult
+from emberlake.table.managers import BranchManager, SchemaManager, SnapshotManager, TagManager
 from emberlake.table.read_builder import Plan, ReadBuilder, TableRead, TableScan
 from emberlake.table.stream_read import StreamingTableScan, StreamReadBuilder
 from emberlake.table.table_commit import BatchTableCommit, StreamTableCommit, TableCommit
+from emberlake.table.versions import VersionedTable
 from emberlake.table.write_builder import (
     BatchTableWrite,
     BatchWriteBuilder,
@@ -31,6 +40,13 @@ PAGE = DOCS / "reference.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 # Classes that have a section of their own, for what they add to their parents.
 CLASSES: tuple[type, ...] = (
+    VersionedTable,
+    SnapshotManager,
+    TagManager,
+    BranchManager,
+    SchemaManager,
+    emberlake.Tag,
+    emberlake.Instant,
     CatalogFactory,
     Catalog,
     emberlake.Identifier,
@@ -96,7 +112,7 @@ def public_members(cls: type) -> list[str]:
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 def test_every_method_of_a_class_is_in_its_section(cls: type) -> None:
-    section = section_of(PAGE, cls.__name__)
+    section = section_of(PAGE, "Table" if cls is VersionedTable else cls.__name__)
 
     assert [text for text in public_members(cls) if f"`{text}`" not in section] == []
 
@@ -119,7 +135,7 @@ def test_functions_for_spark_are_in_their_section(name: str) -> None:
 
 @pytest.mark.parametrize(
     "cls",
-    [CommitResult, SparkWriteResult, Database, Partition, PagedList],
+    [CommitResult, SparkWriteResult, Database, Partition, PagedList, GetTagResponse],
     ids=lambda cls: cls.__name__,
 )
 def test_every_field_of_a_result_is_named(cls: type) -> None:
@@ -134,7 +150,9 @@ def test_every_error_and_reason_is_in_the_reference() -> None:
         *(
             name
             for name, value in vars(errors).items()
-            if inspect.isclass(value) and name != "StrEnum"
+            if getattr(value, "__module__", None) == errors.__name__
+            and inspect.isclass(value)
+            and not name.startswith("_")
         ),
         *errors.ConflictReason.__members__,
     ]

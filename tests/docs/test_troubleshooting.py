@@ -13,7 +13,9 @@ CLASSES = sorted(
     {
         value.__name__
         for value in vars(errors).values()
-        if inspect.isclass(value) and value.__module__ == errors.__name__
+        if inspect.isclass(value)
+        and value.__module__ == errors.__name__
+        and not value.__name__.startswith("_")
     }
 )
 

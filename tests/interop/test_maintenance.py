@@ -47,9 +47,7 @@ def create(warehouse: Path, primary_keys=(), partition_keys=(), **options: str) 
 
 
 def open_table(warehouse: Path, name: str = NAME) -> Table:
-    table = CatalogFactory.create({"warehouse": str(warehouse)}).get_table(name)
-    assert isinstance(table, Table)
-    return table
+    return CatalogFactory.create({"warehouse": str(warehouse)}).get_table(name)
 
 
 def rows_of(table: Table, ids: Sequence[int], turn: int) -> pa.Table:
@@ -183,3 +181,17 @@ def test_java_reads_a_table_without_its_orphans(java: JavaJudge, tmp_path: Path)
     assert java.rows(tmp_path, NAME, {"scan.tag-name": "early"}) == our_rows(
         table, **{"scan.tag-name": "early"}
     )
+
+
+def test_a_tag_for_a_time_is_one_to_others_too(java: JavaJudge, tmp_path: Path) -> None:
+    table = create(tmp_path, bucket="-1")
+    write(table, range(3), 1)
+    table.create_tag("for good")
+    table.create_tag("short", time_retained="1 ms")
+    table.create_tag("long", time_retained="36 h")
+
+    assert java.rows(tmp_path, f"{NAME}$tags") == our_rows(open_table(tmp_path, f"{NAME}$tags"))
+    assert peer("pypaimon").rows(tmp_path, NAME, {"scan.tag-name": "long"}) == our_rows(table)
+    java.write(tmp_path, NAME, rows_of(table, range(3), 2))
+
+    assert table.list_tags() == ["for good", "long"]

@@ -1,6 +1,6 @@
 """Catalogs, which find databases and tables by name and open them."""
 
-from emberlake.catalog.catalog import Catalog, Database, PagedList, Partition
+from emberlake.catalog.catalog import Catalog, Database, GetTagResponse, PagedList, Partition
 from emberlake.catalog.factory import CatalogFactory
 from emberlake.catalog.filesystem import FileSystemCatalog
 
@@ -9,6 +9,7 @@ __all__ = [
     "CatalogFactory",
     "Database",
     "FileSystemCatalog",
+    "GetTagResponse",
     "PagedList",
     "Partition",
 ]

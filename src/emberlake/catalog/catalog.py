@@ -8,13 +8,19 @@ conformance suite runs against each of them. Identifiers are ``"db.t"``, ``"db.t
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Generic, TypeVar
 
 from emberlake.commit.change import CommitResult
+from emberlake.errors import InvalidIdentifier, InvalidInput, InvalidState, TagNotFound
 from emberlake.inspect import SystemTable
+from emberlake.maintenance.moments import to_millis
 from emberlake.spec.identifier import Identifier
+from emberlake.spec.instant import Instant, SnapshotInstant, TagInstant
 from emberlake.spec.schema import Schema
 from emberlake.spec.schema_change import SchemaChange
+from emberlake.spec.snapshot import Snapshot
+from emberlake.spec.tag import format_duration
 from emberlake.table import Table
 
 T = TypeVar("T")
@@ -58,6 +64,20 @@ class PagedList(Generic[T]):
 
     elements: list[T]
     next_page_token: str | None = None
+
+
+@dataclass(frozen=True)
+class GetTagResponse:
+    """A tag: its snapshot, and for how long it is kept there.
+
+    ``tag_create_time`` is in milliseconds since 1970 in UTC, ``tag_time_retained`` an ISO 8601
+    duration such as ``PT24H``; a tag that is kept for good has neither.
+    """
+
+    tag_name: str
+    snapshot: Snapshot
+    tag_create_time: int | None = None
+    tag_time_retained: str | None = None
 
 
 class Catalog(ABC):
@@ -113,12 +133,24 @@ class Catalog(ABC):
         """The names of the tables of a database, sorted."""
 
     @abstractmethod
-    def get_table(self, identifier: str | Identifier) -> Table | SystemTable:
+    def get_table(self, identifier: str | Identifier) -> Table:
         """Open a table, a branch of one (``db.t$branch_b``) or a system table (``db.t$files``).
+
+        A system table is a ``SystemTable``. It is read as a table is, which the type of this
+        method goes by; ``get_system_table`` has the exact one.
 
         Raises:
             TableNotFound: there is no such table, or no such system table.
             BranchNotFound: the table has no such branch.
+        """
+
+    @abstractmethod
+    def get_system_table(self, identifier: str | Identifier) -> SystemTable:
+        """Open a system table: ``db.t$files``, or of a branch ``db.t$branch_b$files``.
+
+        Raises:
+            TableNotFound: there is no such table, or no such system table.
+            InvalidIdentifier: the name is not that of a system table.
         """
 
     @abstractmethod
@@ -204,3 +236,135 @@ class Catalog(ABC):
                 for all partitions with these values. Text is cast to the column's type; the text
                 of ``partition.default-name`` (``__DEFAULT_PARTITION__``) means null.
         """
+
+    # --- tags, branches, rollback -----------------------------------------------------------------
+
+    def create_tag(
+        self,
+        identifier: str | Identifier,
+        tag_name: str,
+        snapshot_id: int | None = None,
+        time_retained: str | timedelta | None = None,
+        ignore_if_exists: bool = False,  # noqa: FBT001, FBT002
+    ) -> None:
+        """The same as ``create_tag`` of the table."""
+        table = self._versioned(identifier)
+        table.create_tag(tag_name, snapshot_id, ignore_if_exists, time_retained)
+
+    def get_tag(self, identifier: str | Identifier, tag_name: str) -> GetTagResponse:
+        """A tag of a table.
+
+        Raises:
+            TagNotFound: there is no such tag.
+        """
+        tag = self._versioned(identifier).tag_manager().load_tag(tag_name)
+        created, retained = tag.tag_create_time, tag.tag_time_retained
+        return GetTagResponse(
+            tag_name,
+            tag.trim_to_snapshot(),
+            None if created is None else to_millis(created),
+            None if retained is None else format_duration(retained),
+        )
+
+    def delete_tag(self, identifier: str | Identifier, tag_name: str) -> None:
+        """Delete a tag of a table.
+
+        Raises:
+            TagNotFound: there is no such tag.
+        """
+        if not self._versioned(identifier).delete_tag(tag_name):
+            raise TagNotFound(f"{identifier}: tag {tag_name!r} does not exist", tag=tag_name)
+
+    def list_tags_paged(
+        self,
+        identifier: str | Identifier,
+        max_results: int | None = None,
+        page_token: str | None = None,
+        tag_name_prefix: str | None = None,
+    ) -> PagedList[str]:
+        """The names of a table's tags, a page at a time.
+
+        Args:
+            identifier: the table, or a branch of it.
+            max_results: how many to give at most; all when not given.
+            page_token: the token of the page before.
+            tag_name_prefix: only names that begin so.
+        """
+        if max_results is not None and max_results < 1:
+            raise InvalidInput(f"max_results is {max_results}; it must be 1 or more")
+        # The token is the last name of the page before: tags may come and go between two pages.
+        names = [
+            name
+            for name in sorted(self._versioned(identifier).list_tags())
+            if name.startswith(tag_name_prefix or "") and name > (page_token or "")
+        ]
+        page = names[:max_results]
+        return PagedList(page, page[-1] if len(page) < len(names) else None)
+
+    def create_branch(
+        self, identifier: str | Identifier, branch_name: str, tag_name: str | None = None
+    ) -> None:
+        """The same as ``create_branch`` of the table."""
+        self._versioned(identifier).create_branch(branch_name, tag_name)
+
+    def drop_branch(self, identifier: str | Identifier, branch_name: str) -> None:
+        """The same as ``delete_branch`` of the table."""
+        self._versioned(identifier).delete_branch(branch_name)
+
+    def rename_branch(self, identifier: str | Identifier, from_branch: str, to_branch: str) -> None:
+        """The same as ``rename_branch`` of the table."""
+        self._versioned(identifier).rename_branch(from_branch, to_branch)
+
+    def fast_forward(self, identifier: str | Identifier, branch_name: str) -> None:
+        """The same as ``fast_forward`` of the table."""
+        self._versioned(identifier).fast_forward(branch_name)
+
+    def list_branches(self, identifier: str | Identifier) -> list[str]:
+        """The same as ``list_branches`` of the table."""
+        return self._versioned(identifier).list_branches()
+
+    def rollback_to(
+        self,
+        identifier: str | Identifier,
+        instant: Instant | int | str,
+        from_snapshot: int | None = None,
+    ) -> None:
+        """The same as ``rollback_to`` of the table.
+
+        Args:
+            identifier: the table, or a branch of it.
+            instant: ``Instant.snapshot(3)`` or 3, ``Instant.tag("monday")`` or ``"monday"``.
+            from_snapshot: the snapshot that has to be the latest one before.
+
+        Raises:
+            SnapshotNotFound, TagNotFound: there is no such snapshot or tag.
+            InvalidState: another snapshot is the latest.
+        """
+        table = self._versioned(identifier)
+        latest = table.snapshot_manager().latest_id()
+        if from_snapshot is not None and latest != from_snapshot:
+            raise InvalidState(
+                f"{identifier} is at snapshot {latest}, not at {from_snapshot}; nothing was changed"
+            )
+        match instant:
+            case SnapshotInstant(snapshot_id):
+                table.rollback_to(snapshot_id)
+            case TagInstant(tag_name):
+                table.rollback_to(tag_name)
+            case int() | str():
+                table.rollback_to(instant)
+            case _:
+                raise InvalidInput(f"{instant!r} is neither a snapshot nor a tag")
+
+    def _versioned(self, identifier: str | Identifier) -> Table:
+        identifier = as_identifier(identifier)
+        if identifier.system_table is not None:
+            raise InvalidIdentifier(
+                f"{identifier} is a system table; snapshots, tags and branches are its table's"
+            )
+        return self.get_table(identifier)
+
+
+def as_identifier(identifier: str | Identifier) -> Identifier:
+    """The identifier that was given, parsed when it is text."""
+    return identifier if isinstance(identifier, Identifier) else Identifier.parse(identifier)

@@ -7,11 +7,11 @@ table; who creates ``schema-<n>`` first has changed it.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, cast
 
 from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.base.parallel import parallel_map
-from emberlake.catalog.catalog import Catalog, Database, PagedList, Partition
+from emberlake.catalog.catalog import Catalog, Database, PagedList, Partition, as_identifier
 from emberlake.catalog.partitions import check_partition_specs, list_partition_page
 from emberlake.commit.change import CommitResult
 from emberlake.errors import (
@@ -31,6 +31,7 @@ from emberlake.errors import (
     TableAlreadyExists,
     TableNotFound,
     Unsupported,
+    with_context,
 )
 from emberlake.inspect import SystemTable, open_system_table
 from emberlake.io import Storage
@@ -92,7 +93,9 @@ class FileSystemCatalog(Catalog):
     def get_database(self, name: str) -> Database:
         """The database of that name."""
         if not self.storage.exists(self._database_path(name)):
-            raise DatabaseNotFound(f"database {name!r} does not exist in {self.warehouse}")
+            raise DatabaseNotFound(
+                f"database {name!r} does not exist in {self.warehouse}", database=name
+            )
         return Database(name)
 
     def create_database(
@@ -111,7 +114,9 @@ class FileSystemCatalog(Catalog):
         if self.storage.exists(path):
             if ignore_if_exists:
                 return
-            raise DatabaseAlreadyExists(f"database {name!r} exists in {self.warehouse}")
+            raise DatabaseAlreadyExists(
+                f"database {name!r} already exists in {self.warehouse}", database=name
+            )
         self.storage.make_folder(path)
 
     def drop_database(
@@ -129,7 +134,8 @@ class FileSystemCatalog(Catalog):
         if content and not cascade:
             raise DatabaseNotEmpty(
                 f"database {name!r} holds {_shorten(content)}; "
-                "drop its tables first, or drop it with cascade=True"
+                "drop its tables first, or drop it with cascade=True",
+                database=name,
             )
         for table in self.list_tables(name):
             self._delete_table(f"{path}/{table}")
@@ -149,18 +155,21 @@ class FileSystemCatalog(Catalog):
         is_table = parallel_map(lambda name: self._has_schema(TableLayout(f"{path}/{name}")), names)
         return sorted(name for name, found in zip(names, is_table, strict=True) if found)
 
-    def get_table(self, identifier: str | Identifier) -> Table | SystemTable:
+    def get_table(self, identifier: str | Identifier) -> Table:
         """Open a table, a branch of one or a system table."""
         identifier = as_identifier(identifier)
-        layout = self._layout(identifier)
-        schema = self._load_schema(identifier, layout)
-        kind = schema.options.value(TYPE)
-        if kind.lower() != TYPE.default:
-            raise Unsupported(f"{identifier} has the type {kind}; emberlake reads tables only")
         if identifier.system_table is not None:
-            store = TableStore(self.storage, layout, schema, self.env)
-            return open_system_table(identifier.system_table, identifier, store)
+            return cast("Table", self.get_system_table(identifier))
+        layout, schema = self._load_table(identifier)
         return Table(identifier, self.storage, layout, schema, self.env)
+
+    def get_system_table(self, identifier: str | Identifier) -> SystemTable:
+        """Open a system table."""
+        identifier = as_identifier(identifier)
+        if identifier.system_table is None:
+            raise InvalidIdentifier(f"{identifier} is no system table; one is {identifier}$files")
+        store = TableStore(self.storage, *self._load_table(identifier), self.env)
+        return open_system_table(identifier.system_table, identifier, store)
 
     def create_table(
         self,
@@ -217,7 +226,9 @@ class FileSystemCatalog(Catalog):
             self.storage.move_folder(old.root, new.root)
         except AlreadyExists as error:
             raise TableAlreadyExists(
-                f"{source} cannot be renamed: {target} exists, or its folder {new.root} does"
+                f"{source} cannot be renamed: {target} already exists, or its folder "
+                f"{new.root} does",
+                identifier=target,
             ) from error
 
     def alter_table(
@@ -299,17 +310,29 @@ class FileSystemCatalog(Catalog):
             return schema
         if identifier.branch is not None and self._has_schema(TableLayout(layout.root)):
             raise BranchNotFound(
-                f"{identifier.database}.{identifier.table} has no branch {identifier.branch!r}"
+                f"{identifier.database}.{identifier.table} has no branch {identifier.branch!r}",
+                branch=identifier.branch,
             )
         raise self._table_not_found(identifier)
+
+    def _load_table(self, identifier: Identifier) -> tuple[TableLayout, TableSchema]:
+        layout = self._layout(identifier)
+        schema = self._load_schema(identifier, layout)
+        kind = schema.options.value(TYPE)
+        if kind.lower() != TYPE.default:
+            raise Unsupported(f"{identifier} has the type {kind}; emberlake reads tables only")
+        return layout, schema
 
     def _table_not_found(self, identifier: Identifier) -> TableNotFound:
         if not self.storage.exists(self._database_path(identifier.database)):
             return TableNotFound(
                 f"{identifier} does not exist: there is no database {identifier.database!r} "
-                f"in {self.warehouse}"
+                f"in {self.warehouse}",
+                identifier=identifier,
             )
-        return TableNotFound(f"{identifier} does not exist in {self.warehouse}")
+        return TableNotFound(
+            f"{identifier} does not exist in {self.warehouse}", identifier=identifier
+        )
 
     def _open_store(self, identifier: Identifier) -> TableStore:
         if identifier.system_table is not None:
@@ -350,11 +373,6 @@ class FileSystemCatalog(Catalog):
         self.storage.delete_folder(root)
 
 
-def as_identifier(identifier: str | Identifier) -> Identifier:
-    """The identifier that was given, parsed when it is text."""
-    return identifier if isinstance(identifier, Identifier) else Identifier.parse(identifier)
-
-
 def _plain_table(identifier: str | Identifier, action: str) -> Identifier:
     identifier = as_identifier(identifier)
     if identifier.branch is not None or identifier.system_table is not None:
@@ -368,7 +386,7 @@ def _about(identifier: Identifier) -> Iterator[None]:
     try:
         yield
     except (InvalidInput, ColumnNotFound, ColumnAlreadyExists, Unsupported) as error:
-        raise type(error)(f"{identifier}: {error}") from error
+        raise with_context(error, str(identifier)) from error
 
 
 def _refuse_merging(what: str, problems: Sequence[str]) -> None:
@@ -377,7 +395,9 @@ def _refuse_merging(what: str, problems: Sequence[str]) -> None:
 
 
 def _table_exists(identifier: Identifier) -> TableAlreadyExists:
-    return TableAlreadyExists(f"{identifier} exists; drop it first or choose another name")
+    return TableAlreadyExists(
+        f"{identifier} already exists; drop it first or choose another name", identifier=identifier
+    )
 
 
 def _shorten(names: Sequence[str]) -> str:

@@ -7,13 +7,13 @@ or a filter pays for the columns it names and for no others.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import pyarrow as pa
 
 from emberlake.base.extras import load_extra
 from emberlake.base.row import Row, iter_rows
-from emberlake.errors import ColumnNotFound, InvalidInput
+from emberlake.errors import ColumnNotFound, InvalidInput, Unsupported
 from emberlake.options import TableOptions
 from emberlake.predicates import (
     Predicate,
@@ -26,7 +26,7 @@ from emberlake.scan.travel import check_scan_options, travel
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
-from emberlake.types import DataField, arrow_schema
+from emberlake.types import DataField, RowType, arrow_schema
 
 LazyColumns: TypeAlias = Mapping[str, Callable[[], pa.Array]]
 LoadColumns: TypeAlias = Callable[[TableStore, Snapshot | None], LazyColumns]
@@ -66,6 +66,10 @@ class SystemTable:
     def field_names(self) -> list[str]:
         return [field.name for field in self.kind.fields]
 
+    def row_type(self) -> RowType:
+        """The columns as one type."""
+        return RowType(False, self.kind.fields)
+
     @property
     def primary_keys(self) -> list[str]:
         return list(self.kind.primary_keys)
@@ -89,6 +93,18 @@ class SystemTable:
     def new_read_builder(self) -> "SystemReadBuilder":
         """What to read: filter, columns and limit are given to the builder."""
         return SystemReadBuilder(self)
+
+    def new_stream_read_builder(self) -> NoReturn:
+        """There is none: metadata has no changes to follow."""
+        raise Unsupported(f"{self.identifier} cannot be followed; follow its table")
+
+    def new_batch_write_builder(self) -> NoReturn:
+        """There is none: what a system table shows is written with its table."""
+        raise Unsupported(f"{self.identifier} is read-only; write to its table")
+
+    def new_stream_write_builder(self) -> NoReturn:
+        """There is none: what a system table shows is written with its table."""
+        raise Unsupported(f"{self.identifier} is read-only; write to its table")
 
     def __repr__(self) -> str:
         columns = ", ".join(str(field) for field in self.kind.fields)

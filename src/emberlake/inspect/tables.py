@@ -5,7 +5,6 @@ Spec: "System tables". Names, types and order of the columns are those that all 
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from emberlake.spec.identifier import Identifier
 from emberlake.spec.layout import BRANCH_PREFIX, CONSUMER_PREFIX
 from emberlake.spec.manifest import DELETION_VECTORS_INDEX
 from emberlake.spec.snapshot import Snapshot
+from emberlake.spec.tag import as_if_utc_ms, format_duration
 from emberlake.store.table_store import TableStore
 from emberlake.types import ArrayType, AtomicType, DataField, DataType, arrow_type
 from emberlake.types.json import field_to_json
@@ -38,7 +38,8 @@ def open_system_table(name: str, identifier: Identifier, store: TableStore) -> S
     if kind is None:
         raise TableNotFound(
             f"{identifier}: there is no system table {name!r}; "
-            f"there are {', '.join(sorted(SYSTEM_TABLES))}"
+            f"there are {', '.join(sorted(SYSTEM_TABLES))}",
+            identifier=identifier,
         )
     return SystemTable(kind, identifier, store)
 
@@ -343,35 +344,12 @@ def _load_tags(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
             tag.schema_id,
             wall_clock_ms(tag.time_millis),
             tag.total_record_count,
-            _tag_created(tag),
-            _tag_retained(tag),
+            None if tag.tag_create_time is None else as_if_utc_ms(tag.tag_create_time),
+            None if tag.tag_time_retained is None else format_duration(tag.tag_time_retained),
         )
         for name, tag in sorted(store.tags.list().items())
     ]
     return _columns_of_rows(_TAG_FIELDS, rows)
-
-
-def _tag_created(tag: Snapshot) -> int | None:
-    """``[year, month, day, hour, minute, second, nanosecond]``; trailing zeros may be left out."""
-    parts: list[int] = tag.unknown.get("tagCreateTime") or []
-    if not parts:
-        return None
-    year, month, day, hour, minute, second, nanosecond = (*parts, 0, 0, 0, 0)[:7]
-    # The wall clock, as if it were UTC.
-    shown = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
-    return int(shown.timestamp()) * 1000 + nanosecond // 1_000_000
-
-
-def _tag_retained(tag: Snapshot) -> str | None:
-    """The seconds that a tag is kept for, as an ISO 8601 duration: ``PT36H``."""
-    seconds = tag.unknown.get("tagTimeRetained")
-    if seconds is None:
-        return None
-    minutes, rest = divmod(float(seconds), 60)
-    hours, minutes = divmod(int(minutes), 60)
-    parts = [f"{hours}H" if hours else "", f"{minutes}M" if minutes else ""]
-    parts.append(f"{rest:.9f}".rstrip("0").rstrip(".") + "S" if rest else "")
-    return "PT" + ("".join(parts) or "0S")
 
 
 _BRANCH_FIELDS: Final = _fields(branch_name="STRING NOT NULL", create_time="TIMESTAMP(3) NOT NULL")

@@ -3,8 +3,8 @@
 Spec: "Rollback, branch, orphan cleaning".
 """
 
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Collection
+from dataclasses import dataclass
 
 from emberlake.errors import InvalidInput, InvalidState, SnapshotNotFound, TagNotFound
 from emberlake.maintenance.rollback import rollback_to_snapshot
@@ -15,8 +15,6 @@ from emberlake.store.schemas import SchemaStore
 from emberlake.store.snapshots import SnapshotStore
 from emberlake.store.table_store import TableStore
 from emberlake.store.tags import TagStore
-
-_TAG_KEYS: Final = ("tagCreateTime", "tagTimeRetained")  # what a tag has and a snapshot has not
 
 
 def branches_of(store: TableStore) -> BranchStore:
@@ -46,13 +44,13 @@ def _files_of_tag(store: TableStore, tag_name: str) -> dict[str, bytes]:
     """The tag, its snapshot and the schemas up to it, by path in the table."""
     if not store.tags.exists(tag_name):
         known = ", ".join(store.tags.list()) or "none"
-        raise TagNotFound(f"tag {tag_name!r} does not exist; the tags are: {known}")
+        raise TagNotFound(f"tag {tag_name!r} does not exist; the tags are: {known}", tag=tag_name)
     tagged = store.tags.load(tag_name)
-    unknown = {key: value for key, value in tagged.unknown.items() if key not in _TAG_KEYS}
+    path = store.layout.tag(tag_name)
     return {
         # The branch has the tag, too: its first snapshot can expire there and stay readable.
-        store.layout.tag(tag_name): tagged.encode(),
-        store.layout.snapshot(tagged.id): replace(tagged, unknown=unknown).encode(),
+        path: store.storage.read(path),
+        store.layout.snapshot(tagged.id): tagged.encode(),
         **_schema_files(store, up_to=tagged.schema_id),
     }
 
@@ -94,8 +92,8 @@ def fast_forward(store: TableStore, name: str) -> None:
                 f"somebody committed snapshot {snapshot.id} to the table meanwhile; fast-forward "
                 "it again, which takes that commit back"
             )
-    for tag_name, tagged in branch.tags.items():
-        store.storage.put(store.layout.tag(tag_name), tagged.encode())
+    for tag_name, data in branch.tags.items():
+        store.storage.put(store.layout.tag(tag_name), data)
     store.snapshots.write_latest_hint(branch.snapshots[-1].id)
 
 
@@ -103,7 +101,7 @@ def fast_forward(store: TableStore, name: str) -> None:
 class _History:
     schemas: dict[int, bytes]
     snapshots: tuple[Snapshot, ...]
-    tags: dict[str, Snapshot]
+    tags: dict[str, bytes]
 
 
 def _load_history(store: TableStore, layout: TableLayout) -> _History:
@@ -117,11 +115,14 @@ def _load_history(store: TableStore, layout: TableLayout) -> _History:
     return _History(
         {schema_id: store.storage.read(layout.schema(schema_id)) for schema_id in ids},
         loaded,
-        TagStore(store.storage, layout).list(),
+        {
+            name: store.storage.read(layout.tag(name))
+            for name in TagStore(store.storage, layout).names()
+        },
     )
 
 
-def _roll_back(store: TableStore, target: Snapshot, keep_tags: dict[str, Snapshot]) -> None:
+def _roll_back(store: TableStore, target: Snapshot, keep_tags: Collection[str]) -> None:
     latest = store.snapshots.latest_id()
     if latest is not None and latest >= target.id:
         if store.snapshots.publish(target):  # it had expired here, and lived on in the branch

@@ -1,4 +1,4 @@
-"""Moments as users give them, as the milliseconds since the epoch that files have."""
+"""Moments: as users give them, as milliseconds since the epoch, and on the wall of this machine."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -11,3 +11,9 @@ def to_millis(moment: datetime | int) -> int:
     if isinstance(moment, datetime):
         return (moment.astimezone() - _EPOCH) // timedelta(milliseconds=1)
     return moment
+
+
+def wall_clock(instant_ms: int) -> datetime:
+    """What the clock of this machine's zone shows at an instant; it says of no zone."""
+    moment = _EPOCH + timedelta(milliseconds=instant_ms)
+    return moment.astimezone().replace(tzinfo=None)

@@ -208,14 +208,10 @@ def _version(store: TableStore, version: str) -> Snapshot:
 
 
 def _at_watermark(store: TableStore, watermark: int) -> Snapshot:
-    for snapshot_id in store.snapshots.list_ids():
-        try:
-            snapshot = store.snapshots.load(snapshot_id)
-        except SnapshotNotFound:  # expired since the listing
-            continue
-        if snapshot.watermark is not None and snapshot.watermark >= watermark:
-            return snapshot
-    raise SnapshotNotFound(f"there is no snapshot with a watermark of {watermark} or later")
+    snapshot = store.snapshots.at_watermark(watermark)
+    if snapshot is None:
+        raise SnapshotNotFound(f"there is no snapshot with a watermark of {watermark} or later")
+    return snapshot
 
 
 def _start_by_id(store: TableStore, snapshot_id: int) -> Snapshot | None:

@@ -22,7 +22,8 @@ def edit_siblings(fields: Fields, path: Path, edit: Callable[[Fields], Fields]) 
     def edit_row(data_type: DataType) -> DataType:
         if not isinstance(data_type, RowType):
             raise ColumnNotFound(
-                f"{format_path(path[:-1])} is of type {data_type} and has no fields"
+                f"{format_path(path[:-1])} is of type {data_type} and has no fields",
+                column=format_path(path),
             )
         return RowType(data_type.nullable, edit(data_type.fields))
 
@@ -50,7 +51,8 @@ def place_of(fields: Fields, path: Path, depth: int = -1) -> int:
     names = [field.name for field in fields]
     if path[depth] not in names:
         raise ColumnNotFound(
-            f"column {format_path(path)} does not exist (there are: {', '.join(names)})"
+            f"column {format_path(path)} does not exist (there are: {', '.join(names)})",
+            column=format_path(path),
         )
     return names.index(path[depth])
 
@@ -88,5 +90,6 @@ def _edit_inside(
             return MapType(nullable, key, _edit_inside(value, path, depth + 1, edit))
         case _, name:
             raise ColumnNotFound(
-                f"column {format_path(path)} does not exist: {data_type} has nothing named {name}"
+                f"column {format_path(path)} does not exist: {data_type} has nothing named {name}",
+                column=format_path(path),
             )

@@ -1,4 +1,4 @@
-"""Names of tables: ``db.t``, `` `a.b`.`t` ``, ``db.t$branch_x``, ``db.t$snapshots``.
+"""Names of tables: ``db.t``, `` `a.b`.t ``, ``db.t$branch_x``, ``db.t$snapshots``.
 
 Databases, tables, branches and tags become folders and files, so a name that could lead out of its
 folder, or be taken for something else there, is refused before any path is made of it.
@@ -27,57 +27,72 @@ class NameKind(StrEnum):
     SYSTEM_TABLE = "system table"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Identifier:
     """A table, or one of its branches, or one of its system tables."""
 
     database: str
     table: str
-    branch: str | None = None
-    system_table: str | None = None
+    branch: str | None
+    system_table: str | None
 
-    def __post_init__(self) -> None:
-        _refuse(NameKind.DATABASE, self.database, _find_problem(self.database))
-        _refuse(NameKind.TABLE, self.table, _find_table_problem(self.table))
-        if self.branch is not None and self.branch.lower() == MAIN_BRANCH:
-            object.__setattr__(self, "branch", None)
-        if self.branch is not None:
-            check_name(NameKind.BRANCH, self.branch)
-        if self.system_table is not None:
-            check_name(NameKind.SYSTEM_TABLE, self.system_table)
+    def __init__(
+        self,
+        database: str,
+        table: str | None = None,
+        branch: str | None = None,
+        system_table: str | None = None,
+        *,
+        object: str | None = None,  # noqa: A002 - the word for it in Paimon's own clients
+    ) -> None:
+        """A database and what is in it: a table, or ``table$branch_x$files`` in one text.
+
+        Args:
+            database: The database.
+            table: The table; without the next two it may carry them behind a ``$``.
+            branch: The branch; none for the main one.
+            system_table: What is behind the last ``$``.
+            object: Another name of ``table``.
+        """
+        _refuse(NameKind.DATABASE, database, _find_problem(database))
+        table = object if table is None else table
+        if branch is None and system_table is None and isinstance(table, str):
+            table, branch, system_table = _split_object(table)
+        _refuse(NameKind.TABLE, table, _find_table_problem(table))
+        if branch is not None and branch.lower() == MAIN_BRANCH:
+            branch = None
+        if branch is not None:
+            check_name(NameKind.BRANCH, branch)
+        if system_table is not None:
+            check_name(NameKind.SYSTEM_TABLE, system_table)
+        # It is frozen from here on.
+        vars(self).update(database=database, table=table, branch=branch, system_table=system_table)
 
     @classmethod
     def create(
         cls,
         database: str,
-        name: str,
+        table: str,
         branch: str | None = None,
         system_table: str | None = None,
     ) -> "Identifier":
-        """An identifier of a database and a name, which may carry ``$branch_x`` and ``$files``."""
-        if branch is not None or system_table is not None:
-            return cls(database, name, branch, system_table)
-        table, *parts = name.split(_SEPARATOR)
-        if parts and parts[0].startswith(_BRANCH_PREFIX):
-            branch = parts.pop(0).removeprefix(_BRANCH_PREFIX)
-        if len(parts) > 1:
-            raise InvalidIdentifier(
-                f"table name {name!r}: expected table, table$branch_<name>, table$<system table> "
-                "or table$branch_<name>$<system table>"
-            )
-        return cls(database, table, branch, parts[0] if parts else None)
+        """The same as the constructor."""
+        return cls(database, table, branch, system_table)
 
     @classmethod
     def parse(cls, text: str) -> "Identifier":
-        """The identifier that a text spells; names that hold a dot stand in backticks."""
+        """The identifier that a text spells: the database ends at the first dot.
+
+        A database whose own name holds a dot stands in backticks; a table may.
+        """
         match = _TEXT.fullmatch(text.strip())
         if match is None:
             raise InvalidIdentifier(
                 f"{text!r} is not an identifier: expected database.table, "
-                "with backticks around a name that holds a dot"
+                "with backticks around a database that holds a dot"
             )
         quoted_database, database, quoted_table, table = match.groups()
-        return cls.create(
+        return cls(
             database if quoted_database is None else quoted_database,
             table if quoted_table is None else quoted_table,
         )
@@ -106,6 +121,10 @@ class Identifier:
         return self.full_name
 
     # The names under which pypaimon users know the parts.
+
+    @property
+    def object(self) -> str:
+        return self.object_name
 
     def get_full_name(self) -> str:
         return self.full_name
@@ -141,12 +160,12 @@ def check_name(kind: NameKind | str, name: str) -> None:
     _refuse(NameKind(kind), name, _find_problem_as(NameKind(kind), name))
 
 
-# Either side of the dot: in backticks, or anything without dots and backticks.
-_TEXT: Final = re.compile(r"(?:`([^`]*)`|([^.`]*))\.(?:`([^`]*)`|([^.`]*))", re.DOTALL)
+# Either side of the dot: in backticks or plain. A plain database ends at the first dot.
+_TEXT: Final = re.compile(r"(?:`([^`]*)`|([^.`]*))\.(?:`([^`]*)`|([^`]*))", re.DOTALL)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-def _refuse(kind: NameKind, name: str, problem: str | None) -> None:
+def _refuse(kind: NameKind, name: object, problem: str | None) -> None:
     if problem is not None:
         raise InvalidIdentifier(f"{kind} name {name!r} is not allowed: {problem}")
 
@@ -196,6 +215,20 @@ def _find_branch_problem(name: str) -> str | None:
     if name.isdigit():
         return "it has digits only, as snapshot ids do"
     return None
+
+
+def _split_object(name: str) -> tuple[str, str | None, str | None]:
+    """Table, branch and system table of ``t$branch_x$files``."""
+    table, *parts = name.split(_SEPARATOR)
+    branch = None
+    if parts and parts[0].startswith(_BRANCH_PREFIX):
+        branch = parts.pop(0).removeprefix(_BRANCH_PREFIX)
+    if len(parts) > 1:
+        raise InvalidIdentifier(
+            f"table name {name!r}: expected table, table$branch_<name>, table$<system table> "
+            "or table$branch_<name>$<system table>"
+        )
+    return table, branch, parts[0] if parts else None
 
 
 def _quote(name: str) -> str:

@@ -228,7 +228,8 @@ def _check_nullability(schema: TableSchema, path: Path, old: DataType, new: Data
 
 def _refuse_taken(fields: Fields, path: Path) -> None:
     if any(field.name == path[-1] for field in fields):
-        raise ColumnAlreadyExists(f"column {format_path(path)} exists already")
+        name = format_path(path)
+        raise ColumnAlreadyExists(f"column {name} exists already", column=name)
 
 
 def _refuse_key(schema: TableSchema, path: Path, what: str, keys: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ UNFINISHED_PREFIX = ".unfinished-"  # a folder that is being made or deleted; no
 
 
 class BranchStore:
-    """Lists, creates and deletes the branches of a table."""
+    """Lists, creates, renames and deletes the branches of a table."""
 
     def __init__(self, storage: Storage, layout: TableLayout, new_id: Callable[[], str]) -> None:
         self._storage = storage
@@ -69,11 +69,29 @@ class BranchStore:
         self._storage.move_folder(self._folder(name), unfinished)
         self._storage.delete_folder(unfinished)
 
+    def rename(self, old: str, new: str) -> None:
+        """Give a branch another name.
+
+        Raises:
+            BranchNotFound: there is no branch of the old name.
+            BranchAlreadyExists: the new name is taken.
+            InvalidIdentifier: a name cannot be a branch's.
+        """
+        self.check_exists(old)
+        if self.exists(new):
+            raise _already_exists(new)
+        try:
+            self._storage.move_folder(self._folder(old), self._folder(new))
+        except AlreadyExists as error:  # somebody else was faster
+            raise _already_exists(new) from error
+
     def check_exists(self, name: str) -> None:
         """Refuse a name that no branch has."""
         if not self.exists(name):
             known = ", ".join(self.list()) or "none"
-            raise BranchNotFound(f"there is no branch {name!r}; the branches are: {known}")
+            raise BranchNotFound(
+                f"branch {name!r} does not exist; the branches are: {known}", branch=name
+            )
 
     def _folder(self, name: str) -> str:
         return self._layout.for_branch(name).metadata_root
@@ -83,4 +101,6 @@ class BranchStore:
 
 
 def _already_exists(name: str) -> BranchAlreadyExists:
-    return BranchAlreadyExists(f"branch {name!r} exists; delete it first or choose another name")
+    return BranchAlreadyExists(
+        f"branch {name!r} already exists; delete it first or choose another name", branch=name
+    )

@@ -32,7 +32,7 @@ class SnapshotStore:
         Raises:
             SnapshotNotFound: it was never written, or it has expired.
         """
-        snapshot = self._find(snapshot_id)
+        snapshot = self.find(snapshot_id)
         if snapshot is None:
             raise SnapshotNotFound(
                 f"snapshot {snapshot_id} does not exist or has expired: "
@@ -40,10 +40,30 @@ class SnapshotStore:
             )
         return snapshot
 
+    def find(self, snapshot_id: int) -> Snapshot | None:
+        """The snapshot of that id; None when it was never written, or has expired."""
+        path = self._layout.snapshot(snapshot_id)
+        try:
+            raw = self._storage.read(path)
+        except FileNotFound:
+            return None
+        snapshot = decode_snapshot(raw, path)
+        if snapshot.id != snapshot_id:
+            raise CorruptFile(path, f"it says that it is snapshot {snapshot.id}")
+        return snapshot
+
     def latest(self) -> Snapshot | None:
         """The newest snapshot; None while nothing was committed."""
         latest_id = self.latest_id()
         return None if latest_id is None else self.load(latest_id)
+
+    def earliest(self) -> Snapshot | None:
+        """The oldest snapshot; None while nothing was committed."""
+        for snapshot_id in (self.earliest_id(), *self.list_ids()):
+            snapshot = None if snapshot_id is None else self.find(snapshot_id)
+            if snapshot is not None:  # else it has expired this moment
+                return snapshot
+        return None
 
     def latest_id(self) -> int | None:
         # The hint may be behind (its writer died after publishing) or ahead (a rollback deleted
@@ -73,7 +93,7 @@ class SnapshotStore:
     def iter_back(self, from_id: int) -> Iterator[Snapshot]:
         """Snapshots from that id back to the first one that is missing, newest first."""
         for snapshot_id in range(from_id, 0, -1):
-            snapshot = self._find(snapshot_id)
+            snapshot = self.find(snapshot_id)
             if snapshot is None:
                 return
             yield snapshot
@@ -84,7 +104,7 @@ class SnapshotStore:
         low, high, best = 0, len(ids) - 1, None
         while low <= high:
             middle = (low + high) // 2
-            snapshot = self._find(ids[middle])
+            snapshot = self.find(ids[middle])
             # Expiration takes the oldest first: what vanished since the listing is too old.
             if snapshot is None or snapshot.time_millis <= time_millis:
                 best = snapshot or best
@@ -92,6 +112,15 @@ class SnapshotStore:
             else:
                 high = middle - 1
         return best
+
+    def at_watermark(self, watermark: int) -> Snapshot | None:
+        """The oldest snapshot with that watermark or a later one; None when there is none."""
+        for snapshot_id in self.list_ids():
+            snapshot = self.find(snapshot_id)
+            reached = None if snapshot is None else snapshot.watermark
+            if reached is not None and reached >= watermark:
+                return snapshot
+        return None
 
     def publish(self, snapshot: Snapshot, after: Sequence[str] = ()) -> bool:
         """Make the snapshot visible under its id; False when another commit has the id.
@@ -110,17 +139,6 @@ class SnapshotStore:
     def write_earliest_hint(self, snapshot_id: int) -> None:
         # Unlike the other it is trusted as long as it names a snapshot.
         self._storage.put(self._layout.earliest_hint, b"%d" % snapshot_id)
-
-    def _find(self, snapshot_id: int) -> Snapshot | None:
-        path = self._layout.snapshot(snapshot_id)
-        try:
-            raw = self._storage.read(path)
-        except FileNotFound:
-            return None
-        snapshot = decode_snapshot(raw, path)
-        if snapshot.id != snapshot_id:
-            raise CorruptFile(path, f"it says that it is snapshot {snapshot.id}")
-        return snapshot
 
     def _read_hint(self, path: str) -> int | None:
         try:

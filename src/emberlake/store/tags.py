@@ -3,11 +3,12 @@
 from emberlake.errors import FileNotFound, InvalidIdentifier, TagAlreadyExists, TagNotFound
 from emberlake.io.storage import Storage
 from emberlake.spec.layout import TAG_PREFIX, TableLayout
-from emberlake.spec.snapshot import Snapshot, decode_snapshot
+from emberlake.spec.snapshot import Snapshot
+from emberlake.spec.tag import Tag, decode_tag
 
 
 class TagStore:
-    """Loads, creates, renames and deletes the tags of one branch of a table."""
+    """Loads, creates, replaces, renames and deletes the tags of one branch of a table."""
 
     def __init__(self, storage: Storage, layout: TableLayout) -> None:
         self._storage = storage
@@ -19,7 +20,15 @@ class TagStore:
         Raises:
             TagNotFound: there is no such tag.
         """
-        return decode_snapshot(self._read(name), self._layout.tag(name))
+        return self.load_tag(name).trim_to_snapshot()
+
+    def load_tag(self, name: str) -> Tag:
+        """A tag: the snapshot that it keeps, and for how long.
+
+        Raises:
+            TagNotFound: there is no such tag.
+        """
+        return decode_tag(self._read(name), self._layout.tag(name))
 
     def exists(self, name: str) -> bool:
         return self._storage.exists(self._layout.tag(name))
@@ -32,18 +41,18 @@ class TagStore:
             if info.name.startswith(TAG_PREFIX) and not info.is_folder
         )
 
-    def list(self) -> dict[str, Snapshot]:
+    def list(self) -> dict[str, Tag]:
         """All tags by name, in the order of their snapshots."""
-        tags: dict[str, Snapshot] = {}
+        tags: dict[str, Tag] = {}
         for name in self.names():
             try:
-                tags[name] = self.load(name)
+                tags[name] = self.load_tag(name)
             except TagNotFound:  # deleted since the listing
                 continue
         return dict(sorted(tags.items(), key=lambda item: (item[1].id, item[0])))
 
     def create(self, name: str, snapshot: Snapshot, *, ignore_if_exists: bool = False) -> None:
-        """Keep a snapshot under a name.
+        """Keep a snapshot, or a tag of one that says for how long, under a name.
 
         Raises:
             TagAlreadyExists: the name is taken and that is not to be ignored.
@@ -53,6 +62,16 @@ class TagStore:
         created = self._storage.put_if_absent(self._layout.tag(name), snapshot.encode())
         if not created and not ignore_if_exists:
             raise _already_exists(name)
+
+    def replace(self, name: str, snapshot: Snapshot) -> None:
+        """Let a tag keep another snapshot, or for another time.
+
+        Raises:
+            TagNotFound: there is no such tag.
+        """
+        if not self.exists(name):
+            raise _not_found(name, self._layout.tag(name))
+        self._storage.put(self._layout.tag(name), snapshot.encode())
 
     def delete(self, name: str) -> None:
         """Forget a tag; no error when there is none."""
@@ -75,7 +94,7 @@ class TagStore:
         try:
             return self._storage.read(path)
         except FileNotFound as error:
-            raise TagNotFound(f"tag {name!r} does not exist: no {path}") from error
+            raise _not_found(name, path) from error
 
 
 def check_tag_name(name: str) -> None:
@@ -88,4 +107,10 @@ def check_tag_name(name: str) -> None:
 
 
 def _already_exists(name: str) -> TagAlreadyExists:
-    return TagAlreadyExists(f"tag {name!r} exists; delete it first or choose another name")
+    return TagAlreadyExists(
+        f"tag {name!r} already exists; delete it first or choose another name", tag=name
+    )
+
+
+def _not_found(name: str, path: str) -> TagNotFound:
+    return TagNotFound(f"tag {name!r} does not exist: no {path}", tag=name)

@@ -8,29 +8,30 @@ from typing import Final
 from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.base.html import html_table, html_title
 from emberlake.commit.change import CommitResult
-from emberlake.errors import InvalidOption, InvalidSchema, InvalidState, SnapshotNotFound
+from emberlake.errors import InvalidOption, InvalidSchema, TableNotFound
+from emberlake.io import open_storage
 from emberlake.io.storage import Storage
-from emberlake.maintenance.branches import branches_of, create_branch, fast_forward
+from emberlake.maintenance.branches import branches_of
 from emberlake.maintenance.check import CheckReport, check_table
 from emberlake.maintenance.compact import compact_table
 from emberlake.maintenance.expire import ExpireResult, expire_snapshots, retention_of
 from emberlake.maintenance.orphans import OrphanResult, remove_orphan_files
-from emberlake.maintenance.rollback import rollback_to_snapshot, rollback_to_tag
-from emberlake.options import BRANCH, TableOptions
+from emberlake.options import BRANCH, BUCKET, TableOptions
 from emberlake.predicates import Predicate
 from emberlake.scan.travel import between as load_between
 from emberlake.scan.travel import check_scan_options, is_incremental, is_travelling, travel
 from emberlake.spec.identifier import Identifier
-from emberlake.spec.layout import TableLayout
+from emberlake.spec.layout import MAIN_BRANCH, TableLayout
 from emberlake.spec.option_changes import remove_option, set_option
 from emberlake.spec.option_columns import rename_all_in_options
 from emberlake.spec.schema import TableSchema
-from emberlake.spec.snapshot import Snapshot
-from emberlake.store.snapshots import SnapshotStore
+from emberlake.store.schemas import SchemaStore
 from emberlake.store.table_store import TableStore
+from emberlake.table.managers import SchemaManager
 from emberlake.table.read_builder import ReadBuilder
 from emberlake.table.short_forms import ShortForms
 from emberlake.table.stream_read import StreamReadBuilder
+from emberlake.table.versions import VersionedTable
 from emberlake.table.write_builder import (
     BatchWriteBuilder,
     StreamWriteBuilder,
@@ -41,12 +42,22 @@ from emberlake.types import DataField
 _SHOWN_OPTIONS: Final = 6
 
 
-@dataclass(frozen=True, init=False, repr=False)
-class Table(ShortForms):
-    """A table of a catalog; pickles, so that it can be used on workers."""
+class Comment(str):
+    """What a table is for: a text, empty without one, that ``comment()`` gives as well.
 
-    identifier: Identifier
-    store: TableStore
+    In pypaimon it is a method, which gives None for a table without a comment.
+    """
+
+    __slots__ = ()
+
+    def __call__(self) -> str | None:
+        """The text, or None without one."""
+        return str(self) or None
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Table(VersionedTable, ShortForms):
+    """A table of a catalog; pickles, so that it can be used on workers."""
 
     def __init__(
         self,
@@ -58,6 +69,25 @@ class Table(ShortForms):
     ) -> None:
         object.__setattr__(self, "identifier", identifier)
         object.__setattr__(self, "store", TableStore(storage, layout, schema, env))
+
+    @classmethod
+    def from_path(
+        cls, table_path: str, file_io_options: Mapping[str, object] | None = None
+    ) -> "Table":
+        """The table in a folder, without a catalog; it is named after the folder.
+
+        Raises:
+            TableNotFound: there is none.
+        """
+        texts = {key: _text(value) for key, value in (file_io_options or {}).items()}
+        storage, path = open_storage(table_path, texts)
+        layout = TableLayout(path.rstrip("/"))
+        schema = SchemaStore(storage, layout).latest()
+        if schema is None:
+            raise TableNotFound(f"there is no table in {path}: it has no schema")
+        *_, folder, name = ("", *layout.root.split("/"))
+        identifier = Identifier(folder.removesuffix(".db") or "default", name)
+        return cls(identifier, storage, layout, schema)
 
     @property
     def table_path(self) -> str:
@@ -84,12 +114,46 @@ class Table(ShortForms):
         return list(self.store.schema.partition_keys)
 
     @property
+    def field_dict(self) -> dict[str, DataField]:
+        return dict(self.store.schema.field_by_name)
+
+    @property
+    def primary_keys_fields(self) -> list[DataField]:
+        return [self.field_dict[name] for name in self.primary_keys]
+
+    @property
+    def partition_keys_fields(self) -> list[DataField]:
+        return list(self.store.schema.partition_fields)
+
+    @property
+    def trimmed_primary_keys(self) -> list[str]:
+        return list(self.store.schema.trimmed_primary_keys)
+
+    @property
+    def trimmed_primary_keys_fields(self) -> list[DataField]:
+        return [self.field_dict[name] for name in self.trimmed_primary_keys]
+
+    @property
+    def total_buckets(self) -> int:
+        return self.store.options.value(BUCKET)
+
+    @property
     def options(self) -> TableOptions:
         return self.store.options
 
     @property
-    def comment(self) -> str | None:
-        return self.store.schema.comment
+    def comment(self) -> Comment:
+        """What the table is for: ``table.comment``, or ``table.comment()``."""
+        return Comment(self.store.schema.comment or "")
+
+    @property
+    def schema_manager(self) -> SchemaManager:
+        """The versions of the table's schema."""
+        return SchemaManager(self.store.storage, self.store.layout)
+
+    def schema(self) -> TableSchema:
+        """The same as ``table_schema``."""
+        return self.store.schema
 
     @property
     def is_primary_key_table(self) -> bool:
@@ -98,14 +162,18 @@ class Table(ShortForms):
     def copy(self, options: Mapping[str, object]) -> "Table":
         """The same table with other options for this program alone, or at an earlier snapshot.
 
-        An option of None goes back to its default.
+        An option of None goes back to its default. The option ``branch`` gives another branch of
+        the table, with its own columns.
 
         Raises:
             SnapshotNotFound, TagNotFound: the snapshot to travel to does not exist.
+            BranchNotFound: there is no such branch.
             InvalidOption: an option cannot be read, contradicts another one, or decides how the
                 rows that are there are understood (the number of buckets, say).
         """
         texts = {key: None if value is None else _text(value) for key, value in options.items()}
+        if BRANCH.key in texts:
+            return self._on_branch(texts.pop(BRANCH.key)).copy(texts)
         schema = _with_dynamic_options(self._present_schema(), texts)
         store = self.store.with_schema(schema)
         check_scan_options(schema.options)
@@ -140,90 +208,6 @@ class Table(ShortForms):
         """
         self._check_present()
         return StreamWriteBuilder(self.store, commit_user or new_commit_user(self.store))
-
-    def snapshot_manager(self) -> SnapshotStore:
-        """The snapshots of the table."""
-        return self.store.snapshots
-
-    def latest_snapshot(self) -> Snapshot | None:
-        """The newest snapshot, or None when nothing was ever committed."""
-        return self.store.snapshots.latest()
-
-    def create_tag(
-        self,
-        tag_name: str,
-        snapshot_id: int | None = None,
-        ignore_if_exists: bool = False,  # noqa: FBT001, FBT002
-    ) -> None:
-        """Keep a snapshot, the latest by default, under a name."""
-        snapshots = self.store.snapshots
-        snapshot = snapshots.latest() if snapshot_id is None else snapshots.load(snapshot_id)
-        if snapshot is None:
-            raise SnapshotNotFound(f"{self.identifier} has no snapshot to tag")
-        self.store.tags.create(tag_name, snapshot, ignore_if_exists=ignore_if_exists)
-
-    def delete_tag(self, tag_name: str) -> bool:
-        """Delete a tag; False when there is none of that name."""
-        if not self.store.tags.exists(tag_name):
-            return False
-        self.store.tags.delete(tag_name)
-        return True
-
-    def rename_tag(self, old_name: str, new_name: str) -> None:
-        """Give a tag another name."""
-        self.store.tags.rename(old_name, new_name)
-
-    def list_tags(self) -> list[str]:
-        """The names of all tags, sorted."""
-        return sorted(self.store.tags.list())
-
-    def rollback_to(self, target: int | str) -> None:
-        """Make a snapshot (by id) or a tag (by name) the latest; what came after is gone."""
-        if isinstance(target, str):
-            rollback_to_tag(self.store, target)
-        else:
-            rollback_to_snapshot(self.store, target)
-
-    def create_branch(
-        self,
-        branch_name: str,
-        tag_name: str | None = None,
-        ignore_if_exists: bool = False,  # noqa: FBT001, FBT002
-    ) -> None:
-        """Make a branch: a history of its own that begins with a tag, or empty.
-
-        It is opened as ``db.t$branch_name``, and written to like any table.
-
-        Raises:
-            BranchAlreadyExists: the name is taken and that is not to be ignored.
-            TagNotFound: there is no such tag.
-        """
-        create_branch(self.store, branch_name, tag_name, ignore_if_exists=ignore_if_exists)
-
-    def delete_branch(self, branch_name: str) -> None:
-        """Delete a branch; what it alone refers to is left for ``remove_orphan_files``.
-
-        Raises:
-            BranchNotFound: there is no such branch.
-        """
-        branches_of(self.store).delete(branch_name)
-
-    def list_branches(self) -> list[str]:
-        """The names of all branches but the main one, sorted."""
-        return branches_of(self.store).list()
-
-    def fast_forward(self, branch_name: str) -> None:
-        """Give this table the history of a branch, from the branch's first snapshot on.
-
-        Snapshots and tags that this table has from there on are gone. Open it anew afterwards: its
-        schema may be another one.
-
-        Raises:
-            BranchNotFound, SnapshotNotFound: there is no such branch, or it is empty.
-            InvalidState: somebody committed to this table meanwhile.
-        """
-        self._check_present()
-        fast_forward(self.store, branch_name)
 
     def expire_snapshots(
         self,
@@ -362,12 +346,20 @@ class Table(ShortForms):
         latest = self.store.schemas.latest() if is_travelling(self.options) else None
         return self.store.schema if latest is None else _as_of(latest, self.store)
 
-    def _check_present(self) -> None:
-        if is_travelling(self.options) or is_incremental(self.options):
-            raise InvalidState(
-                f"{self.identifier} is seen at an earlier snapshot here; "
-                "write to the table without scan options"
-            )
+    def _on_branch(self, name: str | None) -> "Table":
+        """Another branch of the table, with the options of this program."""
+        branch = name or MAIN_BRANCH
+        if branch.lower() == MAIN_BRANCH:
+            branch = MAIN_BRANCH
+        else:
+            branches_of(self.store).check_exists(branch)
+        identifier = Identifier(self.identifier.database, self.identifier.table, branch)
+        layout = self.store.layout.for_branch(branch)
+        schema = SchemaStore(self.store.storage, layout).latest()
+        if schema is None:
+            raise TableNotFound(f"{identifier} has no schema", identifier=identifier)
+        own = _as_of(schema, self.store)
+        return Table(identifier, self.store.storage, layout, own, self.store.env)
 
 
 def _with_store(table: Table, store: TableStore) -> Table:
@@ -375,8 +367,6 @@ def _with_store(table: Table, store: TableStore) -> Table:
 
 
 def _with_dynamic_options(schema: TableSchema, texts: Mapping[str, str | None]) -> TableSchema:
-    if BRANCH.key in texts:
-        raise InvalidOption("a branch is part of the table's name: open db.table$branch_name")
     try:
         for key, text in texts.items():
             if text is None:

@@ -1,4 +1,5 @@
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,8 @@ from emberlake.spec.identifier import Identifier, check_name
         ("`a.b`.`t`", Identifier("a.b", "t")),
         ("`a.b`.t", Identifier("a.b", "t")),
         ("a.`b.c`", Identifier("a", "b.c")),
+        ("a.b.c", Identifier("a", "b.c")),
+        ("`a.b`.c.d", Identifier("a.b", "c.d")),
         ("db.t$branch_x", Identifier("db", "t", "x")),
         ("db.t$branch_main", Identifier("db", "t")),
         ("db.t$snapshots", Identifier("db", "t", None, "snapshots")),
@@ -32,7 +35,7 @@ def test_an_identifier_is_parsed_and_written_again(text, expected):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "t", "a.b.c", "`a.b.t", "a.", ".t", "a.t$x$y", "a.t$branch_x$y$z", "a.t$", "`a``b`.t"],
+    ["", "t", "a..c", "`a.b.t", "a.", ".t", "a.t$x$y", "a.t$branch_x$y$z", "a.t$", "`a``b`.t"],
 )
 def test_a_text_that_is_no_identifier_is_refused(text):
     with pytest.raises(InvalidIdentifier):
@@ -50,7 +53,30 @@ def test_the_parts_have_the_names_that_pypaimon_gives_them():
     assert identifier.is_system_table()
     assert Identifier.create("db", "t", branch="x").get_full_name() == "db.t$branch_x"
     assert Identifier("db", "t").get_branch_name_or_default() == "main"
+    assert identifier.object == "t$branch_x$files"
     assert str(identifier) == "db.t$branch_x$files"
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    [
+        Identifier("db", "t$branch_x$files"),
+        Identifier("db", "t", "x", "files"),
+        Identifier(database="db", object="t$branch_x$files"),
+        Identifier(database="db", table="t", branch="x", system_table="files"),
+        Identifier.create("db", "t$branch_x$files"),
+        Identifier.create("db", table="t", branch="x", system_table="files"),
+        replace(Identifier("db", "t"), branch="x", system_table="files"),
+    ],
+)
+def test_an_identifier_can_be_made_in_many_ways(identifier):
+    assert identifier == Identifier.parse("db.t$branch_x$files")
+    assert hash(identifier) == hash(Identifier.parse("db.t$branch_x$files"))
+
+
+def test_a_name_that_has_its_parts_has_them_once():
+    with pytest.raises(InvalidIdentifier, match="branches"):
+        Identifier("db", "t$files", "x")
 
 
 TRICKS = [

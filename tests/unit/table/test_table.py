@@ -46,7 +46,7 @@ def test_a_table_says_what_it_is(table: Table) -> None:
     assert table.is_primary_key_table is False
     assert table.options["bucket"] == "2"
     assert table.table_schema.id == 0
-    assert table.comment is None
+    assert table.comment() is None
     assert table.snapshot_manager().latest_id() == 3
 
 
@@ -108,7 +108,6 @@ def test_a_copy_has_options_of_its_own(table: Table) -> None:
         {"partition": "id"},
         {"type": "format-table"},
         {"path": "/elsewhere"},
-        {"branch": "b"},
         {"data-file.path-directory": "data"},
         {"row-tracking.enabled": "true"},
         {"target-file-size": "many"},

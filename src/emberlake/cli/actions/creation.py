@@ -77,7 +77,9 @@ def create(
     schema = load_declared(declared)
     is_new = target.table not in session.catalog.list_tables(target.database)
     if not is_new and not ignore_if_exists:
-        raise TableAlreadyExists(f"{target} exists; drop it first or choose another name")
+        raise TableAlreadyExists(
+            f"{target} already exists; drop it first or choose another name", identifier=target
+        )
     with _typed(declared):
         checked = rehearse(session.catalog, target, schema)
     if not dry_run:

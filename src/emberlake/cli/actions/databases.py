@@ -47,7 +47,8 @@ def drop(
     if tables and not cascade:
         raise DatabaseNotEmpty(
             f"database {name} holds {count_text(len(tables), 'table')}: {', '.join(tables[:10])}"
-            f"{', ...' if len(tables) > 10 else ''}; drop them first, or drop it with --cascade"
+            f"{', ...' if len(tables) > 10 else ''}; drop them first, or drop it with --cascade",
+            database=name,
         )
     size = total(footprint_of(catalog, f"`{name}`.`{table}`") for table in tables)
     what = f"database {name} with {count_text(len(tables), 'table')}: {size.text}"

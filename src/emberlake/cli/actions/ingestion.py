@@ -121,7 +121,8 @@ def _find_table(session: Session, asked: Asked) -> Table | None:
     except TableNotFound as error:
         if not asked.create:
             raise TableNotFound(
-                f"{asked.into} does not exist; --create creates it with the columns of the source"
+                f"{asked.into} does not exist; --create creates it with the columns of the source",
+                identifier=error.identifier,
             ) from error
         session.catalog.get_database(Identifier.parse(asked.into).database)
         return None

@@ -149,7 +149,7 @@ def fast_forward(
 
 def _branch(session: Session, table: Table, identifier: str, branch: str) -> Table:
     if branch not in table.list_branches():
-        raise BranchNotFound(f"{identifier} has no branch {branch!r}")
+        raise BranchNotFound(f"{identifier} has no branch {branch!r}", branch=branch)
     return session.table(
         f"`{table.identifier.database}`.`{table.identifier.table}$branch_{branch}`"
     )

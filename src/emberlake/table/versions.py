@@ -1,0 +1,199 @@
+"""What a table was and can be again: its snapshots, tags and branches."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from emberlake.errors import InvalidInput, InvalidState, SnapshotNotFound
+from emberlake.maintenance.expire_tags import expire_tags
+from emberlake.maintenance.moments import to_millis
+from emberlake.maintenance.rollback import rollback_to_snapshot, rollback_to_tag
+from emberlake.options import TAG_RETAINED
+from emberlake.scan.travel import is_incremental, is_travelling
+from emberlake.spec.identifier import Identifier
+from emberlake.spec.snapshot import Snapshot
+from emberlake.store.table_store import TableStore
+from emberlake.table.managers import BranchManager, SnapshotManager, TagManager
+
+
+@dataclass(frozen=True, repr=False)
+class VersionedTable:
+    """A table with its snapshots, tags and branches."""
+
+    identifier: Identifier
+    store: TableStore
+
+    def snapshot_manager(self) -> SnapshotManager:
+        """The snapshots of the table."""
+        return SnapshotManager(self.store.storage, self.store.layout)
+
+    def tag_manager(self) -> TagManager:
+        """The tags of the table."""
+        return TagManager(self.store)
+
+    def branch_manager(self) -> BranchManager:
+        """The branches of the table."""
+        return BranchManager(self.store)
+
+    def latest_snapshot(self) -> Snapshot | None:
+        """The newest snapshot, or None when nothing was ever committed."""
+        return self.store.snapshots.latest()
+
+    def create_tag(
+        self,
+        tag_name: str,
+        snapshot_id: int | None = None,
+        ignore_if_exists: bool = False,  # noqa: FBT001, FBT002
+        time_retained: str | timedelta | None = None,
+    ) -> None:
+        """Keep a snapshot, the latest by default, under a name.
+
+        Args:
+            tag_name: The name.
+            snapshot_id: The snapshot.
+            ignore_if_exists: Whether a tag of that name may be there, and stays as it is.
+            time_retained: How long the tag is kept, such as ``"7 d"``: ``expire_tags`` deletes it
+                when that time is over. By default it is the option ``tag.default-time-retained``
+                of the table, and without one the tag stays for good.
+
+        Raises:
+            TagAlreadyExists: the name is taken and that is not to be ignored.
+            SnapshotNotFound: there is no such snapshot, or none at all.
+        """
+        retained = (
+            self.store.options.value(TAG_RETAINED) if time_retained is None else time_retained
+        )
+        snapshot = self._snapshot_to_tag(snapshot_id)
+        self.tag_manager().create_tag(snapshot, tag_name, ignore_if_exists, retained)
+
+    def replace_tag(
+        self,
+        tag_name: str,
+        snapshot_id: int | None = None,
+        time_retained: str | timedelta | None = None,
+    ) -> None:
+        """Let a tag keep another snapshot, by default the latest, for good or for a time.
+
+        Raises:
+            TagNotFound, SnapshotNotFound: there is no such tag or snapshot.
+        """
+        snapshot = self._snapshot_to_tag(snapshot_id)
+        self.tag_manager().replace_tag(snapshot, tag_name, time_retained)
+
+    def delete_tag(self, tag_name: str) -> bool:
+        """Delete a tag; False when there is none of that name."""
+        return self.tag_manager().delete_tag(tag_name)
+
+    def rename_tag(self, old_name: str, new_name: str) -> None:
+        """Give a tag another name."""
+        self.store.tags.rename(old_name, new_name)
+
+    def list_tags(self) -> list[str]:
+        """The names of all tags, sorted."""
+        return self.tag_manager().list_tags()
+
+    def expire_tags(
+        self, *, older_than: datetime | int | None = None, dry_run: bool = False
+    ) -> list[str]:
+        """Delete the tags that were kept for a time which is over, and return their names.
+
+        What such a tag alone refers to is left for ``remove_orphan_files``.
+
+        Args:
+            older_than: Tags that were made before that moment go as well, those that are kept for
+                good included.
+            dry_run: Whether to tell which ones would go, and delete nothing.
+        """
+        before = None if older_than is None else to_millis(older_than)
+        return expire_tags(self.store, before, dry_run=dry_run)
+
+    def rollback_to(self, target: int | str) -> None:
+        """Make a snapshot (by id) or a tag (by name) the latest; what came after is gone.
+
+        Raises:
+            SnapshotNotFound, TagNotFound: there is no such snapshot or tag.
+        """
+        match target:
+            case str():
+                rollback_to_tag(self.store, target)
+            case int():
+                rollback_to_snapshot(self.store, target)
+            case _:
+                raise InvalidInput(f"{target!r} is neither the id of a snapshot nor a tag's name")
+
+    def rollback_to_timestamp(self, timestamp_millis: int) -> None:
+        """Make the snapshot that was the latest at a time the latest again.
+
+        Raises:
+            SnapshotNotFound: all snapshots are later.
+        """
+        snapshot = self.store.snapshots.at_or_before(timestamp_millis)
+        if snapshot is None:
+            raise SnapshotNotFound(f"{self.identifier} has no snapshot of {timestamp_millis} ms")
+        rollback_to_snapshot(self.store, snapshot.id)
+
+    def current_branch(self) -> str:
+        """The branch that this is; ``main`` unless another one was opened."""
+        return self.store.layout.branch
+
+    def create_branch(
+        self,
+        branch_name: str,
+        tag_name: str | None = None,
+        ignore_if_exists: bool = False,  # noqa: FBT001, FBT002
+    ) -> None:
+        """Make a branch: a history of its own that begins with a tag, or empty.
+
+        It is opened as ``db.t$branch_name``, and written to like any table.
+
+        Raises:
+            BranchAlreadyExists: the name is taken and that is not to be ignored.
+            TagNotFound: there is no such tag.
+        """
+        self.branch_manager().create_branch(branch_name, tag_name, ignore_if_exists)
+
+    def delete_branch(self, branch_name: str) -> None:
+        """Delete a branch; what it alone refers to is left for ``remove_orphan_files``.
+
+        Raises:
+            BranchNotFound: there is no such branch.
+        """
+        self.branch_manager().drop_branch(branch_name)
+
+    def rename_branch(self, from_branch: str, to_branch: str) -> None:
+        """Give a branch another name.
+
+        Raises:
+            BranchNotFound, BranchAlreadyExists: there is none to rename, or the name is taken.
+        """
+        self.branch_manager().rename_branch(from_branch, to_branch)
+
+    def list_branches(self) -> list[str]:
+        """The names of all branches but the main one, sorted."""
+        return self.branch_manager().branches()
+
+    def fast_forward(self, branch_name: str) -> None:
+        """Give this table the history of a branch, from the branch's first snapshot on.
+
+        Snapshots and tags that this table has from there on are gone. Open it anew afterwards: its
+        schema may be another one.
+
+        Raises:
+            BranchNotFound, SnapshotNotFound: there is no such branch, or it is empty.
+            InvalidState: somebody committed to this table meanwhile.
+        """
+        self._check_present()
+        self.branch_manager().fast_forward(branch_name)
+
+    def _snapshot_to_tag(self, snapshot_id: int | None) -> Snapshot:
+        snapshots = self.store.snapshots
+        snapshot = snapshots.latest() if snapshot_id is None else snapshots.load(snapshot_id)
+        if snapshot is None:
+            raise SnapshotNotFound(f"{self.identifier} has no snapshot to tag")
+        return snapshot
+
+    def _check_present(self) -> None:
+        if is_travelling(self.store.options) or is_incremental(self.store.options):
+            raise InvalidState(
+                f"{self.identifier} is seen at an earlier snapshot here; "
+                "write to the table without scan options"
+            )
