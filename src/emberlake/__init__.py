@@ -48,8 +48,10 @@ if TYPE_CHECKING:
     from emberlake.commit.change import CommitResult
     from emberlake.inspect import SystemTable
     from emberlake.predicates import PredicateBuilder
+    from emberlake.spec.generic_row import GenericRow
     from emberlake.spec.identifier import Identifier
     from emberlake.spec.instant import Instant
+    from emberlake.spec.key_value import RowKind
     from emberlake.spec.schema import Schema
     from emberlake.spec.schema_change import Move, SchemaChange
     from emberlake.spec.tag import Tag
@@ -74,12 +76,14 @@ _HOMES: Final = {
     "CommitMessage": "emberlake.wire",
     "CommitResult": "emberlake.commit.change",
     "DataField": "emberlake.types",
+    "GenericRow": "emberlake.spec.generic_row",
     "Identifier": "emberlake.spec.identifier",
     "Instant": "emberlake.spec.instant",
     "MapType": "emberlake.types",
     "Move": "emberlake.spec.schema_change",
     "MultisetType": "emberlake.types",
     "PredicateBuilder": "emberlake.predicates",
+    "RowKind": "emberlake.spec.key_value",
     "RowType": "emberlake.types",
     "Schema": "emberlake.spec.schema",
     "SchemaChange": "emberlake.spec.schema_change",
@@ -115,6 +119,7 @@ __all__ = [
     "EmberlakeError",
     "FileNotFound",
     "FilesMissing",
+    "GenericRow",
     "Identifier",
     "Instant",
     "InvalidIdentifier",
@@ -129,6 +134,7 @@ __all__ = [
     "MultisetType",
     "NotFound",
     "PredicateBuilder",
+    "RowKind",
     "RowType",
     "Schema",
     "SchemaChange",

@@ -24,13 +24,15 @@ from emberlake.inspect import SystemTable
 from emberlake.options import KNOWN
 from emberlake.spark import SparkWriteResult
 from emberlake.table.managers import BranchManager, SchemaManager, SnapshotManager, TagManager
-from emberlake.table.read_builder import Plan, ReadBuilder, TableRead, TableScan
+from emberlake.table.read_builder import Plan, ReadBuilder, TableScan
 from emberlake.table.stream_read import StreamingTableScan, StreamReadBuilder
 from emberlake.table.table_commit import BatchTableCommit, StreamTableCommit, TableCommit
+from emberlake.table.table_read import TableRead
 from emberlake.table.versions import VersionedTable
 from emberlake.table.write_builder import (
     BatchTableWrite,
     BatchWriteBuilder,
+    PostponeFixedBucketWriteBuilder,
     StreamTableWrite,
     StreamWriteBuilder,
     TableWrite,
@@ -63,6 +65,7 @@ CLASSES: tuple[type, ...] = (
     StreamReadBuilder,
     StreamingTableScan,
     BatchWriteBuilder,
+    PostponeFixedBucketWriteBuilder,
     StreamWriteBuilder,
     TableWrite,
     BatchTableWrite,

@@ -207,6 +207,8 @@ class Peer:
         options: Mapping[str, str] = NO_OPTIONS,
         *,
         columns: Sequence[str] | None = None,
+        shard: tuple[int, int] | None = None,
+        rows: tuple[int, int] | None = None,
     ) -> pa.Table:
         out = self._process.new_file()
         self._ask(
@@ -215,6 +217,8 @@ class Peer:
             table=table,
             options=dict(options),
             columns=None if columns is None else list(columns),
+            shard=shard,
+            slice=rows,
             out=str(out),
         )
         return _load(out)

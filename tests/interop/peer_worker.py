@@ -88,7 +88,12 @@ def read_python(request: dict) -> pa.Table:
     builder = table.new_read_builder()
     if request["columns"] is not None:
         builder = builder.with_projection(request["columns"])
-    return builder.new_read().to_arrow(builder.new_scan().plan().splits())
+    scan = builder.new_scan()
+    if request["shard"] is not None:
+        scan = scan.with_shard(*request["shard"])
+    if request["slice"] is not None:
+        scan = scan.with_slice(*request["slice"])
+    return builder.new_read().to_arrow(scan.plan().splits())
 
 
 def read_rust(request: dict) -> pa.Table:

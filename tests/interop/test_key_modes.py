@@ -191,6 +191,19 @@ def test_rows_that_others_did_not_postpone_are_there_at_once(writer: str, tmp_pa
     assert {entry.total_buckets for entry in live_files(table)} == {3}
 
 
+def test_all_read_what_we_did_not_postpone(tmp_path: Path) -> None:
+    table = create(tmp_path, COLUMNS, **POSTPONED)
+    first = [(n, "first", 0) for n in range(10)]
+    second = [(n, "second", 1) for n in range(5, 15)]
+    for rows in (first, second):
+        builder = table.new_postpone_fixed_bucket_write_builder()
+        with builder.new_write() as write, builder.new_commit() as commit:
+            write.write_arrow(arrow_rows(table, rows))
+            commit.commit(write.prepare_commit())
+
+    check_all_read(tmp_path, table, [*first[:5], *second])
+
+
 @pytest.mark.parametrize("compactor", COMPACTORS)
 def test_an_overwrite_takes_away_what_is_postponed_too(compactor: str, tmp_path: Path) -> None:
     table = create(tmp_path, COLUMNS, **POSTPONED)

@@ -11,9 +11,9 @@ class Row(tuple[Any, ...]):
 
     __slots__ = ()
 
-    def get_field(self, position: int) -> Any:
+    def get_field(self, pos: int) -> Any:
         """The value of a column by its position."""
-        return self[position]
+        return self[pos]
 
 
 def iter_rows(batch: pa.RecordBatch) -> Iterator[Row]:

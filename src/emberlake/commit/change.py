@@ -1,7 +1,8 @@
 """What a commit changes: files added and deleted, and partitions replaced."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from emberlake.base.html import html_facts
 from emberlake.scan.files import PartitionChoice
@@ -71,6 +72,10 @@ class CommitResult:
     bytes_added: int = 0
     bytes_deleted: int = 0
     retries: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same by name, as JSON takes it."""
+        return asdict(self)
 
     def _repr_html_(self) -> str:
         names = [f.name for f in fields(self)]

@@ -166,8 +166,10 @@ class AvroReader(Closing):
         predicate: Predicate | None = None,
         batch_rows: int = DEFAULT_BATCH_ROWS,
         use_threads: bool = True,  # noqa: FBT001, FBT002
+        *,
+        rows: tuple[int, int] | None = None,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        del predicate, use_threads
+        del predicate, use_threads, rows  # records are decoded one after the other
         check_storable(columns, "avro")
         self._check_open()
         self._reads += 1

@@ -71,11 +71,13 @@ class FileReader(Protocol):
         predicate: Predicate | None = None,
         batch_rows: int = DEFAULT_BATCH_ROWS,
         use_threads: bool = True,  # noqa: FBT001, FBT002
+        *,
+        rows: tuple[int, int] | None = None,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Batches, each with the position of its first row in the file.
 
-        Rows that ``predicate`` does not match may be left out, and need not be. Memory is bounded
-        by one row group.
+        Rows that ``predicate`` does not match may be left out, and need not be; likewise those
+        before the first of ``rows``, and from the second on. Memory is bounded by one row group.
         """
 
     def read_table(

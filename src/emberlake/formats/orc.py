@@ -153,17 +153,20 @@ class OrcReader(Closing):
         predicate: Predicate | None = None,
         batch_rows: int = DEFAULT_BATCH_ROWS,
         use_threads: bool = True,  # noqa: FBT001, FBT002
+        *,
+        rows: tuple[int, int] | None = None,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         del (
             predicate,
             use_threads,
-        )  # Arrow shows no statistics of stripes, and decodes in one thread
+            rows,
+        )  # Arrow shows neither statistics nor sizes of stripes, and decodes in one thread
         check_storable(columns, "orc")
         self._check_open()
         position = 0
-        for rows in self._stripes(columns):
-            for start in range(0, rows.num_rows, batch_rows):
-                batch = rows.slice(start, batch_rows)
+        for stripe in self._stripes(columns):
+            for start in range(0, stripe.num_rows, batch_rows):
+                batch = stripe.slice(start, batch_rows)
                 yield position, batch
                 position += batch.num_rows
 

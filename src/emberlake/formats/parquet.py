@@ -92,6 +92,8 @@ class ParquetReader(Closing):
         predicate: Predicate | None = None,
         batch_rows: int = DEFAULT_BATCH_ROWS,
         use_threads: bool = True,  # noqa: FBT001, FBT002
+        *,
+        rows: tuple[int, int] | None = None,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         check_storable(columns, "parquet")
         self._check_open()
@@ -99,6 +101,8 @@ class ParquetReader(Closing):
         starts = np.cumsum([0, *self._group_rows()])
         projection: Projection | None = None
         for group, is_all in groups.items():
+            if rows is not None and not (starts[group] < rows[1] and rows[0] < starts[group + 1]):
+                continue
             self._groups_read += 1
             found = self._group_batches(
                 group, columns, None if is_all else predicate, batch_rows, use_threads=use_threads

@@ -145,7 +145,7 @@ def _compact_with_postponed(
             message = _extended(replace(written[place], base=base), change)
             bucket.discard(passing_files(message))
         messages.append(settle(message))
-    return [message for message in messages if not message.is_empty]
+    return [message for message in messages if not message.is_empty()]
 
 
 class WrittenCompaction:

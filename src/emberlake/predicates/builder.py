@@ -8,7 +8,7 @@ A null literal makes a comparison unknown, as in SQL, so that no row satisfies i
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,7 +42,8 @@ class PredicateBuilder:
     """Makes filters on the given columns.
 
     A name with dots addresses the field of a ROW column (``"address.city"``), unless a column has
-    literally that name. The result pickles.
+    literally that name. Other names for columns and fields are in ``aliases``; a column that has
+    such a name goes before. The result pickles.
 
     Example:
         >>> from emberlake.types import AtomicType, DataField
@@ -51,8 +52,13 @@ class PredicateBuilder:
         'price BETWEEN 1 AND 5'
     """
 
-    def __init__(self, row_field: Sequence[DataField]) -> None:
+    def __init__(
+        self,
+        row_field: Sequence[DataField],
+        aliases: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
         self._fields = tuple(row_field)
+        self._aliases = dict(aliases or {})
 
     @property
     def field_names(self) -> list[str]:
@@ -145,6 +151,8 @@ class PredicateBuilder:
             ColumnNotFound: There is none; the message lists the choices.
         """
         found = _resolve(self._fields, parts)
+        if found is None and (path := self._aliases.get(".".join(parts))):
+            found = _resolve(self._fields, path)
         if found is None:
             raise ColumnNotFound(
                 f"there is no column {'.'.join(parts)!r} to filter on; "

@@ -62,6 +62,16 @@ class Leaf:
     path: tuple[str, ...] = ()
 
     @property
+    def method(self) -> str:
+        """What is asked, by its name: ``equal``, ``isNull`` and so on."""
+        return self.op.value
+
+    @property
+    def field(self) -> str:
+        """The name of what is compared, with dots for a field of a ROW."""
+        return ".".join((self.column.name, *self.path))
+
+    @property
     def type(self) -> DataType:
         """The type of what is compared."""
         data_type = self.column.type
@@ -82,6 +92,20 @@ class And:
 
     children: tuple["Predicate", ...]
 
+    @property
+    def method(self) -> str:
+        return "and"
+
+    @property
+    def field(self) -> None:
+        """None: the children have columns."""
+        return None
+
+    @property
+    def literals(self) -> tuple["Predicate", ...]:
+        """The children, where pypaimon has them."""
+        return self.children
+
     def __str__(self) -> str:
         return " AND ".join(f"({c})" if isinstance(c, Or) else str(c) for c in self.children)
 
@@ -91,6 +115,20 @@ class Or:
     """True when any child is; without children never true."""
 
     children: tuple["Predicate", ...]
+
+    @property
+    def method(self) -> str:
+        return "or"
+
+    @property
+    def field(self) -> None:
+        """None: the children have columns."""
+        return None
+
+    @property
+    def literals(self) -> tuple["Predicate", ...]:
+        """The children, where pypaimon has them."""
+        return self.children
 
     def __str__(self) -> str:
         return " OR ".join(f"({c})" if isinstance(c, And) else str(c) for c in self.children)

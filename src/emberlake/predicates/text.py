@@ -18,7 +18,7 @@ while parsing, with SQL's rules for null: what remains are comparisons joined by
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -34,14 +34,18 @@ from emberlake.types import AtomicType, DataField, TypeRoot
 _MAX_DEPTH: Final = 100
 
 
-def parse_predicate(text: str, fields: Sequence[DataField]) -> Predicate:
-    """The filter that a text describes, on the given columns.
+def parse_predicate(
+    text: str,
+    fields: Sequence[DataField],
+    aliases: Mapping[str, tuple[str, ...]] | None = None,
+) -> Predicate:
+    """The filter that a text describes, on the given columns, which may have other names too.
 
     Raises:
         InvalidPredicate: The text is not a filter; the message says where and what was expected.
         ColumnNotFound: It names a column that is not there.
     """
-    parser = _Parser(text, PredicateBuilder(fields))
+    parser = _Parser(text, PredicateBuilder(fields, aliases))
     predicate = parser.parse_or(negated=False)
     if parser.current.kind is not _Kind.END:
         parser.fail("AND, OR or the end")

@@ -1,10 +1,11 @@
 """Which columns a read hands out, and what must be read for them.
 
 A projected name is a column, or a path into ROW columns (``"s.x"``), which comes out flat under
-the joined name (``s_x``). A column whose own name has a dot wins over a path.
+the joined name (``s_x``), or under a name of its own. A column whose own name has a dot wins over a
+path. A read type keeps ROW columns as they are, with fewer fields.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Final
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 from emberlake.errors import ColumnNotFound, InvalidInput
 from emberlake.predicates import Predicate, leaves_of
 from emberlake.spec.key_value import RowKind
-from emberlake.types import DataField, RowType, arrow_schema
+from emberlake.types import DataField, DataType, RowType, arrow_schema
 
 ROW_KIND: Final = "_row_kind"
 _KIND_COLUMN: Final = pa.field(ROW_KIND, pa.string(), nullable=False)
@@ -27,6 +28,8 @@ class Output:
 
     path: tuple[str, ...]
     field: DataField
+    # Of a ROW that comes out with fewer fields: the paths inside of it that do.
+    parts: tuple[tuple[str, ...], ...] = ((),)
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,8 @@ class Projection:
         """The columns to read, each with just the nested fields that are needed."""
         paths: dict[str, list[tuple[str, ...]]] = {}
         for output in self.outputs:
-            paths.setdefault(output.path[0], []).append(output.path[1:])
+            inside = paths.setdefault(output.path[0], [])
+            inside += [(*output.path[1:], *part) for part in output.parts]
         for leaf in leaves_of(predicate) if predicate is not None else ():
             paths.setdefault(leaf.column.name, []).append(leaf.path)
         by_name = {f.name: f for f in table_fields}
@@ -59,7 +63,10 @@ class Projection:
         """The columns to hand out, from rows that hold ``read_fields``."""
         if rows.schema.equals(self.arrow_schema):
             return rows
-        columns = [_extract(rows, output.path) for output in self.outputs]
+        columns = [
+            _with_fields(_extract(rows, output.path), field.type)
+            for output, field in zip(self.outputs, self.arrow_schema, strict=True)
+        ]
         return pa.Table.from_arrays(columns, schema=self.arrow_schema)
 
 
@@ -99,31 +106,81 @@ def project_all(fields: Sequence[DataField]) -> Projection:
     return Projection(tuple(Output((f.name,), f) for f in fields))
 
 
-def project(fields: Sequence[DataField], names: Iterable[str]) -> Projection:
-    """The named columns and nested fields.
+def project(fields: Sequence[DataField], names: Iterable[str] | Mapping[str, str]) -> Projection:
+    """The named columns and nested fields; a mapping gives each the name that it comes out with.
 
     Raises:
         ColumnNotFound: naming every name that there is not.
     """
     if isinstance(names, str):
         raise InvalidInput(f"a projection is a list of columns, as in [{names!r}]")
-    names = list(names)
+    given = list(names) if isinstance(names, Mapping) else None
+    names = list(names.values()) if isinstance(names, Mapping) else list(names)
     if not names:
         raise InvalidInput("a projection needs at least one column")
-    paths = [_resolve(fields, name) for name in names]
-    unknown = [name for name, found in zip(names, paths, strict=True) if found is None]
-    if unknown:
-        choices = ", ".join(f.name for f in fields)
-        raise ColumnNotFound(f"no such columns: {', '.join(unknown)}; the table has {choices}")
+    found = [(name, _resolve(fields, name)) for name in names]
+    _check_found(fields, [name for name, place in found if place is None])
+    places = [place for _, place in found if place is not None]
+    if given is not None:
+        named = zip(given, places, strict=True)
+        return Projection(tuple(Output(p, replace(f, name=name)) for name, (p, f) in named))
     outputs: list[Output] = []
     taken: set[str] = set()
-    for found in paths:
-        assert found is not None
-        path, field = found
+    for path, field in places:
         name = _free_name("_".join(path), taken)
         taken.add(name)
         outputs.append(Output(path, replace(field, name=name)))
     return Projection(tuple(outputs))
+
+
+def project_type(fields: Sequence[DataField], read_type: Iterable[DataField]) -> Projection:
+    """Columns by their fields, each of its own type, or a ROW with some of its fields.
+
+    Raises:
+        ColumnNotFound: naming every column that there is not.
+        InvalidInput: a field has another type than the column.
+    """
+    asked = list(read_type)
+    by_name = {f.name: f for f in fields}
+    _check_found(fields, [f.name for f in asked if f.name not in by_name])
+    if not asked:
+        raise InvalidInput("a read type needs at least one column")
+    outputs = []
+    for field in asked:
+        column = by_name[field.name]
+        parts = tuple(_parts(column.type, field.type, field.name))
+        kept = column if parts == ((),) else replace(column, type=_narrow(column.type, field.type))
+        outputs.append(Output((column.name,), kept, parts))
+    return Projection(tuple(outputs))
+
+
+def _check_found(fields: Sequence[DataField], unknown: Sequence[str]) -> None:
+    if unknown:
+        choices = ", ".join(f.name for f in fields)
+        raise ColumnNotFound(f"no such columns: {', '.join(unknown)}; the table has {choices}")
+
+
+def _parts(found: DataType, asked: DataType, name: str) -> Iterator[tuple[str, ...]]:
+    """The paths into a type that are asked for; all of it is the empty path."""
+    if found.with_nullable(True) == asked.with_nullable(True):
+        yield ()
+        return
+    if not (isinstance(found, RowType) and isinstance(asked, RowType) and asked.fields):
+        raise InvalidInput(f"column {name} is {found} and cannot be read as {asked}")
+    for field in asked.fields:
+        inner, path = found.field(field.name), f"{name}.{field.name}"
+        if inner is None:
+            raise ColumnNotFound(f"there is no field {path}: {name} is {found}")
+        yield from ((field.name, *part) for part in _parts(inner.type, field.type, path))
+
+
+def _narrow(found: DataType, asked: DataType) -> DataType:
+    """A ROW with just the fields that are asked for, in that order."""
+    if not (isinstance(found, RowType) and isinstance(asked, RowType)):
+        return found
+    inner = [(found.field(f.name), f.type) for f in asked.fields]
+    kept = [replace(f, type=_narrow(f.type, wanted)) for f, wanted in inner if f is not None]
+    return RowType(found.nullable, tuple(kept))
 
 
 def _free_name(name: str, taken: set[str]) -> str:
@@ -162,3 +219,18 @@ def _extract(rows: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
     for name in path[1:]:
         column = pc.struct_field(column, name)
     return column
+
+
+def _with_fields(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """A column of structs with just the wanted fields; any other as it is."""
+    if column.type == wanted or not pa.types.is_struct(wanted):
+        return column
+    return pa.chunked_array([_struct_with(chunk, wanted) for chunk in column.chunks], wanted)
+
+
+def _struct_with(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if array.type == wanted or not pa.types.is_struct(wanted):
+        return array
+    children = [_struct_with(array.field(field.name), field.type) for field in wanted]
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)

@@ -1,6 +1,6 @@
 """Read one data file of a split: deletion vector, schema evolution, exact filter, projection."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -110,8 +110,7 @@ class FileRead:
         """The rows in small tables, in bounded memory; closing it releases the file."""
         with self._open() as reader:
             vector = self._load_vector()
-            columns, skipping = self.shape.evolution.file_columns, self.shape.skipping
-            for position, batch in reader.read(columns, skipping, self._batch_rows):
+            for position, batch in self._located_batches(reader):
                 yield self._finish(_undeleted(batch, position, vector))
 
     def located_tables(self) -> Generator[tuple[I64, pa.Table], None, None]:
@@ -123,20 +122,27 @@ class FileRead:
         assert not self.shape.drops_retracts
         with self._open() as reader:
             vector = self._load_vector()
-            columns, skipping = self.shape.evolution.file_columns, self.shape.skipping
-            for position, batch in reader.read(columns, skipping, self._batch_rows):
+            for position, batch in self._located_batches(reader):
                 kept = _undeleted_places(batch.num_rows, position, vector)
                 rows = batch if len(kept) == batch.num_rows else batch.take(pa.array(kept))
                 yield kept + position, self._finish(rows)
 
     def table(self, *, use_threads: bool) -> pa.Table:
         """The rows at once."""
-        if self.file.file_name in self.split.deletion_files:
+        name = self.file.file_name
+        if name in self.split.deletion_files or name in self.split.ranges:
             tables = list(self.tables())
             return pa.concat_tables(tables) if tables else self.arrow_schema.empty_table()
         with self._open() as reader:
             columns, skipping = self.shape.evolution.file_columns, self.shape.skipping
             return self._finish(reader.read_table(columns, skipping, use_threads=use_threads))
+
+    def _located_batches(self, reader: FileReader) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """What is stored, of the rows that the split is about, each batch with its position."""
+        columns, skipping = self.shape.evolution.file_columns, self.shape.skipping
+        rows = self.split.ranges.get(self.file.file_name)
+        batches = reader.read(columns, skipping, self._batch_rows, rows=rows)
+        return batches if rows is None else _cut(batches, *rows)
 
     @property
     def _batch_rows(self) -> int:
@@ -240,6 +246,19 @@ def load_deletion_vector(
         raise FileNotFound(path, f"it holds deletions of {place.range.data_file_name}") from error
     except CorruptDeletionVector as error:
         raise CorruptFile(path, str(error)) from error
+
+
+def _cut(
+    batches: Iterable[tuple[int, pa.RecordBatch]], start: int, stop: int
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows from one position on, before another; what comes behind is not read."""
+    for position, batch in batches:
+        if position >= stop:
+            return
+        first = max(start - position, 0)
+        rows = batch.slice(first, stop - position - first)
+        if rows.num_rows:
+            yield position + first, rows
 
 
 def _undeleted(

@@ -27,12 +27,12 @@ class TableReader:
     with_kind: bool = False  # the row kind comes out too, as the first column
 
     def read_table(self, splits: Sequence[DataSplit], *, workers: int | None = None) -> pa.Table:
-        """All rows as one table."""
+        """All rows as one table; so many files at a time, with 1 on one thread."""
         if self.limit is not None:
             return pa.Table.from_batches(list(self.read_batches(splits)), self.arrow_schema)
         reads = list(self._units(splits))
         # A few parts are decoded by Arrow's threads, many of them by one thread each.
-        use_threads = len(reads) < 4
+        use_threads = len(reads) < 4 and workers != 1
         tables = list(
             parallel_map(lambda read: read.table(use_threads=use_threads), reads, workers=workers)
         )

@@ -1,15 +1,17 @@
 """Say what a read would do: which files it opens, which it skips, and which step skips them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import fmean
 from typing import Final
 
 import numpy as np
 
 from emberlake.base.html import html_facts, html_table, html_title
-from emberlake.predicates import Predicate
+from emberlake.options import BUCKET, DELETION_VECTORS, POSTPONE_BUCKET, UNAWARE_BUCKET
+from emberlake.predicates import Predicate, columns_of
 from emberlake.scan.files import (
     Mask,
     partition_part,
@@ -18,6 +20,7 @@ from emberlake.scan.files import (
     test_statistics,
 )
 from emberlake.scan.plan import ScanPlan, plan_scan
+from emberlake.scan.splits import DataSplit
 from emberlake.spec.manifest import DataFile
 from emberlake.store.entries import ManifestEntries
 from emberlake.store.table_store import TableStore
@@ -35,6 +38,13 @@ class Reason(StrEnum):
     STATISTICS = "skipped: its statistics exclude a match"
     LIMIT = "skipped: the limit is reached before it"
 
+    @property
+    def is_read(self) -> bool:
+        return self in (Reason.READ, Reason.ALL_ROWS_MATCH)
+
+
+_PLACES: Final = {reason: place for place, reason in enumerate(Reason)}
+
 
 @dataclass(frozen=True)
 class ExplainedFile:
@@ -47,23 +57,180 @@ class ExplainedFile:
 
 
 @dataclass(frozen=True)
+class PruningStat:
+    """How many files came to one step of pruning, and how many it left."""
+
+    before: int
+    after: int
+
+    @property
+    def pruned(self) -> int:
+        return self.before - self.after
+
+
+@dataclass(frozen=True)
+class ExplainedSplit:
+    """One split of the plan."""
+
+    partition: Mapping[str, object]
+    bucket: int
+    row_count: int
+    merged_row_count: int | None
+    file_size: int
+    raw_convertible: bool
+    deletion_file_count: int
+    file_paths: tuple[str, ...]
+    data_files: tuple[DataFile, ...]
+
+    @property
+    def file_count(self) -> int:
+        return len(self.data_files)
+
+    @property
+    def has_deletion_vectors(self) -> bool:
+        return self.deletion_file_count > 0
+
+    @property
+    def level_histogram(self) -> dict[int, int]:
+        """How many files there are of each level."""
+        return dict(Counter(file.level for file in self.data_files))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """What a read would do; its text is made to be read."""
+    """What a read would do; its text is made to be read.
+
+    The files that are read come first, then those that are skipped, by reason.
+    """
 
     table_path: str
+    table_identifier: str
+    is_primary_key_table: bool
+    bucket_mode: str
+    deletion_vectors_enabled: bool
     snapshot_id: int | None
+    schema_id: int | None
     predicate: str | None
     columns: tuple[str, ...]
+    projection: list[str] | None  # the columns, where not all of them were asked for
     limit: int | None
     manifests: int
     manifests_read: int
     files: tuple[ExplainedFile, ...]
-    splits: int
+    planned: tuple[ExplainedSplit, ...]
+    # Files before and after a step; None where it has nothing to decide on.
+    partition_pruning: PruningStat | None = None
+    bucket_pruning: PruningStat | None = None
+    file_skipping: PruningStat | None = None
     verbose: bool = False
+    # What tables have that are refused, and what other planners do.
+    data_evolution_enabled: bool = False
+    has_auth: bool = False
+    native_planned: bool = False
 
     @property
     def files_read(self) -> tuple[ExplainedFile, ...]:
-        return tuple(f for f in self.files if f.reason in (Reason.READ, Reason.ALL_ROWS_MATCH))
+        return tuple(f for f in self.files if f.reason.is_read)
+
+    @property
+    def splits(self) -> list[ExplainedSplit] | None:
+        """The splits of the plan, for those who asked for all there is."""
+        return list(self.planned) if self.verbose else None
+
+    @property
+    def split_count(self) -> int:
+        return len(self.planned)
+
+    @property
+    def file_count(self) -> int:
+        """The files that are read."""
+        return sum(split.file_count for split in self.planned)
+
+    @property
+    def total_file_size(self) -> int:
+        """Their bytes."""
+        return sum(split.file_size for split in self.planned)
+
+    @property
+    def estimated_row_count(self) -> int:
+        """The rows that are stored in them."""
+        return sum(split.row_count for split in self.planned)
+
+    @property
+    def estimated_merged_row_count(self) -> int | None:
+        """The rows that come out without a filter, where that is known."""
+        counts = [split.merged_row_count for split in self.planned]
+        known = [count for count in counts if count is not None]
+        return sum(known) if counts and len(known) == len(counts) else None
+
+    @property
+    def deletion_file_count(self) -> int:
+        """The files that have deleted rows."""
+        return sum(split.deletion_file_count for split in self.planned)
+
+    @property
+    def level_histogram(self) -> dict[int, int]:
+        """How many of the files there are of each level."""
+        levels = (file.level for split in self.planned for file in split.data_files)
+        return dict(Counter(levels))
+
+    @property
+    def splits_raw_convertible(self) -> int:
+        """The splits that are read without merging."""
+        return sum(split.raw_convertible for split in self.planned)
+
+    @property
+    def splits_with_deletion_vectors(self) -> int:
+        return sum(split.has_deletion_vectors for split in self.planned)
+
+    @property
+    def splits_all_above_l0(self) -> int:
+        """The splits of compacted files."""
+        return sum(all(f.level > 0 for f in split.data_files) for split in self.planned)
+
+    @property
+    def files_per_split_min(self) -> int:
+        return min(self._files_per_split, default=0)
+
+    @property
+    def files_per_split_max(self) -> int:
+        return max(self._files_per_split, default=0)
+
+    @property
+    def files_per_split_avg(self) -> float:
+        return fmean(self._files_per_split) if self.planned else 0.0
+
+    @property
+    def split_size_min(self) -> int:
+        return min(self._split_sizes, default=0)
+
+    @property
+    def split_size_max(self) -> int:
+        return max(self._split_sizes, default=0)
+
+    @property
+    def split_size_avg(self) -> float:
+        return fmean(self._split_sizes) if self.planned else 0.0
+
+    @property
+    def split_size_p50(self) -> int:
+        return self._split_size_at(0.5)
+
+    @property
+    def split_size_p95(self) -> int:
+        return self._split_size_at(0.95)
+
+    @property
+    def _files_per_split(self) -> list[int]:
+        return [split.file_count for split in self.planned]
+
+    @property
+    def _split_sizes(self) -> list[int]:
+        return [split.file_size for split in self.planned]
+
+    def _split_size_at(self, share: float) -> int:
+        sizes = sorted(self._split_sizes)
+        return sizes[round(share * (len(sizes) - 1))] if sizes else 0
 
     def _repr_html_(self) -> str:
         read = self.files_read
@@ -76,7 +243,7 @@ class Explanation:
             "files": f"{len(read):,} of {len(self.files):,} read",
             "rows": sum(f.row_count for f in read),
             "bytes": sum(f.file_size for f in read),
-            "splits": self.splits,
+            "splits": self.split_count,
         }
         shown = sorted(self.files, key=lambda f: list(Reason).index(f.reason))
         if not self.verbose:
@@ -96,7 +263,7 @@ class Explanation:
             f"  limit      {'none' if self.limit is None else self.limit}",
             f"  manifests  {self.manifests_read} of {self.manifests} read",
             f"  files      {len(read)} of {len(self.files)} read: {rows:,} rows, {size:,} bytes",
-            f"  splits     {self.splits}",
+            f"  splits     {self.split_count}",
         ]
         counts = Counter(f.reason for f in self.files)
         lines += [f"    {counts[reason]:>6}  {reason}" for reason in Reason if counts[reason]]
@@ -115,21 +282,82 @@ def explain_scan(
     limit: int | None,
     *,
     columns: Sequence[str],
+    is_projected: bool = False,
+    name: str | None = None,
     verbose: bool,
 ) -> Explanation:
     """Plan a read and account for every live file."""
     plan = plan_scan(store, predicate, limit)
+    files = _explain_files(store, plan, predicate)
+    by_partition, by_bucket, by_statistics = _pruning(store, predicate, files)
     return Explanation(
         table_path=store.layout.root,
+        table_identifier=name or store.layout.root,
+        is_primary_key_table=bool(store.schema.primary_keys),
+        bucket_mode=_bucket_mode(store),
+        deletion_vectors_enabled=store.options.value(DELETION_VECTORS),
         snapshot_id=plan.snapshot.id if plan.snapshot else None,
+        schema_id=store.schema.id if plan.snapshot else None,
         predicate=None if predicate is None else str(predicate),
         columns=tuple(columns),
+        projection=list(columns) if is_projected else None,
         limit=limit,
         manifests=plan.funnel.manifests,
         manifests_read=plan.funnel.manifests_read,
-        files=tuple(_explain_files(store, plan, predicate)),
-        splits=len(plan.splits),
+        files=tuple(sorted(files, key=lambda f: 0 if f.reason.is_read else _PLACES[f.reason])),
+        planned=tuple(_explain_split(store, split) for split in plan.splits),
+        partition_pruning=by_partition,
+        bucket_pruning=by_bucket,
+        file_skipping=by_statistics,
         verbose=verbose,
+    )
+
+
+def _explain_split(store: TableStore, split: DataSplit) -> ExplainedSplit:
+    names, values = store.schema.partition_keys, store.partition_values(split.partition)
+    return ExplainedSplit(
+        partition=dict(zip(names, values, strict=True)),
+        bucket=split.bucket,
+        row_count=split.row_count,
+        merged_row_count=split.merged_row_count(),
+        file_size=split.file_size,
+        raw_convertible=split.raw_convertible,
+        deletion_file_count=len(split.deletion_files),
+        file_paths=tuple(
+            store.data_file_path(split.partition, split.bucket, file) for file in split.files
+        ),
+        data_files=tuple(split.files),
+    )
+
+
+def _bucket_mode(store: TableStore) -> str:
+    """How rows find their bucket, in the words of the specification."""
+    schema, count = store.schema, store.options.value(BUCKET)
+    if count == POSTPONE_BUCKET:
+        return "POSTPONE_MODE"
+    if count != UNAWARE_BUCKET:
+        return "HASH_FIXED"
+    if not schema.primary_keys:
+        return "BUCKET_UNAWARE"
+    is_whole = set(schema.partition_keys) <= set(schema.primary_keys)
+    return "HASH_DYNAMIC" if is_whole else "CROSS_PARTITION"
+
+
+def _pruning(
+    store: TableStore, predicate: Predicate | None, files: Sequence[ExplainedFile]
+) -> tuple[PruningStat | None, PruningStat | None, PruningStat | None]:
+    """What partitions, buckets and statistics left out, one after the other."""
+    if predicate is None:
+        return None, None, None
+    counts = Counter(file.reason for file in files)
+    inside = len(files) - counts[Reason.PARTITION]
+    in_bucket = inside - counts[Reason.BUCKET]
+    asked, keys = columns_of(predicate), store.schema.bucket_keys
+    names_bucket = store.options.value(BUCKET) > 0 and bool(keys) and asked.issuperset(keys)
+    return (
+        PruningStat(len(files), inside) if store.schema.partition_keys else None,
+        PruningStat(inside, in_bucket) if names_bucket else None,
+        PruningStat(in_bucket, in_bucket - counts[Reason.STATISTICS]),
     )
 
 
@@ -168,8 +396,8 @@ def _explain_files(
     out = []
     for entry, reason in zip(entries.entries(), reasons.tolist(), strict=True):
         file: DataFile = entry.file
-        kept = reason in (Reason.READ, Reason.ALL_ROWS_MATCH)
-        final = Reason.LIMIT if kept and file.file_name not in planned else Reason(reason)
+        found = Reason(reason)
+        final = Reason.LIMIT if found.is_read and file.file_name not in planned else found
         path = store.data_file_path(entry.partition, entry.bucket, file)
         out.append(ExplainedFile(path, file.row_count, file.file_size, final))
     return out

@@ -62,6 +62,11 @@ def batch_visibility(options: TableOptions) -> Visibility:
     return lambda entries: (entries.bucket >= 0) & ((entries.level > 0) | (not hides_new))
 
 
+def reads_files_apart(options: TableOptions) -> bool:
+    """Whether no two files that a batch read sees have a row of the same key."""
+    return _hides_new_files(options)
+
+
 def _hides_new_files(options: TableOptions) -> bool:
     merges = options.value(DELETION_VECTORS) and options.is_true(_MERGE_ON_READ)
     return _keeps_levels_apart(options) and not merges

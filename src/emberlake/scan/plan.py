@@ -26,8 +26,10 @@ from emberlake.scan.key_files import (
     pack_key_splits,
     plan_key_changes,
     plan_key_files,
+    reads_files_apart,
     split_of,
 )
+from emberlake.scan.share import Share, take_share
 from emberlake.scan.splits import (
     DataSplit,
     DeletionFile,
@@ -58,9 +60,29 @@ class ScanPlan:
     funnel: Funnel
 
 
-def plan_scan(store: TableStore, predicate: Predicate | None, limit: int | None) -> ScanPlan:
-    """Plan a batch read of a table as its options ask for it."""
+def plan_scan(
+    store: TableStore,
+    predicate: Predicate | None,
+    limit: int | None,
+    share: Share | None = None,
+) -> ScanPlan:
+    """Plan a batch read of a table, or of a share of it, as its options ask for it."""
     check_scan_options(store.options)
+    if share is None:
+        return _plan_all(store, predicate, limit)
+    plan = _plan_all(store, predicate, None)
+    splits = take_share(
+        plan.splits,
+        share,
+        is_keyed=bool(store.schema.primary_keys),
+        by_file=reads_files_apart(store.options),
+    )
+    if plan.snapshot is None:
+        return plan
+    return _limited(store, plan.snapshot, splits, plan.funnel, predicate, limit)
+
+
+def _plan_all(store: TableStore, predicate: Predicate | None, limit: int | None) -> ScanPlan:
     with store.decoding_rows():
         if is_incremental(store.options):
             return _plan_between(store, between(store), predicate, limit)

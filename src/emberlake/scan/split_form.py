@@ -49,6 +49,7 @@ class _File:
     kind: FileKind = FileKind.ADD
     is_exact: bool = False
     deletions: DeletionFile | None = None
+    rows: tuple[int, ...] | None = None  # of a file that is not read whole: first, and behind last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +90,7 @@ def _files(split: DataSplit) -> Iterator[_File]:
             kind=entry.kind,
             is_exact=is_exact,
             deletions=split.deletion_files.get(entry.file.file_name),
+            rows=split.ranges.get(entry.file.file_name),
         )
 
 
@@ -114,4 +116,10 @@ def _split(state: _State, predicate: Predicate | None, before: DataSplit | None)
         state.raw_convertible,
         state.is_changes,
         before,
+        {i.file.file_name: _range(i.rows) for i in state.files if i.rows is not None},
     )
+
+
+def _range(rows: tuple[int, ...]) -> tuple[int, int]:
+    start, stop = rows
+    return start, stop

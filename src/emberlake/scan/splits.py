@@ -5,8 +5,8 @@ weighs as much as opening it costs. Spec: "Splits".
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -51,6 +51,10 @@ class DataSplit:
     is_changes: bool = False
     # Of a comparison of two states: the files of the earlier one.
     before: "DataSplit | None" = field(default=None, repr=False, hash=False)
+    # Of files that are not read whole: the first row, and the one behind the last.
+    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict, repr=False, hash=False)
+    # The folder of the bucket, for those who look at files by themselves.
+    bucket_path: str | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def files(self) -> list[DataFile]:
@@ -63,18 +67,60 @@ class DataSplit:
 
     @property
     def row_count(self) -> int:
-        """The rows stored in the files, deleted ones included."""
-        return int(self.entries.row_count.sum())
+        """The rows stored in what is read of the files, deleted ones included."""
+        if not self.ranges:
+            return int(self.entries.row_count.sum())
+        names, counts = self.entries.file_name.to_pylist(), self.entries.row_count.tolist()
+        whole = ((0, count) for count in counts)
+        parts = (self.ranges.get(name, all_) for name, all_ in zip(names, whole, strict=True))
+        return sum(stop - start for start, stop in parts)
 
-    @property
     def merged_row_count(self) -> int | None:
         """The rows that a read without a filter gives, or None when that is not known."""
         if not self.raw_convertible or self.is_changes or self.before is not None:
             return None
+        if self.ranges.keys() & self.deletion_files.keys():
+            return None  # which of the rows are deleted is not known, only how many of the file
         deleted = [d.range.cardinality for d in self.deletion_files.values()]
         if None in deleted:
             return None
         return self.row_count - sum(count for count in deleted if count is not None)
+
+    @property
+    def data_deletion_files(self) -> list[DeletionFile | None] | None:
+        """For every file where its deletion vector stands; None where no file has one."""
+        if not self.deletion_files:
+            return None
+        return [self.deletion_files.get(file.file_name) for file in self.files]
+
+    @property
+    def file_paths(self) -> list[str]:
+        """Where the files are; none where the split was not planned here."""
+        if self.bucket_path is None:
+            return []
+        return [f.external_path or f"{self.bucket_path}/{f.file_name}" for f in self.files]
+
+    @property
+    def total_buckets(self) -> int | None:
+        """How many buckets the partition had when the files were written."""
+        return int(self.entries.total_buckets[0]) if len(self.entries) else None
+
+    def take(self, chosen: Sequence[bool]) -> "DataSplit":
+        """A split of some of the files, one flag for each."""
+        entries = self.entries.take(np.array(chosen, bool))
+        names = frozenset(entries.file_name.to_pylist())
+        return replace(
+            self,
+            entries=entries,
+            is_exact=tuple(e for e, is_kept in zip(self.is_exact, chosen, strict=True) if is_kept),
+            deletion_files={n: d for n, d in self.deletion_files.items() if n in names},
+            ranges={n: r for n, r in self.ranges.items() if n in names},
+        )
+
+    def filter_file(self, func: Callable[[DataFile], bool]) -> "DataSplit | None":
+        """A split of the files that a test wants; None when it wants none."""
+        chosen = [bool(func(file)) for file in self.files]
+        return self.take(chosen) if any(chosen) else None
 
     @property
     def file_size(self) -> int:
@@ -139,7 +185,7 @@ def limit_splits(splits: Sequence[DataSplit], limit: int) -> list[DataSplit]:
         if rows >= limit:
             break
         kept.append(split)
-        rows += split.merged_row_count or 0
+        rows += split.merged_row_count() or 0
     return kept
 
 

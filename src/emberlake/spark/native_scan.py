@@ -9,11 +9,9 @@ decided from metadata: no data file is opened.
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
-
-import numpy as np
 
 from emberlake.io.local import local_path
 from emberlake.options import DATA_FILE_PREFIX, FILE_COMPRESSION, TableOptions
@@ -56,7 +54,7 @@ def divide(reader: TableReader, splits: Sequence[DataSplit]) -> Division:
         native = [path for path in found if path is not None]
         paths += native
         if len(native) < max(1, len(found)):
-            rest.append(_cut(split, [path is None for path in found]) if native else split)
+            rest.append(split.take([path is None for path in found]) if native else split)
     return Division(tuple(paths), tuple(rest))
 
 
@@ -107,6 +105,7 @@ class NativeScan:
             self._name_pattern.fullmatch(file.file_name) is not None
             and file.write_cols is None
             and file.file_name not in split.deletion_files
+            and file.file_name not in split.ranges
             and not (self.reader.store.schema.primary_keys and may_retract(file))
             and self._fits(file.schema_id)
         )
@@ -208,11 +207,3 @@ def _has_unique_names(fields: Iterable[DataField]) -> bool:
     """Whether no two columns have names that are the same to Spark."""
     names = [f.name.lower() for f in fields]
     return len(set(names)) == len(names)
-
-
-def _cut(split: DataSplit, chosen: Sequence[bool]) -> DataSplit:
-    """A split of some of the files."""
-    is_exact = tuple(
-        exact for exact, is_kept in zip(split.is_exact, chosen, strict=True) if is_kept
-    )
-    return replace(split, entries=split.entries.take(np.array(chosen, bool)), is_exact=is_exact)

@@ -42,6 +42,19 @@ class RowKind(IntEnum):
         """Whether the record takes a row back rather than giving one."""
         return self in (RowKind.UPDATE_BEFORE, RowKind.DELETE)
 
+    def is_add(self) -> bool:
+        """Whether the record gives a row."""
+        return not self.is_retract
+
+    def to_string(self) -> str:
+        """The symbol, as in pypaimon."""
+        return self.symbol
+
+    @classmethod
+    def from_string(cls, kind_str: str) -> "RowKind":
+        """The same as ``parse``, as in pypaimon."""
+        return cls.parse(kind_str)
+
     @classmethod
     def parse(cls, symbol: str) -> "RowKind":
         """The kind of a symbol.

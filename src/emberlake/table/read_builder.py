@@ -1,14 +1,10 @@
-"""Read builder, scan and read: the reading half of the facade."""
+"""Read builder and scan: what to read, and which files that takes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-import pyarrow as pa
-
-from emberlake.base.extras import load_extra
-from emberlake.base.row import Row, iter_rows
-from emberlake.errors import ColumnNotFound, InvalidInput, InvalidPredicate
+from emberlake.errors import ColumnNotFound, InvalidInput, InvalidPredicate, Unsupported
 from emberlake.predicates import (
     And,
     Leaf,
@@ -20,20 +16,16 @@ from emberlake.predicates import (
     leaves_of,
     parse_predicate,
 )
-from emberlake.read.projection import Projection, project, project_all
+from emberlake.read.projection import Projection, project, project_all, project_type
 from emberlake.read.table_reader import TableReader
 from emberlake.scan.explain import Explanation, explain_scan
 from emberlake.scan.plan import ScanPlan, plan_scan
+from emberlake.scan.share import Shard, Share, Slice
 from emberlake.scan.splits import DataSplit
 from emberlake.spec.support import check_readable
 from emberlake.store.table_store import TableStore
+from emberlake.table.table_read import TableRead
 from emberlake.types import DataField
-
-if TYPE_CHECKING:
-    import duckdb
-    import pandas as pd
-    import polars as pl
-    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass
@@ -45,15 +37,17 @@ class ReadBuilder:
     _partition_filter: Predicate | None = field(default=None, repr=False)
     _projection: Projection | None = field(default=None, repr=False)
     _limit: int | None = field(default=None, repr=False)
+    # The name of the table, for people; its folder says it where none is given.
+    _name: str | None = field(default=None, repr=False, compare=False)
 
     def with_filter(self, predicate: Predicate | str | None) -> Self:
         """Keep only matching rows: a predicate, or text such as ``"city = 'paris'"``."""
         self._filter = self._bind(predicate)
         return self
 
-    def with_partition_filter(self, predicate: Predicate | str | None) -> Self:
+    def with_partition_filter(self, partition_filter: Predicate | str | None) -> Self:
         """Keep only matching partitions, besides what ``with_filter`` says."""
-        bound = self._bind(predicate)
+        bound = self._bind(partition_filter)
         others = columns_of(bound) - set(self.store.schema.partition_keys) if bound else ()
         if others:
             raise InvalidPredicate(
@@ -67,10 +61,18 @@ class ReadBuilder:
         """What ``with_partition_filter`` said, in the form of a predicate."""
         return self._partition_filter
 
-    def with_projection(self, projection: Sequence[str] | None) -> Self:
-        """Hand out these columns, or fields of ROW columns (``"s.x"``, handed out as ``s_x``)."""
+    def with_projection(self, projection: Sequence[str] | Mapping[str, str] | None) -> Self:
+        """Hand out these columns, or fields of ROW columns (``"s.x"``, handed out as ``s_x``).
+
+        A mapping gives columns other names: ``{"zip": "ship.zip"}``.
+        """
         fields = self.store.schema.fields
         self._projection = None if projection is None else project(fields, projection)
+        return self
+
+    def with_read_type(self, read_type: Sequence[DataField]) -> Self:
+        """Hand out these columns, ROW columns with just the fields that are given."""
+        self._projection = project_type(self.store.schema.fields, read_type)
         return self
 
     def with_limit(self, limit: int | None) -> Self:
@@ -81,15 +83,15 @@ class ReadBuilder:
         return self
 
     def new_predicate_builder(self) -> PredicateBuilder:
-        """Makes predicates on the columns of the table."""
-        return PredicateBuilder(list(self.store.schema.fields))
+        """Makes predicates on the columns of the table, and on what is projected of them."""
+        return PredicateBuilder(list(self.store.schema.fields), self._aliases)
 
     def new_scan(self) -> "TableScan":
         """The half that finds the files to read."""
         check_readable(self.store.schema)
         return TableScan(self.store, self._predicate, self._limit)
 
-    def new_read(self) -> "TableRead":
+    def new_read(self) -> TableRead:
         """The half that reads them."""
         return TableRead(self._new_reader())
 
@@ -103,11 +105,17 @@ class ReadBuilder:
     def _predicate(self) -> Predicate | None:
         return and_all([self._partition_filter, self._filter])
 
+    @property
+    def _aliases(self) -> dict[str, tuple[str, ...]]:
+        """What projected columns are called, and where they come from."""
+        outputs = self._projection.outputs if self._projection else ()
+        return {output.field.name: output.path for output in outputs}
+
     def _bind(self, predicate: Predicate | str | None) -> Predicate | None:
         """The predicate, made sure of that it speaks of this table's columns."""
         schema = self.store.schema
         if isinstance(predicate, str):
-            return parse_predicate(predicate, schema.fields)
+            return parse_predicate(predicate, schema.fields, self._aliases)
         if predicate is None:
             return None
         if not isinstance(predicate, Leaf | And | Or):
@@ -138,21 +146,65 @@ class ReadBuilder:
         check_readable(self.store.schema)
         names = [f.name for f in self.read_type()]
         return explain_scan(
-            self.store, self._predicate, self._limit, columns=names, verbose=verbose
+            self.store,
+            self._predicate,
+            self._limit,
+            columns=names,
+            is_projected=self._projection is not None,
+            name=self._name,
+            verbose=verbose,
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class TableScan:
     """Finds the files to read."""
 
     store: TableStore
     predicate: Predicate | None
     limit: int | None
+    _share: Share | None = field(default=None, repr=False)
+
+    def with_shard(self, idx_of_this_subtask: int, number_of_para_subtasks: int) -> Self:
+        """Plan for one of several readers, numbered from 0; together they read every row once.
+
+        The shards of an append table have as many rows as one another, before filters and
+        deletions. A table with a primary key is dealt out by bucket, and by file where it has
+        deletion vectors or keeps first rows.
+
+        Raises:
+            InvalidInput: there is no such shard, or the scan has a slice already.
+        """
+        shard = Shard(idx_of_this_subtask, number_of_para_subtasks)
+        if isinstance(self._share, Slice):
+            raise InvalidInput("a scan has a slice or a shard, not both; make a new scan")
+        self._share = shard
+        return self
+
+    def with_slice(self, start_pos: int, end_pos: int) -> Self:
+        """Plan for the rows from one number on, before another; for append tables.
+
+        Rows are counted as they are stored, in the files that the filter does not rule out; those
+        that are deleted, or do not match, count too.
+
+        Raises:
+            InvalidInput: there are no such rows, or the scan has a shard already.
+            Unsupported: the table has a primary key.
+        """
+        rows = Slice(start_pos, end_pos)
+        if self.store.schema.primary_keys:
+            raise Unsupported("with_slice is for append tables; with_shard takes key tables too")
+        if isinstance(self._share, Shard):
+            raise InvalidInput("a scan has a slice or a shard, not both; make a new scan")
+        self._share = rows
+        return self
 
     def plan(self) -> "Plan":
         """Prune files by partition, bucket and statistics; pack the rest into splits."""
-        return Plan(plan_scan(self.store, self.predicate, self.limit))
+        plan = plan_scan(self.store, self.predicate, self.limit, self._share)
+        folder = self.store.bucket_folder
+        splits = (replace(s, bucket_path=folder(s.partition, s.bucket)) for s in plan.splits)
+        return Plan(replace(plan, splits=tuple(splits)))
 
 
 @dataclass(frozen=True)
@@ -169,82 +221,3 @@ class Plan:
     def snapshot_id(self) -> int | None:
         """The snapshot that is read; None for an empty table."""
         return None if self._plan.snapshot is None else self._plan.snapshot.id
-
-
-@dataclass(frozen=True)
-class TableRead:
-    """Reads splits in the form that is asked for."""
-
-    _reader: TableReader = field(repr=False)
-
-    def to_arrow(
-        self, splits: Sequence[DataSplit], *, with_row_kind: bool | None = None
-    ) -> pa.Table:
-        """All rows as an Arrow table.
-
-        With row kinds the first column is ``_row_kind``: ``+I``, ``-U``, ``+U`` or ``-D``. Without
-        them the changes of a primary-key table come without those that take a row back.
-        """
-        return self._with_kind(with_row_kind).read_table(splits)
-
-    def to_arrow_batch_reader(
-        self, splits: Sequence[DataSplit], *, with_row_kind: bool | None = None
-    ) -> pa.RecordBatchReader:
-        """A stream of batches; memory does not grow with the number of rows."""
-        reader = self._with_kind(with_row_kind)
-        return pa.RecordBatchReader.from_batches(reader.arrow_schema, reader.read_batches(splits))
-
-    def to_iterator(self, splits: Sequence[DataSplit]) -> Iterator[Row]:
-        """Rows one at a time."""
-        for batch in self._reader.read_batches(splits):
-            yield from iter_rows(batch)
-
-    def _with_kind(self, with_row_kind: bool | None) -> TableReader:  # noqa: FBT001
-        if with_row_kind is None:
-            return self._reader
-        return replace(self._reader, with_kind=with_row_kind)
-
-    def to_pandas(self, splits: Sequence[DataSplit]) -> "pd.DataFrame":
-        """All rows as a pandas DataFrame."""
-        load_extra("pandas", extra="pandas")
-        return self.to_arrow(splits).to_pandas()
-
-    def to_polars(self, splits: Sequence[DataSplit]) -> "pl.DataFrame":
-        """All rows as a Polars DataFrame."""
-        return load_extra("polars", extra="polars").from_arrow(self.to_arrow(splits))
-
-    def to_duckdb(
-        self,
-        splits: Sequence[DataSplit],
-        table_name: str,
-        connection: "duckdb.DuckDBPyConnection | None" = None,
-    ) -> "duckdb.DuckDBPyConnection":
-        """Register all rows as a table of a DuckDB connection, a new one by default."""
-        duckdb = load_extra("duckdb", extra="duckdb")
-        connection = connection or duckdb.connect(database=":memory:")
-        connection.register(table_name, self.to_arrow(splits))
-        return connection
-
-    def to_spark(
-        self,
-        splits: Sequence[DataSplit],
-        spark: "SparkSession | None" = None,
-        num_partitions: int | None = None,
-    ) -> "DataFrame":
-        """All rows as a Spark DataFrame; nothing is read before an action of Spark.
-
-        Plain Parquet files are read by Spark itself. What must be merged, has deleted rows, another
-        format or an older schema is read by Python workers: they read the columns and rows that
-        ``with_projection`` and ``with_filter`` ask for, whatever is selected of the DataFrame.
-
-        Args:
-            splits: What to read.
-            spark: The session; the active one by default.
-            num_partitions: The number of partitions, at least one; Python workers read all splits
-                then. Splits are not cut: more partitions than splits stay empty.
-        """
-        load_extra("pyspark", extra="spark")
-        session = load_extra("emberlake.spark.session", extra="spark").find_session(spark)
-        read = load_extra("emberlake.spark.read", extra="spark").read_dataframe
-        rows: DataFrame = read(self._reader, splits, session, num_partitions)
-        return rows

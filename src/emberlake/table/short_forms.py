@@ -239,7 +239,7 @@ def _told_rows(split: DataSplit, *, has_keys: bool) -> int | None:
     """The rows that a split gives, where metadata knows it."""
     if not all(split.is_exact) or (has_keys and any(map(may_retract, split.files))):
         return None
-    return split.merged_row_count
+    return split.merged_row_count()
 
 
 def _write(builder: BatchWriteBuilder, data: object, row_kind: str | None = None) -> CommitResult:

@@ -8,7 +8,8 @@ from typing import Self
 from emberlake.errors import InvalidInput
 from emberlake.scan.stream import StreamScan
 from emberlake.spec.support import check_readable
-from emberlake.table.read_builder import Plan, ReadBuilder, TableRead
+from emberlake.table.read_builder import Plan, ReadBuilder
+from emberlake.table.table_read import TableRead
 
 
 @dataclass

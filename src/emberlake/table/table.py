@@ -34,6 +34,7 @@ from emberlake.table.stream_read import StreamReadBuilder
 from emberlake.table.versions import VersionedTable
 from emberlake.table.write_builder import (
     BatchWriteBuilder,
+    PostponeFixedBucketWriteBuilder,
     StreamWriteBuilder,
     new_commit_user,
 )
@@ -188,7 +189,7 @@ class Table(VersionedTable, ShortForms):
 
     def new_read_builder(self) -> ReadBuilder:
         """Start a read."""
-        return ReadBuilder(self.store)
+        return ReadBuilder(self.store, _name=str(self.identifier))
 
     def new_stream_read_builder(self) -> StreamReadBuilder:
         """Start a read that follows the table: its state first, then every change."""
@@ -199,6 +200,15 @@ class Table(VersionedTable, ShortForms):
         """Start a write of one commit."""
         self._check_present()
         return BatchWriteBuilder(self.store, new_commit_user(self.store))
+
+    def new_write_builder(self) -> BatchWriteBuilder:
+        """Start a write of one commit; another name of ``new_batch_write_builder``."""
+        return self.new_batch_write_builder()
+
+    def new_postpone_fixed_bucket_write_builder(self) -> PostponeFixedBucketWriteBuilder:
+        """Start a write of one commit whose rows get their buckets at once, with bucket=-2."""
+        self._check_present()
+        return PostponeFixedBucketWriteBuilder(self.store, new_commit_user(self.store))
 
     def new_stream_write_builder(self, commit_user: str | None = None) -> StreamWriteBuilder:
         """Start a write of many commits.

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 from emberlake.base.closing import Closing
 from emberlake.commit.acceptance import (
@@ -18,7 +19,7 @@ from emberlake.commit.change import (
     overwrite_changes,
     split_changes,
 )
-from emberlake.commit.committer import CommitCallback, Committer
+from emberlake.commit.committer import CommitCallback, CommitCallbackContext, Committer
 from emberlake.commit.history import already_committed
 from emberlake.errors import (
     CommitConflict,
@@ -36,6 +37,14 @@ from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
 
 
+@runtime_checkable
+class HasCall(Protocol):
+    """What wants to be told of commits by its method ``call``."""
+
+    def call(self, context: CommitCallbackContext, /) -> None:
+        """A commit was made."""
+
+
 class TableCommit(Closing):
     """Makes written files visible, all of them at once."""
 
@@ -45,9 +54,12 @@ class TableCommit(Closing):
         self._callbacks: list[CommitCallback] = []
         self._committer = Committer(store, commit_user, self._callbacks)
 
-    def add_commit_callback(self, callback: CommitCallback) -> None:
-        """Call ``callback(context)`` after every commit; should it fail, the commit stands."""
-        self._callbacks.append(callback)
+    def add_commit_callback(self, callback: CommitCallback | HasCall) -> None:
+        """Call ``callback(context)`` after every commit; should it fail, the commit stands.
+
+        An object that has a method ``call`` instead, as in pypaimon, is called by that.
+        """
+        self._callbacks.append(callback.call if isinstance(callback, HasCall) else callback)
 
     def abort(self, messages: Sequence[CommitMessage]) -> None:
         """Delete the files of messages that will not be committed.
@@ -176,7 +188,7 @@ class BatchTableCommit(TableCommit):
         properties: Mapping[str, str] | None,
     ) -> CommitResult:
         self._check_inside(messages, replacement.match)
-        touched = frozenset(m.partition for m in messages if not m.is_empty)
+        touched = frozenset(m.partition for m in messages if not m.is_empty())
         if replacement.only_touched and not touched:
             return NOTHING_COMMITTED
         return self._commit_overwrite(messages, replacement.partitions(touched), properties)

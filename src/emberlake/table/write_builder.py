@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 
@@ -16,7 +16,9 @@ from emberlake.errors import (
 )
 from emberlake.maintenance.compact import WrittenCompaction
 from emberlake.options import (
+    BUCKET,
     COMMIT_USER_PREFIX,
+    POSTPONE_BUCKET,
 )
 from emberlake.spec.replacement import Replacement
 from emberlake.spec.support import check_writable
@@ -24,6 +26,8 @@ from emberlake.store.table_store import TableStore
 from emberlake.table.table_commit import BatchTableCommit, StreamTableCommit
 from emberlake.types import DataField, arrow_type
 from emberlake.wire import CommitMessage
+from emberlake.write.fixed_buckets import FixedBucketWriter, RowsWriter
+from emberlake.write.rows import RowBuffer
 from emberlake.write.table_writer import TableWriter
 
 if TYPE_CHECKING:
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from emberlake.spark.write import SparkWriteResult, WriteJob
+
+_UNSAID: Final[Mapping[str, object]] = {"": None}  # no table has such a partition
 
 
 def new_commit_user(store: TableStore) -> str:
@@ -91,6 +97,37 @@ class BatchWriteBuilder:
         check_writable(self.store.schema)
         return BatchTableCommit(self.store, self.commit_user, self._replaces)
 
+    def with_overwrite(self, static_partition: Mapping[str, object] | None = _UNSAID) -> Self:
+        """Replace instead of append, as ``overwrite``; an explicit None goes back to appending."""
+        if static_partition is None:
+            self._replaces = None
+            return self
+        return self.overwrite(None if static_partition is _UNSAID else static_partition)
+
+
+@dataclass
+class PostponeFixedBucketWriteBuilder(BatchWriteBuilder):
+    """A batch write to a table with postponed buckets whose rows get their buckets at once."""
+
+    def __post_init__(self) -> None:
+        if self.store.options.value(BUCKET) != POSTPONE_BUCKET:
+            raise InvalidState("only tables with bucket=-2 postpone the buckets of their rows")
+
+    def new_write(self) -> "BatchTableWrite":
+        """The half that writes files.
+
+        A partition that has buckets keeps their number. Another one gets as many as the option
+        ``postpone.default-bucket-num`` says.
+        """
+        check_writable(self.store.schema)
+        writer = FixedBucketWriter(
+            self.store,
+            commit_user=self.commit_user,
+            ignore_previous=self.is_overwrite,
+            accepts=self._replaces.match if self._replaces else None,
+        )
+        return BatchTableWrite(writer, replace(self))
+
 
 @dataclass
 class StreamWriteBuilder:
@@ -114,9 +151,10 @@ class TableWrite(Closing):
     """Writes Arrow and pandas data to files of a table; nothing is visible before the commit."""
 
     def __init__(
-        self, writer: TableWriter, store: TableStore, *, ignore_previous: bool = False
+        self, writer: RowsWriter, store: TableStore, *, ignore_previous: bool = False
     ) -> None:
-        self._writer = writer
+        self._row_buffer = RowBuffer(writer, store.schema)
+        self._writer: RowsWriter = self._row_buffer
         self._store = store
         self._written = WrittenCompaction(store, ignore_previous=ignore_previous)
 
@@ -170,6 +208,21 @@ class TableWrite(Closing):
             raise DataMismatch(f"the DataFrame has no Arrow form: {error}") from error
         self._writer.write(_with_integers(table, self._store.schema.fields), row_kind)
 
+    def write_row(self, row: object, row_kind: str | None = None) -> None:
+        """Write one row; rows are gathered and written many at a time.
+
+        Args:
+            row: Its values by name (a dict, or a ``GenericRow``), or in the order of the table's
+                columns, or of those that ``with_write_type`` names.
+            row_kind: What it does, as in ``write_arrow``; that of a ``GenericRow`` by default.
+
+        Raises:
+            DataMismatch: the row has not the columns of the table. A value that does not fit its
+                column is found when the rows are written: with a later one, or at the end. That
+                ends the write, and what was written is deleted.
+        """
+        self._row_buffer.add(row, row_kind)
+
     def abort(self) -> None:
         """Delete what was written and not handed over by ``prepare_commit``; ends the write."""
         self._writer.abort()
@@ -192,7 +245,7 @@ class BatchTableWrite(TableWrite):
 
     _is_prepared = False
 
-    def __init__(self, writer: TableWriter, builder: BatchWriteBuilder) -> None:
+    def __init__(self, writer: RowsWriter, builder: BatchWriteBuilder) -> None:
         super().__init__(writer, builder.store, ignore_previous=builder.is_overwrite)
         self._builder = builder
 

@@ -6,73 +6,39 @@ Spec: "Type notation".
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Final, Self
+from typing import Any, Final, Self, TypeAlias
 
-from emberlake.errors import InvalidSchema
+from emberlake.errors import ColumnNotFound, InvalidSchema
+from emberlake.types.notation import (
+    COMPACT_DECIMAL_PRECISION,
+    COMPACT_TIMESTAMP_PRECISION,
+    INTEGER_BITS,
+    MAX_DECIMAL_PRECISION,
+    MAX_LENGTH,
+    TypeRoot,
+    parse_atomic,
+)
 
-MAX_LENGTH: Final = 2_147_483_647
-MAX_DECIMAL_PRECISION: Final = 38
-# Decimals and timestamps up to these precisions fit the 8 bytes of a row slot.
-COMPACT_DECIMAL_PRECISION: Final = 18
-COMPACT_TIMESTAMP_PRECISION: Final = 3
+__all__ = [
+    "COMPACT_DECIMAL_PRECISION",
+    "INTEGER_BITS",
+    "MAX_DECIMAL_PRECISION",
+    "MAX_LENGTH",
+    "ArrayType",
+    "AtomicType",
+    "DataField",
+    "DataType",
+    "MapType",
+    "MultisetType",
+    "RowType",
+    "TypeRoot",
+    "VectorType",
+    "nested_types",
+]
 
-
-class TypeRoot(StrEnum):
-    """The names of atomic types as schema files spell them."""
-
-    BOOLEAN = "BOOLEAN"
-    TINYINT = "TINYINT"
-    SMALLINT = "SMALLINT"
-    INT = "INT"
-    BIGINT = "BIGINT"
-    FLOAT = "FLOAT"
-    DOUBLE = "DOUBLE"
-    DECIMAL = "DECIMAL"
-    CHAR = "CHAR"
-    VARCHAR = "VARCHAR"
-    BINARY = "BINARY"
-    VARBINARY = "VARBINARY"
-    DATE = "DATE"
-    TIME = "TIME"
-    TIMESTAMP = "TIMESTAMP"
-    TIMESTAMP_LTZ = "TIMESTAMP_LTZ"
-    VARIANT = "VARIANT"
-    BLOB = "BLOB"
-    GEOMETRY = "GEOMETRY"
-    GEOGRAPHY = "GEOGRAPHY"
-
-    @property
-    def is_integer(self) -> bool:
-        return self in INTEGER_BITS
-
-    @property
-    def is_text(self) -> bool:
-        return self in (TypeRoot.CHAR, TypeRoot.VARCHAR)
-
-    @property
-    def is_bytes(self) -> bool:
-        return self in (TypeRoot.BINARY, TypeRoot.VARBINARY)
-
-    @property
-    def is_timestamp(self) -> bool:
-        return self in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
-
-    @property
-    def is_opaque(self) -> bool:
-        """Whether values have no order, so that they can be neither keys nor bounds."""
-        return self in _OPAQUE
-
-
-INTEGER_BITS: Final = {
-    TypeRoot.TINYINT: 8,
-    TypeRoot.SMALLINT: 16,
-    TypeRoot.INT: 32,
-    TypeRoot.BIGINT: 64,
-}
-_OPAQUE: Final = frozenset({TypeRoot.VARIANT, TypeRoot.BLOB, TypeRoot.GEOMETRY, TypeRoot.GEOGRAPHY})
+Json: TypeAlias = Any  # what json.loads returns
 
 
 class DataType:
@@ -89,6 +55,22 @@ class DataType:
     def is_nested(self) -> bool:
         return not isinstance(self, AtomicType)
 
+    def to_dict(self) -> Json:
+        """What stands for the type in schema files: a text, or an object of a nested one."""
+        return _type_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, data: Json) -> Self:
+        """The type that a value of a schema file stands for.
+
+        Raises:
+            InvalidSchema: it stands for none, or for one of another kind.
+        """
+        found = _type_from_dict(data)
+        if not isinstance(found, cls):
+            raise InvalidSchema(f"{data!r} is not of the kind {cls.__name__}")
+        return found
+
 
 @dataclass(frozen=True, init=False, repr=False)
 class AtomicType(DataType):
@@ -102,7 +84,7 @@ class AtomicType(DataType):
     detail: str = ""  # what GEOMETRY and GEOGRAPHY carry in parentheses
 
     def __init__(self, type: str, nullable: bool = True) -> None:  # noqa: A002, FBT001, FBT002
-        parsed = _parse_atomic(type)
+        parsed = parse_atomic(type)
         for name, value in parsed.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "nullable", nullable and bool(parsed["nullable"]))
@@ -192,6 +174,17 @@ class RowType(DataType):
         """The field of that name, or None."""
         return next((f for f in self.fields if f.name == name), None)
 
+    def get_field_index(self, field_name: str) -> int:
+        """The position of the field of that name.
+
+        Raises:
+            ColumnNotFound: there is none.
+        """
+        for position, inner in enumerate(self.fields):
+            if inner.name == field_name:
+                return position
+        raise ColumnNotFound(f"there is no field {field_name!r} in {self}")
+
     def __str__(self) -> str:
         inner = ", ".join(f"{f.name} {f.type}" for f in self.fields)
         return _with_null(f"ROW<{inner}>", self)
@@ -206,6 +199,33 @@ class DataField:
     type: DataType
     description: str | None = None
     default_value: str | None = None
+
+    def to_dict(self) -> dict[str, Json]:
+        """The object of the field in schema files; keys without a value are left out."""
+        out: dict[str, Json] = {"id": self.id, "name": self.name, "type": self.type.to_dict()}
+        if self.description is not None:
+            out["description"] = self.description
+        if self.default_value is not None:
+            out["defaultValue"] = self.default_value
+        return out
+
+    @staticmethod
+    def from_dict(data: Json) -> "DataField":
+        """The field of an object of a schema file.
+
+        Raises:
+            InvalidSchema: it is none.
+        """
+        try:
+            return DataField(
+                int(data["id"]),
+                data["name"],
+                _type_from_dict(data["type"]),
+                data.get("description"),
+                data.get("defaultValue"),
+            )
+        except (KeyError, TypeError) as error:
+            raise InvalidSchema(f"{data!r} is not a field: {error!r}") from error
 
     def __str__(self) -> str:
         return f"{self.name} {self.type}"
@@ -233,103 +253,6 @@ def _with_null(text: str, data_type: DataType) -> str:
     return text if data_type.nullable else f"{text} NOT NULL"
 
 
-_ATOMIC: Final = re.compile(r"^([A-Z_]+(?: PRECISION)?)\s*(?:\((.*?)\))?\s*(.*?)$", re.IGNORECASE)
-_ALIASES: Final = {
-    "INTEGER": "INT",
-    "DOUBLE PRECISION": "DOUBLE",
-    "NUMERIC": "DECIMAL",
-    "DEC": "DECIMAL",
-}
-_UNBOUNDED: Final = {"STRING": TypeRoot.VARCHAR, "BYTES": TypeRoot.VARBINARY}
-_ZONES: Final = {
-    "": TypeRoot.TIMESTAMP,
-    "WITHOUT TIME ZONE": TypeRoot.TIMESTAMP,
-    "WITH LOCAL TIME ZONE": TypeRoot.TIMESTAMP_LTZ,
-}
-
-
-def _parse_atomic(text: str) -> dict[str, object]:
-    words = " ".join(text.split())
-    nullable = True
-    upper = words.upper()
-    if upper.endswith(" NOT NULL"):
-        words, nullable = words[: -len(" NOT NULL")], False
-    elif upper.endswith(" NULL"):
-        words = words[: -len(" NULL")]
-    match = _ATOMIC.match(words)
-    if match is None:
-        raise InvalidSchema(f"{text!r} is not a type")
-    name, arguments, rest = match.group(1).upper(), match.group(2), match.group(3).upper()
-    root, numbers, detail = _parse_root(text, name, arguments, rest)
-    return {"root": root, "nullable": nullable, "detail": detail, **numbers}
-
-
-def _parse_root(
-    text: str, name: str, arguments: str | None, rest: str
-) -> tuple[TypeRoot, dict[str, int], str]:
-    name = _ALIASES.get(name, name)
-    if name in ("GEOMETRY", "GEOGRAPHY") and not rest:
-        return TypeRoot(name), {"length": 0, "precision": 0, "scale": 0}, arguments or ""
-    numbers = _parse_numbers(text, arguments)
-    if name in _UNBOUNDED and arguments is None and not rest:
-        return _UNBOUNDED[name], _numbers(length=MAX_LENGTH), ""
-    if name == "TIMESTAMP" and rest in _ZONES:
-        return _ZONES[rest], _precision(text, numbers, default=6), ""
-    if name == "TIME" and rest in ("", "WITHOUT TIME ZONE"):
-        return TypeRoot.TIME, _precision(text, numbers, default=0), ""
-    if rest or name not in TypeRoot.__members__:
-        raise InvalidSchema(f"{text!r} is not a type")
-    root = TypeRoot(name)
-    if root is TypeRoot.TIMESTAMP_LTZ:
-        return root, _precision(text, numbers, default=6), ""
-    if root is TypeRoot.DECIMAL:
-        return root, _decimal(text, numbers), ""
-    if root.is_text or root.is_bytes:
-        return root, _length(text, numbers), ""
-    if numbers:
-        raise InvalidSchema(f"{text!r}: {root} takes no parameters")
-    return root, _numbers(), ""
-
-
-def _parse_numbers(text: str, arguments: str | None) -> list[int]:
-    if arguments is None:
-        return []
-    try:
-        return [int(part) for part in arguments.split(",")]
-    except ValueError as error:
-        raise InvalidSchema(f"{text!r} is not a type: its parameters are not numbers") from error
-
-
-def _numbers(*, length: int = 0, precision: int = 0, scale: int = 0) -> dict[str, int]:
-    return {"length": length, "precision": precision, "scale": scale}
-
-
-def _precision(text: str, numbers: list[int], *, default: int) -> dict[str, int]:
-    precision = numbers[0] if numbers else default
-    if len(numbers) > 1 or not 0 <= precision <= 9:
-        raise InvalidSchema(f"{text!r}: the precision must be a number from 0 to 9")
-    return _numbers(precision=precision)
-
-
-def _length(text: str, numbers: list[int]) -> dict[str, int]:
-    length = numbers[0] if numbers else 1
-    if len(numbers) > 1 or not 1 <= length <= MAX_LENGTH:
-        raise InvalidSchema(f"{text!r}: the length must be a number from 1 to {MAX_LENGTH}")
-    return _numbers(length=length)
-
-
-def _decimal(text: str, numbers: list[int]) -> dict[str, int]:
-    precision, scale = (*numbers, 0)[:2] if numbers else (10, 0)
-    if len(numbers) > 2 or not (
-        1 <= precision <= MAX_DECIMAL_PRECISION and 0 <= scale <= precision
-    ):
-        raise InvalidSchema(
-            f"{text!r}: a decimal has a precision from 1 to {MAX_DECIMAL_PRECISION} "
-            "and a scale from 0 to its precision"
-        )
-    return _numbers(precision=precision, scale=scale)
-
-
 def _format_atomic(t: AtomicType) -> str:
     match t.root:
         case TypeRoot.VARCHAR if t.length == MAX_LENGTH:
@@ -348,3 +271,71 @@ def _format_atomic(t: AtomicType) -> str:
             return f"{t.root}({t.detail})"
         case _:
             return t.root.value
+
+
+# --- as they stand in schema files ----------------------------------------------------------------
+
+_VECTOR: Final = re.compile(r"^VECTOR\s*<\s*(.+?)\s*,\s*(\d+)\s*>\s*(NOT NULL)?$", re.IGNORECASE)
+
+
+def _type_to_dict(data_type: DataType) -> Json:
+    """The JSON value of a type."""
+    match data_type:
+        case AtomicType():
+            return str(data_type)
+        case ArrayType(element=element):
+            return {"type": _word("ARRAY", data_type), "element": _type_to_dict(element)}
+        case MultisetType(element=element):
+            return {"type": _word("MULTISET", data_type), "element": _type_to_dict(element)}
+        case VectorType(element=element, length=length):
+            return {
+                "type": _word("VECTOR", data_type),
+                "element": _type_to_dict(element),
+                "length": length,
+            }
+        case MapType(key=key, value=value):
+            return {
+                "type": _word("MAP", data_type),
+                "key": _type_to_dict(key),
+                "value": _type_to_dict(value),
+            }
+        case RowType(fields=fields):
+            return {"type": _word("ROW", data_type), "fields": [f.to_dict() for f in fields]}
+        case _:
+            raise InvalidSchema(f"{data_type!r} is not a type")
+
+
+def _type_from_dict(value: Json) -> DataType:
+    """The type of a JSON value, in any of the spellings that engines write."""
+    if isinstance(value, str):
+        vector = _VECTOR.match(value.strip())
+        if vector:
+            element = AtomicType(vector.group(1))
+            return VectorType(vector.group(3) is None, element, int(vector.group(2)))
+        return AtomicType(value)
+    if not isinstance(value, Mapping) or not isinstance(value.get("type"), str):
+        raise InvalidSchema(f"{value!r} is not a type")
+    word, _, null = value["type"].upper().strip().partition(" ")
+    nullable = null.strip() != "NOT NULL"
+    try:
+        match word:
+            case "ARRAY":
+                return ArrayType(nullable, _type_from_dict(value["element"]))
+            case "MULTISET":
+                return MultisetType(nullable, _type_from_dict(value["element"]))
+            case "VECTOR":
+                return VectorType(nullable, _type_from_dict(value["element"]), int(value["length"]))
+            case "MAP":
+                return MapType(
+                    nullable, _type_from_dict(value["key"]), _type_from_dict(value["value"])
+                )
+            case "ROW":
+                return RowType(nullable, tuple(DataField.from_dict(f) for f in value["fields"]))
+            case _:
+                raise InvalidSchema(f"{value['type']!r} is not a type")
+    except KeyError as missing:
+        raise InvalidSchema(f"the type {word} lacks {missing}") from missing
+
+
+def _word(name: str, data_type: DataType) -> str:
+    return name if data_type.nullable else f"{name} NOT NULL"

@@ -58,8 +58,8 @@ class CommitMessage:
     compact_deleted_index_files: tuple[IndexFile, ...] = ()
     base: BaseSnapshot | None = None  # None: the table had no snapshot
 
-    @property
     def is_empty(self) -> bool:
+        """Whether a commit of it alone would change nothing."""
         return not any(
             getattr(self, f.name)
             for f in fields(self)

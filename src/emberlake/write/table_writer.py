@@ -202,7 +202,7 @@ class TableWriter:
             self._dynamic.hand_over()
         if self._plan is not None:
             self._forget_writers()
-        return [message for message in messages if not message.is_empty]
+        return [message for message in messages if not message.is_empty()]
 
     def _message(
         self, key: tuple[bytes, int], base: BaseSnapshot | None, index: IndexChange | None

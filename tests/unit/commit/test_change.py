@@ -1,5 +1,7 @@
 """From messages to changes."""
 
+import json
+
 import pytest
 
 from emberlake.commit.change import (
@@ -171,3 +173,10 @@ def test_the_search_starts_at_what_each_writer_saw():
     change = append_change([a_message(base=base) for base in bases])
 
     assert change.bases == {None, BaseSnapshot(3, "l")}
+
+
+def test_a_result_is_a_dict_for_those_who_want_one():
+    result = CommitResult(snapshot_id=3, rows_added=5)
+
+    assert CommitResult(**result.to_dict()) == result
+    assert json.loads(json.dumps(result.to_dict()))["rows_added"] == 5

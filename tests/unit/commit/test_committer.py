@@ -288,6 +288,20 @@ def test_callbacks_learn_of_each_commit():
     assert [e.kind for e in context.commit_entries] == [FileKind.DELETE, FileKind.ADD]
 
 
+def test_a_callback_may_be_an_object_with_a_method():
+    class Callback:
+        def call(self, context):
+            self.context = context
+
+    table, callback = create_table(), Callback()
+    commit = table.new_batch_write_builder().new_commit()
+    commit.add_commit_callback(callback)
+
+    commit.commit(prepare(table, rows_of([1])))
+
+    assert callback.context.snapshot == latest_snapshot(table)
+
+
 @pytest.mark.parametrize(
     "error", [ValueError("no"), CommitConflict(ConflictReason.SCHEMA_CHANGED, "a", "b")]
 )

@@ -207,3 +207,15 @@ def test_filters_and_builders_pickle():
 
     assert pickle.loads(pickle.dumps(predicate)) == predicate
     assert pickle.loads(pickle.dumps(builder)).equal("i", 1) == builder.equal("i", 1)
+
+
+def test_filters_have_the_names_that_pypaimon_gives_to_their_parts():
+    builder = PredicateBuilder(FIELDS)
+    leaf = builder.equal("address.city", "rome")
+    either = PredicateBuilder.or_predicates([leaf, builder.is_null("i")])
+    both = PredicateBuilder.and_predicates([leaf, either])
+
+    assert (leaf.method, leaf.field, list(leaf.literals)) == ("equal", "address.city", ["rome"])
+    assert (either.method, either.field) == ("or", None)
+    assert (both.method, both.literals) == ("and", (leaf, either))
+    assert [part.method for part in either.literals] == ["equal", "isNull"]

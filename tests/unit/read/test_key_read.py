@@ -241,7 +241,7 @@ def test_compacted_files_of_one_level_are_read_as_they_are(monkeypatch: pytest.M
     (split,) = table.new_read_builder().new_scan().plan().splits()
 
     assert split.raw_convertible
-    assert split.merged_row_count == 3
+    assert split.merged_row_count() == 3
     assert len(read_rows(table)) == 3
 
 

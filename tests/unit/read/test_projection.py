@@ -1,5 +1,7 @@
 """Which columns come out of a read, under which names, and what is read for them."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -7,8 +9,10 @@ from append_tables import append, create_table
 from emberlake.errors import ColumnNotFound, InvalidInput
 from emberlake.predicates import parse_predicate
 from emberlake.read.projection import project, project_all
+from emberlake.read.split_read import FileRead
 from emberlake.table import Table
-from emberlake.types import RowType, arrow_schema
+from emberlake.types import AtomicType, DataField, RowType, arrow_schema
+from key_tables import create_key_table, upsert
 from table_reads import read_rows
 
 ADDRESS = pa.struct(
@@ -148,3 +152,155 @@ def test_all_columns_as_they_are(table: Table) -> None:
 
     assert projection.arrow_schema == arrow_schema(fields)
     assert projection.read_fields(fields, None) == fields
+
+
+# --- other names, and read types ------------------------------------------------------------------
+
+
+def test_a_mapping_says_what_columns_are_called(table: Table) -> None:
+    builder = table.new_read_builder().with_projection({"town": "s.city", "number": "id"})
+
+    rows = builder.new_read().to_arrow(builder.new_scan().plan().splits()).to_pylist()
+
+    assert rows[0] == {"town": "rome", "number": 1}
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "s_place_lat = 1.5",
+        "s.place.lat = 1.5",
+    ],
+)
+def test_a_filter_may_say_what_a_projected_field_is_called(table: Table, where: str) -> None:
+    builder = table.new_read_builder().with_projection(["s.place.lat", "id"])
+    builder.with_filter(where)
+
+    rows = builder.new_read().to_arrow(builder.new_scan().plan().splits()).to_pylist()
+
+    assert rows == [{"s_place_lat": 1.5, "id": 1}]
+
+
+def test_predicates_know_projected_fields_by_both_names(table: Table) -> None:
+    builder = table.new_read_builder().with_projection(["s.place.lat"])
+    predicates = builder.new_predicate_builder()
+
+    assert predicates.equal("s_place_lat", 1.5) == predicates.equal("s.place.lat", 1.5)
+
+
+def test_a_column_of_the_table_goes_before_what_is_projected(table: Table) -> None:
+    builder = table.new_read_builder().with_projection(["s.city"])  # comes out as s_city
+
+    assert builder.new_predicate_builder().equal("s_city", 20).column.name == "s_city"
+
+
+def test_names_of_projected_fields_are_known_from_the_projection_on(table: Table) -> None:
+    with pytest.raises(ColumnNotFound, match="s_place_lat"):
+        table.new_read_builder().with_filter("s_place_lat = 1.5")
+
+
+NOPE = DataField(9, "nope", AtomicType("INT"))
+
+
+def read_as(table: Table, read_type: list[DataField], where: str | None = None) -> pa.Table:
+    builder = table.new_read_builder().with_read_type(read_type).with_filter(where)
+    return builder.new_read().to_arrow(builder.new_scan().plan().splits())
+
+
+def test_a_read_type_is_some_of_the_columns(table: Table) -> None:
+    by_name = {field.name: field for field in table.fields}
+
+    assert read_as(table, [by_name["s.x"], by_name["id"]]).to_pylist()[0] == {"s.x": 10, "id": 1}
+
+
+def test_a_read_type_may_leave_out_fields_of_a_row(table: Table) -> None:
+    address = table.fields[1]
+    place = address.type.field("place")
+    lon = replace(place, type=RowType(True, (place.type.field("lon"),)))
+    asked = replace(address, type=RowType(True, (lon, address.type.field("city"))))
+
+    found = read_as(table, [asked], "s.place.lat < 2")
+
+    assert found.to_pylist() == [{"s": {"place": {"lon": 2.5}, "city": "rome"}}]
+    assert read_as(table, [asked]).column("s").to_pylist() == [
+        {"place": {"lon": 2.5}, "city": "rome"},
+        {"place": None, "city": None},
+        None,
+    ]
+
+
+def test_a_read_type_of_a_key_table_is_read_from_what_is_merged() -> None:
+    columns = pa.schema([pa.field("id", pa.int64(), nullable=False), ("s", ADDRESS)])
+    table = create_key_table(columns=columns)
+    for city in ("rome", "oslo"):
+        upsert(table, [{"id": 1, "s": {"city": city, "place": None}}])
+    address = table.fields[1]
+    asked = replace(address, type=RowType(True, (address.type.field("city"),)))
+
+    assert read_as(table, [asked]).to_pylist() == [{"s": {"city": "oslo"}}]
+
+
+@pytest.mark.parametrize(
+    ("field", "error"),
+    [
+        (NOPE, ColumnNotFound),
+        (DataField(0, "id", AtomicType("STRING")), InvalidInput),
+        (
+            DataField(1, "s", RowType(True, (DataField(5, "nope", AtomicType("INT")),))),
+            ColumnNotFound,
+        ),
+        (DataField(1, "s", RowType(True, ())), InvalidInput),
+    ],
+)
+def test_a_read_type_that_the_table_has_not_is_refused(
+    table: Table, field: DataField, error: type[Exception]
+) -> None:
+    with pytest.raises(error, match=field.name):
+        table.new_read_builder().with_read_type([field])
+
+
+def test_a_read_says_what_comes_out_of_it(table: Table) -> None:
+    read = table.new_read_builder().with_projection(["id"]).with_limit(1).new_read()
+
+    assert [field.name for field in read.read_type] == ["id"]
+    assert (read.limit, read.predicate, read.include_row_kind) == (1, None, False)
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 8])
+def test_any_number_of_threads_reads_the_same_rows(table: Table, parallelism: int) -> None:
+    for _ in range(3):
+        append(table, pa.Table.from_pylist(ROWS, COLUMNS))
+    builder = table.new_read_builder()
+    read, splits = builder.new_read(), builder.new_scan().plan().splits()
+
+    expected = read.to_arrow(splits)
+
+    assert read.to_arrow(splits, parallelism) == expected
+    assert read.to_arrow(splits, parallelism=parallelism, blob_parallelism=2) == expected
+    assert read.to_arrow_batch_reader(splits, parallelism=parallelism).read_all() == expected
+    assert len(read.to_pandas(splits, parallelism=parallelism)) == 12
+
+
+def test_one_thread_is_one_thread(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = table.new_read_builder()
+    asked: list[bool] = []
+    plain = FileRead.table
+
+    def watched(self: FileRead, *, use_threads: bool) -> pa.Table:
+        asked.append(use_threads)
+        return plain(self, use_threads=use_threads)
+
+    monkeypatch.setattr(FileRead, "table", watched)
+    for parallelism in (None, 1):
+        builder.new_read().to_arrow(builder.new_scan().plan().splits(), parallelism)
+
+    assert asked == [True, False]
+
+
+def test_no_threads_are_refused(table: Table) -> None:
+    read = table.new_read_builder().new_read()
+
+    with pytest.raises(InvalidInput, match="parallelism"):
+        read.to_arrow([], parallelism=0)
+    with pytest.raises(InvalidInput, match="blob_parallelism"):
+        read.to_arrow_batch_reader([], blob_parallelism=-1)

@@ -3,8 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from append_tables import append, create_table, rows_of
-from emberlake import SchemaChange
+from append_tables import COLUMNS, append, create_table, open_catalog, rows_of
+from emberlake import Schema, SchemaChange
+from emberlake.io import MemoryStorage
 from emberlake.scan.explain import Reason
 from emberlake.table import Table
 from table_reads import alter, planned_files
@@ -119,3 +120,101 @@ def test_columns_are_named_as_they_come_out() -> None:
     explained = table.new_read_builder().explain()
 
     assert explained.columns == ("key", "day")
+
+
+def test_files_that_are_read_come_first_then_the_others_by_reason(table: Table) -> None:
+    found = reasons(table, "day = 'mon' AND id = 3")
+
+    assert found == [
+        Reason.READ,
+        *[Reason.PARTITION] * 2,
+        *[Reason.BUCKET] * 2,
+        Reason.STATISTICS,
+    ]
+
+
+def test_a_cut_list_shows_what_is_read() -> None:
+    table = create_table()
+    for number in range(45):
+        append(table, rows_of([number]))
+
+    text = str(table.new_read_builder().with_filter("id >= 20").explain())
+
+    lines = [line for line in text.split("\n") if ".parquet" in line]
+    assert len(lines) == 20
+    assert all("read" in line for line in lines)
+    assert "25  read" in text
+    assert "20  skipped: its statistics exclude a match" in text
+
+
+def test_an_explanation_has_the_names_that_pypaimon_gives_to_what_it_says(table: Table) -> None:
+    builder = table.new_read_builder().with_filter("day = 'mon' AND id = 3")
+
+    found = builder.with_projection(["id"]).explain()
+
+    assert (found.table_identifier, found.bucket_mode) == ("db.t", "HASH_FIXED")
+    assert (found.is_primary_key_table, found.deletion_vectors_enabled) == (False, False)
+    assert (found.snapshot_id, found.schema_id) == (2, 0)
+    assert (found.projection, found.limit, found.predicate) == (
+        ["id"],
+        None,
+        "day = 'mon' AND id = 3",
+    )
+    stats = (found.partition_pruning, found.bucket_pruning, found.file_skipping)
+    assert [(s.before, s.after, s.pruned) for s in stats] == [(6, 4, 2), (4, 2, 2), (2, 1, 1)]
+    assert (found.file_count, found.split_count, found.level_histogram) == (1, 1, {0: 1})
+    assert found.estimated_row_count == found.estimated_merged_row_count == 4
+    assert found.total_file_size == found.split_size_max == found.split_size_p95 > 0
+    assert (found.files_per_split_min, found.files_per_split_avg) == (1, 1.0)
+    assert (found.splits_raw_convertible, found.splits_with_deletion_vectors) == (1, 0)
+    assert (found.splits_all_above_l0, found.deletion_file_count) == (0, 0)
+    assert found.splits is None
+
+
+def test_what_has_nothing_to_decide_on_is_not_there(table: Table) -> None:
+    without = table.new_read_builder().explain()
+    assert (without.partition_pruning, without.bucket_pruning, without.file_skipping) == (None,) * 3
+    assert without.projection is None
+
+    unpinned = table.new_read_builder().with_filter("day = 'mon'").explain()
+    assert unpinned.bucket_pruning is None
+
+
+def test_splits_are_told_to_those_who_ask_for_everything(table: Table) -> None:
+    found = table.new_read_builder().with_filter("day = 'tue'").explain(verbose=True)
+
+    assert [(s.partition, s.bucket) for s in found.splits] == [
+        ({"day": "tue"}, 0),
+        ({"day": "tue"}, 1),
+    ]
+    assert all(s.file_count == len(s.file_paths) == 1 for s in found.splits)
+    assert sum(s.merged_row_count for s in found.splits) == 10
+
+
+def test_an_empty_table_is_explained_in_zeros() -> None:
+    found = create_table().new_read_builder().explain()
+
+    assert (found.snapshot_id, found.schema_id, found.split_count) == (None, None, 0)
+    assert (found.files_per_split_avg, found.split_size_p50) == (0.0, 0)
+    assert found.estimated_merged_row_count is None
+
+
+@pytest.mark.parametrize(
+    ("options", "keys", "partition", "mode"),
+    [
+        ({}, [], [], "BUCKET_UNAWARE"),
+        ({"bucket": "2", "bucket-key": "id"}, [], [], "HASH_FIXED"),
+        ({"bucket": "1"}, ["id"], [], "HASH_FIXED"),
+        ({"bucket": "-1"}, ["id"], [], "HASH_DYNAMIC"),
+        ({"bucket": "-2"}, ["id"], [], "POSTPONE_MODE"),
+    ],
+)
+def test_the_bucket_mode_is_named_as_in_the_specification(
+    options: dict[str, str], keys: list[str], partition: list[str], mode: str
+) -> None:
+    catalog = open_catalog(MemoryStorage())
+    catalog.create_database("db")
+    schema = Schema.from_pyarrow_schema(COLUMNS, partition, keys, options)
+    catalog.create_table("db.t", schema)
+
+    assert catalog.get_table("db.t").new_read_builder().explain().bucket_mode == mode

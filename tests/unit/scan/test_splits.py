@@ -187,7 +187,7 @@ def test_splits_of_unknown_row_count_never_satisfy_a_limit() -> None:
     unknown = replace(known, range=replace(known.range, cardinality=None))
     blurred = replace(first, deletion_files={first.files[0].file_name: unknown})
 
-    assert blurred.merged_row_count is None
+    assert blurred.merged_row_count() is None
     assert limit_splits([blurred, second], 1) == [blurred, second]
 
 
@@ -199,4 +199,21 @@ def test_the_row_count_of_a_split_is_known_without_reading() -> None:
 
     (split,) = table.new_read_builder().new_scan().plan().splits()
 
-    assert (split.row_count, split.merged_row_count) == (3, 2)
+    assert (split.row_count, split.merged_row_count()) == (3, 2)
+
+
+def test_a_split_can_be_cut_by_file() -> None:
+    table = create_table()
+    for start in (0, 3, 6):
+        append(table, rows_of(range(start, start + 3)))
+    names = [entry.file.file_name for entry in live_files(table)]
+    delete_rows(table, {names[1]: [0]})
+    (split,) = table.new_read_builder().new_scan().plan().splits()
+
+    assert [d is not None for d in split.data_deletion_files] == [False, True, False]
+    assert split.total_buckets == -1
+    assert split.file_paths == [f"/warehouse/db.db/t/bucket-0/{name}" for name in names]
+    rest = split.filter_file(lambda file: file.file_name != names[1])
+    assert [file.file_name for file in rest.files] == [names[0], names[2]]
+    assert (rest.data_deletion_files, rest.merged_row_count()) == (None, 6)
+    assert split.filter_file(lambda file: False) is None

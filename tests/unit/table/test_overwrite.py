@@ -267,3 +267,15 @@ def test_an_overwrite_may_change_the_number_of_buckets():
     append(table, rows_of([21]))
 
     assert read_ids(table) == [*range(20), 21]
+
+
+def test_with_overwrite_is_another_name_whose_none_goes_back_to_appending():
+    def written(**said):
+        table = a_week(STATIC)
+        builder = table.new_write_builder().with_overwrite(**said)
+        builder.new_commit().commit(prepare(table, rows_of([9], "mon"), builder))
+        return read_ids(table)
+
+    assert written() == [9]
+    assert written(static_partition={"day": "mon"}) == [2, 3, 9]
+    assert written(static_partition=None) == [1, 2, 3, 9]

@@ -228,9 +228,9 @@ def test_a_message_knows_what_it_holds():
         **place, compact_before=(FILE,), compact_after=(replace(FILE, level=5),)
     )
 
-    assert empty.is_empty
-    assert not MESSAGE.is_empty
-    assert not compacted.is_empty
+    assert empty.is_empty()
+    assert not MESSAGE.is_empty()
+    assert not compacted.is_empty()
     assert MESSAGE.written_files == (FILE,)
     assert compacted.written_files == (FILE,)
     assert upgraded.written_files == ()

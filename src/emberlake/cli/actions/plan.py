@@ -44,7 +44,7 @@ def _facts(asked: Asked, plan: Explanation) -> list[tuple[str, str]]:
         ("filter", plan.predicate or "none"),
         ("manifests", f"{plan.manifests_read:,} of {plan.manifests:,} read"),
         ("files", files),
-        ("splits", f"{plan.splits:,}"),
+        ("splits", f"{plan.split_count:,}"),
     ]
 
 
@@ -92,7 +92,7 @@ def _document(asked: Asked, plan: Explanation) -> dict[str, object]:
         "limit": plan.limit,
         "manifests": plan.manifests,
         "manifests_read": plan.manifests_read,
-        "splits": plan.splits,
+        "splits": plan.split_count,
         "files_read": len(read),
         "rows_read": sum(f.row_count for f in read),
         "bytes_read": sum(f.file_size for f in read),
