@@ -4,6 +4,8 @@
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if $(shell $(p) -V 2>/dev/null),$(p))) python3)
 
 BIN := .venv/bin
+# pip tells what it does where somebody sees it; a log gets the sentences below alone.
+PIP = $(BIN)/python -m pip install $(shell [ -t 2 ] || echo --quiet) -c constraints.txt
 FAST := not slow and not bench
 BENCH ?= full
 # Processes that run tests. Spark's tests are in one of them.
@@ -17,9 +19,10 @@ help: ## Show this list
 
 setup: .venv/.stamp .venv-peers/.stamp java ## Build the virtual environments and the Java judge (only what changed)
 
-demo: .venv/.stamp ## Run the pipeline on local Spark; its warehouse stays in ./demo
+demo: ## Run the pipeline on local Spark; its warehouse stays in ./demo
 	@.ci/require-java
-	@$(BIN)/python -W ignore examples/demo.py demo
+	@$(MAKE) --no-print-directory .venv/.stamp-run
+	@$(BIN)/python examples/demo.py demo
 
 test: setup ## Run all tests but the slow ones, peers and Java included
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope -m "$(FAST)"
@@ -42,16 +45,26 @@ torture: setup ## Try to break it for TORTURE_MINUTES (10), with SEED if given
 bench: setup ## Measure emberlake and its peers side by side: BENCH=quick|full
 	$(BIN)/python bench --size $(BENCH)
 
-.venv/.stamp: constraints.txt pyproject.toml | python-version
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet -c constraints.txt hatchling editables setuptools
-	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[pandas,polars,duckdb,spark,connect,lance,cli,dev,bench]'
+# Two sets in one environment: what running needs, and on top of it what development needs.
+.venv/.stamp-run: constraints.txt pyproject.toml | python-version
+	@echo "Installing emberlake with PySpark, pyarrow, pandas and the command line into .venv, once:"
+	@echo "  about 560 MB to download, 900 MB on disk. PySpark (456 MB) comes as source: unpacking it takes a minute or two."
+	@$(PYTHON) -m venv .venv
+	@$(PIP) hatchling editables setuptools
+	@$(PIP) --no-build-isolation -e '.[spark,cli]'
+	@touch $@
+
+.venv/.stamp: .venv/.stamp-run
+	@echo "Installing the development tools into .venv: DuckDB, Polars, Lance, Spark Connect, matplotlib, mypy, pytest, ruff:"
+	@echo "  about 270 MB to download, 720 MB on disk."
+	@$(PIP) --no-build-isolation -e '.[pandas,polars,duckdb,spark,connect,lance,cli,dev,bench]'
 	@touch $@
 
 # pypaimon pins an old pyarrow, so the peers never share an environment with emberlake.
 .venv-peers/.stamp: constraints-peers.txt | python-version
-	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet -c constraints-peers.txt pypaimon pypaimon-rust pylance
+	@echo "Installing pypaimon and pypaimon-rust into .venv-peers, for the tests against them: about 270 MB to download, 720 MB on disk."
+	@$(PYTHON) -m venv .venv-peers
+	@.venv-peers/bin/python -m pip install $(shell [ -t 2 ] || echo --quiet) -c constraints-peers.txt pypaimon pypaimon-rust pylance
 	@touch $@
 
 java: .venv/.stamp

@@ -3,6 +3,8 @@
 The jobs ``key-write`` and ``key-merge-read`` are about a table with a primary key, all of it in one
 bucket: it is written in five commits, each a run over the whole range of keys, and merged.
 
+The job ``commits`` writes its rows one by one, each in a commit of its own.
+
 Runs as a process of its own, so that its peak is that of one job: ``memory.py JOB ROWS FOLDER``.
 Prints the seconds, and the peak resident set in bytes before the job and after it, as JSON.
 """
@@ -85,6 +87,15 @@ def write(table: Table, rows: int) -> None:
         commit.commit(writing.prepare_commit())
 
 
+def commit_rows(table: Table, rows: int) -> None:
+    """Write every row in a commit of its own."""
+    for row in range(rows):
+        builder = table.new_batch_write_builder()
+        with builder.new_write() as writing, builder.new_commit() as commit:
+            writing.write_arrow(pa.table({"id": [row]}))
+            commit.commit(writing.prepare_commit())
+
+
 def write_runs(table: Table, rows: int) -> None:
     """Write runs that overlap; the last one has the keys of the first."""
     count = rows // RUNS
@@ -128,6 +139,7 @@ RUNS_OF_KEYS = _keyed(**{"write-buffer-size": f"{BUFFER_BYTES} b"})
 JOBS: dict[str, tuple[str, Schema, Callable[[Table, int], None]]] = {
     "write": ("db.plain", PLAIN, write),
     "read": ("db.plain", PLAIN, read),
+    "commits": ("db.commits", PLAIN, commit_rows),
     "write-partitioned": ("db.partitioned", PARTITIONED, write),
     "read-partitioned": ("db.partitioned", PARTITIONED, read),
     "write-key": ("db.key", _keyed(), write),

@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar, cast
 
+from emberlake.base.names import did_you_mean
 from emberlake.errors import InvalidOption
 
 T = TypeVar("T")
@@ -293,9 +293,7 @@ KNOWN_KEYS: Final = frozenset(option.key for option in KNOWN) | {
 
 def unknown_option(key: str, choices: Iterable[str] = KNOWN_KEYS) -> str:
     """What to say of an option that means nothing."""
-    near = get_close_matches(key, sorted(choices), cutoff=0.7)
-    hint = f": did you mean {' or '.join(near)}?" if near else ""
-    return f"unknown option {key}{hint}"
+    return f"unknown option {key}" + did_you_mean([key], sorted(choices), before=": ")
 
 
 class TableOptions(Mapping[str, str]):

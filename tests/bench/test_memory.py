@@ -42,9 +42,20 @@ def test_overlapping_runs_are_merged_in_less_than_a_gibibyte(warehouse: Path) ->
     assert peak_bytes("key-merge-read", warehouse) < GIBIBYTE
 
 
-def peak_bytes(job: str, warehouse: Path) -> int:
+def test_a_loop_of_small_commits_does_not_take_more_and_more_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMBERLAKE_METADATA_CACHE", "8 mb")
+
+    few = peak_bytes("commits", tmp_path / "few", rows=800)
+    many = peak_bytes("commits", tmp_path / "many", rows=2400)
+
+    assert many - few < 16 * MEBIBYTE
+
+
+def peak_bytes(job: str, warehouse: Path, rows: int = ROWS) -> int:
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), job, str(ROWS), str(warehouse)],
+        [sys.executable, str(SCRIPT), job, str(rows), str(warehouse)],
         check=True,
         capture_output=True,
         text=True,

@@ -19,12 +19,7 @@ from spark.conftest import spark
 
 __all__ = ["spark"]  # the fixture
 
-pytestmark = [
-    pytest.mark.filterwarnings(r"ignore::FutureWarning:pyspark\..*"),
-    pytest.mark.filterwarnings(r"ignore::DeprecationWarning:pyspark\..*"),
-    pytest.mark.filterwarnings(r"ignore::UserWarning:pyspark\..*"),
-    pytest.mark.usefixtures("spark"),
-]
+pytestmark = [pytest.mark.usefixtures("spark")]
 
 
 @pytest.fixture

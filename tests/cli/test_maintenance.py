@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,6 +40,19 @@ def test_a_dry_run_of_compact_names_buckets_and_merges_nothing(cli: Cli, catalog
     assert told.out.startswith("would compact 2 files in 1 bucket of shop.orders\n")
     assert "dt=2026-06-01       0      2" in told.out
     assert len(cli("snapshots", "shop.orders", "--json").json["snapshots"]) == 5
+
+
+def test_a_dry_run_of_compact_tells_dates_as_dates(cli: Cli, catalog: Catalog) -> None:
+    columns = pa.schema([("id", pa.int64()), ("d", pa.date32())])
+    catalog.create_table("shop.days", Schema.from_pyarrow_schema(columns, partition_keys=["d"]))
+    for day in (date(2020, 1, 18), None):
+        for number in range(2):
+            append(catalog.get_table("shop.days"), pa.table([[number], [day]], schema=columns))
+
+    told = cli("compact", "shop.days", "--full", "--dry-run").out
+
+    assert "\nd=2020-01-18 " in told
+    assert "\nd=__DEFAULT_PARTITION__ " in told
 
 
 @pytest.mark.parametrize("table", ["shop.orders", "shop.customers", "shop.later"])
@@ -119,6 +133,23 @@ def test_snapshots_expire_after_a_look_at_them(cli: Cli, catalog: Catalog) -> No
     assert done.out.startswith("expired 2 snapshots of shop.orders (1 to 2) with ")
     assert catalog.get_table("shop.orders").snapshot_manager().list_ids() == (3,)
     assert len(rows_of(catalog.get_table("shop.orders"))) == 30
+
+
+def test_all_that_are_due_expire_unless_a_limit_is_given(cli: Cli, catalog: Catalog) -> None:
+    cli("table", "alter", "shop.orders", "--set", "snapshot.expire.limit=1")
+    append(catalog.get_table("shop.orders"), orders_of(4, 10))
+    expire = ("expire", "shop.orders", "--retain-max", "1", "--retain-min", "1")
+
+    some = cli(*expire, "--yes", "--max-deletes", "1")
+    told = cli(*expire, "--dry-run", "--max-deletes", "1", "--json").json
+    rest = cli(*expire, "--yes")
+
+    assert some.out.splitlines()[1] == (
+        "2 more are due: run it again, or leave --max-deletes out to expire them all"
+    )
+    assert (told["snapshots"], told["remaining"]) == ([2], 1)
+    assert rest.out.startswith("expired 2 snapshots of shop.orders (2 to 3) with ")
+    assert "due" not in rest.out
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def test_plan_says_what_is_skipped_and_why(cli: Cli, catalog: Catalog) -> None:
     where = "dt >= '2026-06-02' AND order_id < 205"
     plan = cli("plan", "shop.orders", "--where", where, "--json").json
 
-    assert [file["reason"] for file in plan["files"]] == ["partition", "read", "statistics"]
+    assert [file["reason"] for file in plan["files"]] == ["read", "partition", "statistics"]
     assert (plan["files_read"], plan["rows_read"], plan["snapshot"]) == (1, 10, 3)
 
 
@@ -281,5 +281,19 @@ def test_plan_lists_twenty_files_unless_all_are_asked_for(cli: Cli, catalog: Cat
     for _ in range(20):
         append(table, orders_of(4, 1))
 
-    assert cli("plan", "shop.orders").err == "3 more files; --all lists them\n"
+    assert cli("plan", "shop.orders").err == "... and 3 more read; --all lists them\n"
     assert cli("plan", "shop.orders", "--all").err == ""
+
+
+def test_plan_lists_the_files_that_are_read_first(cli: Cli, catalog: Catalog) -> None:
+    table = catalog.get_table("shop.orders")
+    for _ in range(20):
+        append(table, orders_of(4, 1))
+
+    shown = cli("plan", "shop.orders", "--where", "dt = '2026-06-02'")
+    some = cli("plan", "shop.orders", "--where", "dt = '2026-06-04'")
+
+    assert shown.out.index("\nread, all match ") < shown.out.index("\nskip: partition ")
+    assert shown.out.count("\nskip: partition ") == 20
+    assert shown.err == "... and 2 more skipped; --all lists them\n"
+    assert (some.out.count("\nread, all match "), some.err) == (20, "")

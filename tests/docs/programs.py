@@ -7,8 +7,7 @@ from typing import Any
 from interop.judges import LineProcess
 
 WORKER = Path(__file__).with_name("program_worker.py")
-# PySpark warns of the pandas that it is not made for yet.
-WARNINGS = ("-W", "error", "-W", "ignore::FutureWarning")
+WARNINGS = ("-W", "error")
 
 
 class Programs:

@@ -45,9 +45,6 @@ SETTINGS: Final = {
 def pytest_configure(config: pytest.Config) -> None:
     if MODE not in MASTERS:
         raise pytest.UsageError(f"EMBERLAKE_SPARK={MODE}: choose one of {', '.join(MASTERS)}")
-    # PySpark's own affairs, such as the version of pandas.
-    for category in ("DeprecationWarning", "FutureWarning", "UserWarning"):
-        config.addinivalue_line("filterwarnings", rf"ignore::{category}:pyspark\..*")
 
 
 def linked_spark(home: Path) -> Path:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Final, cast
 
 from emberlake.base.env import SYSTEM_ENV, Env
+from emberlake.base.names import choices, did_you_mean, listed
 from emberlake.base.parallel import parallel_map
 from emberlake.catalog.catalog import Catalog, Database, PagedList, Partition, as_identifier
 from emberlake.catalog.partitions import check_partition_specs, list_partition_page
@@ -43,6 +44,7 @@ from emberlake.spec.new_table import build_table_schema
 from emberlake.spec.schema import Schema, TableSchema
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.spec.schema_evolution import apply_changes
+from emberlake.store.branches import BranchStore
 from emberlake.store.schemas import SchemaStore
 from emberlake.store.snapshots import SnapshotStore
 from emberlake.store.table_store import TableStore
@@ -94,7 +96,9 @@ class FileSystemCatalog(Catalog):
         """The database of that name."""
         if not self.storage.exists(self._database_path(name)):
             raise DatabaseNotFound(
-                f"database {name!r} does not exist in {self.warehouse}", database=name
+                f"database {name!r} does not exist in {self.warehouse}"
+                + did_you_mean([name], self.list_databases(), before="; "),
+                database=name,
             )
         return Database(name)
 
@@ -133,7 +137,7 @@ class FileSystemCatalog(Catalog):
         content = [info.name for info in self.storage.list(path)]
         if content and not cascade:
             raise DatabaseNotEmpty(
-                f"database {name!r} holds {_shorten(content)}; "
+                f"database {name!r} holds {listed(content, 5)}; "
                 "drop its tables first, or drop it with cascade=True",
                 database=name,
             )
@@ -309,8 +313,10 @@ class FileSystemCatalog(Catalog):
         if schema is not None:
             return schema
         if identifier.branch is not None and self._has_schema(TableLayout(layout.root)):
+            branches = BranchStore(self.storage, layout, self.env.new_id).list()
             raise BranchNotFound(
-                f"{identifier.database}.{identifier.table} has no branch {identifier.branch!r}",
+                f"{identifier.database}.{identifier.table} has no branch {identifier.branch!r}; "
+                + choices(identifier.branch, branches, "the branches are:"),
                 branch=identifier.branch,
             )
         raise self._table_not_found(identifier)
@@ -327,11 +333,17 @@ class FileSystemCatalog(Catalog):
         if not self.storage.exists(self._database_path(identifier.database)):
             return TableNotFound(
                 f"{identifier} does not exist: there is no database {identifier.database!r} "
-                f"in {self.warehouse}",
+                f"in {self.warehouse}"
+                + did_you_mean([identifier.database], self.list_databases(), before="; "),
                 identifier=identifier,
             )
+        # Folders, not tables: whether each of them is one would take a look into all of them.
+        folders = self.storage.list(self._database_path(identifier.database))
+        names = [info.name for info in folders if info.is_folder]
         return TableNotFound(
-            f"{identifier} does not exist in {self.warehouse}", identifier=identifier
+            f"{identifier} does not exist in {self.warehouse}"
+            + did_you_mean([identifier.table], names, before="; "),
+            identifier=identifier,
         )
 
     def _open_store(self, identifier: Identifier) -> TableStore:
@@ -398,8 +410,3 @@ def _table_exists(identifier: Identifier) -> TableAlreadyExists:
     return TableAlreadyExists(
         f"{identifier} already exists; drop it first or choose another name", identifier=identifier
     )
-
-
-def _shorten(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:5])
-    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"

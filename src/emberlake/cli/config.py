@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from emberlake.base.names import choices
 from emberlake.cli.failures import UsageError
 
 CONFIG_NAME: Final = "emberlake.toml"
@@ -117,8 +118,9 @@ def _load_profile(path: Path, profile: str | None) -> dict[str, str]:
             f"write [{DEFAULT_PROFILE}] above it"
         )
     if profile is not None and profile not in profiles:
-        known = ", ".join(profiles) or "none"
-        raise UsageError(f"{path} has no profile {profile!r}; it has: {known}")
+        raise UsageError(
+            f"{path} has no profile {profile!r}; {choices(profile, list(profiles), 'it has:')}"
+        )
     options = dict(_option_texts(profiles.get(profile or DEFAULT_PROFILE, {})))
     warehouse = options.get(_WAREHOUSE)
     if warehouse is not None and not _SCHEME.match(warehouse):

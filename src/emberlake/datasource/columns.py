@@ -6,6 +6,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
+from emberlake.base.names import choices, listed
 from emberlake.datasource.options import ROW_KIND, SourceOptions
 from emberlake.errors import ColumnNotFound, DataMismatch, InvalidInput, InvalidOption
 from emberlake.read.projection import ROW_KIND as KIND_COLUMN
@@ -64,8 +65,9 @@ def choose_columns(options: SourceOptions, schema: TableSchema, asked: StructTyp
     unknown = [name for name in asked.names if name not in offered.names]
     if unknown:
         raise ColumnNotFound(
-            f"{options.identifier} has no columns {', '.join(unknown)} to read; choose of "
-            f"{', '.join(offered.names)} ({KIND_COLUMN} comes with {ROW_KIND}=true)"
+            f"{options.identifier} has no columns {listed(unknown)} to read; "
+            f"{choices(unknown, offered.names, 'choose of')} "
+            f"({KIND_COLUMN} comes with {ROW_KIND}=true)"
         )
     if options.with_kind and KIND_COLUMN not in asked.names:
         raise InvalidOption(

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, Self
 
 import pyarrow as pa
 
+from emberlake.base.names import listed
 from emberlake.errors import (
     CorruptFile,
     DataMismatch,
@@ -120,7 +121,7 @@ def check_nulls(table: pa.Table, fields: tuple[DataField, ...], path: str) -> No
     ]
     if wrong:
         raise DataMismatch(
-            f"rows cannot be written to {path}: nulls in the NOT NULL columns {', '.join(wrong)}"
+            f"rows cannot be written to {path}: nulls in the NOT NULL columns {listed(wrong)}"
         )
 
 

@@ -7,7 +7,6 @@ Parquet writer would do it. A column gets a dictionary only where a sample says 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from emberlake.base.byte_cache import ByteCache
 from emberlake.base.parallel import default_workers, parallel_map
 from emberlake.errors import DataMismatch, InvalidOption
 from emberlake.formats.field_ids import schema_with_ids
@@ -23,7 +23,7 @@ from emberlake.formats.int96 import INT96, to_int96
 from emberlake.formats.nested import map_leaf_types, map_leaves
 from emberlake.formats.parquet_footer import MAGIC, Chunk, FooterFrame, chunks_of, encode_row_group
 from emberlake.io.storage import Storage
-from emberlake.options import FILE_COMPRESSION, ZSTD_LEVEL, TableOptions
+from emberlake.options import FILE_COMPRESSION, MEBIBYTE, ZSTD_LEVEL, TableOptions
 from emberlake.types import AtomicType, DataField, TypeRoot, arrow_type
 
 _FIELD_ID: Final = b"PARQUET:field_id"
@@ -262,8 +262,16 @@ def _unscaled(decimals: pa.Array, integer: pa.DataType) -> pa.Array:
     return pa.array(values, type=integer, mask=mask)
 
 
-@lru_cache(maxsize=64)
 def _frame(fields: tuple[DataField, ...]) -> FooterFrame:
+    """The frame of files with these columns; a writer has many of them."""
+    frame: FooterFrame | None = _FRAMES.find((fields,))
+    if frame is None:
+        frame = _make_frame(fields)
+        _FRAMES.keep((fields,), frame, _FRAME_BYTES_PER_BYTE * len(frame.before))
+    return frame
+
+
+def _make_frame(fields: tuple[DataField, ...]) -> FooterFrame:
     empty = pa.BufferOutputStream()
     schema = pa.schema(
         [
@@ -273,6 +281,10 @@ def _frame(fields: tuple[DataField, ...]) -> FooterFrame:
     )
     pq.ParquetWriter(empty, schema, **_LAYOUT).close()
     return FooterFrame.of(empty.getvalue())
+
+
+_FRAMES: Final = ByteCache(lambda: 4 * MEBIBYTE)
+_FRAME_BYTES_PER_BYTE: Final = 20  # the columns in the key take far more than their text
 
 
 def _settings(options: TableOptions) -> dict[str, Any]:

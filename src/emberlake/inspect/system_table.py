@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeAlias
 import pyarrow as pa
 
 from emberlake.base.extras import load_extra
+from emberlake.base.names import choices, listed
 from emberlake.base.row import Row, iter_rows
 from emberlake.errors import ColumnNotFound, InvalidInput, Unsupported
 from emberlake.options import TableOptions
@@ -272,6 +273,6 @@ def _check_columns(table: SystemTable, names: Sequence[str]) -> None:
     unknown = [name for name in names if name not in table.field_names]
     if unknown:
         raise ColumnNotFound(
-            f"{table.identifier} has no column {', '.join(unknown)}; "
-            f"its columns are {', '.join(table.field_names)}"
+            f"{table.identifier} has no column {listed(unknown)}; "
+            + choices(unknown, table.field_names, "its columns are")
         )

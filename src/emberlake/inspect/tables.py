@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from emberlake.base.names import choices
 from emberlake.errors import CorruptFile, SnapshotNotFound, TableNotFound
 from emberlake.inspect.files import load_file_columns
 from emberlake.inspect.live_files import load_manifest_files
@@ -38,7 +39,7 @@ def open_system_table(name: str, identifier: Identifier, store: TableStore) -> S
     if kind is None:
         raise TableNotFound(
             f"{identifier}: there is no system table {name!r}; "
-            f"there are {', '.join(sorted(SYSTEM_TABLES))}",
+            + choices(name, sorted(SYSTEM_TABLES), "there are"),
             identifier=identifier,
         )
     return SystemTable(kind, identifier, store)

@@ -6,6 +6,7 @@ Spec: "Rollback, branch, orphan cleaning".
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from emberlake.base.names import choices
 from emberlake.errors import InvalidInput, InvalidState, SnapshotNotFound, TagNotFound
 from emberlake.maintenance.rollback import rollback_to_snapshot
 from emberlake.spec.layout import TableLayout
@@ -43,8 +44,8 @@ def create_branch(
 def _files_of_tag(store: TableStore, tag_name: str) -> dict[str, bytes]:
     """The tag, its snapshot and the schemas up to it, by path in the table."""
     if not store.tags.exists(tag_name):
-        known = ", ".join(store.tags.list()) or "none"
-        raise TagNotFound(f"tag {tag_name!r} does not exist; the tags are: {known}", tag=tag_name)
+        known = choices(tag_name, store.tags.list(), "the tags are:")
+        raise TagNotFound(f"tag {tag_name!r} does not exist; {known}", tag=tag_name)
     tagged = store.tags.load(tag_name)
     path = store.layout.tag(tag_name)
     return {

@@ -7,6 +7,7 @@ so that a run that is cut off leaves every retained snapshot whole, and the next
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from emberlake.base.parallel import parallel_map
 from emberlake.errors import InvalidInput, InvalidState, SnapshotNotFound, Unsupported
@@ -30,7 +31,10 @@ from emberlake.store.table_store import TableStore
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+_READ_AHEAD: Final = 64  # snapshots whose times are read at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ExpireResult:
     """What an expiration has deleted, or would delete."""
 
@@ -38,7 +42,17 @@ class ExpireResult:
     data_files: int = 0
     metadata_files: int = 0
     bytes: int = 0  # of the files whose sizes the table knows
+    remaining: int = 0  # snapshots that are due as well: the limit of a run was reached before them
     dry_run: bool = False
+
+    def __repr__(self) -> str:
+        ids = self.snapshots
+        which = f" ({ids[0]} to {ids[-1]})" if ids else ""
+        return (
+            f"ExpireResult(snapshots={len(ids)}{which}, data_files={self.data_files}, "
+            f"metadata_files={self.metadata_files}, bytes={self.bytes}, "
+            f"remaining={self.remaining}, dry_run={self.dry_run})"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +101,7 @@ def first_to_retain(
     time_of: Callable[[int], int | None],
     consumed_up_to: int | None,
 ) -> int:
-    """The first snapshot that stays, of ids in order.
+    """The first snapshot that is not due, of ids in order, whatever the limit of a run.
 
     Args:
         ids: The ids of all snapshots, ascending; at least one.
@@ -98,7 +112,6 @@ def first_to_retain(
     earliest, latest = ids[0], ids[-1]
     end = min(
         latest - retention.at_least + 1,
-        earliest + retention.limit,
         latest if consumed_up_to is None else consumed_up_to,
     )
     for snapshot_id in range(max(latest - retention.at_most + 1, earliest), end):
@@ -108,6 +121,11 @@ def first_to_retain(
             end = snapshot_id
             break
     return next(number for number in ids if number >= end)
+
+
+def first_to_leave(ids: Sequence[int], due_end: int, limit: int) -> int:
+    """The first snapshot that a run leaves which expires so many ids of those that are due."""
+    return next(number for number in ids if number >= min(due_end, ids[0] + limit))
 
 
 def expire_snapshots(
@@ -128,10 +146,13 @@ def expire_snapshots(
     if not ids:
         return ExpireResult(dry_run=dry_run)
     consumers = ConsumerStore(store.storage, store.layout)
-    end = first_to_retain(ids, retention, _times(store), consumers.earliest_next())
+    times = _Times(store, ids[-1])
+    due_end = first_to_retain(ids, retention, times.of, consumers.earliest_next())
+    end = first_to_leave(ids, due_end, retention.limit)
     gone = [number for number in ids if number < end]
+    remaining = sum(end <= number < due_end for number in ids)
     if not gone:
-        return ExpireResult(dry_run=dry_run)
+        return ExpireResult(remaining=remaining, dry_run=dry_run)
     found = parallel_map(lambda number: _find(store, number), gone)
     # Another expiration may be at it; what it has deleted is done.
     expired = [snapshot for snapshot in found if snapshot is not None]
@@ -143,6 +164,7 @@ def expire_snapshots(
         data_files=len(doomed.data_files),
         metadata_files=doomed.metadata_files,
         bytes=doomed.bytes,
+        remaining=remaining,
         dry_run=dry_run,
     )
     if not dry_run:
@@ -164,12 +186,22 @@ def _delete(store: TableStore, doomed: Doomed, progress: Progress | None) -> Non
                 progress(done, total)
 
 
-def _times(store: TableStore) -> Callable[[int], int | None]:
-    def time_of(snapshot_id: int) -> int | None:
-        snapshot = _find(store, snapshot_id)
-        return None if snapshot is None else snapshot.time_millis
+class _Times:
+    """When snapshots were committed. They are asked for in order, and read some at a time."""
 
-    return time_of
+    def __init__(self, store: TableStore, latest: int) -> None:
+        self._store = store
+        self._latest = latest
+        self._known: dict[int, int | None] = {}
+
+    def of(self, snapshot_id: int) -> int | None:
+        """When a snapshot was committed; None for one that is not there."""
+        if snapshot_id not in self._known:
+            window = range(snapshot_id, min(snapshot_id + _READ_AHEAD, self._latest + 1))
+            found = parallel_map(lambda number: _find(self._store, number), window)
+            times = (None if snapshot is None else snapshot.time_millis for snapshot in found)
+            self._known = dict(zip(window, times, strict=True))
+        return self._known[snapshot_id]
 
 
 def _find(store: TableStore, snapshot_id: int) -> Snapshot | None:

@@ -23,13 +23,20 @@ _DAY_MS: Final = 86_400_000
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OrphanResult:
     """The orphans that were deleted, or would be."""
 
     paths: tuple[str, ...] = ()
     bytes: int = 0
     dry_run: bool = False
+
+    def __repr__(self) -> str:
+        first = f" (first: {self.paths[0]})" if self.paths else ""
+        return (
+            f"OrphanResult(paths={len(self.paths)}{first}, bytes={self.bytes}, "
+            f"dry_run={self.dry_run})"
+        )
 
 
 def remove_orphan_files(

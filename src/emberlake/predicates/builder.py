@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from emberlake.base.names import choices
 from emberlake.errors import ColumnNotFound, InvalidInput, InvalidPredicate
 from emberlake.predicates.expressions import (
     Leaf,
@@ -156,7 +157,7 @@ class PredicateBuilder:
         if found is None:
             raise ColumnNotFound(
                 f"there is no column {'.'.join(parts)!r} to filter on; "
-                f"choose one of {', '.join(self.field_names)}"
+                + choices(".".join(parts), self.field_names, "choose one of")
             )
         column, *inner = found
         return Target(column, tuple(field.name for field in inner), found[-1].type)

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar, assert_never
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from emberlake.base.names import listed
 from emberlake.errors import ColumnNotFound
 from emberlake.predicates.expressions import And, Leaf, Op, Or, Predicate
 from emberlake.predicates.like import like_regex
@@ -100,7 +101,7 @@ def _column(leaf: Leaf, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.Chunk
     if index < 0:
         raise ColumnNotFound(
             f"the rows have no column {leaf.column.name!r} to filter on, "
-            f"only {', '.join(batch.schema.names)}"
+            f"only {listed(batch.schema.names)}"
         )
     column = batch.column(index)
     return pc.struct_field(column, list(leaf.path)) if leaf.path else column

@@ -13,6 +13,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from emberlake.base.names import choices, listed
 from emberlake.errors import ColumnNotFound, InvalidInput
 from emberlake.predicates import Predicate, leaves_of
 from emberlake.spec.key_value import RowKind
@@ -156,8 +157,8 @@ def project_type(fields: Sequence[DataField], read_type: Iterable[DataField]) ->
 
 def _check_found(fields: Sequence[DataField], unknown: Sequence[str]) -> None:
     if unknown:
-        choices = ", ".join(f.name for f in fields)
-        raise ColumnNotFound(f"no such columns: {', '.join(unknown)}; the table has {choices}")
+        known = choices(unknown, [f.name for f in fields], "the table has")
+        raise ColumnNotFound(f"no such columns: {listed(unknown)}; {known}")
 
 
 def _parts(found: DataType, asked: DataType, name: str) -> Iterator[tuple[str, ...]]:

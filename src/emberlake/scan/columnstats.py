@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from emberlake.base.names import listed
 from emberlake.errors import CorruptFile
 from emberlake.predicates import ColumnRange
 from emberlake.spec.row_columns import decode_column
@@ -36,7 +37,7 @@ def file_ranges(
             if stats_fields is None:
                 raise CorruptFile(
                     entries.file_name[rows[0]].as_py(),
-                    f"its statistics are of the columns {', '.join(columns or ())}, "
+                    f"its statistics are of the columns {listed(columns or ())}, "
                     f"which schema {schema_id} does not have all of",
                 )
             group = _Group(entries, rows, file_fields, stats_fields, partition_range)

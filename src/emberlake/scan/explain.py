@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from emberlake.base.html import html_facts, html_table, html_title
+from emberlake.base.names import listed
 from emberlake.options import BUCKET, DELETION_VECTORS, POSTPONE_BUCKET, UNAWARE_BUCKET
 from emberlake.predicates import Predicate, columns_of
 from emberlake.scan.files import (
@@ -25,7 +26,8 @@ from emberlake.spec.manifest import DataFile
 from emberlake.store.entries import ManifestEntries
 from emberlake.store.table_store import TableStore
 
-_SHOWN_FILES: Final = 20
+_SHOWN_FILES: Final = 20  # of those that are read, and of those that are not
+_SHOWN_COLUMNS: Final = 20
 
 
 class Reason(StrEnum):
@@ -116,7 +118,7 @@ class Explanation:
     limit: int | None
     manifests: int
     manifests_read: int
-    files: tuple[ExplainedFile, ...]
+    files: tuple[ExplainedFile, ...]  # those that are read come first
     planned: tuple[ExplainedSplit, ...]
     # Files before and after a step; None where it has nothing to decide on.
     partition_pruning: PruningStat | None = None
@@ -131,6 +133,10 @@ class Explanation:
     @property
     def files_read(self) -> tuple[ExplainedFile, ...]:
         return tuple(f for f in self.files if f.reason.is_read)
+
+    @property
+    def files_skipped(self) -> tuple[ExplainedFile, ...]:
+        return tuple(f for f in self.files if not f.reason.is_read)
 
     @property
     def splits(self) -> list[ExplainedSplit] | None:
@@ -258,7 +264,7 @@ class Explanation:
         lines = [
             f"Read of {self.table_path}",
             f"  snapshot   {self.snapshot_id if self.snapshot_id is not None else 'none yet'}",
-            f"  columns    {', '.join(self.columns)}",
+            f"  columns    {listed(self.columns, _SHOWN_COLUMNS)}",
             f"  filter     {self.predicate or 'none'}",
             f"  limit      {'none' if self.limit is None else self.limit}",
             f"  manifests  {self.manifests_read} of {self.manifests} read",
@@ -267,12 +273,12 @@ class Explanation:
         ]
         counts = Counter(f.reason for f in self.files)
         lines += [f"    {counts[reason]:>6}  {reason}" for reason in Reason if counts[reason]]
-        shown = self.files if self.verbose else self.files[:_SHOWN_FILES]
-        lines += [f"  {f.path}  {f.row_count:,} rows  {f.reason}" for f in shown]
-        if len(shown) < len(self.files):
-            lines.append(
-                f"  and {len(self.files) - len(shown)} more; explain(verbose=True) has all"
-            )
+        for files in (read, self.files_skipped):
+            shown = files if self.verbose else files[:_SHOWN_FILES]
+            lines += [f"  {f.path}  {f.row_count:,} rows  {f.reason}" for f in shown]
+            if left := len(files) - len(shown):
+                what = "read" if files is read else "skipped"
+                lines.append(f"  ... and {left:,} more {what}; explain(verbose=True) has all")
         return "\n".join(lines)
 
 
@@ -400,4 +406,4 @@ def _explain_files(
         final = Reason.LIMIT if found.is_read and file.file_name not in planned else found
         path = store.data_file_path(entry.partition, entry.bucket, file)
         out.append(ExplainedFile(path, file.row_count, file.file_size, final))
-    return out
+    return sorted(out, key=lambda explained: not explained.reason.is_read)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pyspark.sql import types as spark
 
+from emberlake.base.names import choices
 from emberlake.errors import DataMismatch, InvalidInput, InvalidSchema
 from emberlake.merge.plan import plan_merge
 from emberlake.options import ROWKIND_FIELD
@@ -138,7 +139,7 @@ def _known(name: str, fields: Iterable[DataField]) -> str:
     twin = next((known for known in names if known.lower() == name.lower()), None)
     if twin is not None:
         return f" (it has {twin}: names must agree in case)"
-    return f" (it has {', '.join(names)})"
+    return f" ({choices(name, names, 'it has')})"
 
 
 def _missing_problems(field: DataField, *, is_declared: bool) -> Iterator[str]:

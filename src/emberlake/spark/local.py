@@ -4,7 +4,6 @@ import logging
 import os
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from threading import Event, Thread
@@ -92,9 +91,7 @@ def _quiet() -> Iterator[None]:
     # An interrupted call is logged with its traceback, by the root logger.
     logging.disable(logging.CRITICAL)
     try:
-        with warnings.catch_warnings():  # such as one about the version of pandas
-            warnings.filterwarnings("ignore", module=r"pyspark\.")
-            yield
+        yield
     finally:
         logging.disable(before)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
+from emberlake.base.names import choices
 from emberlake.errors import ColumnNotFound
 from emberlake.spec.schema_change import Path
 from emberlake.types import ArrayType, DataField, DataType, MapType, RowType
@@ -51,7 +52,8 @@ def place_of(fields: Fields, path: Path, depth: int = -1) -> int:
     names = [field.name for field in fields]
     if path[depth] not in names:
         raise ColumnNotFound(
-            f"column {format_path(path)} does not exist (there are: {', '.join(names)})",
+            f"column {format_path(path)} does not exist "
+            f"({choices(path[depth], names, 'there are:')})",
             column=format_path(path),
         )
     return names.index(path[depth])

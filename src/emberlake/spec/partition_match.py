@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from emberlake.base.names import choices
 from emberlake.errors import InvalidInput
 from emberlake.options import PARTITION_DEFAULT_NAME
 from emberlake.spec.binary_row import decode_row
@@ -60,7 +61,7 @@ def match_partition(
     for name, literal in literals.items():
         if name not in names:
             problems.append(
-                f"{name} is not a partition column (they are {', '.join(names) or 'none'})"
+                f"{name} is not a partition column ({choices(name, names, 'they are')})"
             )
             continue
         index = names.index(name)

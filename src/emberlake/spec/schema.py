@@ -6,7 +6,7 @@ Spec: "Schema files". A schema file is never changed; every change of a table wr
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
@@ -132,7 +132,6 @@ class TableSchema:
             ) from error
 
 
-@lru_cache(maxsize=64)  # every commit looks at the latest schema, which is mostly the same
 def decode_table_schema(raw: bytes, path: str) -> TableSchema:
     """The schema in a schema file, with the defaults that its version implies."""
     try:

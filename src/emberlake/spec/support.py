@@ -7,6 +7,7 @@ that becomes available is one rule less in the lists below.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
+from emberlake.base.names import listed
 from emberlake.errors import Unsupported
 from emberlake.options import (
     BUCKET,
@@ -115,7 +116,7 @@ def _refuse_columns(fields: Iterable[DataField], what: str) -> None:
         if any(_is_unsupported(inner) for inner in nested_types(f.type))
     ]
     if refused:
-        raise Unsupported(f"columns of these types cannot be {what} yet: {', '.join(refused)}")
+        raise Unsupported(f"columns of these types cannot be {what} yet: {listed(refused)}")
 
 
 def _is_unsupported(data_type: DataType) -> bool:

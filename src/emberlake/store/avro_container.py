@@ -137,7 +137,8 @@ def _iter_leaves(
 # Schemas -----------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=64)
+# Every writer has three: a parsed one takes 20 kB.
+@lru_cache(maxsize=16)
 def _plain_schema(schema: str) -> Any:
     """The writer's schema in the simplest form that describes the same bytes.
 
@@ -204,7 +205,7 @@ def _full_name(name: str, namespace: str) -> str:
 # Decoding record by record ------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _fastavro_schema(schema: str) -> Any:
     return fastavro.parse_schema({"type": "array", "items": _plain_schema(schema)})
 

@@ -7,6 +7,7 @@ there as a whole or not at all.
 
 from collections.abc import Callable, Mapping
 
+from emberlake.base.names import choices
 from emberlake.errors import AlreadyExists, BranchAlreadyExists, BranchNotFound
 from emberlake.io.storage import Storage
 from emberlake.spec.identifier import NameKind, check_name
@@ -88,10 +89,8 @@ class BranchStore:
     def check_exists(self, name: str) -> None:
         """Refuse a name that no branch has."""
         if not self.exists(name):
-            known = ", ".join(self.list()) or "none"
-            raise BranchNotFound(
-                f"branch {name!r} does not exist; the branches are: {known}", branch=name
-            )
+            known = choices(name, self.list(), "the branches are:")
+            raise BranchNotFound(f"branch {name!r} does not exist; {known}", branch=name)
 
     def _folder(self, name: str) -> str:
         return self._layout.for_branch(name).metadata_root

@@ -147,12 +147,6 @@ class ManifestEntries:
         """All columns; those of a view are made now."""
         return pa.Table.from_arrays([*map(self.column, ENTRY_SCHEMA.names)], schema=ENTRY_SCHEMA)
 
-    @property
-    def nbytes(self) -> int:
-        """The memory that the columns take."""
-        size: int = self.table.nbytes
-        return size
-
     def column(self, name: str) -> pa.Array:
         """One column in one piece."""
         array = self._columns.get(name)

@@ -1,13 +1,11 @@
 """The manifest lists, manifests and index manifests of a table: which files each snapshot has.
 
 Spec: "Manifest list, manifest, index manifest". These files are written once, under unique names,
-and never changed, so what was decoded is remembered for the whole process.
+and never changed, so what was decoded is remembered (``metadata_cache``).
 """
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from emberlake.base.avro_blocks import AVRO_CODECS, Block, compressor, encode_container
 from emberlake.base.parallel import parallel_map
@@ -37,14 +35,20 @@ from emberlake.store.manifest_schemas import (
     MANIFEST_LIST_SCHEMA,
     MANIFEST_SCHEMA,
 )
+from emberlake.store.metadata_cache import (
+    CACHE,
+    file_key,
+    find_entries,
+    keep_entries,
+    keep_index_manifest,
+    keep_manifest_list,
+)
 from emberlake.types import DataType
 
 _T = TypeVar("_T")
 
 # Records in a block; also how often the size of a growing manifest is looked at.
 _BLOCK_RECORDS: Final = 1000
-_CACHE_BYTES: Final = 256 * MEBIBYTE
-_MANIFEST_FILE_BYTES: Final = 1024  # a generous guess at what one value takes in memory
 
 
 class ManifestStore:
@@ -75,19 +79,21 @@ class ManifestStore:
             size: its size if the snapshot knows it; a file of another size is corrupt.
         """
         path = self._layout.manifest(name)
-        found: tuple[ManifestFile, ...] | None = _CACHE.find((self._storage, path))
+        key = file_key(self._storage, path)
+        found: tuple[ManifestFile, ...] | None = CACHE.find(key)
         if found is None:
             found = decode_manifest_list(self._read(path, size), path)
-            _CACHE.keep((self._storage, path), found, len(found) * _MANIFEST_FILE_BYTES)
+            keep_manifest_list(key, found)
         return found
 
     def read_manifest(self, manifest: ManifestFile) -> ManifestEntries:
         """The entries of a manifest."""
         path = self._layout.manifest(manifest.file_name)
-        found: ManifestEntries | None = _CACHE.find((self._storage, path))
+        key = file_key(self._storage, path)
+        found = find_entries(key)
         if found is None:
             found = decode_entries(self._read(path, manifest.file_size), path)
-            _CACHE.keep((self._storage, path), found, found.nbytes)
+            keep_entries(key, found)
         return found
 
     def read_manifests(self, manifests: Sequence[ManifestFile]) -> ManifestEntries:
@@ -100,11 +106,11 @@ class ManifestStore:
     def read_index(self, name: str) -> tuple[IndexManifestEntry, ...]:
         """The index files that an index manifest names."""
         path = self._layout.manifest(name)
-        found: tuple[IndexManifestEntry, ...] | None = _CACHE.find((self._storage, path))
+        key = file_key(self._storage, path)
+        found: tuple[IndexManifestEntry, ...] | None = CACHE.find(key)
         if found is None:
-            raw = self._read(path, None)
-            found = decode_index_manifest(raw, path)
-            _CACHE.keep((self._storage, path), found, 10 * len(raw))
+            found = decode_index_manifest(self._read(path, None), path)
+            keep_index_manifest(key, found)
         return found
 
     def write_list(self, manifests: Sequence[ManifestFile]) -> tuple[str, int]:
@@ -142,7 +148,7 @@ class ManifestStore:
 
     def _is_cached(self, manifest: ManifestFile) -> bool:
         path = self._layout.manifest(manifest.file_name)
-        return _CACHE.find((self._storage, path)) is not None
+        return CACHE.find(file_key(self._storage, path)) is not None
 
     def _read(self, path: str, size: int | None) -> bytes:
         raw = self._storage.read(path)
@@ -209,42 +215,6 @@ def _last_row_id(entry: ManifestEntry) -> int:
     return entry.file.first_row_id + entry.file.row_count - 1
 
 
-class _Cache:
-    """The least recently used values go when all together take too many bytes."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[object, tuple[Any, int]] = OrderedDict()
-        self._bytes = 0
-
-    def find(self, key: object) -> Any:
-        with self._lock:
-            kept = self._kept.get(key)
-            if kept is None:
-                return None
-            self._kept.move_to_end(key)
-            return kept[0]
-
-    def keep(self, key: object, value: object, size: int) -> None:
-        with self._lock:
-            if key in self._kept:
-                return
-            self._kept[key] = (value, size)
-            self._bytes += size
-            while self._bytes > self._limit_bytes:
-                _, (_, freed) = self._kept.popitem(last=False)
-                self._bytes -= freed
-
-    def clear(self) -> None:
-        with self._lock:
-            self._kept.clear()
-            self._bytes = 0
-
-
-_CACHE: Final = _Cache(_CACHE_BYTES)
-
-
 def forget_manifests() -> None:
     """Drop everything that was remembered, as benchmarks of cold reads need it."""
-    _CACHE.clear()
+    CACHE.clear()

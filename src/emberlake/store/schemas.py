@@ -3,7 +3,8 @@
 from emberlake.errors import CorruptFile, FileNotFound, SchemaNotFound, StorageError
 from emberlake.io.storage import Storage
 from emberlake.spec.layout import SCHEMA_PREFIX, TableLayout, parse_numbered
-from emberlake.spec.schema import TableSchema, decode_table_schema
+from emberlake.spec.schema import TableSchema
+from emberlake.store.metadata_cache import decoded_schema
 
 
 class SchemaStore:
@@ -27,7 +28,7 @@ class SchemaStore:
                 raw = self._storage.read(path)
             except FileNotFound as error:
                 raise SchemaNotFound(f"schema {schema_id} does not exist: no {path}") from error
-            schema = decode_table_schema(raw, path)
+            schema = decoded_schema(raw, path)
             if schema.id != schema_id:
                 raise CorruptFile(path, f"it says that it is schema {schema.id}")
             self._loaded[schema_id] = schema

@@ -1,5 +1,6 @@
 """The tags of a table: named copies of snapshots, which expiration leaves alone. Spec: "Tag"."""
 
+from emberlake.base.names import choices
 from emberlake.errors import FileNotFound, InvalidIdentifier, TagAlreadyExists, TagNotFound
 from emberlake.io.storage import Storage
 from emberlake.spec.layout import TAG_PREFIX, TableLayout
@@ -70,7 +71,7 @@ class TagStore:
             TagNotFound: there is no such tag.
         """
         if not self.exists(name):
-            raise _not_found(name, self._layout.tag(name))
+            raise self._not_found(name)
         self._storage.put(self._layout.tag(name), snapshot.encode())
 
     def delete(self, name: str) -> None:
@@ -94,7 +95,12 @@ class TagStore:
         try:
             return self._storage.read(path)
         except FileNotFound as error:
-            raise _not_found(name, path) from error
+            raise self._not_found(name) from error
+
+    def _not_found(self, name: str) -> TagNotFound:
+        known = choices(name, self.names(), "the tags are:")
+        detail = f"no {self._layout.tag(name)}; {known}"
+        return TagNotFound(f"tag {name!r} does not exist: {detail}", tag=name)
 
 
 def check_tag_name(name: str) -> None:
@@ -110,7 +116,3 @@ def _already_exists(name: str) -> TagAlreadyExists:
     return TagAlreadyExists(
         f"tag {name!r} already exists; delete it first or choose another name", tag=name
     )
-
-
-def _not_found(name: str, path: str) -> TagNotFound:
-    return TagNotFound(f"tag {name!r} does not exist: no {path}", tag=name)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from emberlake.base.names import choices
 from emberlake.errors import ColumnNotFound, InvalidInput, InvalidPredicate, Unsupported
 from emberlake.predicates import (
     And,
@@ -127,7 +128,7 @@ class ReadBuilder:
             if column is None:
                 raise ColumnNotFound(
                     f"there is no column {leaf.column.name!r} to filter on; "
-                    f"choose one of {', '.join(schema.field_names)}"
+                    + choices(leaf.column.name, schema.field_names, "choose one of")
                 )
             if column.id != leaf.column.id or column.type != leaf.column.type:
                 raise InvalidPredicate(

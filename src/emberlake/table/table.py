@@ -239,7 +239,8 @@ class Table(VersionedTable, ShortForms):
             retain_min: So many of the newest stay in any case.
             older_than: In between go those that were replaced before that moment: a datetime, or
                 milliseconds since the epoch.
-            max_deletes: So many go in one run.
+            max_deletes: So many go in one run; the result says how many more are due
+                (``remaining``).
             dry_run: Whether to tell what would be deleted, and delete nothing.
             progress: Is told how many files are deleted so far, and of how many.
 

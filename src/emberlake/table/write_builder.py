@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from emberlake.base.closing import Closing
 from emberlake.base.extras import load_extra
+from emberlake.base.names import choices, listed
 from emberlake.errors import (
     ColumnNotFound,
     DataMismatch,
@@ -167,7 +168,7 @@ class TableWrite(Closing):
         unknown = [name for name in write_cols if name not in names]
         if unknown:
             raise ColumnNotFound(
-                f"no such columns: {', '.join(unknown)}; the table has {', '.join(names)}"
+                f"no such columns: {listed(unknown)}; {choices(unknown, names, 'the table has')}"
             )
         self._writer.set_write_columns(write_cols)
         return self

@@ -15,6 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from emberlake.base.names import choices
 from emberlake.errors import DataMismatch, EmberlakeError, InvalidInput
 from emberlake.formats.nested import relabelled
 from emberlake.spec.literals import cast_literal
@@ -89,8 +90,8 @@ def _name_problems(
         if count > 1:
             problems[name] = "is given more than once"
         elif name not in known:
-            columns = ", ".join(f.name for f in fields)
-            problems[name] = f"is not a column of the table (it has {columns})"
+            there_are = choices(name, [f.name for f in fields], "it has")
+            problems[name] = f"is not a column of the table ({there_are})"
         elif name not in expected:
             problems[name] = "is not among the columns declared by with_write_type"
     if write_columns is not None:

@@ -161,7 +161,9 @@ def test_every_system_table_of_a_table_without_snapshots_can_be_read(name):
 
 
 def test_an_unknown_system_table_is_refused_with_those_that_exist():
-    with pytest.raises(TableNotFound, match="no system table 'snapshot'; there are branches"):
+    with pytest.raises(TableNotFound, match="no system table 'x'; there are branches"):
+        system_table(a_store(), "x")
+    with pytest.raises(TableNotFound, match=r"no system table 'snapshot'; did you mean snapshots"):
         system_table(a_store(), "snapshot")
 
 

@@ -24,7 +24,7 @@ from append_tables import (
 )
 from emberlake.errors import InvalidInput, InvalidState, Unsupported
 from emberlake.io import MemoryStorage
-from emberlake.maintenance.expire import Retention, first_to_retain
+from emberlake.maintenance.expire import ExpireResult, Retention, first_to_leave, first_to_retain
 from emberlake.store.consumers import ConsumerStore
 from key_tables import create_key_table, numbered, upsert
 from table_reads import read_rows
@@ -55,7 +55,8 @@ def retention(at_least=1, at_most=100, older_than_ms=0, limit=100):
 def first(rule, *, ids=range(1, 11), consumed_up_to=None):
     """Snapshot n was committed at time n."""
     ids = list(ids)
-    return first_to_retain(ids, rule, lambda n: n if n in ids else None, consumed_up_to)
+    due_end = first_to_retain(ids, rule, lambda n: n if n in ids else None, consumed_up_to)
+    return first_to_leave(ids, due_end, rule.limit)
 
 
 def test_young_snapshots_stay():
@@ -114,6 +115,48 @@ def test_without_options_ten_snapshots_and_an_hour_stay():
     assert table.expire_snapshots().snapshots == ()
     world.time_ms += HOUR_MS + 1
     assert table.expire_snapshots().snapshots == (1, 2)
+
+
+def test_a_run_that_reaches_its_limit_says_how_many_more_are_due():
+    table = a_table(7)
+
+    runs = [table.expire_snapshots(retain_max=1, retain_min=1, max_deletes=4) for _ in range(3)]
+
+    assert [(run.snapshots, run.remaining) for run in runs] == [
+        ((1, 2, 3, 4), 2),
+        ((5, 6), 0),
+        ((), 0),
+    ]
+
+
+def test_a_run_that_may_delete_nothing_says_what_is_due():
+    table = a_table(4)
+
+    result = table.expire_snapshots(retain_max=1, retain_min=1, max_deletes=0)
+
+    assert (result.snapshots, result.remaining) == ((), 3)
+
+
+def test_the_times_of_many_snapshots_are_read_at_once():
+    world = FakeEnv()
+    table = create_table(env=world.env())
+    for number in range(150):
+        append(table, rows_of([number]))
+    world.time_ms += 2 * HOUR_MS
+
+    result = table.expire_snapshots(dry_run=True)
+
+    assert (len(result.snapshots), result.remaining) == (50, 90)
+
+
+def test_a_result_is_short_however_many_snapshots_went():
+    many = ExpireResult(snapshots=tuple(range(1, 4991)), metadata_files=9, bytes=5, remaining=7)
+
+    assert repr(many) == (
+        "ExpireResult(snapshots=4990 (1 to 4990), data_files=0, metadata_files=9, bytes=5, "
+        "remaining=7, dry_run=False)"
+    )
+    assert repr(ExpireResult()).startswith("ExpireResult(snapshots=0, ")
 
 
 def test_older_than_is_a_moment_or_milliseconds():

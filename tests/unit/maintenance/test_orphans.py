@@ -23,7 +23,7 @@ from append_tables import (
 from emberlake import CatalogFactory, Schema
 from emberlake.errors import InvalidInput, InvalidOption, InvalidState, StorageError
 from emberlake.io import LocalStorage, MemoryStorage
-from emberlake.maintenance.orphans import remove_orphan_files
+from emberlake.maintenance.orphans import OrphanResult, remove_orphan_files
 from emberlake.spark.job_files import open_job
 from key_tables import create_key_table, numbered, upsert
 from watched_storage import WatchedStorage
@@ -293,3 +293,12 @@ def test_on_a_disk_the_same_is_found(tmp_path: Path) -> None:
     # Files that are as young as the clock's last tick may stay.
     assert set(result.paths) <= lost
     assert read_ids(table) == [1]
+
+
+def test_a_result_is_short_however_many_files_went():
+    many = OrphanResult(paths=tuple(f"t/bucket-0/data-{n}" for n in range(5000)), bytes=5)
+
+    assert (
+        repr(many) == "OrphanResult(paths=5000 (first: t/bucket-0/data-0), bytes=5, dry_run=False)"
+    )
+    assert repr(OrphanResult()) == "OrphanResult(paths=0, bytes=0, dry_run=False)"

@@ -89,8 +89,30 @@ def test_long_lists_are_cut_unless_all_is_asked_for() -> None:
         append(table, rows_of([number]))
     builder = table.new_read_builder()
 
-    assert "and 5 more; explain(verbose=True) has all" in str(builder.explain())
+    assert "... and 5 more read; explain(verbose=True) has all" in str(builder.explain())
     assert str(builder.explain(verbose=True)).count("/bucket-0/") == 25
+
+
+def test_files_that_are_read_come_before_those_that_are_not() -> None:
+    table = create_table()
+    for number in range(50):
+        append(table, rows_of([number]))
+
+    explained = table.new_read_builder().with_filter("id >= 25").explain()
+
+    lines = str(explained).split("\n")[-42:]
+    assert all(line.endswith("  read, all rows match") for line in lines[:20])
+    assert lines[20] == "  ... and 5 more read; explain(verbose=True) has all"
+    assert all(line.endswith("  skipped: its statistics exclude a match") for line in lines[21:41])
+    assert lines[41] == "  ... and 5 more skipped; explain(verbose=True) has all"
+    assert (len(explained.files_read), len(explained.files_skipped)) == (25, 25)
+
+
+def test_of_many_columns_the_first_are_told() -> None:
+    names = ["id", *(f"c{number}" for number in range(499))]
+    table = create_table(columns=pa.schema([(name, pa.int32()) for name in names]))
+
+    assert "c18 and 480 more\n" in str(table.new_read_builder().explain())
 
 
 def test_a_table_without_data_is_explained_too() -> None:

@@ -420,7 +420,7 @@ def test_what_was_read_is_remembered(store: ManifestStore, storage: MemoryStorag
 
     again = a_store(storage).read_manifest(manifest), a_store(storage).read_list(name, size)
 
-    assert all(a is b for a, b in zip(first, again, strict=True))
+    assert again == first
 
 
 def test_what_was_remembered_can_be_forgotten(store: ManifestStore, storage: MemoryStorage) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from emberlake.base.names import choices, listed
 from emberlake.catalog import Catalog, FileSystemCatalog
 from emberlake.cli.actions.names import parse_plain_table
 from emberlake.cli.actions.tables import kind_of
@@ -183,7 +184,7 @@ def check_key_flags(
         if unknown:
             raise UsageError(
                 f"{flag} {','.join(unknown)}: there is no such column; "
-                f"columns are {', '.join(names)}"
+                + choices(unknown, names, "columns are")
             )
 
 
@@ -222,8 +223,8 @@ def load_schema_file(path: Path) -> Schema:
     unknown = sorted(value.keys() - _SCHEMA_KEYS - _OTHER_KEYS)
     if unknown:
         raise InvalidSchema(
-            f"{where}: unknown keys {', '.join(unknown)}; "
-            f"a schema has {', '.join(sorted(_SCHEMA_KEYS))}"
+            f"{where}: unknown keys {listed(unknown)}; "
+            + choices(unknown, sorted(_SCHEMA_KEYS), "a schema has")
         )
     try:
         fields = [field_from_json(_with_ids(field)) for field in value["fields"]]

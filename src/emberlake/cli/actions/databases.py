@@ -1,5 +1,6 @@
 """Databases: list, create, drop."""
 
+from emberlake.base.names import listed
 from emberlake.cli.actions.footprint import footprint_of, total
 from emberlake.cli.report import Done, Grid, Report, numbers, words
 from emberlake.cli.session import Session
@@ -46,8 +47,8 @@ def drop(
     tables = catalog.list_tables(name)
     if tables and not cascade:
         raise DatabaseNotEmpty(
-            f"database {name} holds {count_text(len(tables), 'table')}: {', '.join(tables[:10])}"
-            f"{', ...' if len(tables) > 10 else ''}; drop them first, or drop it with --cascade",
+            f"database {name} holds {count_text(len(tables), 'table')}: {listed(tables)}; "
+            "drop them first, or drop it with --cascade",
             database=name,
         )
     size = total(footprint_of(catalog, f"`{name}`.`{table}`") for table in tables)

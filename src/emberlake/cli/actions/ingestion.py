@@ -254,7 +254,7 @@ def _plan(
         shown = [(name,) for name in replaced[:_SHOWN_PARTITIONS]]
         blocks.append(Grid([words("replaced partition", 20)], shown))
         left = len(replaced) - _SHOWN_PARTITIONS
-        blocks += [Note(f"and {left:,} more partitions; --json lists all")] if left > 0 else []
+        blocks += [Note(f"... and {left:,} more; --json lists all")] if left > 0 else []
     return Report(document, blocks)
 
 

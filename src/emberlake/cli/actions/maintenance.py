@@ -1,5 +1,6 @@
 """Compact, expire, remove orphans, check."""
 
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,13 +11,13 @@ from emberlake.base.extras import load_extra
 from emberlake.cli.actions.compaction_plan import iter_picked
 from emberlake.cli.actions.moments import parse_moment
 from emberlake.cli.actions.outcome import commit_document, commit_facts
-from emberlake.cli.actions.partitions import partition_text
 from emberlake.cli.failures import ExitCode, UsageError, in_typed_words
 from emberlake.cli.progress import progress
 from emberlake.cli.report import Done, Facts, Grid, Note, Report, numbers, words
 from emberlake.cli.session import Session
 from emberlake.cli.texts import count_text, local_time, seconds_text, size_text
 from emberlake.commit.change import CommitResult
+from emberlake.inspect.totals import describe_partitions
 from emberlake.maintenance.orphans import OrphanResult
 from emberlake.options import (
     POSTPONE_BUCKET,
@@ -100,30 +101,28 @@ def _plan_compaction(table: Table, identifier: str, where: str | None, *, full: 
     }
     if not picked:
         return Report(document, [_nothing_to_compact(identifier)])
+    shown = picked[:_SHOWN]
+    _, names = describe_partitions(table.store, [p.partition for p in shown])
     grid = Grid(
         [words("partition"), numbers("bucket"), numbers("files"), numbers("size")],
         [
             (
-                _partition_name(table, p.partition),
+                name or "(not partitioned)",
                 "postponed" if p.bucket == POSTPONE_BUCKET else str(p.bucket),
                 f"{len(p.files):,}",
                 size_text(p.file_size),
             )
-            for p in picked[:_SHOWN]
+            for name, p in zip(names, shown, strict=True)
         ],
     )
-    left = len(picked) - _SHOWN
-    notes = [Note(f"and {left:,} more")] if left > 0 else []
+    left = len(picked) - len(shown)
+    notes = [Note(f"... and {left:,} more")] if left > 0 else []
     what = f"{count_text(files, 'file')} in {count_text(len(picked), 'bucket')} of {identifier}"
     return Report(document, [Done(f"would compact {what}"), grid, *notes])
 
 
 def _nothing_to_compact(identifier: str) -> Done:
     return Done(f"nothing to compact in {identifier}")
-
-
-def _partition_name(table: Table, partition: bytes) -> str:
-    return partition_text(dict(table.store.partition_spec(partition))) or "(not partitioned)"
 
 
 # --- expire and orphans ---------------------------------------------------------------------------
@@ -150,7 +149,8 @@ def expire(
         "retain_max": limits.retain_max,
         "retain_min": limits.retain_min,
         "older_than": None if limits.older_than is None else parse_moment(limits.older_than, now),
-        "max_deletes": limits.max_deletes,
+        # The limit of the table's options is for programs that come again; a person wants it done.
+        "max_deletes": sys.maxsize if limits.max_deletes is None else limits.max_deletes,
     }
     with progress("planning"):
         result = table.expire_snapshots(**given, dry_run=True)
@@ -165,11 +165,21 @@ def expire(
         "data_files": result.data_files,
         "metadata_files": result.metadata_files,
         "bytes": result.bytes,
+        "remaining": result.remaining,
     }
     if not result.snapshots:
         return Report(document, [Done(f"no snapshot of {identifier} is due to expire")])
     verb = "would expire" if dry_run else "expired"
-    return Report(document, [Done(f"{verb} {_expired(identifier, result)}")])
+    blocks = [Done(f"{verb} {_expired(identifier, result)}")]
+    if result.remaining:
+        are = "is" if result.remaining == 1 else "are"
+        blocks.append(
+            Done(
+                f"{result.remaining:,} more {are} due: run it again, or leave --max-deletes out to "
+                "expire them all"
+            )
+        )
+    return Report(document, blocks)
 
 
 def _check_limits(limits: Limits, options: TableOptions) -> None:
@@ -237,7 +247,7 @@ def orphans(
     # Lines, not a grid: a path that is cut is of no use.
     paths = [Done(f"  {_below(table, path)}") for path in found.paths[:_SHOWN]]
     left = len(found.paths) - _SHOWN
-    notes = [Note(f"and {left:,} more; --json lists all")] if left > 0 else []
+    notes = [Note(f"... and {left:,} more; --json lists all")] if left > 0 else []
     done = Done(f"{verb} {_orphans_text(identifier, found)}")
     return Report(document, [done, *paths, *notes])
 

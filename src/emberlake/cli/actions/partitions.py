@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from emberlake.base.names import choices, listed
 from emberlake.cli.failures import UsageError
 from emberlake.errors import InvalidInput
 from emberlake.spec.partition_match import AnyPartitionMatch, PartitionMatch, partitions_of
@@ -38,10 +39,10 @@ def check_partition_columns(
     """
     unknown = [key for key in named if key not in partition_keys]
     if unknown:
-        by = ", ".join(partition_keys)
+        there_are = choices(unknown, partition_keys, "it is by")
         raise UsageError(
-            f"{identifier} is not partitioned by {', '.join(unknown)}; "
-            + (f"it is by {by}" if by else "it has no partitions")
+            f"{identifier} is not partitioned by {listed(unknown)}; "
+            + (there_are if partition_keys else "it has no partitions")
         )
 
 

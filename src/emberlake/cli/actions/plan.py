@@ -10,7 +10,7 @@ from emberlake.cli.session import Session
 from emberlake.cli.texts import size_text
 from emberlake.scan.explain import ExplainedFile, Explanation, Reason
 
-_SHOWN_FILES: Final = 20
+_SHOWN_FILES: Final = 20  # of those that are read, and of those that are not
 _SHORT: Final = {
     Reason.READ: "read",
     Reason.ALL_ROWS_MATCH: "read, all match",
@@ -25,13 +25,14 @@ def explain(session: Session, asked: Asked, *, all_files: bool) -> Report:
     """What a read would do."""
     builder = with_request(session.table(asked.table), asked)
     plan = builder.explain(verbose=True)
-    files = plan.files if all_files else plan.files[:_SHOWN_FILES]
     blocks: list[Block] = [Facts(_facts(asked, plan)), _reasons(plan)]
-    if files:
-        blocks.append(_file_grid(plan, files))
-    left = len(plan.files) - len(files)
-    notes = [Note(f"{left:,} more files; --all lists them")] if left else []
-    return Report(_document(asked, plan), [*blocks, *notes])
+    for files, what in ((plan.files_read, "read"), (plan.files_skipped, "skipped")):
+        shown = files if all_files else files[:_SHOWN_FILES]
+        if shown:
+            blocks.append(_file_grid(plan, shown))
+        if left := len(files) - len(shown):
+            blocks.append(Note(f"... and {left:,} more {what}; --all lists them"))
+    return Report(_document(asked, plan), blocks)
 
 
 def _facts(asked: Asked, plan: Explanation) -> list[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """Tags, branches and rollback."""
 
+from emberlake.base.names import listed
 from emberlake.cli.actions.inspection import Shown, clock, count, listing, load_system
 from emberlake.cli.actions.reading import Asked
 from emberlake.cli.failures import UsageError
@@ -201,7 +202,4 @@ def rollback(
 
 
 def _listed(noun: str, names: list[int] | list[str]) -> str:
-    if not names:
-        return f"no {noun}"
-    shown = ", ".join(str(name) for name in names[:8])
-    return f"{noun} {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    return f"{noun} {listed(names)}" if names else f"no {noun}"

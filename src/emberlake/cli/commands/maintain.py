@@ -117,7 +117,7 @@ def expire(  # noqa: PLR0913
             "--max-deletes",
             min=1,
             metavar="N",
-            help="Expire at most so many at once.",
+            help="Expire at most so many, the oldest first; without it all that are due.",
             show_default=False,
         ),
     ] = None,

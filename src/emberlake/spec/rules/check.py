@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
+from emberlake.base.names import choices
 from emberlake.spec.schema import TableSchema
 
 Check: TypeAlias = Callable[[TableSchema], Iterable[str]]
@@ -24,5 +25,5 @@ def empty_names(what: str, names: Sequence[str]) -> Iterator[str]:
 
 def no_column(schema: TableSchema, what: str, name: str) -> str:
     """The problem that something names a column which the table does not have."""
-    choices = f" (columns: {', '.join(schema.field_names)})" if schema.fields else ""
-    return f"{what} {name} is not a column of the table{choices}"
+    there_are = f" ({choices(name, schema.field_names, 'columns:')})" if schema.fields else ""
+    return f"{what} {name} is not a column of the table{there_are}"

@@ -1,0 +1,53 @@
+"""How messages speak of names: as many as can be read, and those that were probably meant."""
+
+from collections.abc import Collection, Iterable, Sequence
+from difflib import get_close_matches
+from typing import Final
+
+_SHOWN: Final = 8
+_SHOWN_CHARACTERS: Final = 64
+_COMPARED: Final = 5000  # a table may have many columns, a catalog many tables
+_MEANT: Final = 3
+
+
+def listed(names: Collection[object], shown: int = _SHOWN) -> str:
+    """``a, b, c``; of many the first ones: ``a, b, c and 497 more``."""
+    texts = [_shortened(str(name)) for _, name in zip(range(shown), names, strict=False)]
+    left = len(names) - len(texts)
+    return ", ".join(texts) + (f" and {left:,} more" if left else "")
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The names that are written nearly as this one, the likeliest first; capitals do not count."""
+    by_lower: dict[str, str] = {}
+    for _, choice in zip(range(_COMPARED), known, strict=False):
+        by_lower.setdefault(choice.lower(), choice)
+    near = get_close_matches(name.lower(), by_lower, n=_MEANT, cutoff=0.7)
+    return [by_lower[lower] for lower in near]
+
+
+def did_you_mean(unknown: Sequence[str], known: Collection[str], before: str = "") -> str:
+    """The question whether other names were meant, after some words; empty if none is likely."""
+    near = dict.fromkeys(near for name in unknown for near in nearest(name, known))
+    meant = [_shortened(name) for name in near][:_MEANT]
+    return f"{before}did you mean {' or '.join(meant)}?" if meant else ""
+
+
+def choices(unknown: str | Sequence[str], known: Collection[str], there_are: str) -> str:
+    """What to say of names that are none of those known: which there are, and which were meant.
+
+    Args:
+        unknown: The name, or the names.
+        known: What there is.
+        there_are: The words before a list of what there is: ``the table has``.
+    """
+    if not known:
+        return f"{there_are} none"
+    asked = [unknown] if isinstance(unknown, str) else unknown[:_SHOWN]
+    if len(known) > _SHOWN and (question := did_you_mean(asked, known)):
+        return question
+    return f"{there_are} {listed(known)}" + did_you_mean(asked, known, before=": ")
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _SHOWN_CHARACTERS else f"{name[: _SHOWN_CHARACTERS - 3]}..."

@@ -1,0 +1,54 @@
+"""What `make` installs, and what it says of it."""
+
+import re
+import subprocess
+
+import pytest
+
+from docs.pages import ROOT
+
+EXTRAS = re.compile(r"-e '\.\[(.*?)\]'")
+
+
+def would_run(*arguments: str) -> str:
+    """What make would run, were nothing there."""
+    done = subprocess.run(
+        ["make", "--dry-run", "--always-make", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_the_demo_installs_what_it_needs_and_says_how_much_that_is() -> None:
+    commands = would_run("demo")
+
+    assert EXTRAS.findall(commands) == ["spark,cli"]
+    assert re.search(r"about \d+ MB to download, \d+ MB on disk", commands)
+    assert commands.index("require-java") < commands.index("pip install")
+
+
+def test_development_tools_come_on_top_in_the_same_environment() -> None:
+    run, development = EXTRAS.findall(would_run(".venv/.stamp"))
+
+    assert set(run.split(",")) < set(development.split(","))
+    assert "dev" in development.split(",")
+
+
+def test_all_versions_are_pinned() -> None:
+    installs = [line for line in would_run("setup").splitlines() if "pip install" in line]
+
+    assert [line for line in installs if " -c constraints" not in line] == []
+    assert len(installs) == 4
+
+
+@pytest.mark.parametrize("folder", ["src", "examples", "Makefile", ".ci"])
+def test_no_warning_is_hidden_from_users(folder: str) -> None:
+    place = ROOT / folder
+    files = [place] if place.is_file() else [p for p in place.rglob("*") if p.is_file()]
+    texts = {p: p.read_text(encoding="utf-8") for p in files if p.suffix not in (".pyc", ".so")}
+    hiding = re.compile(r"-W *ignore|filterwarnings|simplefilter|PYTHONWARNINGS")
+
+    assert [str(path) for path, text in texts.items() if hiding.search(text)] == []
