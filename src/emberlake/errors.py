@@ -7,7 +7,8 @@ EmberlakeError
 │                       TagAlreadyExists, BranchAlreadyExists
 ├── InvalidInput        also a ValueError: InvalidIdentifier, InvalidSchema, InvalidOption,
 │                       InvalidPredicate, DataMismatch, MessageMismatch, DatabaseNotEmpty
-├── InvalidState        also a RuntimeError: an object is used after it was closed or used up
+├── InvalidState        also a RuntimeError: an object is used after it was closed or used up;
+│                       IncompleteJob
 ├── Unsupported         also a RuntimeError: a feature of the format that is not implemented is
 │                       refused, never guessed
 ├── CorruptFile         a file that is there but does not hold what the format says
@@ -164,6 +165,10 @@ class MessageMismatch(InvalidInput):
 
 class InvalidState(EmberlakeError, RuntimeError):
     """An object is used after it was closed or used up."""
+
+
+class IncompleteJob(InvalidState):
+    """Not every task of a Spark job told what it wrote; nothing was committed, or deleted."""
 
 
 class Unsupported(EmberlakeError, RuntimeError):

@@ -14,6 +14,7 @@ from emberlake.predicates import Predicate
 from emberlake.spark.compaction import compact_on_spark
 from emberlake.spark.session import find_session
 from emberlake.spec.identifier import Identifier
+from emberlake.spec.replacement import Replacement
 from emberlake.table import Table
 
 if TYPE_CHECKING:
@@ -99,10 +100,10 @@ def write_paimon(
     identifier: str | Identifier,
     catalog_options: Mapping[str, object],
     *,
-    overwrite: bool = False,
+    overwrite: bool | str = False,
     static_partition: Mapping[str, object] | None = None,
     concurrency: int | None = None,
-    resource_profile: "ResourceProfile | None" = None,
+    resource_profile: "ResourceProfile | Mapping[str, object] | None" = None,
 ) -> "SparkWriteResult":
     """Write a DataFrame to a table by parallel tasks, and make it visible in one commit.
 
@@ -112,24 +113,31 @@ def write_paimon(
             tells what a row does.
         identifier: ``"db.t"``.
         catalog_options: What ``CatalogFactory.create`` takes.
-        overwrite: Replace instead of append: the partitions that the data touches, or, with the
-            table option ``dynamic-partition-overwrite=false`` and in tables without partitions,
-            all that is there.
-        static_partition: With ``overwrite``: replace just the partitions that match; data outside
-            of them is refused.
-        concurrency: The number of parallel write tasks; Spark decides without it.
-        resource_profile: What Spark is to give every write task.
+        overwrite: Replace instead of append. ``True``: the partitions that match
+            ``static_partition``, also by no rows; without it those that the data touches, or all
+            that is there in tables without partitions and with the table option
+            ``dynamic-partition-overwrite=false``. Whatever the option says: ``"dynamic"`` replaces
+            the partitions that the data touches, ``"static"`` all that match ``static_partition``
+            or the whole table, also by no rows, and ``"all"`` the whole table.
+        static_partition: With ``overwrite``: data outside of the partitions that match is refused,
+            and no other partition is replaced.
+        concurrency: The number of write tasks; Spark decides without it. A bucket is written by
+            one of them, so that some may have nothing to do.
+        resource_profile: What Spark is to give every write task: a profile of Spark's, or a dict
+            such as ``{"cpus": 2, "memory": "4g"}``.
 
     Raises:
         DataMismatch: listing every column that does not fit; no task was started.
+        InvalidInput: arguments that cannot be used, or that contradict each other.
+        Unsupported: the session's master gives tasks no resource profiles.
+        IncompleteJob: not every task told what it wrote; nothing changes.
         CommitConflict: a concurrent change makes the commit wrong; nothing changes, unless the
             error says that a snapshot stands.
     """
-    if static_partition is not None and not overwrite:
-        raise InvalidInput("static_partition says what to overwrite: it needs overwrite=True")
     builder = open_table(identifier, catalog_options).new_batch_write_builder()
-    if overwrite:
-        builder.overwrite(static_partition)
+    replaces = Replacement.chosen(builder.store.schema, static_partition, overwrite=overwrite)
+    if replaces is not None:
+        builder.overwrite(replaces)
     with builder.new_write() as write:
         return write.write_spark(df, concurrency=concurrency, resource_profile=resource_profile)
 
@@ -153,6 +161,7 @@ def compact(
 
     Raises:
         CommitConflict: another writer replaced the same files; nothing changes.
+        IncompleteJob: of some buckets nothing was heard; nothing changes.
     """
     table = open_table(identifier, catalog_options)
     # Both say what is wrong, before anything starts, as a write and a read would.

@@ -17,14 +17,18 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+import emberlake
+
 MODE: Final = os.environ.get("EMBERLAKE_SPARK", "classic")
 MASTERS: Final = {
     "classic": "local[2]",
     "cluster": "local-cluster[2,1,1024]",
     "connect": "local[2]",
 }
-# Workers import the module of a test that hands them a function, by either of its names.
-PYTHONPATH: Final = os.pathsep.join(map(str, Path(__file__).parents[1:3]))
+# Workers import the module of a test that hands them a function, by either of its names, and the
+# emberlake that is tested here.
+PACKAGE: Final = Path(emberlake.__file__).parents[1]
+PYTHONPATH: Final = os.pathsep.join(map(str, (*Path(__file__).parents[1:3], PACKAGE)))
 JAVA_OPTIONS: Final = "-Duser.timezone=America/St_Johns"
 SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",

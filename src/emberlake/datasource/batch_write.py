@@ -8,19 +8,13 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from emberlake.datasource.options import SourceOptions
-from emberlake.datasource.written import (
-    WrittenFiles,
-    decoded,
-    files_of,
-    marked,
-    merged_by_bucket,
-    write_rows,
-)
+from emberlake.datasource.written import WrittenFiles, merged_by_bucket, reports_of, write_rows
 from emberlake.errors import AlreadyCommitted, CommitConflict, InvalidInput
 from emberlake.maintenance.compact import WrittenCompaction
 from emberlake.spark.alignment import check_alignment
-from emberlake.spark.job_files import begin_job, end_job, task_store
-from emberlake.spark.sweep import sweep_failed, sweep_repeated
+from emberlake.spark.job_files import begin_job, end_job, is_open, marked, task_store
+from emberlake.spark.reports import Reports, TaskReport, task_number
+from emberlake.spark.sweep import sweep_failed, sweep_repeated, swept_unless_done
 from emberlake.spec.support import check_writable
 from emberlake.wire import CommitMessage
 
@@ -42,21 +36,25 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         """Write the rows of a task."""
+        number = task_number()
         messages = write_rows(
-            task_store(self._store, self._job_id),
+            task_store(self._store, self._job_id, number),
             iterator,
             commit_user=self._builder.commit_user,
             ignore_previous=self._is_overwrite,
         )
-        return WrittenFiles(self._job_id, self._builder.commit_user, messages)
+        report = TaskReport.of(self._job_id, number, messages)
+        return WrittenFiles(report, self._builder.commit_user)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make the files of all tasks visible in one snapshot."""
-        try:
-            written = self._finished(decoded(files_of(messages)))
-        except BaseException:
-            sweep_failed(self._store, self._job_id)
-            raise
+        """Make the files of all tasks visible in one snapshot.
+
+        Raises:
+            IncompleteJob: not every task told what it wrote; nothing changes, and what was written
+                stays where it is.
+        """
+        with swept_unless_done(self._store, self._job_id):
+            written = self._finished(reports_of(messages))
         commit = self._builder.new_commit()
         try:
             commit.commit(written)
@@ -66,22 +64,24 @@ class BatchWriter(DataSourceArrowWriter):
                 commit.abort(written)
             raise
 
-    def _finished(self, written: list[CommitMessage]) -> list[CommitMessage]:
+    def _finished(self, reports: Reports) -> list[CommitMessage]:
         """What is to be committed; attempts that do not count are over, and their files gone."""
         end_job(self._store, self._job_id)
-        sweep_repeated(self._store, self._job_id, written)
+        written = reports.messages(self._job_id)
+        sweep_repeated(self._store, self._job_id, written, reports.total)
         if not self._is_overwrite:
             return written
         # A table that hides new files would be seen empty until they are compacted.
         store = marked(self._store, self._job_id)
         return WrittenCompaction(store, ignore_previous=True).compact(merged_by_bucket(written))
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Delete what tasks wrote, unless all of them succeeded.
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
+        """Delete what tasks wrote, unless a commit of it was begun.
 
-        Spark aborts after a commit that failed as well. That has deleted its files by then, or must
-        not because the files may be in the table.
+        Spark aborts after a commit that failed as well, in another process. The commit has ended
+        the job before anything else. It has deleted its files by then, or must not: they may be in
+        the table, or be of a task that it has not heard of.
         """
-        end_job(self._store, self._job_id)
-        if None in messages:
+        if is_open(self._store, self._job_id):
+            end_job(self._store, self._job_id)
             sweep_failed(self._store, self._job_id)

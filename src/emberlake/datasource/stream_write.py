@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from emberlake.datasource.options import COMMIT_USER, SourceOptions
-from emberlake.datasource.written import WrittenFiles, decoded, files_of, marked, write_rows
+from emberlake.datasource.written import WrittenFiles, files_of, reports_of, write_rows
 from emberlake.errors import (
     AlreadyCommitted,
     CommitConflict,
@@ -28,6 +28,8 @@ from emberlake.maintenance.compact import compact_table
 from emberlake.merge.plan import hides_level_0
 from emberlake.options import WRITE_ONLY
 from emberlake.spark.alignment import check_alignment
+from emberlake.spark.job_files import marked
+from emberlake.spark.reports import TaskReport, task_number
 from emberlake.spark.sweep import sweep_failed, sweep_repeated
 from emberlake.spec.snapshot import CommitKind, Snapshot
 from emberlake.spec.support import check_writable
@@ -65,20 +67,27 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         """Write the rows of a task of a batch."""
-        query_id = _query_id()
+        query_id, number = _query_id(), task_number()
         user = self._commit_user or f"spark-{query_id}"
-        messages = write_rows(marked(self._store, self._job_id), iterator, commit_user=user)
-        return WrittenFiles(self._job_id, user, messages, query_id)
+        store = marked(self._store, self._job_id, number)
+        messages = write_rows(store, iterator, commit_user=user)
+        return WrittenFiles(TaskReport.of(self._job_id, number, messages), user, query_id)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Make a batch visible in one snapshot, unless that was done before."""
-        tasks = files_of(messages)
-        written = decoded(tasks)
+        """Make a batch visible in one snapshot, unless that was done before.
+
+        Raises:
+            IncompleteJob: not every task told what it wrote; nothing changes, and what was written
+                stays where it is.
+        """
+        tasks, reports = files_of(messages), reports_of(messages)
+        # This object was made anew for the commit: the job is the one that the tasks agree about.
+        job_id = tasks[0].report.job_id if tasks else self._job_id
+        written = reports.messages(job_id)
         if not written:
             return
-        for job_id in {task.job_id for task in tasks}:
-            # Attempts that Spark repeated may have left files that no message names.
-            sweep_repeated(self._store, job_id, written)
+        # Attempts that Spark repeated may have left files that no message names.
+        sweep_repeated(self._store, job_id, written, reports.total)
         batch = MicroBatch(self._store, tasks[0].commit_user, tasks[0].query_id or "", batchId)
         batch.commit(written)
 
@@ -88,7 +97,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         A commit that failed has deleted its files, or must not because they may be in the table.
         """
         if None in messages:
-            for job_id in {task.job_id for task in files_of(messages)}:
+            for job_id in {task.report.job_id for task in files_of(messages)}:
                 sweep_failed(self._store, job_id)
 
 

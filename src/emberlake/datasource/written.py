@@ -14,13 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from emberlake.base.env import SYSTEM_ENV
 from emberlake.base.parallel import limit_threads
 from emberlake.errors import InvalidState
 from emberlake.options import BUCKET, UNAWARE_BUCKET
+from emberlake.spark.reports import Reports, TaskReport, task_number
 from emberlake.spark.write_task import gathered
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
@@ -33,17 +32,11 @@ SEQUENCES_A_TASK: Final = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles(WriterCommitMessage):
-    """What a task tells the driver: commit messages in their byte form, and who wrote them."""
+    """What a task tells the driver: its report, and who wrote."""
 
-    job_id: str
+    report: TaskReport
     commit_user: str
-    messages: tuple[bytes, ...]
     query_id: str | None = None
-
-
-def marked(store: TableStore, job_id: str) -> TableStore:
-    """The table, in which new files tell the job: the driver finds what failed attempts leave."""
-    return replace(store, env=SYSTEM_ENV.marked(job_id))
 
 
 def write_rows(
@@ -52,28 +45,23 @@ def write_rows(
     *,
     commit_user: str,
     ignore_previous: bool = False,
-) -> tuple[bytes, ...]:
+) -> list[CommitMessage]:
     """Write all rows of a task; what was written is deleted should it fail."""
     limit_threads()
     writer = TableWriter(
         store,
         commit_user=commit_user,
         ignore_previous=ignore_previous,
-        sequence_offset=_task_number() * SEQUENCES_A_TASK,
+        sequence_offset=task_number() * SEQUENCES_A_TASK,
     )
     try:
         for table in gathered(batches):
             _check_one_assigner(store)
             writer.write(table)
         # Tables that hide new files are compacted by the commit: other tasks write to the buckets.
-        return tuple(message.to_bytes() for message in writer.prepare())
+        return writer.prepare()
     finally:
         writer.close()  # deletes what was not handed over
-
-
-def _task_number() -> int:
-    task = TaskContext.get()
-    return 0 if task is None else task.partitionId()
 
 
 def _check_one_assigner(store: TableStore) -> None:
@@ -83,7 +71,7 @@ def _check_one_assigner(store: TableStore) -> None:
     """
     schema = store.schema
     is_dynamic = bool(schema.primary_keys) and store.options.value(BUCKET) == UNAWARE_BUCKET
-    if is_dynamic and not schema.partition_keys and _task_number() > 0:
+    if is_dynamic and not schema.partition_keys and task_number() > 0:
         raise InvalidState(
             "the table has dynamic buckets (bucket=-1), which one task gives out, but the rows "
             "come in several: write df.coalesce(1), or use emberlake.spark.write_paimon, which "
@@ -91,9 +79,9 @@ def _check_one_assigner(store: TableStore) -> None:
         )
 
 
-def decoded(written: Iterable[WrittenFiles]) -> list[CommitMessage]:
-    """The commit messages of tasks."""
-    return [CommitMessage.from_bytes(raw) for task in written for raw in task.messages]
+def reports_of(messages: Sequence[WriterCommitMessage | None]) -> Reports:
+    """What all tasks told: Spark has a place for each of them, with None where nothing came."""
+    return Reports(tuple(written.report for written in files_of(messages)), len(messages))
 
 
 def files_of(messages: Sequence[WriterCommitMessage | None]) -> list[WrittenFiles]:

@@ -3,6 +3,9 @@
 A bucket belongs to one task, so that its files are few and sorted, and so that a key has its rows
 in one place, in order. Tables without buckets need no shuffle, unless they have partitions, of
 which every task would write a small file otherwise.
+
+A number of tasks that the user gives is the number of tasks: Spark's adaptive execution changes how
+many partitions a shuffle has, but not where the number is given with the shuffle itself.
 """
 
 from collections.abc import Sequence
@@ -11,7 +14,7 @@ from enum import Enum, auto
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import lit, pmod
+from pyspark.sql.functions import lit, pmod, spark_partition_id
 
 from emberlake.merge.plan import hides_level_0
 from emberlake.options import BUCKET, DYNAMIC_BUCKET_MAX, POSTPONE_BUCKET, UNAWARE_BUCKET
@@ -45,6 +48,17 @@ class Clustering:
 
     rows: Rows
     tasks: int | None
+    owners: int | None = None  # how many of the tasks get rows, where it is not all of them
+
+    @property
+    def assigners(self) -> int:
+        """How many tasks give out dynamic buckets, each numbered as its partition."""
+        return (self.owners or self.tasks or 1) if self.rows is Rows.BY_KEY else 1
+
+    @property
+    def shares_partitions(self) -> bool:
+        """Whether several tasks are to have a share in a large partition."""
+        return self.rows is Rows.BY_PARTITION and (self.tasks or 1) > 1
 
 
 def plan_clustering(schema: TableSchema, concurrency: int | None = None) -> Clustering:
@@ -52,9 +66,8 @@ def plan_clustering(schema: TableSchema, concurrency: int | None = None) -> Clus
     buckets = schema.options.value(BUCKET)
     is_partitioned = bool(schema.partition_keys)
     if buckets > 0:
-        if is_partitioned:
-            return Clustering(Rows.BY_BUCKET, concurrency)
-        return Clustering(Rows.BY_BUCKET, min(buckets, concurrency or buckets))
+        tasks = concurrency if is_partitioned else concurrency or buckets
+        return Clustering(Rows.BY_BUCKET, tasks)
     if not schema.primary_keys:
         rows = Rows.BY_PARTITION if is_partitioned else Rows.ANYWHERE
         return Clustering(rows, concurrency)
@@ -64,10 +77,12 @@ def plan_clustering(schema: TableSchema, concurrency: int | None = None) -> Clus
     if hides_level_0(schema.options):
         # The bucket of a key is found in an index, not computed: keys of several tasks can be in
         # one bucket, which only one of them may compact before the commit.
-        return Clustering(Rows.BY_WHOLE_PARTITION, concurrency if is_partitioned else 1)
-    assigners = concurrency or _ASSIGNERS
+        tasks = concurrency if is_partitioned else concurrency or 1
+        return Clustering(Rows.BY_WHOLE_PARTITION, tasks)
+    tasks = concurrency or _ASSIGNERS
     most = schema.options.value(DYNAMIC_BUCKET_MAX)
-    return Clustering(Rows.BY_KEY, min(assigners, most) if most > 0 else assigners)
+    owners = min(tasks, most) if most > 0 else tasks
+    return Clustering(Rows.BY_KEY, concurrency or owners, owners)
 
 
 def cluster(df: DataFrame, schema: TableSchema, clustering: Clustering) -> DataFrame:
@@ -83,34 +98,57 @@ def cluster(df: DataFrame, schema: TableSchema, clustering: Clustering) -> DataF
         return missing_column(schema.field_by_name[name]) if number is None else by_name(number)
 
     partitions = [column_of(name) for name in schema.partition_keys if name in numbers]
-    return _clustered(numbered, schema, clustering, partitions, column_of)
-
-
-def _clustered(
-    df: DataFrame,
-    schema: TableSchema,
-    clustering: Clustering,
-    partitions: Sequence[Column],
-    column_of: ColumnOf,
-) -> DataFrame:
     tasks = clustering.tasks
-    match clustering.rows:
-        case Rows.ANYWHERE:
-            return df if tasks is None else df.repartition(tasks)
-        case Rows.BY_PARTITION:
-            # Spark's adaptive execution splits large partitions and puts small ones together.
-            return df.hint("rebalance", *([tasks] if tasks else []), *partitions)
+    if clustering.rows is Rows.ANYWHERE:
+        return numbered if tasks is None else numbered.repartition(tasks)
+    if clustering.rows is Rows.BY_PARTITION:
+        return _balanced(numbered, partitions, tasks)
+    owner = _owner(clustering.rows, schema, column_of)
+    if tasks is None and clustering.rows is Rows.BY_WHOLE_PARTITION:
+        return numbered.repartition(*partitions) if partitions else numbered.repartition(1)
+    if tasks is None:
+        return numbered.repartition(*partitions, owner)
+    if not any(name in numbers for name in _owner_columns(clustering.rows, schema)):
+        # Of a shuffle by a constant Spark makes one task; this is 0 and no constant.
+        owner = owner + pmod(spark_partition_id(), lit(1))
+    # Buckets are numbered from 0, so that taking the number as it is uses every task.
+    place = pmod(owner, lit(clustering.owners or tasks)).cast("int")
+    return numbered.repartitionById(tasks, place)
+
+
+def _balanced(df: DataFrame, partitions: Sequence[Column], tasks: int | None) -> DataFrame:
+    """Large partitions cut into pieces, small ones put together, by Spark's adaptive execution.
+
+    How many pieces there are is its own decision, by their size. For a number of tasks the pieces
+    are dealt out to them, those of one partition one after the other. That takes a second shuffle,
+    and no second look at the rows: it costs a third of what a write does otherwise, and brings a
+    file or two for a partition, where dealing out the rows would bring a file for every task.
+    """
+    if tasks == 1:
+        return df.repartition(1)
+    pieces = df.hint("rebalance", *partitions)
+    return pieces if tasks is None else pieces.repartitionById(tasks, spark_partition_id() % tasks)
+
+
+def _owner(rows: Rows, schema: TableSchema, column_of: ColumnOf) -> Column:
+    """A number that rows have in common which one task must have."""
+    partition = partition_hash_column(schema, column_of) if schema.partition_keys else lit(0)
+    match rows:
         case Rows.BY_BUCKET:
             number = bucket_column(schema, column_of)
         case Rows.BY_KEY:
             number = key_hash_column(schema, column_of)
-        case Rows.BY_WHOLE_PARTITION:
-            if not partitions:
-                return df.repartition(1)
-            return df.repartition(tasks, *partitions) if tasks else df.repartition(*partitions)
-    if tasks is None:
-        return df.repartition(*partitions, number)
-    if schema.partition_keys:
-        number = partition_hash_column(schema, column_of).cast("bigint") + number
-    # Buckets are numbered from 0, so that taking the number as it is uses every task.
-    return df.repartitionById(tasks, pmod(number, lit(tasks)).cast("int"))
+        case _:
+            return partition
+    return partition.cast("bigint") + number if schema.partition_keys else number
+
+
+def _owner_columns(rows: Rows, schema: TableSchema) -> tuple[str, ...]:
+    """The columns that tell the number."""
+    match rows:
+        case Rows.BY_BUCKET:
+            return (*schema.partition_keys, *schema.bucket_keys)
+        case Rows.BY_KEY:
+            return (*schema.partition_keys, *schema.trimmed_primary_keys)
+        case _:
+            return tuple(schema.partition_keys)

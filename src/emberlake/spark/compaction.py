@@ -1,6 +1,6 @@
 """Compact a table: buckets in parallel by Spark's tasks, all of it in one commit."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,18 +18,19 @@ from emberlake.maintenance.compact import (
     discard,
     with_present_schema,
 )
+from emberlake.options import POSTPONE_BUCKET
 from emberlake.predicates import Predicate
 from emberlake.spark.failures import reported_errors, typed_errors
 from emberlake.spark.job_files import open_job, task_store
+from emberlake.spark.reports import REPORT_SCHEMA, Reports, TaskReport, gather, report_batch
 from emberlake.spark.session import check_workers
-from emberlake.spark.sweep import sweep_failed, sweep_repeated
-from emberlake.spark.write_task import MESSAGE_SCHEMA, message_batch
+from emberlake.spark.sweep import sweep_repeated, swept_unless_done
 from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.support import check_compactable
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
 
-_PLACES: Final = "task int, partition binary, bucket int"
+_PLACES: Final = "task int, number int, partition binary, bucket int"
 _MAX_TASKS: Final = 256  # each plans the table anew; beyond this, that is what costs
 
 
@@ -45,6 +46,7 @@ def compact_on_spark(
 
     Raises:
         CommitConflict: another writer replaced the same files; nothing changes.
+        IncompleteJob: of some buckets nothing was heard; nothing changes, and no file is deleted.
     """
     snapshot = store.snapshots.latest()
     store = with_present_schema(store)
@@ -53,13 +55,11 @@ def compact_on_spark(
         return NOTHING_COMMITTED
     check_workers(spark)
     job_id = store.env.new_id()
-    try:
+    with swept_unless_done(store, job_id):
         with open_job(store, job_id):
-            messages = _compact(store, spark, snapshot, job_id, full=full, where=where)
+            reports = _compact(store, spark, snapshot, job_id, full=full, where=where)
+        messages = reports.messages(job_id)
         sweep_repeated(store, job_id, messages)
-    except BaseException:
-        sweep_failed(store, job_id)
-        raise
     try:
         return Committer(store, commit_user).commit(compact_change(messages))
     except CommitConflict:
@@ -75,21 +75,21 @@ def _compact(
     *,
     full: bool,
     where: Predicate | None,
-) -> list[CommitMessage]:
+) -> Reports:
+    """Every place is compacted by one task, and reported once, by its number."""
     places = compaction_places(store, snapshot, where)
     if not places:
-        return []
+        return Reports((), 0)
     tasks = spread(places, _MAX_TASKS)
+    of_tasks = [(task, place) for task, its in enumerate(tasks) for place in its]
     rows = [
-        (number, bytearray(place.partition), place.bucket)
-        for number, task in enumerate(tasks)
-        for place in task
+        (task, number, bytearray(place.partition), place.bucket)
+        for number, (task, place) in enumerate(of_tasks)
     ]
     frame = spark.createDataFrame(rows, _PLACES).repartitionById(len(tasks), "task")
-    compacted = frame.mapInArrow(CompactTask(store, job_id, snapshot.id, full), MESSAGE_SCHEMA)
+    compacted = frame.mapInArrow(CompactTask(store, job_id, snapshot.id, full), REPORT_SCHEMA)
     with typed_errors():
-        found = compacted.collect()
-    return [CommitMessage.from_bytes(bytes(row.message)) for row in found]
+        return gather(compacted, total=len(places))
 
 
 def spread(places: Sequence[Place], max_tasks: int) -> list[list[Place]]:
@@ -113,13 +113,21 @@ class CompactTask:
     full: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Compact the places of all batches; hand out the messages in their byte form."""
+        """Compact the places of all batches; hand out a report of each."""
         limit_threads()
-        places = [
-            Place(row["partition"], row["bucket"]) for batch in batches for row in batch.to_pylist()
-        ]
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        numbers = {Place(row["partition"], row["bucket"]): row["number"] for row in rows}
         with reported_errors():
             store = task_store(self.store, self.job_id)
             snapshot = store.snapshots.load(self.snapshot_id)
-            messages = compact_places(store, snapshot, places, full=self.full)
-        yield message_batch(messages)
+            messages = compact_places(store, snapshot, list(numbers), full=self.full)
+        found: dict[int, list[CommitMessage]] = {number: [] for number in numbers.values()}
+        for message in messages:
+            found[numbers[_place_of(message, numbers)]].append(message)
+        yield report_batch([TaskReport.of(self.job_id, n, found[n]) for n in found])
+
+
+def _place_of(message: CommitMessage, places: Container[Place]) -> Place:
+    """The bucket, or the whole partition where rows wait for their bucket."""
+    bucket = Place(message.partition, message.bucket)
+    return bucket if bucket in places else Place(message.partition, POSTPONE_BUCKET)

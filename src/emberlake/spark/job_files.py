@@ -6,6 +6,7 @@ are stopped some seconds later, or never notice. A small file stands for the ope
 deletes it before it looks for files that belong to nobody, and no task creates files without it.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -37,10 +38,27 @@ def end_job(store: TableStore, job_id: str) -> None:
     store.storage.delete(_sign(store, job_id))
 
 
-def task_store(store: TableStore, job_id: str) -> TableStore:
-    """In a task: the table, in which new files have the job's id in their names."""
+def is_open(store: TableStore, job_id: str) -> bool:
+    """On the driver: whether tasks of the job can still create files."""
+    return store.storage.exists(_sign(store, job_id))
+
+
+def task_store(store: TableStore, job_id: str, number: int | None = None) -> TableStore:
+    """In a task: the table, in which new files have the job in their names, and the task."""
     storage = JobStorage(store.storage, _sign(store, job_id))
-    return replace(store, storage=storage, env=SYSTEM_ENV.marked(job_id))
+    return replace(marked(store, job_id, number), storage=storage)
+
+
+def marked(store: TableStore, job_id: str, number: int | None = None) -> TableStore:
+    """The table, in which new files tell the job: the driver finds what failed attempts leave."""
+    mark = job_id if number is None else f"{job_id}-t{number}"
+    return replace(store, env=SYSTEM_ENV.marked(mark))
+
+
+def author_of(name: str, job_id: str) -> int | None:
+    """The number of the task that has created a file of the job, where its name tells."""
+    found = re.search(rf"{re.escape(job_id)}-t(\d+)-", name)
+    return None if found is None else int(found[1])
 
 
 def _sign(store: TableStore, job_id: str) -> str:

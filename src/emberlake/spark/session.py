@@ -4,7 +4,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
 from typing import Any, Final
 from weakref import WeakSet
@@ -19,13 +19,17 @@ from emberlake.errors import InvalidState
 # The bound on rows (spark.sql.execution.arrow.maxRecordsPerBatch, 10,000) stays.
 _BATCH_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 _NO_BOUND: Final = str(2**31 - 1)
-_DEFAULT_BOUND: Final = ("67108864", "67108864b", "64MB", "64m")
+# What adaptive execution cuts a large partition into. A task that is to have a share of it should
+# have one long before the 64 MiB that are meant for any query.
+_PIECE_BYTES: Final = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+_SMALL_PIECE: Final = "4MB"
+_DEFAULT_BOUND: Final = ("67108864", "67108864b", "64MB", "64m")  # of both
 # How a worker that lacks a package says so: pyarrow's absence is noticed by Spark itself.
 _MISSING: Final = re.compile(r"No module named|PACKAGE_NOT_INSTALLED|must be installed")
 
 _lock = Lock()
-_users: Counter[int] = Counter()  # jobs of ours that run, by session
-_found: dict[int, str | None] = {}  # the setting that the first of them met
+_users: Counter[tuple[int, str]] = Counter()  # jobs of ours that run, by session and setting
+_found: dict[tuple[int, str], str | None] = {}  # the setting that the first of them met
 _checked: WeakSet[SparkSession] = WeakSet()
 
 
@@ -44,40 +48,47 @@ def find_session(spark: SparkSession | None = None) -> SparkSession:
     return session
 
 
+def fast_arrow(spark: SparkSession) -> AbstractContextManager[None]:
+    """Rows go to Python workers in batches that are not measured while a job of ours runs."""
+    return _borrowed(spark, _BATCH_BYTES, _NO_BOUND)
+
+
+def small_pieces(spark: SparkSession) -> AbstractContextManager[None]:
+    """Large partitions of a shuffle are cut into smaller pieces while a job of ours runs."""
+    return _borrowed(spark, _PIECE_BYTES, _SMALL_PIECE)
+
+
 @contextmanager
-def fast_arrow(spark: SparkSession) -> Iterator[None]:
-    """Rows go to Python workers in batches that are not measured while a job of ours runs.
+def _borrowed(spark: SparkSession, key: str, value: str) -> Iterator[None]:
+    """A setting has a value of ours while a job of ours runs.
 
     The setting is the session's, so that jobs in several threads share it, and the last one puts
     back what was there. A bound that the user has set stays.
     """
-    session = id(spark)
+    borrowed = id(spark), key
     with _lock:
-        if not _users[session]:
-            _found[session] = _unbound(spark)
-        _users[session] += 1
+        if not _users[borrowed]:
+            _found[borrowed] = _lift(spark, key, value)
+        _users[borrowed] += 1
     try:
         yield
     finally:
         with _lock:
-            _users[session] -= 1
-            if not _users[session]:
-                del _users[session]
-                _restore(spark, _found.pop(session))
+            _users[borrowed] -= 1
+            if not _users[borrowed]:
+                del _users[borrowed]
+                before = _found.pop(borrowed)
+                if before is not None:
+                    spark.conf.set(key, before)
 
 
-def _unbound(spark: SparkSession) -> str | None:
-    """Lift the bound; what to put back afterwards, or None when nothing was changed."""
-    before = spark.conf.get(_BATCH_BYTES, None)
+def _lift(spark: SparkSession, key: str, value: str) -> str | None:
+    """Set the value; what to put back afterwards, or None when nothing was changed."""
+    before = spark.conf.get(key, None)
     if before is not None and before not in _DEFAULT_BOUND:
         return None
-    spark.conf.set(_BATCH_BYTES, _NO_BOUND)
+    spark.conf.set(key, value)
     return before or _DEFAULT_BOUND[0]
-
-
-def _restore(spark: SparkSession, before: str | None) -> None:
-    if before is not None:
-        spark.conf.set(_BATCH_BYTES, before)
 
 
 def check_workers(spark: SparkSession) -> None:

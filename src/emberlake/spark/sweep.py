@@ -1,15 +1,19 @@
 """Delete what tasks of a write wrote for nothing: failed, repeated and speculative attempts.
 
 Every file of a write job has the job's id in its name. Only the messages that Spark returned are
-committed; a file of the job that none of them names belongs to nobody.
+committed; a file of the job that none of them names belongs to nobody, if its task has reported.
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from emberlake.base.parallel import parallel_map
+from emberlake.errors import IncompleteJob
 from emberlake.io.storage import FileInfo
 from emberlake.options import DATA_FILE_DIRECTORY
+from emberlake.spark.job_files import author_of
+from emberlake.spark.reports import incomplete
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
 
@@ -19,30 +23,64 @@ _PAUSE_MS: Final = 200.0
 _BUCKET_PREFIX: Final = "bucket-"
 
 
+@contextmanager
+def swept_unless_done(store: TableStore, job_id: str) -> Iterator[None]:
+    """Delete the files of a job that fails inside; not where a task may not have been heard of."""
+    try:
+        yield
+    except IncompleteJob:
+        raise
+    except BaseException:
+        sweep_failed(store, job_id)
+        raise
+
+
 def sweep_failed(store: TableStore, job_id: str) -> int:
     """Delete every file of a job that will not be committed; how many there were."""
     total = 0
     for _ in range(_ROUNDS):
-        found = _delete(store, job_id, _all_folders(store), frozenset())
+        found = _delete(store, _files(store, job_id, _all_folders(store)))
         total += found
         store.env.sleep_ms(_PAUSE_MS)
         if not found:
             break
-    return total + _delete(store, job_id, _all_folders(store), frozenset())
+    return total + _delete(store, _files(store, job_id, _all_folders(store)))
 
 
-def sweep_repeated(store: TableStore, job_id: str, messages: Iterable[CommitMessage]) -> int:
+def sweep_repeated(
+    store: TableStore, job_id: str, messages: Iterable[CommitMessage], tasks: int | None = None
+) -> int:
     """Delete the files of a successful job that no message names; how many there were.
 
     A repeated attempt writes the rows of the one that counts, so that it is enough to look into
     the buckets that the messages name.
+
+    Args:
+        store: The table.
+        job_id: The job.
+        messages: All that its tasks reported.
+        tasks: How many tasks have reported, where files tell the number of theirs.
+
+    Raises:
+        IncompleteJob: a file is of a task that has not reported; nothing is deleted.
     """
     messages = list(messages)
     keep = frozenset(_names(messages))
     folders = {store.bucket_folder(m.partition, m.bucket) for m in messages}
     if any(m.new_index_files or m.compact_new_index_files for m in messages):
         folders.add(store.layout.index_folder)
-    return _delete(store, job_id, folders, keep)
+    unnamed = [info for info in _files(store, job_id, folders) if info.name not in keep]
+    if tasks is not None:
+        _check_authors(unnamed, job_id, tasks)
+    return _delete(store, unnamed)
+
+
+def _check_authors(files: Iterable[FileInfo], job_id: str, tasks: int) -> None:
+    for info in files:
+        author = author_of(info.name, job_id)
+        if author is not None and author >= tasks:
+            problem = f"{info.name} is of task {author}, and only {tasks} tasks sent a report"
+            raise incomplete(job_id, problem)
 
 
 def _names(messages: Iterable[CommitMessage]) -> Iterator[str]:
@@ -54,18 +92,16 @@ def _names(messages: Iterable[CommitMessage]) -> Iterator[str]:
         yield from (file.file_name for file in message.compact_new_index_files)
 
 
-def _delete(store: TableStore, job_id: str, folders: Iterable[str], keep: frozenset[str]) -> int:
-    def sweep(folder: str) -> int:
-        mine = [
-            info.path
-            for info in store.storage.list(folder)
-            if job_id in info.name and not info.is_folder and info.name not in keep
-        ]
-        for path in mine:
-            store.storage.delete(path)
-        return len(mine)
+def _files(store: TableStore, job_id: str, folders: Iterable[str]) -> list[FileInfo]:
+    def mine(folder: str) -> list[FileInfo]:
+        found = store.storage.list(folder)
+        return [info for info in found if job_id in info.name and not info.is_folder]
 
-    return sum(parallel_map(sweep, folders))
+    return [info for found in parallel_map(mine, folders) for info in found]
+
+
+def _delete(store: TableStore, files: Iterable[FileInfo]) -> int:
+    return len(list(parallel_map(lambda info: store.storage.delete(info.path), files)))
 
 
 def _all_folders(store: TableStore) -> Iterator[str]:

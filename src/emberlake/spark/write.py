@@ -1,27 +1,27 @@
 """Write a DataFrame: many tasks write files, the driver makes one commit of them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, fields
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from pyspark.resource import ResourceProfile
 from pyspark.sql import DataFrame
 
 from emberlake.commit.change import CommitResult
 from emberlake.errors import AlreadyCommitted, CommitConflict, InvalidInput, Unsupported
 from emberlake.spark.alignment import check_alignment
-from emberlake.spark.clustering import Rows, cluster, plan_clustering
+from emberlake.spark.clustering import cluster, plan_clustering
 from emberlake.spark.failures import typed_errors
 from emberlake.spark.job_files import open_job
-from emberlake.spark.session import check_workers, fast_arrow
-from emberlake.spark.sweep import sweep_failed, sweep_repeated
-from emberlake.spark.write_task import MESSAGE_SCHEMA, WriteTask
+from emberlake.spark.reports import REPORT_SCHEMA, Reports, counted, gather
+from emberlake.spark.resources import find_profile
+from emberlake.spark.session import check_workers, fast_arrow, small_pieces
+from emberlake.spark.sweep import sweep_repeated, swept_unless_done
+from emberlake.spark.write_task import WriteTask
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
-
-if TYPE_CHECKING:
-    from pyspark.resource import ResourceProfile
 
 
 class Commit(Protocol):
@@ -34,8 +34,9 @@ class Commit(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SparkWriteResult(CommitResult):
-    """What a distributed write did, and how long its stages took."""
+    """What a distributed write did, by how many tasks, and how long its stages took."""
 
+    tasks: int = 0  # that wrote, or had nothing to write
     seconds: Mapping[str, float] = field(default_factory=dict, hash=False)  # check, write, commit
 
 
@@ -50,34 +51,34 @@ class WriteJob:
     accepts: Callable[[bytes], bool] | None = None
     write_columns: tuple[str, ...] | None = None
     concurrency: int | None = None
-    resource_profile: "ResourceProfile | None" = None
+    resource_profile: ResourceProfile | Mapping[str, object] | None = None
 
     def run(self, df: DataFrame) -> SparkWriteResult:
         """Write all rows and make them visible in one snapshot.
 
         Raises:
             DataMismatch: the DataFrame does not fit the table; no task was started.
+            IncompleteJob: not every task told what it wrote; nothing changes, and what was written
+                stays where it is.
             CommitConflict: a concurrent change makes the commit wrong; nothing changes, and what
                 was written is deleted, unless the error says that a snapshot stands.
         """
         seconds: dict[str, float] = {}
         with _timed(seconds, "check"):
             self._check(df)
+            profile = find_profile(self.resource_profile, df.sparkSession)
             check_workers(df.sparkSession)
         job_id = self.store.env.new_id()
-        with _timed(seconds, "write"):
-            try:
-                with open_job(self.store, job_id):
-                    messages = self._write(df, job_id)
-                # Attempts that Spark repeated may have left files that no message names.
-                sweep_repeated(self.store, job_id, messages)
-            except BaseException:
-                sweep_failed(self.store, job_id)
-                raise
+        with _timed(seconds, "write"), swept_unless_done(self.store, job_id):
+            with open_job(self.store, job_id):
+                reports = self._write(df, job_id, profile)
+            messages = reports.messages(job_id)
+            # Attempts that Spark repeated may have left files that no message names.
+            sweep_repeated(self.store, job_id, messages, reports.total)
         with _timed(seconds, "commit"):
             done = self._commit(messages)
         counts: dict[str, Any] = {f.name: getattr(done, f.name) for f in fields(CommitResult)}
-        return SparkWriteResult(**counts, seconds=seconds)
+        return SparkWriteResult(**counts, tasks=reports.total or 0, seconds=seconds)
 
     def _check(self, df: DataFrame) -> None:
         if not isinstance(df, DataFrame):
@@ -94,7 +95,7 @@ class WriteJob:
             raise Unsupported("a table in memory is out of reach of Spark's workers")
         check_alignment(df.schema, self.store.schema, self.write_columns)
 
-    def _write(self, df: DataFrame, job_id: str) -> list[CommitMessage]:
+    def _write(self, df: DataFrame, job_id: str, profile: ResourceProfile | None) -> Reports:
         clustering = plan_clustering(self.store.schema, self.concurrency)
         task = WriteTask(
             self.store,
@@ -104,13 +105,14 @@ class WriteJob:
             self.ignore_previous,
             self.accepts,
             self.write_columns,
-            assigners=(clustering.tasks or 1) if clustering.rows is Rows.BY_KEY else 1,
+            assigners=clustering.assigners,
         )
         clustered = cluster(df, self.store.schema, clustering)
-        written = clustered.mapInArrow(task, MESSAGE_SCHEMA, profile=self.resource_profile)
-        with typed_errors(), fast_arrow(df.sparkSession):
-            rows = written.collect()
-        return [CommitMessage.from_bytes(bytes(row.message)) for row in rows]
+        written = counted(clustered.mapInArrow(task, REPORT_SCHEMA, profile=profile))
+        session = df.sparkSession
+        pieces = small_pieces(session) if clustering.shares_partitions else nullcontext()
+        with typed_errors(), fast_arrow(session), pieces:
+            return gather(written)
 
     def _commit(self, messages: Sequence[CommitMessage]) -> CommitResult:
         try:

@@ -1,24 +1,22 @@
-"""What one Spark task does for a write: rows in, files written, commit messages out."""
+"""What one Spark task does for a write: rows in, files written, one report of them out."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-from pyspark import TaskContext
 
 from emberlake.base.parallel import limit_threads
 from emberlake.maintenance.compact import WrittenCompaction
 from emberlake.options import MEBIBYTE
 from emberlake.spark.failures import reported_errors
 from emberlake.spark.job_files import task_store
+from emberlake.spark.reports import TaskReport, report_batch, task_number
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
 from emberlake.write.dynamic_bucket import Assigner
 from emberlake.write.table_writer import TableWriter
 
-MESSAGE_SCHEMA: Final = "message binary"
-_ARROW_SCHEMA: Final = pa.schema([("message", pa.binary())])
 # Spark hands over small batches; what is done once a call is worth more rows.
 _GATHER_ROWS: Final = 250_000
 _GATHER_BYTES: Final = 64 * MEBIBYTE
@@ -38,20 +36,21 @@ class WriteTask:
     assigners: int = 1  # how many tasks give out dynamic buckets, each numbered as its partition
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write all batches; hand out the messages in their byte form."""
+        """Write all batches, or none; hand out one report."""
         limit_threads()
+        number = task_number()
         with reported_errors():
-            messages = self._write(batches)
-        yield message_batch(messages)
+            messages = self._write(batches, number)
+        yield report_batch([TaskReport.of(self.job_id, number, messages)])
 
-    def _write(self, batches: Iterator[pa.RecordBatch]) -> list[CommitMessage]:
-        store = task_store(self.store, self.job_id)
+    def _write(self, batches: Iterator[pa.RecordBatch], number: int) -> list[CommitMessage]:
+        store = task_store(self.store, self.job_id, number)
         writer = TableWriter(
             store,
             commit_user=self.commit_user,
             ignore_previous=self.ignore_previous,
             accepts=self.accepts,
-            assigner=Assigner(_task_number(), self.assigners) if self.assigners > 1 else Assigner(),
+            assigner=Assigner(number, self.assigners) if self.assigners > 1 else Assigner(),
         )
         try:
             if self.write_columns is not None:
@@ -63,18 +62,6 @@ class WriteTask:
             return compaction.compact(messages)
         finally:
             writer.close()  # deletes what was not handed over
-
-
-def message_batch(messages: Iterable[CommitMessage]) -> pa.RecordBatch:
-    """Messages in the form that goes to the driver."""
-    column = pa.array([message.to_bytes() for message in messages], pa.binary())
-    return pa.RecordBatch.from_arrays([column], schema=_ARROW_SCHEMA)
-
-
-def _task_number() -> int:
-    context = TaskContext.get()
-    assert context is not None
-    return context.partitionId()
 
 
 def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

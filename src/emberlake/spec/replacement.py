@@ -2,10 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
+from emberlake.errors import InvalidInput
 from emberlake.options import DYNAMIC_PARTITION_OVERWRITE
 from emberlake.spec.partition_match import PartitionMatch, partitions_of
 from emberlake.spec.schema import TableSchema
+
+# What a call can say beside yes and no.
+OVERWRITES: Final = ("dynamic", "static", "all")
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,39 @@ class Replacement:
         if is_dynamic and schema.partition_keys and not is_whole:
             return Replacement.dynamic(schema, partition)
         return Replacement.static(schema, partition or {})
+
+    @staticmethod
+    def chosen(
+        schema: TableSchema,
+        partition: Mapping[str, object] | PartitionMatch | None = None,
+        *,
+        overwrite: bool | str,
+    ) -> "Replacement | None":
+        """What one call says that is to be replaced; None: nothing.
+
+        ``True`` with a partition replaces all that matches it, and without one what the table's
+        options say. The words of ``OVERWRITES`` count whatever the options say.
+
+        Raises:
+            InvalidInput: it is none of them, or contradicts the partition.
+        """
+        if not isinstance(overwrite, bool) and overwrite not in OVERWRITES:
+            words = ", ".join(map(repr, OVERWRITES))
+            raise InvalidInput(f"overwrite is one of True, False, {words}, not {overwrite!r}")
+        if overwrite is False:
+            if partition is None:
+                return None
+            raise InvalidInput("static_partition says what to overwrite: give overwrite=True, too")
+        if overwrite is True and partition is None:
+            return Replacement.by_options(schema, None)
+        if not isinstance(partition, PartitionMatch):
+            partition = partitions_of(schema, partition or {})
+        if overwrite == "all" and partition.values:
+            raise InvalidInput(
+                "overwrite='all' replaces the whole table, but a partition is given: leave it out, "
+                "or say overwrite='static'"
+            )
+        return Replacement(partition, only_touched=overwrite == "dynamic")
 
     def partitions(self, touched: frozenset[bytes]) -> frozenset[bytes] | PartitionMatch:
         """The partitions that go, given those that the new data is for."""

@@ -253,22 +253,27 @@ class BatchTableWrite(TableWrite):
     def write_spark(
         self,
         df: "DataFrame",
-        overwrite: bool = False,  # noqa: FBT001, FBT002
+        overwrite: bool | str = False,  # noqa: FBT001, FBT002
         concurrency: int | None = None,
-        resource_profile: "ResourceProfile | None" = None,
+        resource_profile: "ResourceProfile | Mapping[str, object] | None" = None,
     ) -> "SparkWriteResult":
         """Write a Spark DataFrame by parallel tasks, and commit it: nothing more is to be done.
 
         Args:
             df: Its columns are aligned with the table's by name, as ``write_arrow`` does.
-            overwrite: Replace instead of append, as ``overwrite()`` of the builder; what that was
-                told to replace stays as it is.
-            concurrency: The number of parallel write tasks; Spark decides without it. In tables
-                with buckets each is written by one task.
-            resource_profile: What Spark is to give every write task.
+            overwrite: Replace instead of append. ``True``: as ``overwrite()`` of the builder;
+                what that was told to replace stays as it is. ``"dynamic"``: the partitions that
+                the data touches; ``"static"``: all that match the partition that the builder was
+                told, or the whole table, also by no rows; ``"all"``: the whole table.
+            concurrency: The number of write tasks; Spark decides without it. A bucket is written
+                by one of them, so that some may have nothing to do.
+            resource_profile: What Spark is to give every write task: a profile of Spark's, or a
+                dict such as ``{"cpus": 2, "memory": "4g"}``.
 
         Raises:
             DataMismatch: listing every column that does not fit; no task was started.
+            Unsupported: the session's master gives tasks no resource profiles.
+            IncompleteJob: not every task told what it wrote; nothing changes.
             CommitConflict: a concurrent change makes the commit wrong; nothing changes, unless the
                 error says that a snapshot stands.
         """
@@ -277,8 +282,11 @@ class BatchTableWrite(TableWrite):
         if self._is_prepared or self._writer.has_rows:
             raise InvalidState("write_spark makes a commit of its own; open a new writer for it")
         builder = self._builder
-        if overwrite and not builder.is_overwrite:
-            builder = replace(builder).overwrite()
+        told = builder.replaces
+        if told is None or not isinstance(overwrite, bool):
+            match = told.match if told else None
+            told = Replacement.chosen(self._store.schema, match, overwrite=overwrite)
+            builder = replace(builder, _replaces=told)
         job: WriteJob = spark.WriteJob(
             store=self._store,
             commit_user=builder.commit_user,

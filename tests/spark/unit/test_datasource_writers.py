@@ -1,6 +1,7 @@
 """Writers of the data source on the driver: one commit, and nothing left of what does not count."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from emberlake.datasource import batch_write
 from emberlake.datasource.batch_write import BatchWriter
 from emberlake.datasource.options import Use, parse_options
 from emberlake.datasource.stream_write import StreamWriter
-from emberlake.datasource.written import WrittenFiles, marked, write_rows
-from emberlake.errors import InvalidState, StorageError
+from emberlake.datasource.written import WrittenFiles, write_rows
+from emberlake.errors import IncompleteJob, InvalidState, StorageError
+from emberlake.spark.job_files import marked
+from emberlake.spark.reports import TaskReport
 from emberlake.spark.types import spark_schema
 from spark.tables import COLUMNS, data_files, live_files, new_table, rows_of, some_rows
 
@@ -91,15 +94,82 @@ def test_a_task_that_comes_too_late_leaves_no_file(tmp_path: Path, end: str) -> 
     assert data_files(table) == live_files(table)
 
 
+def stream_writer(table: Table) -> StreamWriter:
+    chosen = parse_options(options(table, checkpointlocation="anywhere"), Use.STREAM_WRITE)
+    return StreamWriter(chosen, spark_schema(tuple(table.fields)), overwrite=False)
+
+
+def stream_task(table: Table, number: int = 0, job_id: str = "the-job") -> WrittenFiles:
+    """What a task of a micro-batch does."""
+    messages = write_rows(marked(table.store, job_id, number), batches(), commit_user="spark-q")
+    return WrittenFiles(TaskReport.of(job_id, number, messages), "spark-q", "q")
+
+
 def test_files_of_other_attempts_are_gone_when_a_micro_batch_is_committed(tmp_path: Path) -> None:
     table = new_table(tmp_path)
-    chosen = parse_options(options(table, checkpointlocation="anywhere"), Use.STREAM_WRITE)
-    writer = StreamWriter(chosen, spark_schema(tuple(table.fields)), overwrite=False)
-    job_id = table.store.env.new_id()
-    messages = write_rows(marked(table.store, job_id), batches(), commit_user="spark-q")
+    message = stream_task(table)
     copy = repeated(*data_files(table))
 
-    writer.commit([WrittenFiles(job_id, "spark-q", messages, "q")], 0)
+    stream_writer(table).commit([message], 0)
 
     assert not copy.exists()
     assert rows_of(table) == ROWS
+
+
+# --- what does not reach the driver ---------------------------------------------------------------
+
+Tasks = list[WrittenFiles | None]
+TAMPERS: dict[str, Callable[[Tasks], Tasks]] = {
+    "the first is lost": lambda tasks: tasks[1:],
+    "the last is lost": lambda tasks: tasks[:1],
+    "one is empty": lambda tasks: [tasks[0], None],
+    "one is doubled": lambda tasks: [tasks[0], tasks[0]],
+    "one too many": lambda tasks: [*tasks, tasks[0]],
+    "another job": lambda tasks: [tasks[0], of_another_job(tasks[1])],
+}
+
+
+def of_another_job(task: WrittenFiles | None) -> WrittenFiles:
+    assert task is not None
+    return replace(task, report=replace(task.report, job_id="another"))
+
+
+def check_refused(table: Table, commit: Callable[[], None]) -> None:
+    files = data_files(table)
+
+    with pytest.raises(IncompleteJob, match="not committed"):
+        commit()
+
+    assert table.latest_snapshot() is None
+    assert data_files(table) == files
+    assert len(files) == 2
+
+
+@pytest.mark.parametrize("tamper", TAMPERS.values(), ids=TAMPERS)
+def test_a_batch_of_which_not_all_is_heard_is_not_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tamper: Callable[[Tasks], Tasks]
+) -> None:
+    table = new_table(tmp_path)
+    writer = batch_writer(table)
+    tasks: Tasks = []
+    for number in range(2):
+        monkeypatch.setattr(batch_write, "task_number", lambda number=number: number)
+        tasks.append(writer.write(batches()))
+
+    def commit_and_abort() -> None:
+        try:
+            writer.commit(tamper(tasks))
+        finally:
+            writer.abort(tamper(tasks))  # as Spark does after a commit that failed
+
+    check_refused(table, commit_and_abort)
+
+
+@pytest.mark.parametrize("tamper", TAMPERS.values(), ids=TAMPERS)
+def test_a_micro_batch_of_which_not_all_is_heard_is_not_committed(
+    tmp_path: Path, tamper: Callable[[Tasks], Tasks]
+) -> None:
+    table = new_table(tmp_path)
+    tasks: Tasks = [stream_task(table, number) for number in range(2)]
+
+    check_refused(table, lambda: stream_writer(table).commit(tamper(tasks), 0))
