@@ -112,7 +112,7 @@ BAD: dict[str, tuple[Callable[[Table], object], type[EmberlakeError], str]] = {
     "a name without a database": (
         lambda t: catalog_of(t).get_table("t"), InvalidIdentifier, "t"),
     "a name that leads elsewhere": (
-        lambda t: catalog_of(t).get_table("db.../../t"), InvalidIdentifier, "db"),
+        lambda t: catalog_of(t).get_table("db.../../t"), InvalidIdentifier, "../../t"),
     "a table that is not there": (
         lambda t: catalog_of(t).get_table("db.other"), TableNotFound, "db.other"),
     "a table that cannot be": (
