@@ -5,7 +5,8 @@ PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if 
 
 BIN := .venv/bin
 # pip tells what it does where somebody sees it; a log gets the sentences below alone.
-PIP = $(BIN)/python -m pip install $(shell [ -t 2 ] || echo --quiet) -c constraints.txt
+QUIET := $(shell [ -t 2 ] || echo --quiet)
+PIP := $(BIN)/python -m pip install $(QUIET) -c constraints.txt
 FAST := not slow and not bench
 BENCH ?= full
 # Processes that run tests. Spark's tests are in one of them.
@@ -56,15 +57,15 @@ bench: setup ## Measure emberlake and its peers side by side: BENCH=quick|full
 
 .venv/.stamp: .venv/.stamp-run
 	@echo "Installing the development tools into .venv: DuckDB, Polars, Lance, Spark Connect, matplotlib, mypy, pytest, ruff:"
-	@echo "  about 270 MB to download, 720 MB on disk."
+	@echo "  about 220 MB to download, 720 MB on disk."
 	@$(PIP) --no-build-isolation -e '.[pandas,polars,duckdb,spark,connect,lance,cli,dev,bench]'
 	@touch $@
 
 # pypaimon pins an old pyarrow, so the peers never share an environment with emberlake.
 .venv-peers/.stamp: constraints-peers.txt | python-version
-	@echo "Installing pypaimon and pypaimon-rust into .venv-peers, for the tests against them: about 270 MB to download, 720 MB on disk."
+	@echo "Installing pypaimon and pypaimon-rust into .venv-peers, for the tests against them: 1.3 GB on disk."
 	@$(PYTHON) -m venv .venv-peers
-	@.venv-peers/bin/python -m pip install $(shell [ -t 2 ] || echo --quiet) -c constraints-peers.txt pypaimon pypaimon-rust pylance
+	@.venv-peers/bin/python -m pip install $(QUIET) -c constraints-peers.txt pypaimon pypaimon-rust pylance
 	@touch $@
 
 java: .venv/.stamp

@@ -12,6 +12,7 @@ import pytest
 
 from data_files import PATH, fields_of, read_file, reader_of, storage_with, table_of, write_file
 from emberlake.errors import CorruptFile, Unsupported
+from emberlake.formats import parquet_writer
 from emberlake.formats.parquet_writer import (
     estimate_distinct,
     pays_dictionary,
@@ -546,3 +547,14 @@ def test_streaming_holds_no_more_than_a_row_group() -> None:
             peak = max(peak, pa.total_allocated_bytes() - before)
 
     assert peak < 4 * part.nbytes
+
+
+def test_footers_of_many_wide_tables_are_remembered_within_a_bound() -> None:
+    for table in range(12):
+        names = [f"column_{number}_of_table_{table}" for number in range(600)]
+        parquet_writer._frame(
+            tuple(DataField(i, name, AtomicType("INT")) for i, name in enumerate(names))
+        )
+
+    assert 2**20 < parquet_writer._FRAMES.held_bytes <= 4 * 2**20
+    assert len(parquet_writer._FRAMES) < 12
