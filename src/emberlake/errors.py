@@ -20,6 +20,8 @@ EmberlakeError
 Programs that were written for pypaimon catch ValueError for tags, branches and snapshots that are
 not there or there already, and RuntimeError for what a table cannot be altered to. Errors that can
 come of these are of that kind, too.
+
+EmberlakeWarning is the one category of warnings: something works, but not as one would expect.
 """
 
 from enum import StrEnum
@@ -28,6 +30,10 @@ from typing import Any
 
 class EmberlakeError(Exception):
     """Root of all errors raised on purpose by emberlake."""
+
+
+class EmberlakeWarning(UserWarning):
+    """Something works, but not as one would expect."""
 
 
 # Which one it is that is missing, or there already; None where only the message can say it.

@@ -296,9 +296,10 @@ def test_conflicts_have_an_exit_code_of_their_own() -> None:
 def test_a_missing_extra_is_told_with_what_installs_it(tmp_path: Path) -> None:
     (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('no', name='typer')")
 
-    done = run("--help", PYTHONPATH=str(tmp_path))
+    done = run("--help", PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))
 
     assert done.returncode == 1
     assert done.stderr == (
-        "emberlake: typer is not installed; install it with: pip install 'emberlake[cli]'\n"
+        "emberlake: typer is not installed; in a checkout of emberlake, install it with: "
+        "pip install '.[cli]'\n"
     )

@@ -13,8 +13,8 @@ def load_extra(module: str, *, extra: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != module.split(".", maxsplit=1)[0]:
             raise
-        # By its name, not by a folder: what is installed already satisfies it, from wherever it
-        # came, and pip adds what the extra needs.
+        # By the folder, not by its name: no package index has emberlake yet.
         raise Unsupported(
-            f"{module} is not installed; install it with: pip install 'emberlake[{extra}]'"
+            f"{module} is not installed; in a checkout of emberlake, install it with: "
+            f"pip install '.[{extra}]'"
         ) from error

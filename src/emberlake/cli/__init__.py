@@ -4,7 +4,7 @@ commands   what can be typed: names, arguments, help; loads nothing of the engin
 actions    what is done: works on tables and returns a ``Report``
 screen     shows a report to a person, or as one JSON document
 
-Typer and rich are an extra (``pip install 'emberlake[cli]'``), so this module loads neither before
+Typer and rich are an extra (``pip install '.[cli]'``), so this module loads neither before
 ``main`` is called.
 """
 

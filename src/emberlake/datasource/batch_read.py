@@ -1,26 +1,36 @@
 """Batch reads: the driver plans splits, every task reads some of them."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Final
 
 import pyarrow as pa
+import pyspark
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from emberlake.datasource.columns import choose_columns
 from emberlake.datasource.filters import to_predicate
-from emberlake.datasource.options import SourceOptions
+from emberlake.datasource.options import FILTER, SourceOptions
+from emberlake.datasource.pin import Pin
 from emberlake.datasource.split_partition import pack_splits, read_partition
+from emberlake.errors import EmberlakeWarning
 from emberlake.predicates import Predicate, and_all, parse_predicate
-from emberlake.scan.plan import plan_scan
 from emberlake.spec.support import check_readable
+
+# Spark 4.1 to 4.3 keep what was planned with one filter for the whole DataFrame: after
+# df.where("a = 1") every other use of df, an INSERT OVERWRITE too, would get these rows alone. That
+# was mended together with the push-down of limits (SPARK-58551).
+KEEPS_FILTERS_APART: Final = hasattr(DataSourceReader, "pushLimit")
 
 
 class BatchReader(DataSourceReader):
     """Reads the columns of a schema, and the rows that pushed filters leave over."""
 
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        self._store = options.open_table().store
+    def __init__(self, options: SourceOptions, pin: Pin, schema: StructType) -> None:
+        self._pin = pin
+        self._store = pin.store
         check_readable(self._store.schema)
         self._columns = choose_columns(options, self._store.schema, schema)
         self._predicate: Predicate | None = None
@@ -30,6 +40,10 @@ class BatchReader(DataSourceReader):
 
     def take_filters(self, filters: Sequence[Filter]) -> Iterator[Filter]:
         """Apply what can be applied exactly; give back the rest."""
+        if not KEEPS_FILTERS_APART:
+            _warn_of_filters()
+            yield from filters
+            return
         translate = partial(
             to_predicate, schema=self._store.schema, projection=self._columns.projection
         )
@@ -42,12 +56,22 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """The splits of the snapshot to read, pruned and packed."""
-        splits = plan_scan(self._store, self._predicate, None).splits
-        return pack_splits(splits, self._store.options)
+        return pack_splits(self._pin.plan(self._predicate), self._store.options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition, as Arrow batches."""
         return read_partition(self._store, self._columns, self._predicate, partition)
+
+
+def _warn_of_filters() -> None:
+    """Tell it once for every process that plans, of which Spark keeps one or a few."""
+    warnings.warn(
+        f"Spark {pyspark.__version__} mixes up the filters that it pushes down, so that emberlake "
+        f"gives them back to Spark and reads all files; give the option {FILTER}, or use "
+        "read_paimon(..., filter=...), to skip files",
+        EmberlakeWarning,
+        stacklevel=2,
+    )
 
 
 class _PushFilters:

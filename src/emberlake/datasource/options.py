@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from emberlake.catalog import CatalogFactory
-from emberlake.errors import InvalidInput, InvalidOption, SnapshotNotFound
+from emberlake.errors import InvalidInput, InvalidOption, SnapshotNotFound, Unsupported
 from emberlake.options import (
     KNOWN_KEYS,
     SCAN_SNAPSHOT_ID,
@@ -76,6 +76,14 @@ _QUERY_OPTIONS: Final[Mapping[str, frozenset[Use]]] = {
     "queryname": frozenset({Use.STREAM_WRITE}),
 }
 CATALOG_OPTIONS: Final = ("metastore", "warehouse")
+# What Spark adds when the source is asked for the columns of a table of Spark's own catalog.
+_CATALOG_TABLE: Final = ("owner", "provider")
+_NO_CATALOG_TABLE: Final = (
+    "CREATE TABLE ... USING emberlake OPTIONS (...) and saveAsTable do not work, since Spark keeps "
+    "the options of its own tables from the source: use CREATE TEMPORARY VIEW ... USING emberlake "
+    "OPTIONS (path 'db.t', warehouse '...'), format(\"emberlake\") with load and save, or "
+    "read_paimon and write_paimon"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +150,16 @@ def parse_options(raw: Mapping[str, str], *uses: Use) -> SourceOptions:
 
     Raises:
         InvalidOption: naming every option that is unknown, is for another use, or cannot be read.
+        Unsupported: the options are those of a table that is to be made in Spark's catalog.
     """
+    if all(key in raw for key in _CATALOG_TABLE):
+        raise Unsupported(_NO_CATALOG_TABLE)
     _check_keys(raw, frozenset(uses))
     if not raw.get(PATH, "").strip():
-        raise InvalidOption('the table is missing: load("db.t"), save("db.t"), or the option path')
+        raise InvalidOption(
+            'the table is missing: load("db.t"), save("db.t"), or the option path; '
+            + _NO_CATALOG_TABLE
+        )
     columns = _parsed(raw, COLUMNS, parse_words)
     if columns == ():
         raise InvalidOption(f"{COLUMNS} names no column; leave it out to read all")

@@ -1,5 +1,8 @@
 """The data source that Spark finds under the name ``emberlake``."""
 
+from contextlib import suppress
+from typing import Any
+
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -12,13 +15,18 @@ from pyspark.sql.types import StructType
 from emberlake.datasource.batch_read import BatchReader
 from emberlake.datasource.batch_write import BatchWriter
 from emberlake.datasource.columns import offered_schema
-from emberlake.datasource.options import Use, parse_options
+from emberlake.datasource.options import SourceOptions, Use, parse_options
+from emberlake.datasource.pin import Pin
 from emberlake.datasource.stream_read import StreamReader
 from emberlake.datasource.stream_write import StreamWriter
+from emberlake.errors import EmberlakeError
 
 
 class EmberlakeDataSource(DataSource):
     """Tables of Apache Paimon, by ``format("emberlake")``; nothing happens before it is asked."""
+
+    # What batches read, or why they cannot: a stream may begin where a batch finds nothing.
+    _pinned: Pin | EmberlakeError | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -28,11 +36,17 @@ class EmberlakeDataSource(DataSource):
     def schema(self) -> StructType:
         """The columns of a read without a schema of the user's."""
         options = parse_options(self.options, Use.BATCH_READ, Use.STREAM_READ)
-        return offered_schema(options, options.open_schema())
+        pinned = self._pin(options)
+        known = pinned.store.schema if isinstance(pinned, Pin) else options.open_schema()
+        return offered_schema(options, known)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads a snapshot."""
-        return BatchReader(parse_options(self.options, Use.BATCH_READ), schema)
+        options = parse_options(self.options, Use.BATCH_READ)
+        pinned = self._pin(options)
+        if isinstance(pinned, EmberlakeError):
+            raise pinned
+        return BatchReader(options, pinned, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001
         """Writes one commit."""
@@ -51,3 +65,17 @@ class EmberlakeDataSource(DataSource):
         """Writes one commit for every micro-batch."""
         options = parse_options(self.options, Use.STREAM_WRITE)
         return StreamWriter(options, schema, overwrite=overwrite)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # With a schema of the user's, Spark does not ask for ours before it keeps the source.
+        with suppress(EmberlakeError):  # options that are wrong: the read says so
+            self._pin(parse_options(self.options, Use.BATCH_READ, Use.STREAM_READ))
+        return dict(self.__dict__)
+
+    def _pin(self, options: SourceOptions) -> Pin | EmberlakeError:
+        if self._pinned is None:
+            try:
+                self._pinned = Pin.now(options)
+            except EmberlakeError as error:
+                self._pinned = error
+        return self._pinned

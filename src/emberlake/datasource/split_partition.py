@@ -15,6 +15,7 @@ from emberlake.read.table_reader import TableReader
 from emberlake.scan.split_form import split_from_bytes, split_to_bytes
 from emberlake.scan.splits import DataSplit
 from emberlake.spark.packing import pack_partitions, weight_of
+from emberlake.spark.planned import read_planned
 from emberlake.store.table_store import TableStore
 
 
@@ -46,5 +47,5 @@ def read_partition(
         return
     reader = TableReader(store, columns.projection, predicate, with_kind=columns.with_kind)
     splits = (split_from_bytes(raw, predicate) for raw in partition.splits)
-    for batch in reader.read_batches(splits):
+    for batch in read_planned(reader, splits):
         yield columns.to_spark(batch)

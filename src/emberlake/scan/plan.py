@@ -67,10 +67,10 @@ def plan_scan(
     share: Share | None = None,
 ) -> ScanPlan:
     """Plan a batch read of a table, or of a share of it, as its options ask for it."""
-    check_scan_options(store.options)
+    target = find_target(store)
     if share is None:
-        return _plan_all(store, predicate, limit)
-    plan = _plan_all(store, predicate, None)
+        return plan_target(store, target, predicate, limit)
+    plan = plan_target(store, target, predicate, None)
     splits = take_share(
         plan.splits,
         share,
@@ -82,11 +82,23 @@ def plan_scan(
     return _limited(store, plan.snapshot, splits, plan.funnel, predicate, limit)
 
 
-def _plan_all(store: TableStore, predicate: Predicate | None, limit: int | None) -> ScanPlan:
+def find_target(store: TableStore) -> Snapshot | Between | None:
+    """What a batch read is of by now, as the options of the table ask for it."""
+    check_scan_options(store.options)
+    return between(store) if is_incremental(store.options) else travel(store)
+
+
+def plan_target(
+    store: TableStore,
+    target: Snapshot | Between | None,
+    predicate: Predicate | None,
+    limit: int | None,
+) -> ScanPlan:
+    """Plan a batch read of what was found before, whatever was committed since."""
     with store.decoding_rows():
-        if is_incremental(store.options):
-            return _plan_between(store, between(store), predicate, limit)
-        return _plan_snapshot(store, travel(store), predicate, limit)
+        if isinstance(target, Between):
+            return _plan_between(store, target, predicate, limit)
+        return _plan_snapshot(store, target, predicate, limit)
 
 
 def _plan_snapshot(

@@ -7,6 +7,8 @@ the jobs that it hands out import that facade.
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
+from emberlake.base.extras import load_extra
+
 if TYPE_CHECKING:
     from emberlake.jobs import compact, read_paimon, write_paimon
     from emberlake.spark.write import SparkWriteResult
@@ -25,6 +27,7 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    load_extra("pyspark", extra="spark")  # says what to install, rather than what is not found
     value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value

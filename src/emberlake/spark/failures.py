@@ -1,39 +1,44 @@
 """Errors of ours cross from Spark's workers to the driver as what they are.
 
-Spark hands the driver the text of a worker's traceback. What is raised in a task therefore carries
-its class and arguments in the text, as JSON in base64 that nothing on the way breaks.
+Spark hands the driver the text of a worker's traceback, and writes it to its logs. It ends with
+what Python prints of an error of ours, and a note that tells that it comes from a task:
+
+    emberlake.errors.DataMismatch: id: holds 1 nulls, and the column is NOT NULL
+    (in a task of emberlake)
+
+Where the message alone does not tell all that the error is made of, the note does:
+
+    emberlake.errors.CorruptFile: /w/f.parquet is corrupt: it is empty
+    (in a task of emberlake: CorruptFile("/w/f.parquet", "it is empty"))
 """
 
 import json
 import re
-from base64 import b64decode, b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from traceback import format_exception_only
 from typing import Final
 
 from emberlake.errors import CommitConflict, ConflictReason, EmberlakeError
 
-_MARK: Final = re.compile(r"\[emberlake:([A-Za-z0-9+/=]+)\]")
-
-
-class TaskFailed(Exception):
-    """A task's error in the form that reaches the driver."""
-
-    def __init__(self, error: EmberlakeError) -> None:
-        reduced = error.__reduce__()  # what the error is made of, as for pickling it
-        assert isinstance(reduced, tuple)
-        form = json.dumps([type(error).__name__, [str(value) for value in reduced[1]]])
-        mark = b64encode(form.encode()).decode()
-        super().__init__(f"{type(error).__name__}: {error} [emberlake:{mark}]")
+_NOTE: Final = "in a task of emberlake"
+_HEAD: Final = EmberlakeError.__module__
+_ERROR: Final = re.compile(
+    # Errors that led to this one come before it, each from a line of its own.
+    rf"^(?:{re.escape(_HEAD)}\.(?P<plain>\w+): (?P<message>(?:(?!{re.escape(_HEAD)}\.).*\n)+?)"
+    rf"\({_NOTE}\)|\({_NOTE}: (?P<full>\w+)\((?P<arguments>.*)\)\))$",
+    re.MULTILINE,
+)
 
 
 @contextmanager
 def reported_errors() -> Iterator[None]:
-    """In a task: errors of ours leave it in the form that reaches the driver."""
+    """In a task: errors of ours leave it with a note by which the driver knows them."""
     try:
         yield
     except EmberlakeError as error:
-        raise TaskFailed(error) from error
+        error.add_note(_note(error))
+        raise
 
 
 @contextmanager
@@ -50,21 +55,65 @@ def typed_errors() -> Iterator[None]:
 
 def error_in(text: str) -> EmberlakeError | None:
     """The error of ours that a failure's text carries; None also for what only looks like one."""
-    for mark in _MARK.finditer(text):
-        try:
-            return _decoded(mark[1])
-        except (ValueError, TypeError, StopIteration):  # somebody else's text
-            continue
+    # The last one: a message may hold lines that look like an error, and comes before its note.
+    for found in reversed(list(_ERROR.finditer(text))):
+        if found["plain"]:
+            error = _made(found["plain"], [found["message"][:-1]])
+        else:
+            error = _made(found["full"], _parsed(found["arguments"]))
+        if error is not None:
+            return error
     return None
 
 
-def _decoded(mark: str) -> EmberlakeError:
-    name, arguments = json.loads(b64decode(mark))
-    kind = next(kind for kind in _kinds(EmberlakeError) if kind.__name__ == name)
-    if issubclass(kind, CommitConflict):
-        reason, *rest = arguments
-        return kind(ConflictReason(reason), *rest)
-    return kind(*arguments)
+def _note(error: EmberlakeError) -> str:
+    reduced = error.__reduce__()  # what the error is made of, as for pickling it
+    assert isinstance(reduced, tuple)
+    arguments = [str(value) for value in reduced[1]]
+    name, plain = type(error).__name__, f"({_NOTE})"
+    fields = _fields_beyond(error, _made(name, arguments))
+    told = error_in("".join((*format_exception_only(error), plain)))
+    if type(told) is type(error) and arguments == [str(told)] and not fields:
+        return plain
+    parts = [*arguments, fields] if fields else arguments
+    return f"({_NOTE}: {name}({json.dumps(parts, ensure_ascii=False)[1:-1]}))"
+
+
+def _fields_beyond(error: EmberlakeError, made: EmberlakeError | None) -> dict[str, object]:
+    """What an error says of itself that its arguments do not; plain values only."""
+    known = {"__notes__": None, **({} if made is None else vars(made))}
+    return {
+        key: value
+        for key, value in vars(error).items()
+        if isinstance(value, str | int) and known.get(key) != value
+    }
+
+
+def _parsed(arguments: str) -> list[object]:
+    try:
+        values: list[object] = json.loads(f"[{arguments}]")
+    except ValueError:  # somebody else's text
+        return []
+    return values
+
+
+def _made(name: str, parts: Sequence[object]) -> EmberlakeError | None:
+    """The error of that name; None where there is none, or none that is made of this."""
+    kind = next((kind for kind in _kinds(EmberlakeError) if kind.__name__ == name), None)
+    fields = parts[-1] if parts and isinstance(parts[-1], dict) else {}
+    arguments = parts[:-1] if fields else parts
+    if kind is None or not arguments:
+        return None
+    try:
+        if issubclass(kind, CommitConflict):
+            reason, *rest = map(str, arguments)
+            error: EmberlakeError = kind(ConflictReason(reason), *rest)
+        else:
+            error = kind(*arguments)
+    except (ValueError, TypeError):  # somebody else's text
+        return None
+    vars(error).update(fields)
+    return error
 
 
 def _kinds(root: type[EmberlakeError]) -> Iterator[type[EmberlakeError]]:

@@ -12,6 +12,7 @@ from emberlake.read.table_reader import TableReader
 from emberlake.scan.split_form import split_from_bytes
 from emberlake.scan.splits import DataSplit
 from emberlake.spark.failures import reported_errors
+from emberlake.spark.planned import read_planned
 from emberlake.spark.types import to_spark_batch
 
 PARTITION: Final = "partition"
@@ -40,7 +41,7 @@ class ReadTask:
         """The rows of the splits that the batches name."""
         limit_threads()
         with reported_errors():
-            for batch in self.reader.read_batches(self._splits(batches)):
+            for batch in read_planned(self.reader, self._splits(batches)):
                 yield to_spark_batch(batch, self.schema)
 
     def _splits(self, batches: Iterator[pa.RecordBatch]) -> Iterator[DataSplit]:

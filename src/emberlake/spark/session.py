@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any, Final
 from weakref import WeakSet
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from emberlake._version import __version__
@@ -34,18 +35,32 @@ _checked: WeakSet[SparkSession] = WeakSet()
 
 
 def find_session(spark: SparkSession | None = None) -> SparkSession:
-    """The given session, or the one that is active. None is ever made here.
+    """The given session, the active one of this thread, or the default one of the program.
+
+    None is ever made here.
 
     Raises:
         InvalidState: there is none.
     """
-    session = spark or SparkSession.getActiveSession()
+    session = spark or _active_session()
     if session is None:
         raise InvalidState(
             "there is no active Spark session; make one "
             "(SparkSession.builder.getOrCreate()), or give it: spark=..."
         )
     return session
+
+
+def _active_session() -> SparkSession | None:
+    try:
+        session = SparkSession.active()
+    except PySparkRuntimeError:
+        return None
+    # Spark hands out the default session also after its context was stopped without it. Sessions
+    # on a Connect server are of another class, and are asked by Spark itself.
+    is_classic = type(session) is SparkSession
+    is_stopped = is_classic and session.sparkContext._jsc is None  # noqa: SLF001
+    return None if is_stopped else session
 
 
 def fast_arrow(spark: SparkSession) -> AbstractContextManager[None]:

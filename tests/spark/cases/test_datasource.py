@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from emberlake import Table
+from emberlake.datasource.batch_read import KEEPS_FILTERS_APART
 from spark.tables import (
     data_files,
     frame,
@@ -410,6 +411,9 @@ def test_a_view_is_queried_by_sql(spark: SparkSession, tmp_path: Path) -> None:
 # --- filters --------------------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(
+    not KEEPS_FILTERS_APART, reason="this Spark mixes up filters: they stay with it"
+)
 def test_a_filter_that_is_pushed_down_opens_no_other_files(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

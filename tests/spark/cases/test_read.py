@@ -1,6 +1,7 @@
 """Tables as DataFrames: the rows that a read without Spark gives, whoever reads the files."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -26,7 +27,7 @@ from emberlake import (
     TableNotFound,
     TagNotFound,
 )
-from emberlake.spark import read_paimon, write_paimon
+from emberlake.spark import compact, read_paimon, write_paimon
 from emberlake.spark.native_scan import divide
 from emberlake.spark.read import read_dataframe
 from golden.reads import Golden, GoldenRead, reads_of
@@ -569,6 +570,18 @@ def test_a_table_can_be_read_while_it_is_written(spark: SparkSession, keyed: Tab
 
     assert spark_rows(df) == expected
     assert spark_rows(read(keyed, spark)) == local_rows(reopened(keyed)) != expected
+
+
+def test_a_job_in_another_thread_finds_the_session(spark: SparkSession, plain: Table) -> None:
+    assert spark is not None  # nothing is given to the jobs, which must find it
+    place = {"warehouse": warehouse_of(plain)}
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        rows = pool.submit(lambda: read_paimon("db.t", place).count()).result()
+        compacted = pool.submit(compact, "db.t", place, full=True).result()
+
+    assert rows == len(local_rows(plain))
+    assert compacted.files_added == 1
 
 
 # --- what is refused ------------------------------------------------------------------------------

@@ -375,9 +375,11 @@ def test_a_null_key_found_in_a_task_is_the_same_error_as_without_spark(
     table = new_table(tmp_path, primary_keys=["id"], bucket="2")
     df = frame(spark, [*ROWS, (None, "2026-01-01", "nobody", 0.0)])
 
-    with pytest.raises(DataMismatch, match="id"):
+    with pytest.raises(DataMismatch, match="id") as refused:
         write_paimon(df, "db.t", {"warehouse": str(tmp_path)})
 
+    told = f"emberlake.errors.DataMismatch: {refused.value}\n(in a task of emberlake)"
+    assert told in str(refused.value.__cause__)  # as it stands in Spark's logs
     assert data_files(table) == []
     assert reopened(table).latest_snapshot() is None
 

@@ -1,10 +1,15 @@
-"""What a job of ours changes in a session, and puts back."""
+"""The session that a job runs on; what it changes there, and puts back."""
 
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
 
-from emberlake.spark.session import fast_arrow
+from emberlake import InvalidState
+from emberlake.spark.session import fast_arrow, find_session
 
 BOUND = "spark.sql.execution.arrow.maxBytesPerBatch"
 
@@ -70,3 +75,34 @@ def test_a_job_that_could_not_begin_is_not_waited_for() -> None:
         assert session.get(BOUND) == str(2**31 - 1)
 
     assert session.get(BOUND) == "64MB"
+
+
+# --- which session --------------------------------------------------------------------------------
+
+
+def no_session() -> SparkSession:
+    raise PySparkRuntimeError(errorClass="NO_ACTIVE_OR_DEFAULT_SESSION", messageParameters={})
+
+
+def stopped_session() -> SparkSession:
+    """What Spark gives after ``sparkContext.stop()``."""
+    session = object.__new__(SparkSession)
+    session._sc = SimpleNamespace(_jsc=None)
+    return session
+
+
+@pytest.mark.parametrize("active", [no_session, stopped_session])
+def test_without_a_session_that_runs_none_is_made(
+    active: Callable[[], SparkSession], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SparkSession, "active", active)
+
+    with pytest.raises(InvalidState, match="there is no active Spark session"):
+        find_session()
+
+
+def test_the_session_of_a_connect_server_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session()
+    monkeypatch.setattr(SparkSession, "active", lambda: session)
+
+    assert find_session() is session
