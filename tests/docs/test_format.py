@@ -22,7 +22,7 @@ from emberlake.formats.avro_values import avro_schema
 from emberlake.formats.int96 import INT96, from_int96, to_int96
 from emberlake.inspect.tables import SYSTEM_TABLES
 from emberlake.io.memory import MemoryStorage
-from emberlake.maintenance.expire import Retention, first_to_retain
+from emberlake.maintenance.expire import Retention, first_to_leave, first_to_retain
 from emberlake.maintenance.holders import stored_name
 from emberlake.maintenance.picking import PickingRules, pick_universal
 from emberlake.merge.fold import fold
@@ -355,7 +355,9 @@ def check_expire(v: Vector) -> None:
         limit=int(v["limit"]),
     )
 
-    first = first_to_retain(range(earliest, latest + 1), retention, lambda n: n, consumer)
+    ids = range(earliest, latest + 1)
+    due = first_to_retain(ids, retention, lambda n: n, consumer)
+    first = first_to_leave(ids, due, retention.limit)
 
     assert first == int(v["first"])
 

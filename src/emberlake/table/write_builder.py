@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from emberlake.spark.write import SparkWriteResult, WriteJob
 
-_UNSAID: Final[Mapping[str, object]] = {"": None}  # no table has such a partition
+_UNSAID: Final[Mapping[str, object]] = {}  # this very object, not any empty one
 
 
 def new_commit_user(store: TableStore) -> str:
@@ -99,7 +99,10 @@ class BatchWriteBuilder:
         return BatchTableCommit(self.store, self.commit_user, self._replaces)
 
     def with_overwrite(self, static_partition: Mapping[str, object] | None = _UNSAID) -> Self:
-        """Replace instead of append, as ``overwrite``; an explicit None goes back to appending."""
+        """Replace instead of append, as ``overwrite``; an explicit None goes back to appending.
+
+        Without an argument it is ``overwrite()``; an explicit ``{}`` is the whole table.
+        """
         if static_partition is None:
             self._replaces = None
             return self
