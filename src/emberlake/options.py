@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 MEBIBYTE: Final = 1024 * 1024
 UNAWARE_BUCKET: Final = -1
-POSTPONE_BUCKET: Final = -2
+POSTPONE_BUCKET: Final = -2  # also the number of the bucket in which rows wait for theirs
 
 
 def parse_bool(text: str) -> bool:
@@ -31,6 +31,11 @@ def parse_bool(text: str) -> bool:
             return False
         case _:
             raise ValueError("expected true or false")
+
+
+def is_true(text: str) -> bool:
+    """Whether a text says true; one that says nothing does not."""
+    return text.strip().lower() == "true"
 
 
 def parse_int(text: str) -> int:
@@ -133,6 +138,13 @@ class ChangelogProducer(Choice):
     FULL_COMPACTION = "full-compaction"
 
 
+class SortOrder(Choice):
+    """Which record of a key is the newer one, by its sequence fields."""
+
+    ASCENDING = "ascending"  # the one with the larger value
+    DESCENDING = "descending"
+
+
 class BucketFunction(Choice):
     """How the bucket key becomes a bucket."""
 
@@ -170,6 +182,9 @@ FILE_COMPRESSION: Final = Option("file.compression", "zstd", str.lower)
 ZSTD_LEVEL: Final = Option("file.compression.zstd-level", 1, parse_int)
 FILE_BLOCK_SIZE: Final = Option[int | None]("file.block-size", None, _optional(parse_size))
 FILE_SUFFIX_COMPRESSION: Final = Option("file.suffix.include.compression", False, parse_bool)
+FILE_COMPRESSION_PER_LEVEL: Final = Option[Mapping[int, str]](
+    "file.compression.per.level", {}, parse_levels
+)
 TARGET_FILE_SIZE: Final = Option[int | None]("target-file-size", None, _optional(parse_size))
 TARGET_FILE_ROWS: Final = Option("target-file-row-num", 2**63 - 1, parse_int)
 DATA_FILE_PREFIX: Final = Option("data-file.prefix", "data-", _text)
@@ -236,6 +251,9 @@ SCAN_TIMESTAMP_MILLIS: Final = Option[int | None](
 SCAN_TIMESTAMP: Final = Option[str | None]("scan.timestamp", None, _optional(_text))
 SCAN_VERSION: Final = Option[str | None]("scan.version", None, _optional(_text))
 SCAN_WATERMARK: Final = Option[int | None]("scan.watermark", None, _optional(parse_int))
+CONSUMER_ID: Final = Option[str | None]("consumer-id", None, _optional(_text))
+STREAM_OVERWRITES: Final = Option("streaming-read-overwrite", False, parse_bool)
+STREAM_APPEND_OVERWRITES: Final = Option("streaming-read-append-overwrite", False, parse_bool)
 INCREMENTAL_BETWEEN: Final = Option[tuple[str, ...]]("incremental-between", (), parse_words)
 INCREMENTAL_BETWEEN_TIMESTAMP: Final = Option[tuple[str, ...]](
     "incremental-between-timestamp", (), parse_words
@@ -248,6 +266,23 @@ INCREMENTAL_TAG_TO_SNAPSHOT: Final = Option(
 MERGE_ENGINE: Final = Option("merge-engine", MergeEngine.DEDUPLICATE, MergeEngine)
 CHANGELOG_PRODUCER: Final = Option("changelog-producer", ChangelogProducer.NONE, ChangelogProducer)
 SEQUENCE_FIELD: Final = Option[tuple[str, ...]]("sequence.field", (), parse_words)
+SEQUENCE_SORT_ORDER: Final = Option("sequence.field.sort-order", SortOrder.ASCENDING, SortOrder)
+# The first of these that is set counts; all but the first are old names.
+IGNORE_DELETE: Final = tuple(
+    Option(f"{engine}ignore-delete", False, parse_bool)
+    for engine in ("", "first-row.", "deduplicate.", "partial-update.")
+)
+REMOVE_ON_DELETE: Final = {
+    engine: Option(f"{engine}.remove-record-on-delete", False, parse_bool)
+    for engine in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
+}
+REMOVE_ON_SEQUENCE_GROUP: Final = Option[tuple[str, ...]](
+    "partial-update.remove-record-on-sequence-group", (), parse_words
+)
+DEFAULT_AGGREGATE: Final = Option[str | None](
+    "fields.default-aggregate-function", None, _optional(_text)
+)
+THIN_MODE: Final = Option("data-file.thin-mode", False, parse_bool)
 ROWKIND_FIELD: Final = Option[str | None]("rowkind.field", None, _optional(_text))
 PRIMARY_KEY_NULLABLE: Final = Option("primary-key.nullable", False, parse_bool)
 IGNORE_UPDATE_BEFORE: Final = Option("ignore-update-before", False, parse_bool)
@@ -265,30 +300,53 @@ RUN_TRIGGER: Final = Option("num-sorted-run.compaction-trigger", 5, parse_int)
 NUM_LEVELS: Final = Option[int | None]("num-levels", None, _optional(parse_int))
 SIZE_RATIO: Final = Option("compaction.size-ratio", 1, parse_int)
 MAX_AMPLIFICATION: Final = Option("compaction.max-size-amplification-percent", 200, parse_int)
+FORCE_LOOKUP: Final = Option("force-lookup", False, parse_bool)
+FORCE_UP_LEVEL_0: Final = Option("compaction.force-up-level-0", False, parse_bool)
 SMALL_FILE_RATIO: Final = Option("compaction.small-file-ratio", 0.7, parse_ratio)
 MIN_FILE_COUNT: Final = Option("compaction.min.file-num", 5, parse_int)
 DELETE_RATIO: Final = Option("compaction.delete-ratio-threshold", 0.2, parse_ratio)
 VECTOR_FILE_SIZE: Final = Option("deletion-vector.index-file.target-size", 2 * MEBIBYTE, parse_size)
 DELETION_VECTORS: Final = Option("deletion-vectors.enabled", False, parse_bool)
+MERGE_ON_READ: Final = Option("deletion-vectors.merge-on-read", False, parse_bool)
+DELETION_VECTORS_MODIFIABLE: Final = Option("deletion-vectors.modifiable", False, parse_bool)
 DELETION_VECTORS_BITMAP64: Final = Option("deletion-vectors.bitmap64", False, parse_bool)
 ROW_TRACKING: Final = Option("row-tracking.enabled", False, parse_bool)
 DATA_EVOLUTION: Final = Option("data-evolution.enabled", False, parse_bool)
 QUERY_AUTH: Final = Option("query-auth.enabled", False, parse_bool)
 CHAIN_TABLE: Final = Option("chain-table.enabled", False, parse_bool)
 DISABLE_EXPLICIT_CAST: Final = Option("disable-explicit-type-casting", False, parse_bool)
+ADD_COLUMN_BEFORE_PARTITION: Final = Option("add-column-before-partition", False, parse_bool)
 NULL_TO_NOT_NULL_DISABLED: Final = Option(
     "alter-column-null-to-not-null.disabled", True, parse_bool
 )
 
+# What makes a table one that emberlake refuses; a text that says nothing refuses nothing.
+FALLBACK_BRANCH: Final = Option[str | None]("scan.fallback-branch", None, _optional(_text))
+PRIMARY_BRANCH: Final = Option[str | None]("scan.primary-branch", None, _optional(_text))
+MANIFEST_FORMAT: Final = Option("manifest.format", "avro", str.lower)
+PK_CLUSTERING: Final = Option("pk-clustering-override", False, is_true)
+SNAPSHOT_ORDERING: Final = Option("sequence.snapshot-ordering", False, is_true)
+INCREMENTAL_CLUSTERING: Final = Option("clustering.incremental", False, is_true)
+POSTPONE_MERGE_ON_READ: Final = Option("postpone.merge-on-read", False, is_true)
+RECORD_EXPIRE_TIME: Final = Option[str | None]("record-level.expire-time", None, _optional(_text))
+ICEBERG_STORAGE: Final = Option("metadata.iceberg.storage", "disabled", str.lower)
+COMMIT_CALLBACKS: Final = Option[tuple[str, ...]]("commit.callbacks", (), parse_words)
+
+
+def _declared(values: Iterable[object]) -> Iterator[Option[object]]:
+    for value in values:
+        if isinstance(value, Option):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _declared(value)
+        elif isinstance(value, dict):
+            yield from _declared(value.values())
+
+
 KNOWN: Final[tuple[Option[object], ...]] = tuple(
-    cast("Option[object]", value) for value in list(globals().values()) if isinstance(value, Option)
+    _declared([value for name, value in list(globals().items()) if name.isupper()])
 )
-# Also what is read as raw text, in one place each.
-KNOWN_KEYS: Final = frozenset(option.key for option in KNOWN) | {
-    "deletion-vectors.merge-on-read",
-    "streaming-read-append-overwrite",
-    "streaming-read-overwrite",
-}
+KNOWN_KEYS: Final = frozenset(option.key for option in KNOWN)
 
 
 def unknown_option(key: str, choices: Iterable[str] = KNOWN_KEYS) -> str:
@@ -321,13 +379,6 @@ class TableOptions(Mapping[str, str]):
     def is_set(self, option: Option[Any]) -> bool:
         """Whether the option is given rather than defaulted."""
         return option.key in self._raw
-
-    def is_true(self, key: str) -> bool:
-        """Whether an option that emberlake does not know otherwise is true; a bad text is not."""
-        try:
-            return parse_bool(self._raw.get(key, "false"))
-        except ValueError:
-            return False
 
     def merged(self, overrides: Mapping[str, str | None]) -> "TableOptions":
         """These options with some set, or removed where the value is None."""

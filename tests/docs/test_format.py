@@ -50,7 +50,7 @@ from emberlake.store.manifest_schemas import (
 from emberlake.types import AtomicType, DataField, arrow_type
 from emberlake.types.json import type_to_json
 from format_vectors import Vector, type_of, types_of, value_of, values_of, vectors
-from merge_tables import plan_of, records
+from merge_tables import plan_of, records, schema_of
 
 PAGES = sorted((DOCS / "format").glob("*.md"))
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -332,7 +332,7 @@ def check_pick(v: Vector) -> None:
         for place, (level, size) in enumerate(runs)
     ]
 
-    pick = pick_universal(files, PickingRules.of(TableOptions(options)))
+    pick = pick_universal(files, PickingRules.of(schema_of({"k": "INT"}, ["k"], options)))
 
     assert (None if pick is None else [len(pick.files), pick.output_level]) == expected
 

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from emberlake.errors import MessageMismatch
-from emberlake.merge.plan import hides_what_is_written
-from emberlake.options import BUCKET, UNAWARE_BUCKET
 from emberlake.spec.schema import TableSchema
 from emberlake.wire import CommitMessage, WriteMode
 
@@ -68,11 +66,9 @@ def check_replacing(messages: Sequence[CommitMessage], schema: TableSchema) -> N
 
 
 def _why_not(schema: TableSchema) -> str | None:
-    if not schema.primary_keys:
-        return None
-    if hides_what_is_written(schema):
+    if schema.profile.compacts_on_write:
         return "in a table with deletion vectors or first rows they are merged with what is there"
-    if schema.options.value(BUCKET) == UNAWARE_BUCKET:
+    if schema.profile.keeps_key_index:
         return "in a table with dynamic buckets they need the index of what is there"
     return None
 

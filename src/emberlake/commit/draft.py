@@ -21,7 +21,6 @@ from emberlake.commit.conflicts import (
 from emberlake.commit.key_bounds import stored_key_bound
 from emberlake.commit.manifest_merge import Merged, merge_manifests
 from emberlake.errors import CommitConflict, StorageError, TableNotFound
-from emberlake.options import BUCKET, POSTPONE_BUCKET, UNAWARE_BUCKET
 from emberlake.scan.files import in_partitions, live_entries, manifests_of
 from emberlake.spec.manifest import (
     DELETION_VECTORS_INDEX,
@@ -31,6 +30,7 @@ from emberlake.spec.manifest import (
     ManifestEntry,
     ManifestFile,
 )
+from emberlake.spec.profile import BucketMode
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
@@ -227,7 +227,7 @@ def _delta_entries(
         kept = [entry for entry in current if entry.identity not in gone]
         after = (*kept, *change.added)
         _raise(check_vector_files(change.index_added, after, snapshot_id=latest_id))
-    if _has_runs(change) and store.schema.primary_keys:
+    if _has_runs(change) and store.schema.profile.has_keys:
         _raise(check_key_ranges(change.added, kept, partial(stored_key_bound, store)))
     return (*deleted, *change.added)
 
@@ -247,7 +247,7 @@ def _raise(conflict: CommitConflict | None) -> None:
 
 def _is_ours(store: TableStore, entry: ManifestEntry) -> bool:
     # Spec: "Overwrite": postponed files are left alone unless the table is in postpone mode.
-    return entry.bucket >= 0 or store.options.value(BUCKET) == POSTPONE_BUCKET
+    return entry.bucket >= 0 or store.schema.profile.bucket_mode is BucketMode.POSTPONED
 
 
 def _as_delete(entry: ManifestEntry) -> ManifestEntry:
@@ -270,7 +270,7 @@ def _next_index(
         entry for entry in change.deleted if entry.file.file_name not in change.added_names
     ]
     _raise(check_rewritten_vectors(rewritten, change.index_deleted, kept))
-    has_buckets = _has_buckets(store)
+    has_buckets = store.schema.profile.has_buckets
     _raise(check_indexes(change.index_added, change.index_deleted, kept, has_buckets=has_buckets))
     removed = {(e.partition, e.bucket, e.index_file.file_name) for e in change.index_deleted}
     added = {_slot(entry) for entry in change.index_added if _is_single(store, entry)}
@@ -293,8 +293,5 @@ def _is_single(store: TableStore, entry: IndexManifestEntry) -> bool:
     """Whether a bucket has at most one index file of that type."""
     if entry.index_file.index_type == HASH_INDEX:
         return True
-    return entry.index_file.index_type == DELETION_VECTORS_INDEX and _has_buckets(store)
-
-
-def _has_buckets(store: TableStore) -> bool:
-    return bool(store.schema.primary_keys) or store.options.value(BUCKET) != UNAWARE_BUCKET
+    is_vectors = entry.index_file.index_type == DELETION_VECTORS_INDEX
+    return is_vectors and store.schema.profile.has_buckets

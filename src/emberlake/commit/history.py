@@ -29,7 +29,7 @@ from emberlake.errors import (
     ConflictReason,
     SnapshotNotFound,
 )
-from emberlake.merge.plan import depends_on_arrival, hides_level_0
+from emberlake.merge.plan import depends_on_arrival
 from emberlake.scan.files import delta_manifests_of, live_entries
 from emberlake.spec.manifest import ManifestEntry
 from emberlake.spec.schema import TableSchema
@@ -168,9 +168,7 @@ class History:
 
 def _compacted_buckets(schema: TableSchema, change: Change) -> frozenset[tuple[bytes, int]]:
     """The buckets in which nobody else may have compacted anything meanwhile."""
-    if change.kind is not CommitKind.COMPACT or not schema.primary_keys:
-        return frozenset()
-    if not hides_level_0(schema.options):
+    if change.kind is not CommitKind.COMPACT or not schema.profile.keeps_levels_apart:
         return frozenset()
     return frozenset((entry.partition, entry.bucket) for entry in change.added)
 
@@ -181,7 +179,7 @@ def claims_of(schema: TableSchema, change: Change) -> Claims:
     An overwrite replaces what others wrote, and a compaction leaves rows as old as they are.
     """
     is_upsert = change.replaces is None and change.kind is not CommitKind.COMPACT
-    if schema.primary_keys and is_upsert and depends_on_arrival(schema):
+    if schema.profile.has_keys and is_upsert and depends_on_arrival(schema):
         return claims_on(change.added)
     return {}
 

@@ -70,7 +70,7 @@ class StreamReader(DataSourceStreamReader, TriggerAvailableNow):
         Changes of one bucket stay together, in the order of their commits.
         """
         units = list(self._units.between(Position.from_json(start), Position.from_json(end)))
-        is_keyed = bool(self._store.schema.primary_keys)
+        is_keyed = self._store.schema.profile.has_keys
         if is_keyed and any(unit.is_changes for unit in units):
             return [SplitPartition.of(group) for group in _by_bucket(units)]
         return pack_splits(units, self._store.options)

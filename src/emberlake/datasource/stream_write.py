@@ -25,8 +25,6 @@ from emberlake.errors import (
     Unsupported,
 )
 from emberlake.maintenance.compact import compact_table
-from emberlake.merge.plan import hides_level_0
-from emberlake.options import WRITE_ONLY
 from emberlake.spark.alignment import check_alignment
 from emberlake.spark.job_files import marked
 from emberlake.spark.reports import TaskReport, task_number
@@ -162,7 +160,6 @@ class MicroBatch:
 
     def _finish(self, newest: Snapshot) -> None:
         """Compact what was written just before a crash, where reads do not see it otherwise."""
-        options = self._store.options
-        hides = bool(self._store.schema.primary_keys) and hides_level_0(options)
-        if hides and not options.value(WRITE_ONLY) and newest.commit_kind is not CommitKind.COMPACT:
+        is_compacted = newest.commit_kind is CommitKind.COMPACT
+        if self._store.schema.profile.compacts_on_write and not is_compacted:
             compact_table(self._store, new_commit_user(self._store), full=False, where=None)

@@ -18,7 +18,6 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from emberlake.base.parallel import limit_threads
 from emberlake.errors import InvalidState
-from emberlake.options import BUCKET, UNAWARE_BUCKET
 from emberlake.spark.reports import Reports, TaskReport, task_number
 from emberlake.spark.write_task import gathered
 from emberlake.store.table_store import TableStore
@@ -70,7 +69,7 @@ def _check_one_assigner(store: TableStore) -> None:
     In a partitioned table every partition can have a task of its own, which only the commit sees.
     """
     schema = store.schema
-    is_dynamic = bool(schema.primary_keys) and store.options.value(BUCKET) == UNAWARE_BUCKET
+    is_dynamic = schema.profile.keeps_key_index
     if is_dynamic and not schema.partition_keys and task_number() > 0:
         raise InvalidState(
             "the table has dynamic buckets (bucket=-1), which one task gives out, but the rows "

@@ -11,7 +11,6 @@ from emberlake.errors import StorageError
 from emberlake.maintenance.append_picking import AppendRules, Bin, pick_ordered, pick_unordered
 from emberlake.maintenance.bucket import Bucket, Compacted, stream_rows
 from emberlake.maintenance.vectors import BucketVectors
-from emberlake.options import BUCKET, UNAWARE_BUCKET
 from emberlake.spec.manifest import DataFile, FileSource
 from emberlake.write.rolling import AppendWriter, FileLimits
 
@@ -39,7 +38,7 @@ def pick_bins(bucket: Bucket, *, full: bool) -> list[Bin]:
     """The files of a bucket that are due, by what becomes one file."""
     options = bucket.store.options
     rules = AppendRules.of(options, FileLimits.of(options).file_bytes)
-    pick = pick_unordered if options.value(BUCKET) == UNAWARE_BUCKET else pick_ordered
+    pick = pick_unordered if not bucket.store.schema.profile.has_buckets else pick_ordered
     return pick(bucket.files, rules, lambda file: _deleted_rows(bucket, file), full=full)
 
 

@@ -94,7 +94,7 @@ def _read_file(store: TableStore, path: str, entry: ManifestEntry) -> list[str]:
 def check_levels(store: TableStore, live: ManifestEntries) -> Iterator[Problem]:
     """Files of one level above 0 whose keys overlap, which readers take for disjoint."""
     chosen = np.flatnonzero((live.level > 0) & (live.bucket >= 0))
-    if not store.schema.primary_keys or not len(chosen):
+    if not store.schema.profile.has_keys or not len(chosen):
         return
     entries = live.take(chosen)
     types = [f.type for f in key_fields(store.schema)]

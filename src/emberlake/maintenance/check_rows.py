@@ -35,7 +35,7 @@ class RowCheck(Protocol):
 
 def stored_fields(schema: TableSchema, file: DataFile) -> tuple[DataField, ...]:
     """The columns of a data file that was written with a schema."""
-    if schema.primary_keys:
+    if schema.profile.has_keys:
         return key_value_fields(schema)
     if file.write_cols is None:
         return schema.fields
@@ -61,7 +61,7 @@ def row_checks(
             yield _PartitionCheck(schema.field_by_name[name], values[name])
     if entry.total_buckets > 0 and entry.bucket >= 0 and schema.bucket_keys:
         yield _BucketCheck(schema, entry)
-    if schema.primary_keys:
+    if schema.profile.has_keys:
         yield _SequenceCheck(file)
         # Rows that wait for their bucket are as they came, in no order.
         if entry.bucket >= 0:

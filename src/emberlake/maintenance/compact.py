@@ -19,9 +19,9 @@ from emberlake.maintenance.append_compact import compact_append_bucket
 from emberlake.maintenance.bucket import Bucket, Compacted, load_buckets
 from emberlake.maintenance.key_compact import compact_key_bucket
 from emberlake.maintenance.postpone_compact import load_postponed, passing_files, replay, settle
-from emberlake.merge.plan import hides_what_is_written
-from emberlake.options import BUCKET, POSTPONE_BUCKET
+from emberlake.options import POSTPONE_BUCKET
 from emberlake.predicates import Predicate
+from emberlake.spec.profile import BucketMode
 from emberlake.spec.snapshot import CommitKind, Snapshot
 from emberlake.spec.support import check_compactable
 from emberlake.store.table_store import TableStore
@@ -99,7 +99,7 @@ def compact_places(
 
 
 def _postpones(store: TableStore) -> bool:
-    return store.options.value(BUCKET) == POSTPONE_BUCKET
+    return store.schema.profile.bucket_mode is BucketMode.POSTPONED
 
 
 def _file_size(bucket: Bucket) -> int:
@@ -159,7 +159,7 @@ class WrittenCompaction:
     def __init__(self, store: TableStore, *, ignore_previous: bool) -> None:
         self._store = store
         self._ignore_previous = ignore_previous
-        self._is_needed = hides_what_is_written(store.schema)
+        self._is_needed = store.schema.profile.compacts_on_write
         self._handed_over: list[CommitMessage] = []
 
     def compact(self, messages: list[CommitMessage]) -> list[CommitMessage]:
@@ -213,7 +213,7 @@ def commit_written(
         changes: The snapshots that the messages become.
         messages: What was written and compacted.
     """
-    if not hides_what_is_written(store.schema):
+    if not store.schema.profile.compacts_on_write:
         return commit(changes)
     written = [change for change in changes if change.kind is not CommitKind.COMPACT]
     compacted = [change for change in changes if change.kind is CommitKind.COMPACT]
@@ -351,7 +351,7 @@ def with_present_schema(store: TableStore) -> TableStore:
 def _compact_all(
     store: TableStore, buckets: Sequence[Bucket], *, full: bool
 ) -> list[Compacted | None]:
-    compact = compact_key_bucket if store.schema.primary_keys else compact_append_bucket
+    compact = compact_key_bucket if store.schema.profile.has_keys else compact_append_bucket
     done: dict[int, Compacted | None] = {}  # what threads finished, also after one has failed
 
     def compact_at(place: int) -> None:

@@ -27,7 +27,7 @@ from emberlake.maintenance.picking import (
 )
 from emberlake.maintenance.vectors import BucketVectors
 from emberlake.merge.order import key_at, key_bound
-from emberlake.merge.plan import hides_level_0, plan_merge
+from emberlake.merge.plan import plan_merge
 from emberlake.merge.rows import retracts_of
 from emberlake.merge.runs import merge_runs
 from emberlake.options import DELETION_VECTORS, MEBIBYTE, SMALL_FILE_RATIO
@@ -46,13 +46,13 @@ def compact_key_bucket(bucket: Bucket, *, full: bool) -> Compacted | None:
     pick = pick_files(bucket, full=full)
     if pick is None:
         return None
-    rules = PickingRules.of(bucket.store.options)
+    rules = PickingRules.of(bucket.store.schema)
     return _KeyCompaction(bucket, pick, top_level(bucket.files, rules)).run()
 
 
 def pick_files(bucket: Bucket, *, full: bool) -> Pick | None:
     """The files of a bucket to compact: all of them or what is due; None when nothing is."""
-    rules = PickingRules.of(bucket.store.options)
+    rules = PickingRules.of(bucket.store.schema)
     if full:
         return pick_full(bucket.files, rules, has_deletions=bucket.deletion_files.keys())
     return pick_universal(bucket.files, rules)
@@ -73,7 +73,7 @@ class _KeyCompaction:
         store = self.bucket.store
         self._plan = plan_merge(store.schema, store.schema.fields)
         self._has_vectors = store.options.value(DELETION_VECTORS)
-        self._keeps_apart = hides_level_0(store.options)
+        self._keeps_apart = store.schema.profile.keeps_levels_apart
         self._vectors = BucketVectors(self.bucket)
         self._ranges = _ranges_of(self.bucket)
 

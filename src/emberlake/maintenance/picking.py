@@ -9,17 +9,18 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from emberlake.merge.plan import hides_level_0
 from emberlake.options import (
+    FORCE_LOOKUP,
+    FORCE_UP_LEVEL_0,
     MAX_AMPLIFICATION,
     NUM_LEVELS,
     RUN_TRIGGER,
     SIZE_RATIO,
-    TableOptions,
 )
 from emberlake.spec.manifest import DataFile
+from emberlake.spec.schema import TableSchema
 
-_FORCED: Final = ("force-lookup", "compaction.force-up-level-0")
+_FORCED: Final = (FORCE_LOOKUP, FORCE_UP_LEVEL_0)
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,9 @@ class PickingRules:
     takes_level_0: bool  # files of level 0 are not left there
 
     @staticmethod
-    def of(options: TableOptions) -> "PickingRules":
+    def of(schema: TableSchema) -> "PickingRules":
         """The rules that a table's options ask for."""
+        options = schema.options
         trigger = options.value(RUN_TRIGGER)
         levels = options.value(NUM_LEVELS)
         return PickingRules(
@@ -54,7 +56,7 @@ class PickingRules:
             size_ratio=options.value(SIZE_RATIO),
             max_amplification=options.value(MAX_AMPLIFICATION),
             num_levels=max(2, trigger + 1 if levels is None else levels),
-            takes_level_0=hides_level_0(options) or any(map(options.is_true, _FORCED)),
+            takes_level_0=schema.profile.keeps_levels_apart or any(map(options.value, _FORCED)),
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pyroaring import BitMap, BitMap64
 
 from emberlake.maintenance.bucket import Bucket, VectorChange
-from emberlake.options import BUCKET, DELETION_VECTORS_BITMAP64, UNAWARE_BUCKET, VECTOR_FILE_SIZE
+from emberlake.options import DELETION_VECTORS_BITMAP64, VECTOR_FILE_SIZE
 from emberlake.spec.column_buffers import I64
 from emberlake.spec.deletion_vector import (
     DeletionVector,
@@ -59,8 +59,7 @@ class BucketVectors:
     @property
     def _is_single(self) -> bool:
         """Whether the bucket has one index file; append tables without buckets have several."""
-        store = self._bucket.store
-        return bool(store.schema.primary_keys) or store.options.value(BUCKET) != UNAWARE_BUCKET
+        return self._bucket.store.schema.profile.has_buckets
 
     def _present(self, file_name: str) -> DeletionVector:
         if file_name in self._bucket.deletion_files:

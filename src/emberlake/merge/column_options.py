@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from emberlake.options import Choice, TableOptions, parse_bool, parse_int, parse_words
+from emberlake.options import (
+    DEFAULT_AGGREGATE,
+    Choice,
+    TableOptions,
+    parse_bool,
+    parse_int,
+    parse_words,
+)
 from emberlake.types import (
     ArrayType,
     AtomicType,
@@ -123,7 +130,7 @@ def aggregate_of(options: TableOptions, column: str) -> Aggregate | None:
     """The function that the options give a column, by itself or as the default of all."""
     name = options.get(_key(column, "aggregate-function"))
     if name is None:
-        name = options.get("fields.default-aggregate-function")
+        name = options.value(DEFAULT_AGGREGATE)
     return None if name is None else parse_aggregate(name)
 
 

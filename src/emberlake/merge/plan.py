@@ -19,13 +19,16 @@ from emberlake.merge.column_options import (
 )
 from emberlake.merge.order import SequenceOrder
 from emberlake.options import (
-    DELETION_VECTORS,
+    IGNORE_DELETE,
     MERGE_ENGINE,
+    REMOVE_ON_DELETE,
+    REMOVE_ON_SEQUENCE_GROUP,
     SEQUENCE_FIELD,
-    WRITE_ONLY,
+    SEQUENCE_SORT_ORDER,
     MergeEngine,
+    SortOrder,
     TableOptions,
-    parse_bool,
+    is_true,
     parse_words,
 )
 from emberlake.spec.key_value import RowKind, key_fields
@@ -33,14 +36,8 @@ from emberlake.spec.rules import merging
 from emberlake.spec.schema import TableSchema
 from emberlake.types import DataField
 
-_SORT_ORDER: Final = "sequence.field.sort-order"
 _GROUP_PREFIX: Final = "fields."
 _GROUP_SUFFIX: Final = ".sequence-group"
-_REMOVE_ON_DELETE: Final = {
-    MergeEngine.PARTIAL_UPDATE: "partial-update.remove-record-on-delete",
-    MergeEngine.AGGREGATION: "aggregation.remove-record-on-delete",
-}
-_REMOVE_ON_GROUP: Final = "partial-update.remove-record-on-sequence-group"
 # Engines that put rows together, column by column.
 _MAKING_ENGINES: Final = (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 # Functions on bytes of libraries that have no Python counterpart.
@@ -134,7 +131,8 @@ def plan_merge(schema: TableSchema, outputs: tuple[DataField, ...]) -> MergePlan
         raise InvalidSchema("merge options that cannot be used: " + "; ".join(problems))
     options = schema.options
     engine = options.value(MERGE_ENGINE)
-    remove_on_group = _remove_on_group(options) if engine is MergeEngine.PARTIAL_UPDATE else ()
+    is_partial = engine is MergeEngine.PARTIAL_UPDATE
+    remove_on_group = options.value(REMOVE_ON_SEQUENCE_GROUP) if is_partial else ()
     functions = _functions(schema)
     wanted = {f.name for f in outputs}
     groups = tuple(
@@ -167,18 +165,6 @@ def plan_merge(schema: TableSchema, outputs: tuple[DataField, ...]) -> MergePlan
     )
 
 
-def hides_level_0(options: TableOptions) -> bool:
-    """Whether reads see only what was compacted, so that levels know of each other's rows."""
-    first_row = options.value(MERGE_ENGINE) is MergeEngine.FIRST_ROW
-    return first_row or options.value(DELETION_VECTORS)
-
-
-def hides_what_is_written(schema: TableSchema) -> bool:
-    """Whether what is written must be compacted before anybody sees it, and the writer does it."""
-    hides = bool(schema.primary_keys) and hides_level_0(schema.options)
-    return hides and not schema.options.value(WRITE_ONLY)
-
-
 def depends_on_arrival(schema: TableSchema) -> bool:
     """Whether it matters which record of a key came first, because the table has no other order.
 
@@ -191,7 +177,7 @@ def depends_on_arrival(schema: TableSchema) -> bool:
         return False
     if engine not in _MAKING_ENGINES:
         return True
-    if _removes_on_delete(options) or _remove_on_group(options):
+    if _removes_on_delete(options) or options.value(REMOVE_ON_SEQUENCE_GROUP):
         return True  # what came before the delete is gone, what comes after it stays
     functions = _functions(schema)
     groups = _sequence_groups(schema)
@@ -205,8 +191,7 @@ def depends_on_arrival(schema: TableSchema) -> bool:
 def check_merge_options(schema: TableSchema) -> list[str]:
     """Everything that is wrong with the merge options of a table with a primary key."""
     problems = [problem for check in merging.CHECKS for problem in check(schema)]
-    problems += _check_truths(schema.options)
-    if not problems and schema.primary_keys:
+    if not problems and schema.profile.has_keys:
         problems += _check_sequences(schema)
         problems += _check_functions(schema)
     return problems
@@ -233,21 +218,17 @@ def _unsupported_functions(schema: TableSchema) -> dict[str, Aggregate]:
 
 
 def _ignores_delete(options: TableOptions) -> bool:
-    text = next((options[key] for key in merging.IGNORE_DELETE if key in options), "false")
-    return parse_bool(text)
+    given = next((option for option in IGNORE_DELETE if options.is_set(option)), None)
+    return given is not None and options.value(given)
 
 
 def _removes_on_delete(options: TableOptions) -> bool:
-    key = _REMOVE_ON_DELETE.get(options.value(MERGE_ENGINE))
-    return key is not None and parse_bool(options.get(key, "false"))
-
-
-def _remove_on_group(options: TableOptions) -> tuple[str, ...]:
-    return parse_words(options.get(_REMOVE_ON_GROUP, ""))
+    option = REMOVE_ON_DELETE.get(options.value(MERGE_ENGINE))
+    return option is not None and options.value(option)
 
 
 def _sequences(schema: TableSchema) -> tuple[SequenceOrder, ...]:
-    descending = schema.options.get(_SORT_ORDER, "ascending").lower() == "descending"
+    descending = schema.options.value(SEQUENCE_SORT_ORDER) is SortOrder.DESCENDING
     return tuple(
         SequenceOrder(schema.field_by_name[name], descending)
         for name in schema.options.value(SEQUENCE_FIELD)
@@ -331,18 +312,6 @@ def _read_fields(
 # --- what can be wrong ----------------------------------------------------------------------------
 
 
-def _check_truths(options: TableOptions) -> Iterator[str]:
-    for key in (*merging.IGNORE_DELETE, *_REMOVE_ON_DELETE.values()):
-        if key in options:
-            try:
-                parse_bool(options[key])
-            except ValueError as error:
-                yield f"{key}={options[key]}: {error}"
-    direction = options.get(_SORT_ORDER, "ascending").lower()
-    if direction not in ("ascending", "descending"):
-        yield f"{_SORT_ORDER}={direction}: expected ascending or descending"
-
-
 def _check_sequences(schema: TableSchema) -> Iterator[str]:
     ordering = {f.name: f for order in _sequences(schema) for f in (order.column,)}
     ordering |= {f.name: f for group in _sequence_groups(schema) for f in group.ordering}
@@ -362,6 +331,6 @@ def _check_functions(schema: TableSchema) -> Iterator[str]:
             yield f"column {name} is aggregated by {function}, so it must be in a sequence group"
         yield from check_aggregator(options, column, function)
         ignore = f"fields.{name}.ignore-retract"
-        if not is_partial and _removes_on_delete(options) and options.is_true(ignore):
-            key = _REMOVE_ON_DELETE[MergeEngine.AGGREGATION]
+        if not is_partial and _removes_on_delete(options) and is_true(options.get(ignore, "")):
+            key = REMOVE_ON_DELETE[MergeEngine.AGGREGATION].key
             yield f"{ignore} and {key} exclude each other"

@@ -64,7 +64,7 @@ class TableReader:
         return Handout(self.projection, self.with_kind)
 
     def _units(self, splits: Iterable[DataSplit]) -> Iterator[UnitRead]:
-        if not self.store.schema.primary_keys:
+        if not self.store.schema.profile.has_keys:
             return self._file_reads(splits)
         reader = KeyReader(self.store, self._handout, self.predicate)
         return (u for split in splits for u in reader.for_plan(split.predicate).units(split))

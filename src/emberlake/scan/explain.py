@@ -11,7 +11,7 @@ import numpy as np
 
 from emberlake.base.html import html_facts, html_table, html_title
 from emberlake.base.names import listed
-from emberlake.options import BUCKET, DELETION_VECTORS, POSTPONE_BUCKET, UNAWARE_BUCKET
+from emberlake.options import DELETION_VECTORS
 from emberlake.predicates import Predicate, columns_of
 from emberlake.scan.files import (
     Mask,
@@ -23,6 +23,7 @@ from emberlake.scan.files import (
 from emberlake.scan.plan import ScanPlan, plan_scan
 from emberlake.scan.splits import DataSplit
 from emberlake.spec.manifest import DataFile
+from emberlake.spec.profile import BucketMode
 from emberlake.store.entries import ManifestEntries
 from emberlake.store.table_store import TableStore
 
@@ -299,7 +300,7 @@ def explain_scan(
     return Explanation(
         table_path=store.layout.root,
         table_identifier=name or store.layout.root,
-        is_primary_key_table=bool(store.schema.primary_keys),
+        is_primary_key_table=store.schema.profile.has_keys,
         bucket_mode=_bucket_mode(store),
         deletion_vectors_enabled=store.options.value(DELETION_VECTORS),
         snapshot_id=plan.snapshot.id if plan.snapshot else None,
@@ -338,15 +339,17 @@ def _explain_split(store: TableStore, split: DataSplit) -> ExplainedSplit:
 
 def _bucket_mode(store: TableStore) -> str:
     """How rows find their bucket, in the words of the specification."""
-    schema, count = store.schema, store.options.value(BUCKET)
-    if count == POSTPONE_BUCKET:
-        return "POSTPONE_MODE"
-    if count != UNAWARE_BUCKET:
-        return "HASH_FIXED"
-    if not schema.primary_keys:
-        return "BUCKET_UNAWARE"
-    is_whole = set(schema.partition_keys) <= set(schema.primary_keys)
-    return "HASH_DYNAMIC" if is_whole else "CROSS_PARTITION"
+    schema = store.schema
+    match schema.profile.bucket_mode:
+        case BucketMode.POSTPONED:
+            return "POSTPONE_MODE"
+        case BucketMode.FIXED:
+            return "HASH_FIXED"
+        case BucketMode.UNAWARE:
+            return "BUCKET_UNAWARE"
+        case BucketMode.DYNAMIC:
+            is_whole = set(schema.partition_keys) <= set(schema.primary_keys)
+            return "HASH_DYNAMIC" if is_whole else "CROSS_PARTITION"
 
 
 def _pruning(
@@ -359,7 +362,8 @@ def _pruning(
     inside = len(files) - counts[Reason.PARTITION]
     in_bucket = inside - counts[Reason.BUCKET]
     asked, keys = columns_of(predicate), store.schema.bucket_keys
-    names_bucket = store.options.value(BUCKET) > 0 and bool(keys) and asked.issuperset(keys)
+    has_hash = store.schema.profile.bucket_mode is BucketMode.FIXED
+    names_bucket = has_hash and bool(keys) and asked.issuperset(keys)
     return (
         PruningStat(len(files), inside) if store.schema.partition_keys else None,
         PruningStat(inside, in_bucket) if names_bucket else None,
@@ -371,7 +375,7 @@ def _test_rows(
     store: TableStore, entries: ManifestEntries, predicate: Predicate | None
 ) -> tuple[Mask, Mask]:
     """For every file: can it hold a matching row, and do all its rows match."""
-    if not store.schema.primary_keys:
+    if not store.schema.profile.has_keys:
         return test_statistics(store, entries, predicate)
     # Whether a file of a primary-key table is read depends on those that share its keys.
     splits = plan_scan(store, predicate, None).splits

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from emberlake.options import BUCKET, BUCKET_FUNCTION
+from emberlake.options import BUCKET_FUNCTION
 from emberlake.predicates import (
     ColumnRange,
     Op,
@@ -32,6 +32,7 @@ from emberlake.spec.binary_row import decode_row
 from emberlake.spec.bucket import bucket_of
 from emberlake.spec.key_value import key_fields
 from emberlake.spec.manifest import ManifestFile
+from emberlake.spec.profile import BucketMode
 from emberlake.spec.row_columns import decode_column
 from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.values import Value
@@ -226,7 +227,7 @@ def _binary(rows: Sequence[bytes]) -> pa.Array:
 def test_buckets(store: TableStore, entries: ManifestEntries, predicate: Predicate | None) -> Mask:
     """For every file: can its bucket hold a matching row."""
     keys = None
-    if predicate is not None and store.options.value(BUCKET) > 0:
+    if predicate is not None and store.schema.profile.bucket_mode is BucketMode.FIXED:
         keys = _bucket_key_literals(store, predicate)
     if keys is None:
         return np.ones(len(entries), bool)

@@ -12,12 +12,9 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from emberlake.options import (
-    DELETION_VECTORS,
-    MERGE_ENGINE,
     SPLIT_OPEN_FILE_COST,
     SPLIT_TARGET_SIZE,
     MergeEngine,
-    TableOptions,
 )
 from emberlake.predicates import Predicate
 from emberlake.scan.files import FilePlan, Mask, load_files, test_keys, test_statistics
@@ -26,13 +23,14 @@ from emberlake.scan.splits import DataSplit, DeletionFile, deletions_of, pack
 from emberlake.spec.column_buffers import I64
 from emberlake.spec.key_value import key_fields
 from emberlake.spec.manifest import ManifestFile
+from emberlake.spec.profile import TableProfile
+from emberlake.spec.schema import TableSchema
 from emberlake.store.entries import ManifestEntries
 from emberlake.store.table_store import TableStore
 
 DeletionFiles: TypeAlias = Mapping[tuple[bytes, int, str], DeletionFile]
 Visibility: TypeAlias = Callable[[ManifestEntries], Mask]
 
-_MERGE_ON_READ: Final = "deletion-vectors.merge-on-read"
 # Engines whose rows are records as they were written: what no record has, no row has.
 _CHOOSING_ENGINES: Final = (MergeEngine.DEDUPLICATE, MergeEngine.FIRST_ROW)
 
@@ -53,29 +51,13 @@ class KeyFilePlan:
     buckets: tuple[KeyBucket, ...]
 
 
-def batch_visibility(options: TableOptions) -> Visibility:
+def batch_visibility(profile: TableProfile) -> Visibility:
     """Which files a batch read sees: none of a postponed bucket, and not always those of level 0.
 
     Tables whose compaction removes what a newer record replaces show a record once it is compacted.
     """
-    hides_new = _hides_new_files(options)
+    hides_new = profile.hides_level_0
     return lambda entries: (entries.bucket >= 0) & ((entries.level > 0) | (not hides_new))
-
-
-def reads_files_apart(options: TableOptions) -> bool:
-    """Whether no two files that a batch read sees have a row of the same key."""
-    return _hides_new_files(options)
-
-
-def _hides_new_files(options: TableOptions) -> bool:
-    merges = options.value(DELETION_VECTORS) and options.is_true(_MERGE_ON_READ)
-    return _keeps_levels_apart(options) and not merges
-
-
-def _keeps_levels_apart(options: TableOptions) -> bool:
-    """Whether compaction leaves one record of a key above level 0."""
-    is_first_row = options.value(MERGE_ENGINE) is MergeEngine.FIRST_ROW
-    return is_first_row or options.value(DELETION_VECTORS)
 
 
 def plan_key_files(
@@ -92,7 +74,7 @@ def plan_key_files(
     buckets = tuple(
         pruned
         for bucket in _find_buckets(store, entries)
-        if (pruned := _prune(store.options, entries, bucket, may)) is not None
+        if (pruned := _prune(store.schema.profile, entries, bucket, may)) is not None
     )
     kept = sum(len(run) for bucket in buckets for section in bucket.sections for run in section)
     funnel = replace(funnel, after_statistics=kept)
@@ -129,7 +111,7 @@ def bucket_files(entries: ManifestEntries) -> list[I64]:
 
 
 def _prune(
-    options: TableOptions, entries: ManifestEntries, bucket: KeyBucket, may: Mask
+    profile: TableProfile, entries: ManifestEntries, bucket: KeyBucket, may: Mask
 ) -> KeyBucket | None:
     """The sections that can hold a row that matches.
 
@@ -141,8 +123,8 @@ def _prune(
     is_kept = may[bucket.files]
     if is_kept.all():
         return bucket
-    is_single = _keeps_levels_apart(options) and bool((entries.level[bucket.files] > 0).all())
-    has_chosen_rows = options.value(MERGE_ENGINE) in _CHOOSING_ENGINES
+    is_single = profile.keeps_levels_apart and bool((entries.level[bucket.files] > 0).all())
+    has_chosen_rows = profile.merge_engine in _CHOOSING_ENGINES
     sections: list[Section] = []
     for section in bucket.sections:
         if is_single or len(section) == 1:
@@ -160,7 +142,7 @@ def _prune(
 def pack_key_splits(
     found: KeyFilePlan,
     snapshot_id: int,
-    options: TableOptions,
+    schema: TableSchema,
     *,
     predicate: Predicate | None,
     deletion_files: DeletionFiles,
@@ -168,7 +150,7 @@ def pack_key_splits(
     """The files of a plan, packed into splits; files whose keys overlap stay together."""
     splits = []
     for bucket in found.buckets:
-        for files, is_raw in _pack_bucket(found.plan.entries, bucket, options):
+        for files, is_raw in _pack_bucket(found.plan.entries, bucket, schema):
             splits.append(
                 split_of(
                     found.plan,
@@ -221,17 +203,17 @@ def split_of(
 
 
 def _pack_bucket(
-    entries: ManifestEntries, bucket: KeyBucket, options: TableOptions
+    entries: ManifestEntries, bucket: KeyBucket, schema: TableSchema
 ) -> Iterator[tuple[I64, bool]]:
     """Files that are read together, and whether that is without merging."""
-    places = bucket.files
+    places, options = bucket.files, schema.options
     sections = [np.array([places[i] for run in s for i in run]) for s in bucket.sections]
     deletes = entries.delete_row_count.fill_null(0).to_numpy()
     files = np.concatenate(sections)
     is_raw = is_raw_bucket(
         entries.level[files].tolist(),
         deletes[files].tolist(),
-        levels_are_disjoint=_keeps_levels_apart(options),
+        levels_are_disjoint=schema.profile.keeps_levels_apart,
     )
     if is_raw:
         sections = [np.array([file]) for file in files]

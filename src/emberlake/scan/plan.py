@@ -26,7 +26,6 @@ from emberlake.scan.key_files import (
     pack_key_splits,
     plan_key_changes,
     plan_key_files,
-    reads_files_apart,
     split_of,
 )
 from emberlake.scan.share import Share, take_share
@@ -74,8 +73,8 @@ def plan_scan(
     splits = take_share(
         plan.splits,
         share,
-        is_keyed=bool(store.schema.primary_keys),
-        by_file=reads_files_apart(store.options),
+        is_keyed=store.schema.profile.has_keys,
+        by_file=store.schema.profile.hides_level_0,
     )
     if plan.snapshot is None:
         return plan
@@ -106,9 +105,9 @@ def _plan_snapshot(
 ) -> ScanPlan:
     if snapshot is None:
         return ScanPlan(None, (), Funnel())
-    if store.schema.primary_keys:
+    if store.schema.profile.has_keys:
         return plan_key_snapshot(
-            store, snapshot, predicate, limit, is_visible=batch_visibility(store.options)
+            store, snapshot, predicate, limit, is_visible=batch_visibility(store.schema.profile)
         )
     plan = plan_files(store, manifests_of(store, snapshot), predicate)
     return _finish(store, snapshot, plan, predicate, limit)
@@ -127,7 +126,7 @@ def plan_key_snapshot(
     splits = pack_key_splits(
         found,
         snapshot.id,
-        store.options,
+        store.schema,
         predicate=predicate,
         deletion_files=load_deletion_files(store, snapshot) if found.buckets else {},
     )
@@ -198,7 +197,7 @@ def _plan_between(
 ) -> ScanPlan:
     if ends.is_empty or ends.end is None:
         return ScanPlan(ends.end, (), Funnel())
-    is_keyed = bool(store.schema.primary_keys)
+    is_keyed = store.schema.profile.has_keys
     if ends.mode is BetweenMode.DIFF:
         if is_keyed:
             return _plan_key_diff(store, ends.start, ends.end, predicate)
@@ -284,7 +283,7 @@ def _bucket_splits(
     store: TableStore, snapshot: Snapshot, predicate: Predicate | None
 ) -> dict[tuple[bytes, int], DataSplit]:
     """The files of every bucket, in one split each."""
-    is_visible = batch_visibility(store.options)
+    is_visible = batch_visibility(store.schema.profile)
     plan = plan_key_files(store, manifests_of(store, snapshot), predicate, is_visible).plan
     deletion_files: DeletionFiles = load_deletion_files(store, snapshot)
     splits = (

@@ -12,13 +12,17 @@ from emberlake.errors import (
     Unsupported,
 )
 from emberlake.options import (
-    BUCKET,
     CHANGELOG_PRODUCER,
+    CONSUMER_ID,
+    NUM_LEVELS,
     POSTPONE_BUCKET,
+    RUN_TRIGGER,
     SCAN_MODE,
     SCAN_SNAPSHOT_ID,
     SCAN_TIMESTAMP,
     SCAN_TIMESTAMP_MILLIS,
+    STREAM_APPEND_OVERWRITES,
+    STREAM_OVERWRITES,
     ChangelogProducer,
     TableOptions,
 )
@@ -31,13 +35,11 @@ from emberlake.scan.files import (
 from emberlake.scan.key_files import Visibility, pack_change_splits, plan_key_changes
 from emberlake.scan.plan import ScanPlan, plan_append_files, plan_changes, plan_key_snapshot
 from emberlake.scan.travel import start_millis, travel_options
+from emberlake.spec.profile import BucketMode
 from emberlake.spec.snapshot import CommitKind, Snapshot, decode_snapshot
 from emberlake.store.consumers import ConsumerStore
 from emberlake.store.table_store import TableStore
 
-CONSUMER_ID: Final = "consumer-id"
-_READ_OVERWRITE: Final = "streaming-read-overwrite"
-_READ_APPEND_OVERWRITE: Final = "streaming-read-append-overwrite"
 _STARTS: Final = ("latest-full", "latest", "from-snapshot", "from-snapshot-full", "from-timestamp")
 
 
@@ -64,10 +66,10 @@ class StreamScan:
     _next: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        self.consumer_id = self.consumer_id or self.store.options.get(CONSUMER_ID)
+        self.consumer_id = self.consumer_id or self.store.options.value(CONSUMER_ID)
         self._start = _start_mode(self.store.options)
-        if self.store.schema.primary_keys and self.store.options.is_true(_READ_OVERWRITE):
-            raise Unsupported(f"{_READ_OVERWRITE} is not implemented for primary-key tables")
+        if self.store.schema.profile.has_keys and self.store.options.value(STREAM_OVERWRITES):
+            raise Unsupported(f"{STREAM_OVERWRITES.key} is not implemented for primary-key tables")
 
     def checkpoint(self) -> int | None:
         """The snapshot that is planned next; None before the start."""
@@ -135,11 +137,12 @@ class StreamScan:
     def plan_state(self, snapshot: Snapshot) -> ScanPlan:
         """All rows of a snapshot whose changes do not come later."""
         store, predicate = self.store, self.predicate
-        if not store.schema.primary_keys:
+        if not store.schema.profile.has_keys:
             return plan_append_files(store, snapshot, manifests_of(store, snapshot), predicate)
         visible = _start_visibility(store.options)
         plan = plan_key_snapshot(store, snapshot, predicate, None, is_visible=visible)
-        if store.options.value(BUCKET) != POSTPONE_BUCKET or _has_changelog(store):
+        profile = store.schema.profile
+        if profile.bucket_mode is not BucketMode.POSTPONED or profile.has_changelog:
             return plan
         # Rows that wait for their bucket are in no later change: they come as they were written.
         waiting = plan_key_changes(store, manifests_of(store, snapshot), predicate)
@@ -176,12 +179,12 @@ class StreamScan:
     def plan_changes(self, snapshot: Snapshot) -> ScanPlan | None:
         """What a snapshot has changed; None for one that changes no rows of the stream."""
         store, predicate = self.store, self.predicate
-        if not store.schema.primary_keys:
+        if not store.schema.profile.has_keys:
             if not _is_append(snapshot, store.options):
                 return None
             manifests = delta_manifests_of(store, snapshot)
             return plan_append_files(store, snapshot, manifests, predicate, with_deletions=False)
-        if _has_changelog(store):
+        if store.schema.profile.has_changelog:
             changelog = changelog_manifests_of(store, snapshot)
             return plan_changes(store, snapshot, changelog, predicate)
         if snapshot.commit_kind is not CommitKind.APPEND:
@@ -222,13 +225,9 @@ def _start_mode(options: TableOptions) -> str:
     return mode
 
 
-def _has_changelog(store: TableStore) -> bool:
-    return store.options.value(CHANGELOG_PRODUCER) is not ChangelogProducer.NONE
-
-
 def _is_append(snapshot: Snapshot, options: TableOptions) -> bool:
     if snapshot.commit_kind is CommitKind.OVERWRITE:
-        return options.is_true(_READ_APPEND_OVERWRITE)
+        return options.value(STREAM_APPEND_OVERWRITES)
     return snapshot.commit_kind is CommitKind.APPEND
 
 
@@ -245,5 +244,5 @@ def _start_visibility(options: TableOptions) -> Visibility:
 
 
 def _level_count(options: TableOptions) -> int:
-    trigger = int(options.get("num-sorted-run.compaction-trigger", "5"))
-    return int(options.get("num-levels", str(trigger + 1)))
+    levels = options.value(NUM_LEVELS)
+    return options.value(RUN_TRIGGER) + 1 if levels is None else levels

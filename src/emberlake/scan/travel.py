@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from emberlake.errors import InvalidOption, SnapshotNotFound, TagNotFound, Unsupported
 from emberlake.options import (
-    CHANGELOG_PRODUCER,
     INCREMENTAL_BETWEEN,
     INCREMENTAL_BETWEEN_TIMESTAMP,
     INCREMENTAL_SCAN_MODE,
@@ -23,7 +22,6 @@ from emberlake.options import (
     SCAN_TIMESTAMP_MILLIS,
     SCAN_VERSION,
     SCAN_WATERMARK,
-    ChangelogProducer,
     Option,
     TableOptions,
 )
@@ -169,8 +167,7 @@ def between(store: TableStore) -> Between:
 
 def _between_mode(store: TableStore) -> BetweenMode:
     mode = store.options.value(INCREMENTAL_SCAN_MODE)
-    producer = store.options.value(CHANGELOG_PRODUCER)
-    has_changelog = bool(store.schema.primary_keys) and producer is not ChangelogProducer.NONE
+    has_changelog = store.schema.profile.has_changelog
     if mode == "auto":
         return BetweenMode.CHANGELOG if has_changelog else BetweenMode.DELTA
     if mode not in list(BetweenMode) or (mode == BetweenMode.CHANGELOG and not has_changelog):

@@ -96,7 +96,7 @@ def _absent_problems(
             yield f"{field.name}: is missing, and tells row kinds (rowkind.field)"
         else:
             yield from _missing_problems(field, is_declared=field.name in declared)
-    if not schema.primary_keys:
+    if not schema.profile.has_keys:
         return
     # Where the data tells kinds, only the tasks see whether all rows are deletes.
     lacking = lacking_columns(
@@ -116,7 +116,7 @@ def _kind_problems(kinds: list[spark.StructField], schema: TableSchema) -> Itera
         return
     if len(kinds) > 1:
         yield f"{ROW_KIND_COLUMN}: is given more than once"
-    if not schema.primary_keys:
+    if not schema.profile.has_keys:
         yield (
             f"{ROW_KIND_COLUMN}: tells row kinds, but the table has no primary key: its rows are "
             "all inserts"

@@ -16,8 +16,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import lit, pmod, spark_partition_id
 
-from emberlake.merge.plan import hides_level_0
-from emberlake.options import BUCKET, DYNAMIC_BUCKET_MAX, POSTPONE_BUCKET, UNAWARE_BUCKET
+from emberlake.options import DYNAMIC_BUCKET_MAX
 from emberlake.spark.bucketing import (
     ColumnOf,
     bucket_column,
@@ -26,6 +25,7 @@ from emberlake.spark.bucketing import (
     missing_column,
     partition_hash_column,
 )
+from emberlake.spec.profile import BucketMode
 from emberlake.spec.schema import TableSchema
 
 # Every assigner opens buckets of its own, so that more of them make more, smaller buckets.
@@ -63,22 +63,27 @@ class Clustering:
 
 def plan_clustering(schema: TableSchema, concurrency: int | None = None) -> Clustering:
     """How the rows of a write to a table are spread over tasks."""
-    buckets = schema.options.value(BUCKET)
-    is_partitioned = bool(schema.partition_keys)
-    if buckets > 0:
-        tasks = concurrency if is_partitioned else concurrency or buckets
-        return Clustering(Rows.BY_BUCKET, tasks)
-    if not schema.primary_keys:
-        rows = Rows.BY_PARTITION if is_partitioned else Rows.ANYWHERE
-        return Clustering(rows, concurrency)
-    if buckets == POSTPONE_BUCKET:
-        return Clustering(Rows.BY_KEY, concurrency)
-    assert buckets == UNAWARE_BUCKET
-    if hides_level_0(schema.options):
-        # The bucket of a key is found in an index, not computed: keys of several tasks can be in
-        # one bucket, which only one of them may compact before the commit.
-        tasks = concurrency if is_partitioned else concurrency or 1
-        return Clustering(Rows.BY_WHOLE_PARTITION, tasks)
+    profile = schema.profile
+    match profile.bucket_mode:
+        case BucketMode.FIXED:
+            tasks = concurrency if profile.is_partitioned else concurrency or profile.bucket_count
+            return Clustering(Rows.BY_BUCKET, tasks)
+        case BucketMode.UNAWARE:
+            rows = Rows.BY_PARTITION if profile.is_partitioned else Rows.ANYWHERE
+            return Clustering(rows, concurrency)
+        case BucketMode.POSTPONED:
+            return Clustering(Rows.BY_KEY, concurrency)
+        case BucketMode.DYNAMIC if profile.keeps_levels_apart:
+            # The bucket of a key is found in an index, not computed: keys of several tasks can be
+            # in one bucket, which only one of them may compact before the commit.
+            tasks = concurrency if profile.is_partitioned else concurrency or 1
+            return Clustering(Rows.BY_WHOLE_PARTITION, tasks)
+        case BucketMode.DYNAMIC:
+            return _by_key(schema, concurrency)
+
+
+def _by_key(schema: TableSchema, concurrency: int | None) -> Clustering:
+    """Every task opens buckets for the new keys among its own."""
     tasks = concurrency or _ASSIGNERS
     most = schema.options.value(DYNAMIC_BUCKET_MAX)
     owners = min(tasks, most) if most > 0 else tasks

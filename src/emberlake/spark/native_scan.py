@@ -14,7 +14,12 @@ from functools import cached_property
 from typing import Final
 
 from emberlake.io.local import local_path
-from emberlake.options import DATA_FILE_PREFIX, FILE_COMPRESSION, TableOptions
+from emberlake.options import (
+    DATA_FILE_PREFIX,
+    FILE_COMPRESSION,
+    FILE_COMPRESSION_PER_LEVEL,
+    TableOptions,
+)
 from emberlake.read.key_read import may_retract
 from emberlake.read.table_reader import TableReader
 from emberlake.scan.splits import DataSplit
@@ -27,7 +32,6 @@ from emberlake.types import ArrayType, AtomicType, DataField, DataType, MapType,
 _PATTERN_CHARACTERS: Final = frozenset("{}[]*?\\")
 # Spark leaves out files whose names begin so, without a word.
 _HIDDEN_PREFIXES: Final = (".", "_")
-_COMPRESSION_PER_LEVEL: Final = "file.compression.per.level"  # as in 0:lz4,5:zstd
 _SPARK_CODECS: Final = frozenset(
     {"zstd", "snappy", "gzip", "lz4", "lz4_raw", "none", "uncompressed"}
 )
@@ -98,7 +102,10 @@ class NativeScan:
         if not split.raw_convertible or split.is_changes or split.before is not None:
             return False
         # A plan with another filter may have left out files whose keys matter.
-        return not self.reader.store.schema.primary_keys or split.predicate == self.reader.predicate
+        return (
+            not self.reader.store.schema.profile.has_keys
+            or split.predicate == self.reader.predicate
+        )
 
     def _is_native(self, split: DataSplit, file: DataFile) -> bool:
         return (
@@ -106,7 +113,7 @@ class NativeScan:
             and file.write_cols is None
             and file.file_name not in split.deletion_files
             and file.file_name not in split.ranges
-            and not (self.reader.store.schema.primary_keys and may_retract(file))
+            and not (self.reader.store.schema.profile.has_keys and may_retract(file))
             and self._fits(file.schema_id)
         )
 
@@ -124,7 +131,7 @@ class NativeScan:
         fits = self._fitting.get(schema_id)
         if fits is None:
             schema = self.reader.store.schemas.load(schema_id)
-            stored = key_value_fields(schema) if schema.primary_keys else schema.fields
+            stored = key_value_fields(schema) if schema.profile.has_keys else schema.fields
             fits = has_spark_codecs(schema.options) and has_columns(stored, self.fields)
             self._fitting[schema_id] = fits
         return fits
@@ -165,8 +172,7 @@ def has_columns(stored: Sequence[DataField], asked: Sequence[DataField]) -> bool
 
 def has_spark_codecs(options: TableOptions) -> bool:
     """Whether files that are written with these options have codecs that Spark comes with."""
-    pairs = options.get(_COMPRESSION_PER_LEVEL, "").lower().split(",")
-    of_levels = {pair.partition(":")[2].strip() for pair in pairs if pair}
+    of_levels = options.value(FILE_COMPRESSION_PER_LEVEL).values()
     return {options.value(FILE_COMPRESSION), *of_levels} <= _SPARK_CODECS
 
 

@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import Final
 
 from emberlake.errors import InvalidInput
+from emberlake.options import THIN_MODE
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.system_columns import SYSTEM_FIELD_ID_START
 from emberlake.types import AtomicType, DataField
@@ -20,7 +21,6 @@ KEY_PREFIX: Final = "_KEY_"
 SEQUENCE_FIELD: Final = DataField(2_147_483_646, SEQUENCE, AtomicType("BIGINT", nullable=False))
 KIND_FIELD: Final = DataField(2_147_483_645, KIND, AtomicType("TINYINT", nullable=False))
 
-_THIN_MODE: Final = "data-file.thin-mode"
 _SYMBOLS: Final = ("+I", "-U", "+U", "-D")
 
 
@@ -74,7 +74,7 @@ def key_fields(schema: TableSchema) -> tuple[DataField, ...]:
 
 def key_value_fields(schema: TableSchema) -> tuple[DataField, ...]:
     """The columns of a data file, in order; keys are not repeated in thin mode."""
-    keys = () if schema.options.is_true(_THIN_MODE) else key_fields(schema)
+    keys = () if schema.options.value(THIN_MODE) else key_fields(schema)
     copies = tuple(
         replace(f, id=f.id + SYSTEM_FIELD_ID_START, name=f"{KEY_PREFIX}{f.name}") for f in keys
     )

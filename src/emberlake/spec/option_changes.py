@@ -11,12 +11,14 @@ from emberlake.options import (
     BUCKET,
     BUCKET_KEY,
     DELETION_VECTORS,
+    DELETION_VECTORS_MODIFIABLE,
+    IGNORE_DELETE,
+    IGNORE_UPDATE_BEFORE,
     KNOWN,
     PRIMARY_KEY_NULLABLE,
     ROWKIND_FIELD,
     TYPE,
     TableOptions,
-    parse_bool,
 )
 from emberlake.spec.option_columns import split_names, tidy_option
 from emberlake.spec.rules.keys import normalise_key_columns
@@ -48,8 +50,7 @@ _FIXED_WITH_DATA: Final = frozenset(
         "pk-clustering-override",
     }
 )
-_ONLY_TO_TRUE: Final = frozenset({"ignore-delete", "ignore-update-before"})
-_DV_MODIFIABLE: Final = "deletion-vectors.modifiable"
+_ONLY_TO_TRUE: Final = {option.key: option for option in (IGNORE_DELETE[0], IGNORE_UPDATE_BEFORE)}
 _KNOWN: Final = {option.key: option for option in KNOWN}
 
 
@@ -98,22 +99,16 @@ def _check_option(old: TableOptions, new: TableOptions, key: str, *, has_snapsho
         return
     if key in _FIXED_WITH_DATA:
         raise InvalidSchema(f"option {key} cannot be changed once the table holds data")
-    if key in _ONLY_TO_TRUE and _is_true(old, key):
+    if key in _ONLY_TO_TRUE and old.value(_ONLY_TO_TRUE[key]):
         raise InvalidSchema(f"option {key} cannot go from true to false once the table holds data")
-    if key == DELETION_VECTORS.key and not _is_true(old, _DV_MODIFIABLE):
+    if key == DELETION_VECTORS.key and not old.value(DELETION_VECTORS_MODIFIABLE):
         raise InvalidSchema(
             f"option {key} cannot be changed once the table holds data: rows could appear twice "
-            f"until a full compaction; set {_DV_MODIFIABLE} to true first if you are sure"
+            "until a full compaction; set "
+            f"{DELETION_VECTORS_MODIFIABLE.key} to true first if you are sure"
         )
 
 
 def _effective(options: TableOptions, key: str) -> object:
     option = _KNOWN.get(key)
     return options.get(key) if option is None else options.value(option)
-
-
-def _is_true(options: TableOptions, key: str) -> bool:
-    try:
-        return parse_bool(options.get(key, "false"))
-    except ValueError as error:
-        raise InvalidSchema(f"option {key}={options[key]}: {error}") from error

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from emberlake.errors import CorruptFile, EmberlakeError, InvalidSchema, Unsupported
 from emberlake.options import BUCKET_KEY, DATA_EVOLUTION, TableOptions
+from emberlake.spec.profile import TableProfile, profile_of
 from emberlake.types import DataField, from_arrow_schema
 from emberlake.types.json import field_from_json, field_to_json
 
@@ -99,6 +100,11 @@ class TableSchema:
         if not self.primary_keys:
             return ()
         return tuple(key for key in self.partition_keys if key not in self.primary_keys)
+
+    @cached_property
+    def profile(self) -> TableProfile:
+        """What the table is."""
+        return profile_of(self.primary_keys, self.partition_keys, self.options)
 
     @cached_property
     def bucket_keys(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from emberlake.errors import ColumnAlreadyExists, InvalidInput, InvalidSchema
-from emberlake.options import BUCKET_KEY, NULL_TO_NOT_NULL_DISABLED
+from emberlake.options import ADD_COLUMN_BEFORE_PARTITION, BUCKET_KEY, NULL_TO_NOT_NULL_DISABLED
 from emberlake.spec.field_ids import assign_field_ids, highest_field_id
 from emberlake.spec.field_paths import (
     Fields,
@@ -140,7 +140,7 @@ def _add(schema: TableSchema, change: AddColumn) -> TableSchema:
 
 def _place_of_new(schema: TableSchema, fields: Fields, path: Path) -> int:
     """The end, or, where the table asks for that, before its partition columns."""
-    before_partition = schema.options.get("add-column-before-partition", "false").lower() == "true"
+    before_partition = schema.options.value(ADD_COLUMN_BEFORE_PARTITION)
     if not before_partition or len(path) > 1:
         return len(fields)
     places = (i for i, field in enumerate(fields) if field.name in schema.partition_keys)

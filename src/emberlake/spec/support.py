@@ -13,17 +13,25 @@ from emberlake.options import (
     BUCKET,
     CHAIN_TABLE,
     CHANGELOG_PRODUCER,
+    COMMIT_CALLBACKS,
     DATA_EVOLUTION,
     EXTERNAL_PATHS,
+    FALLBACK_BRANCH,
     FILE_FORMAT,
     FILE_FORMAT_PER_LEVEL,
+    ICEBERG_STORAGE,
+    MANIFEST_FORMAT,
+    PK_CLUSTERING,
+    POSTPONE_MERGE_ON_READ,
+    PRIMARY_BRANCH,
     QUERY_AUTH,
+    RECORD_EXPIRE_TIME,
     ROW_TRACKING,
+    SNAPSHOT_ORDERING,
     TYPE,
     UNAWARE_BUCKET,
     WRITE_ONLY,
     ChangelogProducer,
-    parse_words,
 )
 from emberlake.spec.schema import TableSchema
 from emberlake.types import AtomicType, DataField, DataType, VectorType, nested_types
@@ -187,8 +195,8 @@ def _row_tracking(schema: TableSchema) -> str | None:
 
 
 def _fallback_branch(schema: TableSchema) -> str | None:
-    keys = [k for k in ("scan.fallback-branch", "scan.primary-branch") if schema.options.get(k)]
-    return f"{keys[0]}: reading two branches as one is not implemented" if keys else None
+    given = [o.key for o in (FALLBACK_BRANCH, PRIMARY_BRANCH) if schema.options.value(o)]
+    return f"{given[0]}: reading two branches as one is not implemented" if given else None
 
 
 def _shredded_map(schema: TableSchema) -> str | None:
@@ -199,25 +207,26 @@ def _shredded_map(schema: TableSchema) -> str | None:
 
 
 def _manifest_format(schema: TableSchema) -> str | None:
-    name = schema.options.get("manifest.format", "avro")
-    return None if name.lower() == "avro" else f"manifest.format={name} is not implemented"
+    name = schema.options.value(MANIFEST_FORMAT)
+    is_known = name == MANIFEST_FORMAT.default
+    return None if is_known else f"{MANIFEST_FORMAT.key}={name} is not implemented"
 
 
 def _key_order(schema: TableSchema) -> str | None:
-    for key in ("pk-clustering-override", "sequence.snapshot-ordering"):
-        if schema.options.is_true(key):
-            return f"{key} is not implemented"
+    for option in (PK_CLUSTERING, SNAPSHOT_ORDERING):
+        if schema.options.value(option):
+            return f"{option.key} is not implemented"
     return None
 
 
 def _expiring_rows(schema: TableSchema) -> str | None:
-    key = "record-level.expire-time"
-    return f"{key} is not implemented" if schema.primary_keys and key in schema.options else None
+    expires = schema.profile.has_keys and schema.options.is_set(RECORD_EXPIRE_TIME)
+    return f"{RECORD_EXPIRE_TIME.key} is not implemented" if expires else None
 
 
 def _postponed_rows(schema: TableSchema) -> str | None:
-    key = "postpone.merge-on-read"
-    return f"{key} is not implemented" if schema.options.is_true(key) else None
+    merges = schema.options.value(POSTPONE_MERGE_ON_READ)
+    return f"{POSTPONE_MERGE_ON_READ.key} is not implemented" if merges else None
 
 
 def _external_paths(schema: TableSchema) -> str | None:
@@ -227,16 +236,15 @@ def _external_paths(schema: TableSchema) -> str | None:
 
 
 def _iceberg(schema: TableSchema) -> str | None:
-    storage = schema.options.get("metadata.iceberg.storage", "disabled")
-    if storage.lower() == "disabled":
+    if schema.options.value(ICEBERG_STORAGE) == ICEBERG_STORAGE.default:
         return None
-    return "metadata.iceberg.storage: keeping Iceberg metadata up to date is not implemented"
+    return f"{ICEBERG_STORAGE.key}: keeping Iceberg metadata up to date is not implemented"
 
 
 def _commit_callbacks(schema: TableSchema) -> str | None:
-    if not parse_words(schema.options.get("commit.callbacks", "")):
+    if not schema.options.value(COMMIT_CALLBACKS):
         return None
-    return "commit.callbacks: these are classes that only Java can run"
+    return f"{COMMIT_CALLBACKS.key}: these are classes that only Java can run"
 
 
 _KIND_RULES: Final[tuple[Rule, ...]] = (

@@ -193,7 +193,7 @@ class TableScan:
             Unsupported: the table has a primary key.
         """
         rows = Slice(start_pos, end_pos)
-        if self.store.schema.primary_keys:
+        if self.store.schema.profile.has_keys:
             raise Unsupported("with_slice is for append tables; with_shard takes key tables too")
         if isinstance(self._share, Shard):
             raise InvalidInput("a scan has a slice or a shard, not both; make a new scan")

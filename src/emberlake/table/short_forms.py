@@ -113,7 +113,7 @@ class ShortForms:
             Unsupported: the table has no primary key, or its merge engine takes no deletes.
         """
         schema = self.store.schema
-        if not schema.primary_keys:
+        if not schema.profile.has_keys:
             raise Unsupported("delete_keys needs a table with a primary key")
         wanted = {*schema.primary_keys, *schema.partition_keys}
         names = [name for name in schema.field_names if name in wanted]
@@ -204,7 +204,7 @@ class ShortForms:
         builder = self.new_read_builder().with_filter(filter)
         scan = builder.new_scan()
         splits = scan.plan().splits()
-        has_keys = bool(self.store.schema.primary_keys)
+        has_keys = self.store.schema.profile.has_keys
         told = [_told_rows(split, has_keys=has_keys) for split in splits]
         unknown = [split for split, rows in zip(splits, told, strict=True) if rows is None]
         counted = sum(rows for rows in told if rows is not None)

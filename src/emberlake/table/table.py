@@ -158,7 +158,7 @@ class Table(VersionedTable, ShortForms):
 
     @property
     def is_primary_key_table(self) -> bool:
-        return bool(self.store.schema.primary_keys)
+        return self.store.schema.profile.has_keys
 
     def copy(self, options: Mapping[str, object]) -> "Table":
         """The same table with other options for this program alone, or at an earlier snapshot.
@@ -329,7 +329,7 @@ class Table(VersionedTable, ShortForms):
         lines += [f"  {f}" for f in schema.fields]
         if schema.partition_keys:
             lines.append(f"  partitioned by {', '.join(schema.partition_keys)}")
-        if schema.primary_keys:
+        if schema.profile.has_keys:
             lines.append(f"  primary key {', '.join(schema.primary_keys)}")
         shown = list(schema.options.items())[:_SHOWN_OPTIONS]
         lines += [f"  {key} = {value}" for key, value in shown]

@@ -17,10 +17,9 @@ from emberlake.errors import (
 )
 from emberlake.maintenance.compact import WrittenCompaction
 from emberlake.options import (
-    BUCKET,
     COMMIT_USER_PREFIX,
-    POSTPONE_BUCKET,
 )
+from emberlake.spec.profile import BucketMode
 from emberlake.spec.replacement import Replacement
 from emberlake.spec.support import check_writable
 from emberlake.store.table_store import TableStore
@@ -114,7 +113,7 @@ class PostponeFixedBucketWriteBuilder(BatchWriteBuilder):
     """A batch write to a table with postponed buckets whose rows get their buckets at once."""
 
     def __post_init__(self) -> None:
-        if self.store.options.value(BUCKET) != POSTPONE_BUCKET:
+        if self.store.schema.profile.bucket_mode is not BucketMode.POSTPONED:
             raise InvalidState("only tables with bucket=-2 postpone the buckets of their rows")
 
     def new_write(self) -> "BatchTableWrite":

@@ -50,7 +50,7 @@ def take_row_kinds(
     ]
     if not sources:
         return data, None
-    if not schema.primary_keys:
+    if not schema.profile.has_keys:
         raise InvalidInput(
             f"{sources[0]} tells row kinds, but the table has no primary key: its rows are all "
             "inserts"

@@ -31,7 +31,7 @@ class RowBuffer:
         self._kinds: list[str | None] = []
         self._bytes = 0
         options = schema.options
-        self._tells_kinds = bool(schema.primary_keys) and options.value(ROWKIND_FIELD) is None
+        self._tells_kinds = schema.profile.has_keys and options.value(ROWKIND_FIELD) is None
         self._names: tuple[str, ...] = ()  # of the columns that the gathered rows have
 
     def add(self, row: object, row_kind: str | None = None) -> None:

@@ -28,11 +28,11 @@ from emberlake.options import (
     MEBIBYTE,
     POSTPONE_BUCKET,
     PRIMARY_KEY_NULLABLE,
-    UNAWARE_BUCKET,
     WRITE_BUFFER_SIZE,
     ChangelogProducer,
 )
 from emberlake.scan.buckets import BucketState, load_bucket_states
+from emberlake.spec.profile import BucketMode
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 from emberlake.wire import BaseSnapshot, CommitMessage, WriteMode
@@ -128,12 +128,12 @@ class TableWriter:
         self._commit_user = commit_user
         self._sequence_offset = sequence_offset
         self._plan: MergePlan | None = None
-        if store.schema.primary_keys:
+        if store.schema.profile.has_keys:
             self._plan = plan_merge(store.schema, store.schema.fields)
         self._memory_bound = store.options.value(WRITE_BUFFER_SIZE)
         self._total_buckets = store.options.value(BUCKET)
         self._dynamic: DynamicBuckets | None = None
-        if self._plan is not None and self._total_buckets == UNAWARE_BUCKET:
+        if store.schema.profile.keeps_key_index:
             self._dynamic = DynamicBuckets(
                 store, ignore_previous=ignore_previous, assigner=assigner
             )
@@ -291,7 +291,7 @@ class TableWriter:
         self._check_partitions(groups)
         if self._dynamic is not None:
             return list(self._dynamic.assign(rows, groups))
-        if self._total_buckets == POSTPONE_BUCKET:
+        if self._store.schema.profile.bucket_mode is BucketMode.POSTPONED:
             return [Group(group.partition, POSTPONE_BUCKET, group.rows) for group in groups]
         return groups
 

@@ -13,8 +13,8 @@ from emberlake.maintenance.picking import (
     sorted_runs,
     top_level,
 )
-from emberlake.options import TableOptions
 from emberlake.spec.manifest import DataFile
+from merge_tables import schema_of
 
 
 def a_file(level: int, size: int, newest: int = 0, *, name: str = "", deletes: int = 0) -> DataFile:
@@ -37,7 +37,7 @@ def bucket(*runs: tuple[int, int]) -> list[DataFile]:
 
 def rules(**options: str) -> PickingRules:
     named = {key.replace("_", "-"): text for key, text in options.items()}
-    return PickingRules.of(TableOptions(named))
+    return PickingRules.of(schema_of({"k": "INT"}, ["k"], named))
 
 
 DEFAULT = rules()

@@ -185,10 +185,8 @@ def test_a_plan_pickles():
         ),
         ({"fields.g.sequence-group": "k", **PARTIAL}, "k, which is in the primary key"),
         ({"fields.g.sequence-group": "z", **PARTIAL}, "z, which is not a column"),
-        ({"ignore-delete": "maybe"}, "ignore-delete=maybe: expected true or false"),
         ({"fields.a.distinct": "maybe", **AGGREGATION}, "fields.a.distinct=maybe"),
         ({"sequence.field": "z"}, "sequence.field z is not a column"),
-        ({"sequence.field": "a", "sequence.field.sort-order": "up"}, "expected ascending or desc"),
         (
             {
                 **AGGREGATION,

@@ -380,7 +380,7 @@ def test_what_the_format_allows_is_built(arguments):
         ({"type": "format-table"}, "format-table"),
         ({"chain-table.enabled": "true"}, "chain table"),
         ({"query-auth.enabled": "true"}, "query-auth"),
-        ({"file.format": "lance"}, "file.format=lance"),
+        ({"file.format": "vortex"}, "file.format=vortex"),
     ],
 )
 def test_a_kind_of_table_that_is_not_known_cannot_be_created(arguments, reason):

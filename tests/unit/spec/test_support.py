@@ -60,7 +60,7 @@ UNWRITABLE = [
     ({"commit.callbacks": "com.example.Hook"}, "commit.callbacks"),
     ({"types": {"a": "INT", "v": "VARIANT"}}, "v VARIANT"),
     ({"types": {"a": "INT", "e": VectorType(True, T("FLOAT"), 3)}}, "e VECTOR"),
-    ({"file.format": "lance"}, "file.format=lance"),
+    ({"file.format": "vortex"}, "file.format=vortex"),
     (
         {"primary_keys": ["k"], "partition_keys": ["p"], "bucket": "-1"},
         "primary key lacks the partition column p",

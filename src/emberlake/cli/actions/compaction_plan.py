@@ -7,9 +7,9 @@ from emberlake.maintenance.append_compact import pick_bins
 from emberlake.maintenance.bucket import Bucket, load_buckets
 from emberlake.maintenance.key_compact import pick_files
 from emberlake.maintenance.postpone_compact import load_postponed
-from emberlake.options import BUCKET, POSTPONE_BUCKET
 from emberlake.predicates import Predicate
 from emberlake.spec.manifest import DataFile
+from emberlake.spec.profile import BucketMode
 from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.support import check_compactable
 from emberlake.store.table_store import TableStore
@@ -37,10 +37,10 @@ def iter_picked(
         Unsupported: the table cannot be compacted.
     """
     check_compactable(store.schema)
-    if store.options.value(BUCKET) == POSTPONE_BUCKET:
+    if store.schema.profile.bucket_mode is BucketMode.POSTPONED:
         for waiting in load_postponed(store, snapshot, where):
             yield Picked(waiting.partition, waiting.number, waiting.files)
-    pick = _pick_of_keys if store.schema.primary_keys else _pick_of_appends
+    pick = _pick_of_keys if store.schema.profile.has_keys else _pick_of_appends
     for bucket in load_buckets(store, snapshot, where):
         files = pick(bucket, full=full)
         if files:

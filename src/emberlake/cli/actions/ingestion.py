@@ -111,7 +111,7 @@ def choose_mode(asked: Asked, schema: TableSchema) -> IngestMode:
         raise UsageError(
             f"{asked.into} has a primary key: a row replaces the one of its key; use --mode upsert"
         )
-    return asked.mode or (IngestMode.UPSERT if schema.primary_keys else IngestMode.APPEND)
+    return asked.mode or (IngestMode.UPSERT if schema.profile.has_keys else IngestMode.APPEND)
 
 
 def _find_table(session: Session, asked: Asked) -> Table | None:

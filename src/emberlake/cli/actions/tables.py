@@ -72,7 +72,7 @@ def _number(value: int | None) -> str | None:
 
 def kind_of(schema: TableSchema) -> str:
     """What kind of table it is, in few words."""
-    kind = f"key ({', '.join(schema.primary_keys)})" if schema.primary_keys else "append"
+    kind = f"key ({', '.join(schema.primary_keys)})" if schema.profile.has_keys else "append"
     by = f", by {', '.join(schema.partition_keys)}" if schema.partition_keys else ""
     return kind + by
 
@@ -124,7 +124,7 @@ def _facts(table: Table, schema: TableSchema, snapshot: Snapshot | None) -> list
         facts.append(("comment", schema.comment))
     if schema.partition_keys:
         facts.append(("partitioned by", ", ".join(schema.partition_keys)))
-    if schema.primary_keys:
+    if schema.profile.has_keys:
         facts.append(("primary key", ", ".join(schema.primary_keys)))
     facts.append(("schema", f"{schema.id}"))
     if snapshot is None:

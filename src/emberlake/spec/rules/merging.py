@@ -1,16 +1,22 @@
 """Rules for what becomes of rows with the same primary key: merge engines and their order."""
 
 from collections.abc import Iterator
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from emberlake.options import (
     CHANGELOG_PRODUCER,
+    DEFAULT_AGGREGATE,
     DELETION_VECTORS,
+    IGNORE_DELETE,
     MERGE_ENGINE,
+    PK_CLUSTERING,
+    REMOVE_ON_DELETE,
+    REMOVE_ON_SEQUENCE_GROUP,
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
     ChangelogProducer,
     MergeEngine,
+    Option,
     TableOptions,
     parse_words,
 )
@@ -20,16 +26,6 @@ from emberlake.types import AtomicType
 
 _AGGREGATE: Final = "aggregate-function"
 _SEQUENCE_GROUP: Final = "sequence-group"
-DEFAULT_AGGREGATE: Final = "fields.default-aggregate-function"
-# The first of these that is set counts; all but the first are old names.
-IGNORE_DELETE: Final = (
-    "ignore-delete",
-    "first-row.ignore-delete",
-    "deduplicate.ignore-delete",
-    "partial-update.ignore-delete",
-)
-_REMOVE_ON_DELETE: Final = "partial-update.remove-record-on-delete"
-_REMOVE_ON_GROUP: Final = "partial-update.remove-record-on-sequence-group"
 _AGGREGATES: Final = frozenset(
     {
         "bool_and",
@@ -67,7 +63,7 @@ def _check_without_key(schema: TableSchema) -> Iterator[str]:
     if options.value(MERGE_ENGINE) is not MergeEngine.DEDUPLICATE:
         yield f"{MERGE_ENGINE.key} needs a primary key"
     for key in options:
-        is_for_keys = key in (SEQUENCE_FIELD.key, ROWKIND_FIELD.key, DEFAULT_AGGREGATE)
+        is_for_keys = key in (SEQUENCE_FIELD.key, ROWKIND_FIELD.key, DEFAULT_AGGREGATE.key)
         if is_for_keys or _ends_with(key, _AGGREGATE, _SEQUENCE_GROUP):
             yield f"{key} needs a primary key"
 
@@ -82,14 +78,14 @@ def _check_merge_engine(schema: TableSchema) -> Iterator[str]:
             yield f"merge engine first-row does not go with changelog producer {producer}"
         if options.value(SEQUENCE_FIELD):
             yield "merge engine first-row does not go with sequence.field"
-        if options.value(DELETION_VECTORS) and not options.is_true("pk-clustering-override"):
+        if options.value(DELETION_VECTORS) and not options.value(PK_CLUSTERING):
             yield "merge engine first-row does not go with deletion vectors, it deletes nothing"
     if options.value(DELETION_VECTORS) and producer is ChangelogProducer.FULL_COMPACTION:
         yield f"deletion vectors do not go with changelog producer {producer}"
     if engine is MergeEngine.PARTIAL_UPDATE:
         yield from _check_partial_update(schema)
     for key, name in options.items():
-        is_aggregate = key == DEFAULT_AGGREGATE or _ends_with(key, _AGGREGATE)
+        is_aggregate = key == DEFAULT_AGGREGATE.key or _ends_with(key, _AGGREGATE)
         if is_aggregate and name not in _AGGREGATES:
             yield f"{key}={name}: expected one of {', '.join(sorted(_AGGREGATES))}"
 
@@ -98,17 +94,20 @@ def _check_partial_update(schema: TableSchema) -> Iterator[str]:
     options = schema.options
     groups = _sequence_groups(options)
     yield from _check_sequence_groups(schema, groups)
-    ignoring = next((key for key in IGNORE_DELETE if key in options), None)
-    if ignoring is not None and options.is_true(ignoring):
-        for other in (_REMOVE_ON_DELETE, _REMOVE_ON_GROUP):
-            if options.get(other, "false").lower() != "false":
-                yield f"{ignoring} and {other} exclude each other"
-    if groups and options.is_true(_REMOVE_ON_DELETE):
-        yield f"{_REMOVE_ON_DELETE} and sequence groups exclude each other"
+    ignoring = next((option for option in IGNORE_DELETE if options.is_set(option)), None)
+    removing = REMOVE_ON_DELETE[MergeEngine.PARTIAL_UPDATE]
+    if ignoring is not None and options.value(ignoring):
+        others: tuple[Option[Any], ...] = (removing, REMOVE_ON_SEQUENCE_GROUP)
+        for other in others:
+            if options.value(other):
+                yield f"{ignoring.key} and {other.key} exclude each other"
+    removes = options.value(removing)
+    if groups and removes:
+        yield f"{removing.key} and sequence groups exclude each other"
     ordering_names = {name for ordering, _ in groups.values() for name in ordering}
-    for name in parse_words(options.get(_REMOVE_ON_GROUP, "")):
+    for name in options.value(REMOVE_ON_SEQUENCE_GROUP):
         if name not in ordering_names:
-            yield f"{_REMOVE_ON_GROUP} names {name}, which orders no sequence group"
+            yield f"{REMOVE_ON_SEQUENCE_GROUP.key} names {name}, which orders no sequence group"
 
 
 _Groups: TypeAlias = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]  # ordered by, members

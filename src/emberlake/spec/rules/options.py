@@ -8,11 +8,14 @@ from emberlake.errors import InvalidInput, InvalidOption
 from emberlake.options import (
     BUCKET,
     DATA_EVOLUTION,
+    DEFAULT_AGGREGATE,
     DYNAMIC_BUCKET_MAX,
     FILE_FORMAT,
     FILE_FORMAT_PER_LEVEL,
+    INCREMENTAL_CLUSTERING,
     MERGE_ENGINE,
     ROW_TRACKING,
+    SNAPSHOT_ORDERING,
     STATS_MODE,
     TARGET_FILE_ROWS,
     UNAWARE_BUCKET,
@@ -22,7 +25,6 @@ from emberlake.options import (
 from emberlake.spec.literals import cast_literal
 from emberlake.spec.option_columns import column_lists, split_names
 from emberlake.spec.rules.check import Check, empty_names, repeated
-from emberlake.spec.rules.merging import DEFAULT_AGGREGATE
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.stats import parse_stats_mode
 from emberlake.types import AtomicType, DataField, DataType, TypeRoot, nested_types
@@ -38,7 +40,7 @@ def _check_row_tracking(schema: TableSchema) -> Iterator[str]:
     if options.value(DATA_EVOLUTION):
         if not options.value(ROW_TRACKING):
             yield f"{DATA_EVOLUTION.key} needs {ROW_TRACKING.key}"
-        if options.is_true("clustering.incremental"):
+        if options.value(INCREMENTAL_CLUSTERING):
             yield f"{DATA_EVOLUTION.key} does not go with clustering.incremental"
     blobs = [f.name for f in schema.fields if _holds_blob(f.type)]
     if blobs and not schema.primary_keys and not options.value(DATA_EVOLUTION):
@@ -55,9 +57,9 @@ def _holds_blob(data_type: DataType) -> bool:
 
 
 def _check_clustering(schema: TableSchema) -> Iterator[str]:
-    if schema.options.is_true("clustering.incremental") and schema.primary_keys:
+    if schema.options.value(INCREMENTAL_CLUSTERING) and schema.primary_keys:
         yield "clustering.incremental does not go with a primary key"
-    if schema.options.is_true("sequence.snapshot-ordering") and not schema.primary_keys:
+    if schema.options.value(SNAPSHOT_ORDERING) and not schema.primary_keys:
         yield "sequence.snapshot-ordering needs a primary key"
 
 
@@ -72,7 +74,7 @@ def _check_column_options(schema: TableSchema) -> Iterator[str]:
     for key, value in schema.options.items():
         if has_groups and key.endswith(".sequence-group"):
             continue  # has rules of its own
-        if key.startswith("fields.") and key != DEFAULT_AGGREGATE:
+        if key.startswith("fields.") and key != DEFAULT_AGGREGATE.key:
             yield from _check_column_key(key, names)
         if key.startswith("fields.") and key.endswith(".stats-mode"):
             yield from _check_stats_mode(key, value)

@@ -1,0 +1,108 @@
+"""What a table is, decided once from its schema: its kind, its buckets, what reads see of it.
+
+The parts of the engine ask the profile; none of them works it out from options by itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from emberlake.options import (
+    BUCKET,
+    CHANGELOG_PRODUCER,
+    DELETION_VECTORS,
+    MERGE_ENGINE,
+    MERGE_ON_READ,
+    POSTPONE_BUCKET,
+    WRITE_ONLY,
+    ChangelogProducer,
+    MergeEngine,
+    TableOptions,
+)
+
+
+class TableKind(Enum):
+    """Whether rows have an identity."""
+
+    APPEND = auto()  # rows are added
+    KEY = auto()  # rows of one primary key are merged
+
+
+class BucketMode(Enum):
+    """How a row comes to its bucket. Spec: "Buckets"."""
+
+    UNAWARE = auto()  # an append table without buckets: all files are in bucket 0
+    FIXED = auto()  # by a hash of the bucket key
+    DYNAMIC = auto()  # by an index of keys
+    POSTPONED = auto()  # compaction gives it one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableProfile:
+    """What sets a table apart."""
+
+    kind: TableKind
+    bucket_mode: BucketMode
+    bucket_count: int | None  # of fixed buckets
+    is_partitioned: bool
+    merge_engine: MergeEngine
+    changelog_producer: ChangelogProducer
+    has_deletion_vectors: bool
+    # Compaction leaves one record of a key above level 0; what it has not taken up yet may be
+    # outdated, or outdate others.
+    keeps_levels_apart: bool
+    # Batch reads see only what was compacted.
+    hides_level_0: bool
+    # Writers compact what they write before they commit it, since reads would not see it.
+    compacts_on_write: bool
+
+    @property
+    def has_keys(self) -> bool:
+        return self.kind is TableKind.KEY
+
+    @property
+    def has_buckets(self) -> bool:
+        """Whether a bucket has an identity: one index file of deletion vectors, say."""
+        return self.bucket_mode is not BucketMode.UNAWARE
+
+    @property
+    def keeps_key_index(self) -> bool:
+        """Whether an index tells which bucket a key is in."""
+        return self.bucket_mode is BucketMode.DYNAMIC
+
+    @property
+    def has_changelog(self) -> bool:
+        """Whether changes are kept in files of their own."""
+        return self.has_keys and self.changelog_producer is not ChangelogProducer.NONE
+
+
+def profile_of(
+    primary_keys: Sequence[str], partition_keys: Sequence[str], options: TableOptions
+) -> TableProfile:
+    """The profile of a table with these keys and options."""
+    has_keys = bool(primary_keys)
+    count = options.value(BUCKET)
+    engine = options.value(MERGE_ENGINE)
+    has_vectors = options.value(DELETION_VECTORS)
+    keeps_apart = has_keys and (has_vectors or engine is MergeEngine.FIRST_ROW)
+    merges_on_read = has_vectors and options.value(MERGE_ON_READ)
+    return TableProfile(
+        kind=TableKind.KEY if has_keys else TableKind.APPEND,
+        bucket_mode=_bucket_mode(count, has_keys=has_keys),
+        bucket_count=count if count > 0 else None,
+        is_partitioned=bool(partition_keys),
+        merge_engine=engine,
+        changelog_producer=options.value(CHANGELOG_PRODUCER),
+        has_deletion_vectors=has_vectors,
+        keeps_levels_apart=keeps_apart,
+        hides_level_0=keeps_apart and not merges_on_read,
+        compacts_on_write=keeps_apart and not options.value(WRITE_ONLY),
+    )
+
+
+def _bucket_mode(count: int, *, has_keys: bool) -> BucketMode:
+    if count > 0:
+        return BucketMode.FIXED
+    if count == POSTPONE_BUCKET:
+        return BucketMode.POSTPONED
+    return BucketMode.DYNAMIC if has_keys else BucketMode.UNAWARE
