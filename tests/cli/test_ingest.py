@@ -178,7 +178,8 @@ def test_a_dry_run_shows_how_columns_fit_and_writes_nothing(
     [
         ("a.json", '{"id": 1, "nickname": "x"}', "nickname: is not a column of the table"),
         ("a.csv", "id,name\nseven,x\n", "seven"),
-        ("a.json", '{"id": 1.5}', "1.5"),
+        ("a.csv", "id\n7\n", "name: left out, and would become null"),
+        ("a.json", '{"id": 1.5, "name": "x"}', "1.5"),
     ],
 )
 def test_what_does_not_fit_is_refused_and_nothing_is_written(

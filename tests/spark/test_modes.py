@@ -18,6 +18,7 @@ ESSENTIAL: Final = (
     "test_a_bucket_is_written_by_one_task",
     "test_a_null_key_found_in_a_task_is_the_same_error_as_without_spark",
     "test_a_table_that_both_read_is_one_dataframe",
+    "test_a_resource_profile_is_given_to_tasks_or_refused_before_they_start",
 )
 
 

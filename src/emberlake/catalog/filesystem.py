@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Final, cast
 
 from emberlake.base.env import SYSTEM_ENV, Env
-from emberlake.base.names import choices, did_you_mean, listed
+from emberlake.base.names import did_you_mean, listed
 from emberlake.base.parallel import parallel_map
 from emberlake.catalog.catalog import Catalog, Database, PagedList, Partition, as_identifier
 from emberlake.catalog.partitions import check_partition_specs, list_partition_page
@@ -315,8 +315,8 @@ class FileSystemCatalog(Catalog):
         if identifier.branch is not None and self._has_schema(TableLayout(layout.root)):
             branches = BranchStore(self.storage, layout, self.env.new_id).list()
             raise BranchNotFound(
-                f"{identifier.database}.{identifier.table} has no branch {identifier.branch!r}; "
-                + choices(identifier.branch, branches, "the branches are:"),
+                f"{identifier.database}.{identifier.table} has no branch {identifier.branch!r}"
+                + did_you_mean([identifier.branch], branches, before="; "),
                 branch=identifier.branch,
             )
         raise self._table_not_found(identifier)

@@ -79,7 +79,7 @@ def _check_authors(files: Iterable[FileInfo], job_id: str, tasks: int) -> None:
     for info in files:
         author = author_of(info.name, job_id)
         if author is not None and author >= tasks:
-            problem = f"{info.name} is of task {author}, and only {tasks} tasks sent a report"
+            problem = f"{info.name} is of task {author}, and {tasks} tasks sent a report"
             raise incomplete(job_id, problem)
 
 

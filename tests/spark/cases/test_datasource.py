@@ -257,7 +257,12 @@ def test_of_the_rows_of_a_key_those_of_the_last_partition_are_the_newest(
     spark: SparkSession, tmp_path: Path, engine: str, name: str
 ) -> None:
     table = new_table(tmp_path, primary_keys=["id"], bucket="1", merge_engine=engine)
-    versions = spark.range(0, 6, 1, numPartitions=3).selectExpr("1L AS id", "'n-' || id AS name")
+    versions = spark.range(0, 6, 1, numPartitions=3).selectExpr(
+        "1L AS id",
+        "CAST(NULL AS STRING) AS day",
+        "'n-' || id AS name",
+        "CAST(NULL AS DOUBLE) AS price",
+    )
 
     write(versions, table)
 
@@ -266,7 +271,9 @@ def test_of_the_rows_of_a_key_those_of_the_last_partition_are_the_newest(
 
 def test_no_two_tasks_number_their_rows_alike(spark: SparkSession, tmp_path: Path) -> None:
     table = new_table(tmp_path, primary_keys=["id"], bucket="1", write_only="true")
-    rows = spark.range(0, 12, 1, numPartitions=4).selectExpr("id % 3 AS id")
+    rows = spark.range(0, 12, 1, numPartitions=4).selectExpr(
+        "id % 3 AS id", "'mon' AS day", "'n' AS name", "0.5D AS price"
+    )
 
     write(rows, table)
     write(rows, table)
@@ -283,11 +290,13 @@ def test_row_kinds_delete_rows(spark: SparkSession, tmp_path: Path) -> None:
     write(frame(spark, ROWS[:4]), table)
     kinds = frame(spark, [("-D", 1), ("+U", 2)], "_row_kind string, id bigint")
 
-    write(kinds, table)
+    with refused("DataMismatch", "day, name, price: left out"):  # row 2 would lose them
+        write(kinds, table)
+    write(kinds.where("_row_kind = '-D'"), table)
 
     assert [(row[0], row[2]) for row in rows_of(table)] == [
         (0, "first-0"),
-        (2, None),
+        (2, "first-2"),
         (3, "first-3"),
     ]
 

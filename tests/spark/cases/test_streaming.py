@@ -281,7 +281,7 @@ def test_a_batch_reads_no_more_than_it_may(new_flow: Callable[..., Flow]) -> Non
 
 
 def test_deletes_come_only_on_request(new_flow: Callable[..., Flow]) -> None:
-    flow = new_flow(bucket="1", sink={"bucket": "1"})
+    flow = new_flow(bucket="1", sink={"bucket": "1", "merge_engine": "partial-update"})
     flow.add(some_rows(range(3)))
     flow.run(columns="id,name")
     flow.add(some_rows([1]), "-D")

@@ -15,7 +15,7 @@ from append_tables import (
     read_ids,
     rows_of,
 )
-from emberlake import InvalidState, Table
+from emberlake import IncompleteJob, InvalidState, Table
 from emberlake.spark.job_files import open_job, task_store
 from emberlake.spark.sweep import sweep_failed, sweep_repeated
 from emberlake.wire import CommitMessage
@@ -32,13 +32,15 @@ def partitioned() -> Table:
     return table
 
 
-def task(table: Table, ids: list[int], day: str = "mon") -> list[CommitMessage]:
+def task(
+    table: Table, ids: list[int], day: str = "mon", number: int | None = None
+) -> list[CommitMessage]:
     """What a task does that has these rows to write."""
-    return write(table, as_arrow(rows_of(ids, day)))
+    return write(table, as_arrow(rows_of(ids, day)), number)
 
 
-def write(table: Table, rows: pa.Table) -> list[CommitMessage]:
-    with closing(TableWriter(task_store(table.store, JOB))) as writer:
+def write(table: Table, rows: pa.Table, number: int | None = None) -> list[CommitMessage]:
+    with closing(TableWriter(task_store(table.store, JOB, number))) as writer:
         writer.write(rows)
         return writer.prepare()
 
@@ -153,3 +155,18 @@ def test_what_repeated_attempts_wrote_is_deleted_and_the_rest_can_be_committed()
     assert read_ids(table) == [0, 1, 2]
     check_whole(table)
     assert len(data_files(table)) == 2
+
+
+def test_no_file_is_deleted_where_one_is_of_a_task_that_has_not_reported() -> None:
+    table = partitioned()
+    with open_job(table.store, JOB):
+        task(table, [1], number=0)  # an attempt that was repeated
+        messages = task(table, [1], number=0)
+        lost = task(table, [2], number=1)
+    files = data_files(table)
+
+    with pytest.raises(IncompleteJob, match=r"is of task 1, and 1 tasks sent a report"):
+        sweep_repeated(table.store, JOB, messages, tasks=1)
+
+    assert data_files(table) == files
+    assert sweep_repeated(table.store, JOB, [*messages, *lost], tasks=2) == 1

@@ -9,9 +9,10 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from emberlake import InvalidState
-from emberlake.spark.session import fast_arrow, find_session
+from emberlake.spark.session import fast_arrow, find_session, small_pieces
 
 BOUND = "spark.sql.execution.arrow.maxBytesPerBatch"
+PIECES = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 
 
 class Session:
@@ -75,6 +76,17 @@ def test_a_job_that_could_not_begin_is_not_waited_for() -> None:
         assert session.get(BOUND) == str(2**31 - 1)
 
     assert session.get(BOUND) == "64MB"
+
+
+def test_settings_are_put_back_one_by_one() -> None:
+    session = Session(**{BOUND: "64MB", PIECES: "67108864b"})
+
+    with fast_arrow(session):
+        with small_pieces(session):
+            assert session.settings == {BOUND: str(2**31 - 1), PIECES: "4MB"}
+        assert session.settings == {BOUND: str(2**31 - 1), PIECES: "67108864b"}
+
+    assert session.settings == {BOUND: "64MB", PIECES: "67108864b"}
 
 
 # --- which session --------------------------------------------------------------------------------

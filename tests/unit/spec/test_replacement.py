@@ -62,6 +62,9 @@ def test_what_is_no_partition_column_is_named():
         Replacement.dynamic(days().table_schema, {"id": 1})
 
 
+# --- what one call says ---------------------------------------------------------------------------
+
+
 def schema(*, is_dynamic: bool = True, partition_keys: tuple[str, ...] = ("day",)) -> TableSchema:
     option = {"dynamic-partition-overwrite": is_dynamic}
     return create_table(partition_keys=list(partition_keys)).copy(option).table_schema
