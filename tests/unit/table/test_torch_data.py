@@ -294,5 +294,5 @@ def test_without_pytorch_the_error_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
 
-    with pytest.raises(Unsupported, match=r"emberlake\[torch\]"):
+    with pytest.raises(Unsupported, match=r"\.\[torch\]"):
         dataset(table)

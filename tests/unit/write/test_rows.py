@@ -69,8 +69,8 @@ def test_rows_keep_their_place_among_batches() -> None:
     builder = table.new_batch_write_builder()
     with builder.new_write() as writer:
         writer.write_row((1, "row", 1))
-        writer.write_arrow(pa.table({"id": [1], "v": ["batch"]}))
-        writer.write_arrow(pa.table({"id": [2], "v": ["batch"]}))
+        writer.write_arrow(pa.table({"id": [1], "v": ["batch"], "n": [1]}))
+        writer.write_arrow(pa.table({"id": [2], "v": ["batch"], "n": [1]}))
         writer.write_row((2, "row", 2))
         builder.new_commit().commit(writer.prepare_commit())
 
