@@ -1,15 +1,14 @@
 """Batch writes: tasks write files, the driver makes one commit of all of them."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from emberlake.commit.outcome import commit_or_abort
 from emberlake.datasource.options import SourceOptions
 from emberlake.datasource.written import WrittenFiles, merged_by_bucket, reports_of, write_rows
-from emberlake.errors import AlreadyCommitted, CommitConflict, InvalidInput
 from emberlake.maintenance.compact import WrittenCompaction
 from emberlake.spark.alignment import check_alignment
 from emberlake.spark.job_files import begin_job, end_job, is_open, marked, task_store
@@ -56,13 +55,7 @@ class BatchWriter(DataSourceArrowWriter):
         with swept_unless_done(self._store, self._job_id):
             written = self._finished(reports_of(messages))
         commit = self._builder.new_commit()
-        try:
-            commit.commit(written)
-        except (CommitConflict, InvalidInput):
-            # Other failures leave it open whether the files are in the table: they stay.
-            with suppress(AlreadyCommitted):
-                commit.abort(written)
-            raise
+        commit_or_abort(lambda: commit.commit(written), lambda: commit.abort(written))
 
     def _finished(self, reports: Reports) -> list[CommitMessage]:
         """What is to be committed; attempts that do not count are over, and their files gone."""

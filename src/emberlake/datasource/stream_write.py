@@ -19,6 +19,7 @@ from emberlake.datasource.written import WrittenFiles, files_of, reports_of, wri
 from emberlake.errors import (
     AlreadyCommitted,
     CommitConflict,
+    IncompleteJob,
     InvalidInput,
     InvalidOption,
     InvalidState,
@@ -26,7 +27,7 @@ from emberlake.errors import (
 )
 from emberlake.maintenance.compact import compact_table
 from emberlake.spark.alignment import check_alignment
-from emberlake.spark.job_files import marked
+from emberlake.spark.job_files import hold_job, is_held, marked
 from emberlake.spark.reports import TaskReport, task_number
 from emberlake.spark.sweep import sweep_failed, sweep_repeated
 from emberlake.spec.snapshot import CommitKind, Snapshot
@@ -81,7 +82,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
         tasks, reports = files_of(messages), reports_of(messages)
         # This object was made anew for the commit: the job is the one that the tasks agree about.
         job_id = tasks[0].report.job_id if tasks else self._job_id
-        written = reports.messages(job_id)
+        try:
+            written = reports.messages(job_id)
+        except IncompleteJob:
+            # Spark aborts after a commit that failed, in another process.
+            hold_job(self._store, job_id)
+            raise
         if not written:
             return
         # Attempts that Spark repeated may have left files that no message names.
@@ -96,7 +102,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """
         if None in messages:
             for job_id in {task.report.job_id for task in files_of(messages)}:
-                sweep_failed(self._store, job_id)
+                if not is_held(self._store, job_id):
+                    sweep_failed(self._store, job_id)
 
 
 def _query_id() -> str:

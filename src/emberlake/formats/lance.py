@@ -53,13 +53,14 @@ class LanceWriter:
         _check_names(fields)
         library = _library()
         self._fields = fields
-        self._file = storage.open_output(path)
         self._folder = TemporaryDirectory(prefix="emberlake-lance-")
         self._spool = Path(self._folder.name) / "data.lance"
         with _failures_of(path, "write"):
             self._writer = library.LanceFileWriter(
                 str(self._spool), arrow_schema(fields), version=_VERSION
             )
+        # Last: nothing that fails after it could leave the file behind.
+        self._file = storage.open_output(path)
 
     @property
     def bytes_written(self) -> int:
@@ -135,14 +136,17 @@ class LanceReader(Closing):
         predicate: Predicate | None = None,
         batch_rows: int = DEFAULT_BATCH_ROWS,
         use_threads: bool = True,  # noqa: FBT001, FBT002
+        *,
+        rows: tuple[int, int] | None = None,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         del predicate, use_threads  # files have no statistics; the library has threads of its own
         check_storable(columns, "lance")
         if not self._is_open:
             raise InvalidState(f"{self._path} was closed; open it again to read")
         self._reads += 1
-        position = 0
-        for batch in self._batches(columns, batch_rows):
+        start, stop = rows or (0, self.num_rows)
+        position = start
+        for batch in self._batches(columns, batch_rows, start, min(stop, self.num_rows)):
             yield position, plan_projection(self._path, batch.schema, columns).apply(batch)
             position += batch.num_rows
 
@@ -162,15 +166,21 @@ class LanceReader(Closing):
         self._is_open = False
         self._resources.close()
 
-    def _batches(self, columns: tuple[DataField, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, columns: tuple[DataField, ...], batch_rows: int, first: int, stop: int
+    ) -> Iterator[pa.RecordBatch]:
         names = [path for f in columns for path in _paths(f.name, f.type, self._found)]
         if not names:
-            for start in range(0, self.num_rows, batch_rows):
-                yield batch_of_rows(min(batch_rows, self.num_rows - start))
+            for start in range(first, stop, batch_rows):
+                yield batch_of_rows(min(batch_rows, stop - start))
+            return
+        if first >= stop:
             return
         with _failures_of(self._path, "read"):
             reader = self._open_columns(self._local, columns=names)
-            found = reader.read_all(batch_size=batch_rows, batch_readahead=_READ_AHEAD)
+            found = reader.read_range(
+                first, stop - first, batch_size=batch_rows, batch_readahead=_READ_AHEAD
+            )
             yield from found.to_batches()
 
     def _fetched(self, storage: Storage) -> str:

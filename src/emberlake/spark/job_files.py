@@ -43,6 +43,16 @@ def is_open(store: TableStore, job_id: str) -> bool:
     return store.storage.exists(_sign(store, job_id))
 
 
+def hold_job(store: TableStore, job_id: str) -> None:
+    """On the driver: files of the job stay where they are, whoever is told to sweep them."""
+    store.storage.put(_hold(store, job_id), b"")
+
+
+def is_held(store: TableStore, job_id: str) -> bool:
+    """On the driver: whether files of the job must stay where they are."""
+    return store.storage.exists(_hold(store, job_id))
+
+
 def task_store(store: TableStore, job_id: str, number: int | None = None) -> TableStore:
     """In a task: the table, in which new files have the job in their names, and the task."""
     storage = JobStorage(store.storage, _sign(store, job_id))
@@ -59,6 +69,10 @@ def author_of(name: str, job_id: str) -> int | None:
     """The number of the task that has created a file of the job, where its name tells."""
     found = re.search(rf"{re.escape(job_id)}-t(\d+)-", name)
     return None if found is None else int(found[1])
+
+
+def _hold(store: TableStore, job_id: str) -> str:
+    return f"{_sign(store, job_id)}-held"
 
 
 def _sign(store: TableStore, job_id: str) -> str:

@@ -1,7 +1,7 @@
 """Write a DataFrame: many tasks write files, the driver makes one commit of them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields
 from time import perf_counter
 from typing import Any, Protocol
@@ -10,7 +10,8 @@ from pyspark.resource import ResourceProfile
 from pyspark.sql import DataFrame
 
 from emberlake.commit.change import CommitResult
-from emberlake.errors import AlreadyCommitted, CommitConflict, InvalidInput, Unsupported
+from emberlake.commit.outcome import commit_or_abort
+from emberlake.errors import InvalidInput, Unsupported
 from emberlake.spark.alignment import check_alignment
 from emberlake.spark.clustering import cluster, plan_clustering
 from emberlake.spark.failures import typed_errors
@@ -115,13 +116,9 @@ class WriteJob:
             return gather(written)
 
     def _commit(self, messages: Sequence[CommitMessage]) -> CommitResult:
-        try:
-            return self.commit.commit(messages)
-        except (CommitConflict, InvalidInput):
-            # Other failures leave it open whether the files are in the table: they stay.
-            with suppress(AlreadyCommitted):
-                self.commit.abort(messages)
-            raise
+        return commit_or_abort(
+            lambda: self.commit.commit(messages), lambda: self.commit.abort(messages)
+        )
 
 
 @contextmanager

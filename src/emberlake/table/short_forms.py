@@ -11,13 +11,16 @@ import pyarrow as pa
 
 from emberlake.base.extras import load_extra
 from emberlake.commit.change import CommitResult
+from emberlake.commit.outcome import commit_or_abort
 from emberlake.errors import InvalidInput, Unsupported
-from emberlake.options import SCAN_SNAPSHOT_ID, SCAN_TAG_NAME
+from emberlake.merge.plan import plan_merge
+from emberlake.options import ROWKIND_FIELD, SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, MergeEngine
 from emberlake.predicates import Predicate, columns_of
 from emberlake.read.key_read import may_retract
 from emberlake.scan.splits import DataSplit
 from emberlake.spec.key_value import RowKind
 from emberlake.spec.replacement import Replacement
+from emberlake.spec.schema import TableSchema
 from emberlake.store.table_store import TableStore
 from emberlake.table.read_builder import ReadBuilder
 from emberlake.table.write_builder import BatchWriteBuilder
@@ -72,6 +75,12 @@ class ShortForms:
             raise Unsupported(
                 "an upsert needs a table with a primary key; append() adds rows to this one"
             )
+        if isinstance(on, str):
+            raise InvalidInput(f"`on` is a list of columns, as in [{on!r}]")
+        if self.store.schema.profile.merge_engine is MergeEngine.FIRST_ROW:
+            raise Unsupported(
+                "a first-row table keeps the row that it has; append() adds those with new keys"
+            )
         if on is not None and set(on) != set(keys):
             raise InvalidInput(
                 f"rows of this table are told apart by its primary key {', '.join(keys)}, not by "
@@ -106,18 +115,15 @@ class ShortForms:
         """Delete the rows that have these keys, in one commit; unknown keys delete nothing.
 
         Args:
-            data: The primary key of every row to delete, and its partition; other columns are
-                left aside.
+            data: The primary key of every row to delete, its partition, and what orders records
+                (``sequence.field``). Columns that the table does not have are left aside.
 
         Raises:
-            Unsupported: the table has no primary key, or its merge engine takes no deletes.
+            Unsupported: the table has no primary key, or deletes remove no rows of it.
         """
-        schema = self.store.schema
-        if not schema.profile.has_keys:
-            raise Unsupported("delete_keys needs a table with a primary key")
-        wanted = {*schema.primary_keys, *schema.partition_keys}
-        names = [name for name in schema.field_names if name in wanted]
-        return _write(self.new_batch_write_builder(), _only(data, names), RowKind.DELETE.symbol)
+        _check_deletes(self.store.schema)
+        rows = _only(data, self.store.schema.field_names)
+        return _write(self.new_batch_write_builder(), rows, RowKind.DELETE.symbol)
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -235,6 +241,26 @@ class ShortForms:
         return builder, builder.new_scan().plan().splits()
 
 
+def _check_deletes(schema: TableSchema) -> None:
+    """Refuse tables in which a record that deletes does not remove the row of its key."""
+    if not schema.profile.has_keys:
+        raise Unsupported("delete_keys needs a table with a primary key")
+    plan = plan_merge(schema, schema.fields)
+    if plan.ignore_delete:
+        raise Unsupported("the table ignores deletes (ignore-delete=true)")
+    if schema.options.value(ROWKIND_FIELD):
+        raise Unsupported(
+            f"the column {schema.options.value(ROWKIND_FIELD)} tells what a row does; append() "
+            "rows that have -D there"
+        )
+    if plan.engine is not MergeEngine.DEDUPLICATE and not plan.remove_on_delete:
+        raise Unsupported(
+            f"a delete does not remove rows of a table with merge-engine={plan.engine}; set "
+            "partial-update.remove-record-on-delete or aggregation.remove-record-on-delete, where "
+            "the engine has it, or write the whole row to take back with row_kind='-D'"
+        )
+
+
 def _told_rows(split: DataSplit, *, has_keys: bool) -> int | None:
     """The rows that a split gives, where metadata knows it."""
     if not all(split.is_exact) or (has_keys and any(map(may_retract, split.files))):
@@ -248,7 +274,8 @@ def _write(builder: BatchWriteBuilder, data: object, row_kind: str | None = None
             write.write_pandas(data, row_kind)
         else:
             write.write_arrow(data, row_kind)
-        return commit.commit(write.prepare_commit())
+        messages = write.prepare_commit()
+        return commit_or_abort(lambda: commit.commit(messages), lambda: commit.abort(messages))
 
 
 def _is_pandas(data: object) -> bool:

@@ -2,7 +2,7 @@
 
 Where a record replaces the row of its key, a column that is left out would be null from then on.
 That reads like an update of the others and is none, so that it must be said: by nulls in the data,
-or by the columns that are meant. Deletes need the key alone.
+or by the columns that are meant. Deletes need the key alone, and what orders records.
 """
 
 from collections.abc import Collection, Iterator
@@ -40,10 +40,21 @@ def lacking_columns(
     """
     missing = [f for f in schema.fields if f.name not in given and _becomes_null(f)]
     problems = dict(_lacking_keys(schema, missing))
-    if is_declared or not has_adds:
+    if is_declared:
+        return problems
+    ordering = [
+        f.name for f in missing if f.name in {order.column.name for order in plan.sequences}
+    ]
+    if ordering:
+        problems[", ".join(ordering)] = (
+            "left out, and says which record is newer: without it a record is older than all "
+            f"others and changes nothing; {_SAY_SO}"
+        )
+    if not has_adds:
         return problems
     nulled = plan.nulled_without(given)
-    names = [f.name for f in missing if f.name in nulled and f.name not in problems]
+    told = {*problems, *ordering}
+    names = [f.name for f in missing if f.name in nulled and f.name not in told]
     if names:
         problems[", ".join(names)] = _replacement(plan.engine)
     return problems
@@ -64,9 +75,9 @@ def _lacking_keys(schema: TableSchema, missing: Collection[DataField]) -> Iterat
 def _replacement(engine: MergeEngine) -> str:
     if engine is MergeEngine.DEDUPLICATE:
         return (
-            "left out, and would become null: with merge-engine=deduplicate a row replaces all of "
-            f"the one that has its key; {_SAY_SO}; merge-engine=partial-update keeps what is left "
-            "out"
+            "left out, and would become null: with merge-engine=deduplicate a row replaces the "
+            f"whole row that has its key; {_SAY_SO}; merge-engine=partial-update keeps what is "
+            "left out"
         )
     return (
         f"left out, and would become null: with merge-engine={engine} the last value of these "

@@ -1,6 +1,7 @@
 """Rows one at a time: gathered as Python values, handed on column at a time."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from emberlake.options import MEBIBYTE, ROWKIND_FIELD
 from emberlake.spec.generic_row import GenericRow
 from emberlake.spec.key_value import RowKind
 from emberlake.spec.schema import TableSchema
-from emberlake.types import ArrayType, DataField, DataType, MapType, RowType
+from emberlake.types import ArrayType, AtomicType, DataField, DataType, MapType, RowType, TypeRoot
 from emberlake.wire import CommitMessage
 from emberlake.write.fixed_buckets import RowsWriter
 from emberlake.write.row_kinds import ROW_KIND_COLUMN
@@ -120,7 +121,7 @@ class RowBuffer:
         known = self._schema.field_by_name
         unknown = [name for name in names if name not in known]
         if unknown:
-            raise DataMismatch(f"a row has columns that the table has not: {', '.join(unknown)}")
+            raise DataMismatch(f"a row has columns that are not in the table: {', '.join(unknown)}")
         expected = self._writer.write_columns or self._schema.field_names
         missing = [n for n in expected if n not in names and not known[n].type.nullable]
         if missing:
@@ -156,8 +157,18 @@ def _as_array(data_type: DataType, values: Sequence[Any]) -> pa.Array:
             keys = _as_array(key, [pair[0] for pair in pairs])
             items = _as_array(item, [pair[1] for pair in pairs])
             return pa.MapArray.from_arrays(offsets, keys, items, mask=mask)
+        case AtomicType(root=TypeRoot.FLOAT):
+            return pa.array(values, pa.float32())  # Python's floats are doubles
         case _:
+            _check_zones(values)
             return pa.array(values)
+
+
+def _check_zones(values: Sequence[Any]) -> None:
+    """Refuse times with and without a zone in one column: Arrow would take one for the other."""
+    zones = {value.tzinfo is not None for value in values if isinstance(value, datetime)}
+    if len(zones) > 1:
+        raise ValueError("some times have a time zone and some have none")
 
 
 def _structs(fields: Sequence[DataField], values: Sequence[Any]) -> pa.Array:

@@ -262,3 +262,15 @@ def test_timestamps_of_any_year_come_back(format_name: str) -> None:
     table = table_of(fields, far, far, far)
 
     assert read_file(write_file(format_name, fields, table), fields, format_name).equals(table)
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("rows", [(0, 10), (3, 7), (9, 10), (5, 5)])
+def test_rows_of_a_range_are_read_where_they_stand(format_name: str, rows: tuple[int, int]) -> None:
+    storage = write_file(format_name, FIELDS, ROWS.slice(0, 4), ROWS.slice(4))
+
+    with reader_of(storage, FIELDS, format_name) as reader:
+        found = list(reader.read(FIELDS, batch_rows=3, rows=rows))
+
+    ids = {at + place: n for at, batch in found for place, n in enumerate(batch["id"].to_pylist())}
+    assert all(ids[place] == ROWS["id"][place].as_py() for place in range(*rows))

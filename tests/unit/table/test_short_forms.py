@@ -4,9 +4,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from append_tables import append, create_table, read_ids, rows_of
+from append_tables import append, create_table, data_files, read_ids, rows_of
+from emberlake.commit.outcome import commit_or_abort
 from emberlake.errors import (
     ColumnNotFound,
+    CommitConflict,
     DataMismatch,
     InvalidInput,
     SnapshotNotFound,
@@ -134,6 +136,61 @@ def test_keys_are_deleted_in_tables_that_have_some():
         create_table().delete_keys(pa.table({"id": [1]}))
     with pytest.raises(DataMismatch, match="id"):
         create_key_table().delete_keys(pa.table({"v": ["a"]}))
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"ignore-delete": "true"}, "ignores deletes"),
+        ({"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}, "does not remove"),
+        ({"merge-engine": "first-row", "ignore-delete": "true"}, "ignores deletes"),
+        ({"rowkind.field": "v"}, "tells what a row does"),
+    ],
+)
+def test_keys_are_not_deleted_where_a_delete_would_remove_nothing(options, why):
+    with pytest.raises(Unsupported, match=why):
+        create_key_table(options).delete_keys(pa.table({"id": [1]}))
+
+
+def test_keys_are_deleted_in_the_order_that_the_table_has():
+    table = create_key_table({"sequence.field": "n"})
+    table.append(pa.Table.from_pylist(numbered([1, 2], number=5)))
+
+    with pytest.raises(DataMismatch, match="n: left out, and says which record is newer"):
+        table.delete_keys(pa.table({"id": [1]}))
+    table.delete_keys(pa.table({"id": [1, 2], "n": [9, 1]}))
+
+    assert keys_of(table) == [2]
+
+
+def test_a_first_row_is_not_upserted():
+    table = create_key_table({"merge-engine": "first-row"})
+
+    with pytest.raises(Unsupported, match="keeps the row that it has"):
+        table.upsert(pa.Table.from_pylist(numbered([1])))
+
+
+def test_a_lost_race_leaves_no_files():
+    table = create_key_table()
+    table.append(pa.Table.from_pylist(numbered([1])))
+    before = data_files(table)
+    builder = table.new_batch_write_builder()
+    commit = builder.new_commit
+
+    def beaten():
+        table.append(pa.Table.from_pylist(numbered([1], "theirs")))
+        before.update(data_files(table) - lost)
+        return commit()
+
+    with builder.new_write() as write:
+        write.write_arrow(pa.Table.from_pylist(numbered([1], "ours")))
+        messages = write.prepare_commit()
+        lost = {path for path in data_files(table) if path not in before}
+        finish = beaten()
+        with pytest.raises(CommitConflict):
+            commit_or_abort(lambda: finish.commit(messages), lambda: finish.abort(messages))
+
+    assert data_files(table) == before
 
 
 # --- reading --------------------------------------------------------------------------------------

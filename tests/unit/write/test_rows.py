@@ -220,3 +220,24 @@ def test_a_stream_takes_rows_too() -> None:
             commit.commit(writer.prepare_commit(identifier), identifier)
 
     assert read(table) == rows_of([1, 2])
+
+
+def test_floats_of_python_fit_a_float() -> None:
+    table = create_table(columns=pa.schema([("f", pa.float32()), ("l", pa.list_(pa.float32()))]))
+    builder = table.new_batch_write_builder()
+    with builder.new_write() as writer:
+        writer.write_row({"f": 0.5, "l": [1.5, None]})
+        builder.new_commit().commit(writer.prepare_commit())
+
+    assert read(table) == [{"f": 0.5, "l": [1.5, None]}]
+
+
+def test_times_with_and_without_a_zone_are_not_mixed() -> None:
+    table = create_table(columns=pa.schema([("t", pa.timestamp("us"))]))
+    plain = datetime(2020, 1, 1)  # noqa: DTZ001
+    with table.new_batch_write_builder().new_write() as writer:
+        writer.write_row({"t": plain})
+        writer.write_row({"t": plain.replace(tzinfo=UTC)})
+
+        with pytest.raises(DataMismatch, match="some have none"):
+            writer.prepare_commit()
