@@ -34,7 +34,7 @@ def did_you_mean(unknown: Sequence[str], known: Collection[str], before: str = "
 
 
 def choices(unknown: str | Sequence[str], known: Collection[str], there_are: str) -> str:
-    """What to say of names that are none of those known: which there are, and which were meant.
+    """Describe unknown names: list the valid ones and suggest the closest.
 
     Args:
         unknown: The name, or the names.

@@ -35,7 +35,7 @@ def check_appended(messages: Sequence[CommitMessage]) -> None:
 
 
 def check_overwritten(messages: Sequence[CommitMessage]) -> None:
-    """Refuse messages of an append, which is what an overwrite was not opened for."""
+    """Refuse append messages: this commit overwrites."""
     if any(message.mode is WriteMode.APPEND for message in messages):
         raise _mismatch(WriteMode.APPEND, "this commit overwrites", _REMEDY_OVERWRITE)
 

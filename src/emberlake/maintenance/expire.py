@@ -124,7 +124,7 @@ def first_to_retain(
 
 
 def first_to_leave(ids: Sequence[int], due_end: int, limit: int) -> int:
-    """The first snapshot that a run leaves which expires so many ids of those that are due."""
+    """The first snapshot kept by a run that expires at most ``limit`` of those that are due."""
     return next(number for number in ids if number >= min(due_end, ids[0] + limit))
 
 

@@ -11,7 +11,7 @@ from emberlake.store.table_store import TableStore
 
 
 def expire_tags(store: TableStore, older_than_ms: int | None, *, dry_run: bool) -> list[str]:
-    """Delete the tags that were to be kept for a time which is over, and return their names.
+    """Delete the tags whose retention time has passed, and return their names.
 
     Args:
         store: The table.

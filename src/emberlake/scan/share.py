@@ -17,7 +17,7 @@ from emberlake.scan.splits import DataSplit
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Number ``index`` of ``count`` parts that are as large as one another."""
+    """Part ``index`` of ``count`` equal parts."""
 
     index: int
     count: int
@@ -48,7 +48,7 @@ class Slice:
         if not (_is_number(self.start) and _is_number(self.end) and self.start < self.end):
             raise InvalidInput(
                 f"rows {self.start!r} to {self.end!r}: a slice begins at 0 or later, "
-                "and ends behind its beginning"
+                "and ends after it starts"
             )
 
 

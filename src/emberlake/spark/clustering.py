@@ -136,7 +136,7 @@ def _balanced(df: DataFrame, partitions: Sequence[Column], tasks: int | None) ->
 
 
 def _owner(rows: Rows, schema: TableSchema, column_of: ColumnOf) -> Column:
-    """A number that rows have in common which one task must have."""
+    """Rows with the same number go to the same task."""
     partition = partition_hash_column(schema, column_of) if schema.partition_keys else lit(0)
     match rows:
         case Rows.BY_BUCKET:

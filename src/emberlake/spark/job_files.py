@@ -60,7 +60,7 @@ def task_store(store: TableStore, job_id: str, number: int | None = None) -> Tab
 
 
 def marked(store: TableStore, job_id: str, number: int | None = None) -> TableStore:
-    """The table, in which new files tell the job: the driver finds what failed attempts leave."""
+    """The table, in which new files carry the job's id, so that the driver finds them."""
     mark = job_id if number is None else f"{job_id}-t{number}"
     return replace(store, env=SYSTEM_ENV.marked(mark))
 

@@ -49,7 +49,7 @@ class Reports:
     """What came to the driver."""
 
     received: tuple[TaskReport, ...]
-    total: int | None  # how many there must be; None: that was not told
+    total: int | None  # how many there must be; None: unknown
 
     def messages(self, job_id: str) -> list[CommitMessage]:
         """The messages of all tasks of the job, in the order of the tasks.
@@ -68,7 +68,7 @@ class Reports:
 
 
 def incomplete(job_id: str, problem: str) -> IncompleteJob:
-    """The error of a job of which the driver does not know everything."""
+    """The error for a job with missing reports."""
     return IncompleteJob(
         f"the job {job_id} is not committed: {problem}. The table is as it was. The files of the "
         "job were left where they are, since a task that was not heard of may have written them. "
@@ -81,7 +81,7 @@ def _problem(received: Sequence[TaskReport], job_id: str, total: int | None) -> 
     if strange:
         return f"there are reports of another job, {_listed(strange)}"
     if total is None:
-        return "how many tasks it has was not told"
+        return "the number of its tasks is unknown"
     found: dict[int, TaskReport] = {}
     for report in received:
         if found.setdefault(report.number, report) != report:

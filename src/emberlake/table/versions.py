@@ -94,7 +94,7 @@ class VersionedTable:
     def expire_tags(
         self, *, older_than: datetime | int | None = None, dry_run: bool = False
     ) -> list[str]:
-        """Delete the tags that were kept for a time which is over, and return their names.
+        """Delete the tags whose retention time has passed, and return their names.
 
         What such a tag alone refers to is left for ``remove_orphan_files``.
 

@@ -220,7 +220,7 @@ class TableWrite(Closing):
             row_kind: What it does, as in ``write_arrow``; that of a ``GenericRow`` by default.
 
         Raises:
-            DataMismatch: the row has not the columns of the table. A value that does not fit its
+            DataMismatch: the row's columns do not match the table's. A value that does not fit its
                 column is found when the rows are written: with a later one, or at the end. That
                 ends the write, and what was written is deleted.
         """

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.datasource import WriterCommitMessage
 
 from emberlake import Table
 from emberlake.datasource import batch_write
@@ -173,3 +174,17 @@ def test_a_micro_batch_of_which_not_all_is_heard_is_not_committed(
     tasks: Tasks = [stream_task(table, number) for number in range(2)]
 
     check_refused(table, lambda: stream_writer(table).commit(tamper(tasks), 0))
+
+
+def test_a_micro_batch_of_which_not_all_is_heard_keeps_its_files_when_spark_aborts_it(
+    tmp_path: Path,
+) -> None:
+    table = new_table(tmp_path)
+    tasks = [stream_task(table, number) for number in range(2)]
+    heard: list[WriterCommitMessage | None] = [tasks[0], None]
+    writer = stream_writer(table)
+
+    check_refused(table, lambda: writer.commit(heard, 0))
+    writer.abort(heard, 0)
+
+    assert len(data_files(table)) == 2
