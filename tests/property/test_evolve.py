@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from emberlake.predicates.evaluate import evaluate
 from emberlake.predicates.expressions import And, Leaf, Op, Or
 from emberlake.read.casts import cast_array
-from emberlake.read.evolve import plan_evolution, translate_predicate
+from emberlake.read.column_plan import plan_columns
+from emberlake.read.evolve import translate_predicate
 from emberlake.types import ArrayType, AtomicType, DataField, MapType, RowType, arrow_schema
 
 ROOTS = ["TINYINT", "SMALLINT", "INT", "BIGINT", "STRING"]
@@ -143,9 +144,9 @@ def test_evolution_equals_the_model_of_single_rows(pair, data):
     old, new = pair
     row = st.fixed_dictionaries({f.name: values(f.type) for f in old})
     rows = data.draw(st.lists(row, max_size=5))
-    evolution = plan_evolution(old, new)
+    plan = plan_columns([old], new)
 
-    result = evolution.apply(file_table(rows, evolution.file_columns))
+    result = plan.apply([file_table(rows, plan.files[0].read)])
 
     result.validate(full=True)
     assert result.schema == arrow_schema(new)
@@ -204,8 +205,8 @@ def predicates():
 def test_a_translated_predicate_never_loses_a_row(predicate, data):
     row = st.fixed_dictionaries({f.name: values(f.type) for f in OLD})
     rows = pa.Table.from_pylist(data.draw(st.lists(row, max_size=6)), schema=arrow_schema(OLD))
-    evolution = plan_evolution(OLD, NEW)
-    evolved = evolution.apply(rows.select([f.name for f in evolution.file_columns]))
+    plan = plan_columns([OLD], NEW)
+    evolved = plan.apply([rows.select([f.name for f in plan.files[0].read])])
     translated = translate_predicate(predicate, OLD)
 
     wanted = evaluate(predicate, evolved).to_pylist()

@@ -40,7 +40,7 @@ from emberlake.formats.avro_values import (
     stored_type,
     without_logical_types,
 )
-from emberlake.formats.conform import plan_projection
+from emberlake.formats.conform import plan_conformance
 from emberlake.formats.file_format import (
     DEFAULT_BATCH_ROWS,
     batch_of_rows,
@@ -48,11 +48,12 @@ from emberlake.formats.file_format import (
     check_size,
     check_storable,
     read_failure,
+    table_of_batches,
 )
 from emberlake.io.storage import Storage
 from emberlake.options import FILE_COMPRESSION, ZSTD_LEVEL, TableOptions
 from emberlake.predicates.expressions import Predicate
-from emberlake.types import DataField, arrow_schema
+from emberlake.types import DataField
 
 _BLOCK_BYTES: Final = 256 * 1024
 _BUFFER_BYTES: Final = 1024 * 1024
@@ -184,10 +185,7 @@ class AvroReader(Closing):
         predicate: Predicate | None = None,
         use_threads: bool = True,  # noqa: FBT001, FBT002
     ) -> pa.Table:
-        batches = [batch for _, batch in self.read(columns, predicate, use_threads=use_threads)]
-        return pa.Table.from_batches(
-            batches, arrow_schema(columns) if columns or not batches else None
-        )
+        return table_of_batches(self.read(columns, predicate, use_threads=use_threads), columns)
 
     def close(self) -> None:
         self._is_open = False
@@ -249,7 +247,7 @@ class AvroReader(Closing):
         else:
             arrays = [self._array(records, f) for f in present]
             rows = pa.RecordBatch.from_arrays(arrays, [f.name for f in present])
-        return plan_projection(self._path, rows.schema, columns).apply(rows)
+        return plan_conformance(self._path, rows.schema, columns).apply(rows)
 
     def _array(self, records: list[dict[str, Any]], field: DataField) -> pa.Array:
         found = self._columns[field.name]

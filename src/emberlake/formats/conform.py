@@ -38,7 +38,7 @@ _DECIMAL_BYTES: Final = 16
 
 
 @dataclass(frozen=True)
-class Projection:
+class Conformance:
     """How rows of a file become the asked columns."""
 
     path: str
@@ -77,14 +77,14 @@ class Projection:
             ) from error
 
 
-def plan_projection(path: str, found: pa.Schema, columns: tuple[DataField, ...]) -> Projection:
+def plan_conformance(path: str, found: pa.Schema, columns: tuple[DataField, ...]) -> Conformance:
     """Match asked columns with those of a file, by name; columns that the file lacks are null."""
     sources = [_index_of(path, found, field.name) for field in columns]
     conversions = [
         None if at is None else _planned(path, found.field(at).type, field)
         for at, field in zip(sources, columns, strict=True)
     ]
-    return Projection(path, arrow_schema(columns), tuple(sources), tuple(conversions))
+    return Conformance(path, arrow_schema(columns), tuple(sources), tuple(conversions))
 
 
 def plan_conversion(source: pa.DataType, data_type: DataType) -> Conversion | None:

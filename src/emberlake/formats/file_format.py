@@ -27,6 +27,7 @@ from emberlake.types import (
     MapType,
     MultisetType,
     RowType,
+    arrow_schema,
 )
 
 DEFAULT_BATCH_ROWS: Final = 131_072
@@ -145,6 +146,16 @@ def batch_of_rows(count: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_struct_array(
         pa.StructArray.from_buffers(pa.struct([]), count, [None])
     )
+
+
+def table_of_batches(
+    found: Iterable[tuple[int, pa.RecordBatch]], columns: tuple[DataField, ...]
+) -> pa.Table:
+    """The batches of a read as one table of these columns."""
+    batches = [batch for _, batch in found]
+    # Without columns the batches alone know the number of rows.
+    schema = arrow_schema(columns) if columns or not batches else None
+    return pa.Table.from_batches(batches, schema)
 
 
 def _problem_of(data_type: DataType) -> str | None:

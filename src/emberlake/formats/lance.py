@@ -18,12 +18,13 @@ import pyarrow as pa
 from emberlake.base.closing import Closing
 from emberlake.base.extras import load_extra
 from emberlake.errors import CorruptFile, EmberlakeError, InvalidState, StorageError, Unsupported
-from emberlake.formats.conform import plan_projection
+from emberlake.formats.conform import plan_conformance
 from emberlake.formats.file_format import (
     DEFAULT_BATCH_ROWS,
     batch_of_rows,
     check_nulls,
     check_storable,
+    table_of_batches,
 )
 from emberlake.io.storage import Storage
 from emberlake.options import MEBIBYTE, TableOptions
@@ -139,7 +140,8 @@ class LanceReader(Closing):
         *,
         rows: tuple[int, int] | None = None,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        del predicate, use_threads  # files have no statistics; the library has threads of its own
+        # Files have no statistics, and the library has threads of its own.
+        del predicate, use_threads
         check_storable(columns, "lance")
         if not self._is_open:
             raise InvalidState(f"{self._path} was closed; open it again to read")
@@ -147,7 +149,7 @@ class LanceReader(Closing):
         start, stop = rows or (0, self.num_rows)
         position = start
         for batch in self._batches(columns, batch_rows, start, min(stop, self.num_rows)):
-            yield position, plan_projection(self._path, batch.schema, columns).apply(batch)
+            yield position, plan_conformance(self._path, batch.schema, columns).apply(batch)
             position += batch.num_rows
 
     def read_table(
@@ -157,10 +159,7 @@ class LanceReader(Closing):
         use_threads: bool = True,  # noqa: FBT001, FBT002
     ) -> pa.Table:
         found = self.read(columns, predicate, DEFAULT_BATCH_ROWS, use_threads)
-        batches = [batch for _, batch in found]
-        return pa.Table.from_batches(
-            batches, arrow_schema(columns) if columns or not batches else None
-        )
+        return table_of_batches(found, columns)
 
     def close(self) -> None:
         self._is_open = False

@@ -17,7 +17,7 @@ import pyarrow.orc as po
 
 from emberlake.base.closing import Closing
 from emberlake.errors import EmberlakeError, InvalidOption, InvalidState, Unsupported
-from emberlake.formats.conform import plan_projection
+from emberlake.formats.conform import plan_conformance
 from emberlake.formats.field_ids import schema_with_ids
 from emberlake.formats.file_format import (
     DEFAULT_BATCH_ROWS,
@@ -27,12 +27,13 @@ from emberlake.formats.file_format import (
     check_size,
     check_storable,
     read_failure,
+    table_of_batches,
 )
 from emberlake.formats.nested import entries_of, map_leaf_types, relabelled
 from emberlake.io.storage import Output, Storage
 from emberlake.options import FILE_BLOCK_SIZE, FILE_COMPRESSION, MEBIBYTE, TableOptions
 from emberlake.predicates.expressions import Predicate
-from emberlake.types import DataField, arrow_schema
+from emberlake.types import DataField
 
 _FIELD_ID: Final = b"paimon.id"
 _CODECS: Final = {
@@ -176,12 +177,8 @@ class OrcReader(Closing):
         predicate: Predicate | None = None,
         use_threads: bool = True,  # noqa: FBT001, FBT002
     ) -> pa.Table:
-        batches = [
-            batch for _, batch in self.read(columns, predicate, max(self.num_rows, 1), use_threads)
-        ]
-        return pa.Table.from_batches(
-            batches, arrow_schema(columns) if columns or not batches else None
-        )
+        found = self.read(columns, predicate, max(self.num_rows, 1), use_threads)
+        return table_of_batches(found, columns)
 
     def close(self) -> None:
         self._is_open = False
@@ -194,7 +191,7 @@ class OrcReader(Closing):
     def _stripes(self, columns: tuple[DataField, ...]) -> Iterator[pa.RecordBatch]:
         names = [f.name for f in columns if f.name in self._found.names]
         if not names:
-            yield plan_projection(self._path, pa.schema([]), columns).apply(
+            yield plan_conformance(self._path, pa.schema([]), columns).apply(
                 batch_of_rows(self.num_rows)
             )
             return
@@ -205,7 +202,7 @@ class OrcReader(Closing):
             except READ_FAILURES as error:
                 raise _stripe_failure(self._path, error) from error
             # Before slicing: children of a slice are converted whole.
-            yield plan_projection(self._path, batch.schema, columns).apply(batch)
+            yield plan_conformance(self._path, batch.schema, columns).apply(batch)
 
 
 Writer: Final = OrcWriter

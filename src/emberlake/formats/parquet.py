@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from emberlake.base.closing import Closing
 from emberlake.errors import EmberlakeError, InvalidState
-from emberlake.formats.conform import Projection, plan_projection
+from emberlake.formats.conform import Conformance, plan_conformance
 from emberlake.formats.file_format import (
     DEFAULT_BATCH_ROWS,
     READ_FAILURES,
@@ -25,6 +25,7 @@ from emberlake.formats.file_format import (
     check_size,
     check_storable,
     read_failure,
+    table_of_batches,
 )
 from emberlake.formats.parquet_footer import TAIL_BYTES, int96_as_bytes
 from emberlake.formats.parquet_stats import absent_range, column_range
@@ -40,7 +41,6 @@ from emberlake.types import (
     MapType,
     MultisetType,
     RowType,
-    arrow_schema,
 )
 
 # Rows at the start of a row group that tell whether matches come together, and how often these
@@ -99,7 +99,7 @@ class ParquetReader(Closing):
         self._check_open()
         groups = self._kept_groups(predicate)
         starts = np.cumsum([0, *self._group_rows()])
-        projection: Projection | None = None
+        conformance: Conformance | None = None
         for group, is_all in groups.items():
             if rows is not None and not (starts[group] < rows[1] and rows[0] < starts[group + 1]):
                 continue
@@ -108,9 +108,9 @@ class ParquetReader(Closing):
                 group, columns, None if is_all else predicate, batch_rows, use_threads=use_threads
             )
             for position, batch in found:
-                if projection is None:
-                    projection = plan_projection(self._path, batch.schema, columns)
-                yield int(starts[group]) + position, projection.apply(batch)
+                if conformance is None:
+                    conformance = plan_conformance(self._path, batch.schema, columns)
+                yield int(starts[group]) + position, conformance.apply(batch)
 
     def read_table(
         self,
@@ -123,14 +123,12 @@ class ParquetReader(Closing):
         if not leaves or not all(groups.values()):
             most = max(self.num_rows, 1)
             found = self.read(columns, predicate, most, use_threads=use_threads)
-            batches = [batch for _, batch in found]
-            schema = arrow_schema(columns)
-            return pa.Table.from_batches(batches, schema if columns or not batches else None)
+            return table_of_batches(found, columns)
         check_storable(columns, "parquet")
         self._check_open()
         self._groups_read += len(groups)
         table = self._read_groups(list(groups), leaves, use_threads=use_threads)
-        return plan_projection(self._path, table.schema, columns).apply(table)
+        return plan_conformance(self._path, table.schema, columns).apply(table)
 
     def close(self) -> None:
         self._is_open = False
@@ -235,7 +233,7 @@ class ParquetReader(Closing):
     def _evaluate(
         self, predicate: Predicate, tested: tuple[DataField, ...], rows: pa.RecordBatch | pa.Table
     ) -> npt.NDArray[np.bool_]:
-        mask = evaluate(predicate, plan_projection(self._path, rows.schema, tested).apply(rows))
+        mask = evaluate(predicate, plan_conformance(self._path, rows.schema, tested).apply(rows))
         return np.asarray(mask.fill_null(False), dtype=np.bool_)
 
     def _read_groups(

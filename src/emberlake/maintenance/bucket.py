@@ -9,10 +9,12 @@ import pyarrow as pa
 
 from emberlake.errors import StorageError
 from emberlake.predicates import Predicate
-from emberlake.read.split_read import FileRead, ReadShape, load_deletion_vector, plan_read_shape
+from emberlake.read.bucket_reads import BucketReads
+from emberlake.read.column_plan import ColumnPlan, plan_columns
+from emberlake.read.file_read import FileRead
 from emberlake.scan.files import PartitionChoice, live_entries, load_files, manifests_of
 from emberlake.scan.key_files import bucket_files
-from emberlake.scan.splits import DataSplit, DeletionFile, index_deletion_files
+from emberlake.scan.splits import DeletionFile, index_deletion_files
 from emberlake.spec.deletion_vector import DeletionVector
 from emberlake.spec.key_value import KIND_FIELD, SEQUENCE_FIELD, key_value_fields
 from emberlake.spec.manifest import (
@@ -23,7 +25,6 @@ from emberlake.spec.manifest import (
     IndexManifestEntry,
 )
 from emberlake.spec.snapshot import Snapshot
-from emberlake.store.entries import EMPTY
 from emberlake.store.table_store import TableStore
 from emberlake.types import DataField
 
@@ -55,7 +56,7 @@ class Bucket:
     total_buckets: int
     files: tuple[DataFile, ...]
     vector_files: tuple[IndexFile, ...] = ()  # the index files with its deletion vectors
-    _shapes: dict[object, ReadShape] = field(default_factory=dict, compare=False, repr=False)
+    _plans: dict[object, ColumnPlan] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def deletion_files(self) -> Mapping[str, DeletionFile]:
@@ -70,7 +71,7 @@ class Bucket:
 
     def load_vector(self, file_name: str) -> DeletionVector:
         """The deletion vector of a file that has one."""
-        return load_deletion_vector(self.store, self._split, self.deletion_files[file_name])
+        return self._reads.load_vector(file_name)
 
     def read_records(self, file: DataFile, fields: tuple[DataField, ...]) -> FileRead:
         """A file of a primary-key table: columns of the table, sequence numbers and kinds."""
@@ -94,19 +95,17 @@ class Bucket:
 
     def _read(self, file: DataFile, fields: tuple[DataField, ...], *, is_keyed: bool) -> FileRead:
         key = (file.schema_id, tuple(f.id for f in fields))
-        shape = self._shapes.get(key)
-        if shape is None:
+        plan = self._plans.get(key)
+        if plan is None:
             schema = self.store.schemas.load(file.schema_id)
             stored = key_value_fields(schema) if is_keyed else schema.fields
-            shape = plan_read_shape(self.store, stored, fields, None, None)
-            self._shapes[key] = shape
-        return FileRead(self.store, self._split, file, shape)
+            filled = self.store.schema.partition_keys
+            plan = self._plans[key] = plan_columns([stored], fields, constants=filled)
+        return self._reads.read(file, plan)
 
     @cached_property
-    def _split(self) -> DataSplit:
-        return DataSplit(
-            0, self.partition, self.number, EMPTY, None, (), deletion_files=self.deletion_files
-        )
+    def _reads(self) -> BucketReads:
+        return BucketReads(self.store, self.partition, self.number, self.deletion_files)
 
 
 def load_buckets(

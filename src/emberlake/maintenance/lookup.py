@@ -18,7 +18,7 @@ from emberlake.merge.order import KeyBound, key_at, key_bound, order_rows, rows_
 from emberlake.merge.plan import MergePlan
 from emberlake.merge.rows import take_rows
 from emberlake.options import MergeEngine
-from emberlake.read.split_read import FileRead
+from emberlake.read.file_read import FileRead
 from emberlake.spec.column_buffers import I64, Mask
 from emberlake.spec.key_value import KIND, SEQUENCE
 from emberlake.types import DataField
@@ -133,7 +133,7 @@ def _pieces(files: Sequence[FileRead]) -> Generator[_Piece, None, None]:
     for file in files:
         with closing(file.located_tables()) as tables:
             for positions, rows in tables:
-                yield _Piece(file.file.file_name, positions, rows)
+                yield _Piece(file.name, positions, rows)
 
 
 def _slice(piece: _Piece, start: int, stop: int) -> _Piece:

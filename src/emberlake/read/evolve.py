@@ -1,4 +1,4 @@
-"""From the schema a file was written with to the schema that is asked for.
+"""From the type that a column was written with to the type that it has by now.
 
 Spec: "Schema evolution". A column of a file is found by its field id, at every level of ROW, and
 read under the name and the type it had then. What the file does not have is null; what has
@@ -6,9 +6,7 @@ another type by now is cast (see ``casts``). A ROW of which a file has no wanted
 whole, as other engines read it.
 """
 
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TypeVar
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -23,84 +21,41 @@ from emberlake.types import (
     DataType,
     MapType,
     RowType,
-    arrow_field,
-    arrow_schema,
     arrow_type,
 )
 from emberlake.types.data_types import INTEGER_BITS
 
-Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
-
-@dataclass(frozen=True)
-class Evolution:
-    """How rows of one file become rows of the asked columns."""
-
-    file_columns: tuple[DataField, ...]  # what to read, as the file has it
-    read_fields: tuple[DataField, ...]  # what comes out
-    positions: tuple[int | None, ...]  # for each read field its place in file_columns
-
-    @cached_property
-    def arrow_schema(self) -> pa.Schema:
-        """The schema of what comes out."""
-        return arrow_schema(self.read_fields)
-
-    @cached_property
-    def is_identity(self) -> bool:
-        """Whether rows of the file are rows of the asked columns already."""
-        return self.positions == tuple(range(len(self.file_columns))) and all(
-            arrow_field(old) == arrow_field(new) and _is_same(old.type, new.type)
-            for old, new in zip(self.file_columns, self.read_fields, strict=True)
-        )
-
-    def apply(self, batch: Rows) -> Rows:
-        """The asked columns of rows that hold ``file_columns``."""
-        if self.is_identity:
-            return batch
-        if not self.read_fields:
-            return batch.select([])  # keeps the number of rows
-        columns = [
-            self._column(batch, position, field)
-            for position, field in zip(self.positions, self.read_fields, strict=True)
-        ]
-        return type(batch).from_arrays(columns, schema=self.arrow_schema)
-
-    def _column(self, batch: Rows, position: int | None, field: DataField) -> pa.Array:
-        if position is None:
-            return pa.nulls(batch.num_rows, arrow_type(field.type))
-        source = self.file_columns[position].type
-        column = batch.column(position)
-        try:
-            if not isinstance(column, pa.ChunkedArray):
-                return _convert(column, source, field.type)
-            chunks = [_convert(chunk, source, field.type) for chunk in column.chunks]
-        except DataMismatch as error:
-            raise DataMismatch(f"column {field.name}: {error}") from error
-        return pa.chunked_array(chunks, arrow_type(field.type))
-
-
-def plan_evolution(
-    file_fields: tuple[DataField, ...], read_fields: tuple[DataField, ...]
-) -> Evolution:
-    """How to read ``read_fields`` out of a file that was written with ``file_fields``.
+def part_of_file(old: DataField, new: DataField) -> DataField | None:
+    """What to read of a column of a file for one that is asked for; None: nothing of it is.
 
     Raises:
-        Unsupported: a column has changed to a type that its old values cannot be cast to.
+        Unsupported: the column has changed to a type that its old values cannot be cast to.
     """
-    by_id = {field.id: field for field in file_fields}
-    file_columns: list[DataField] = []
-    positions: list[int | None] = []
-    for field in read_fields:
-        old = by_id.get(field.id)
-        pruned = None if old is None else _prune(old.type, field.type, field.name)
-        if old is None or pruned is None:
-            positions.append(None)
-            continue
-        column = replace(old, type=pruned)
-        if column not in file_columns:
-            file_columns.append(column)
-        positions.append(file_columns.index(column))
-    return Evolution(tuple(file_columns), read_fields, tuple(positions))
+    pruned = _prune(old.type, new.type, new.name)
+    return None if pruned is None else replace(old, type=pruned)
+
+
+def is_unchanged(old: DataType, new: DataType) -> bool:
+    """Whether values of the old type are values of the new one, also to Arrow."""
+    return _is_same(old, new) and bool(arrow_type(old) == arrow_type(new))
+
+
+def evolved(
+    column: pa.Array | pa.ChunkedArray, old: DataType, field: DataField
+) -> pa.Array | pa.ChunkedArray:
+    """Values that were written as one type, as those of a column of today.
+
+    Raises:
+        DataMismatch: a value cannot be cast.
+    """
+    try:
+        if not isinstance(column, pa.ChunkedArray):
+            return _convert(column, old, field.type)
+        chunks = [_convert(chunk, old, field.type) for chunk in column.chunks]
+    except DataMismatch as error:
+        raise DataMismatch(f"column {field.name}: {error}") from error
+    return pa.chunked_array(chunks, arrow_type(field.type))
 
 
 def translate_predicate(

@@ -21,16 +21,17 @@ from emberlake.predicates import (
     Predicate,
     and_all,
     columns_of,
-    filter_rows,
     split_conjuncts,
 )
+from emberlake.read.bucket_reads import BucketReads
+from emberlake.read.column_plan import ColumnPlan, Constants, plan_columns
 from emberlake.read.diff import compare_states
-from emberlake.read.projection import Handout
-from emberlake.read.split_read import FileRead, ReadShape, plan_read_shape, with_partition
+from emberlake.read.file_read import FileRead
+from emberlake.read.projection import OutputShape
 from emberlake.scan.files import conjuncts_on
 from emberlake.scan.runs import KeyRange, find_sections, key_ranges
 from emberlake.scan.splits import DataSplit
-from emberlake.spec.key_value import KIND, KIND_FIELD, SEQUENCE_FIELD, key_value_fields
+from emberlake.spec.key_value import KIND_FIELD, SEQUENCE, SEQUENCE_FIELD, key_value_fields
 from emberlake.spec.key_value import key_fields as key_fields_of
 from emberlake.spec.manifest import DataFile
 from emberlake.store.table_store import TableStore
@@ -59,9 +60,9 @@ class KeyReader:
     """Cuts splits of a primary-key table into parts that can be read independently."""
 
     store: TableStore
-    handout: Handout
+    shape: OutputShape
     predicate: Predicate | None
-    _shapes: dict[object, ReadShape] = field(default_factory=dict, compare=False, repr=False)
+    _plans: dict[object, ColumnPlan] = field(default_factory=dict, compare=False, repr=False)
 
     def for_plan(self, planned: Predicate | None) -> "KeyReader":
         """The reader of splits that were planned with a predicate, be it another one.
@@ -71,64 +72,66 @@ class KeyReader:
         keys = conjuncts_on(self.store.schema.trimmed_primary_keys, planned)
         if keys is None or planned == self.predicate:
             return self
-        return replace(self, predicate=and_all([self.predicate, keys]), _shapes={})
+        return replace(self, predicate=and_all([self.predicate, keys]), _plans={})
 
     def units(self, split: DataSplit) -> Iterator[UnitRead]:
         """The parts of a split, in order."""
+        reads = BucketReads.of_split(self.store, split)
         if split.before is not None:
-            yield DiffRead(self._state(split.before), self._state(split), self._diff_outcome(split))
+            before = BucketReads.of_split(self.store, split.before)
+            yield DiffRead(
+                self._state(before, split.before),
+                self._state(reads, split),
+                Outcome(self._diff_outcome, reads.constants),
+                self.shape.with_kind,
+            )
         elif split.is_changes or split.raw_convertible:
-            for place, file in enumerate(split.files):
-                yield self._file_read(split, file, is_exact=split.is_exact[place])
+            for file, is_exact in zip(split.files, split.is_exact, strict=True):
+                yield reads.read(file, self._file_plan(split, file, is_exact=is_exact))
         else:
-            yield from self._section_reads(split)
+            yield from self._section_reads(reads, split)
 
     # --- without a merge --------------------------------------------------------------------------
 
-    def _file_read(self, split: DataSplit, file: DataFile, *, is_exact: bool) -> FileRead:
-        """A file whose rows are what they are."""
+    def _file_plan(self, split: DataSplit, file: DataFile, *, is_exact: bool) -> ColumnPlan:
+        """How a file is read whose rows are what they are."""
         # What the plan found out about whole files holds for its own predicate only.
         is_plain = is_exact and split.predicate == self.predicate
         predicate = None if is_plain else self.predicate
         # Who asks for changes without kinds could not tell a delete from a row.
-        drops_retracts = not (split.is_changes and self.handout.with_kind) and may_retract(file)
-        keeps_kind = self.handout.with_kind and (split.is_changes or not split.raw_convertible)
+        drops_retracts = not (split.is_changes and self.shape.with_kind) and may_retract(file)
+        keeps_kind = self.shape.with_kind and (split.is_changes or not split.raw_convertible)
         key = (file.schema_id, is_plain, drops_retracts, keeps_kind)
-        shape = self._shapes.get(key)
-        if shape is None:
-            shape = self._shapes[key] = plan_read_shape(
-                self.store,
-                self._file_fields(file.schema_id),
-                self.handout.projection.read_fields(self.store.schema.fields, predicate),
-                predicate,
-                self.handout,
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = plan_columns(
+                [self._file_fields(file.schema_id)],
+                self.shape.projection.read_fields(self.store.schema.fields, predicate),
+                self.shape,
+                predicate=predicate,
+                constants=self.store.schema.partition_keys,
                 drops_retracts=drops_retracts,
                 keeps_kind=keeps_kind,
             )
-        return FileRead(self.store, split, file, shape)
+        return plan
 
     def _file_fields(self, schema_id: int) -> tuple[DataField, ...]:
         return key_value_fields(self.store.schemas.load(schema_id))
 
     # --- with a merge -----------------------------------------------------------------------------
 
-    def _section_reads(self, split: DataSplit) -> Iterator[UnitRead]:
-        outcome = Outcome(self.store, split, self._merged_fields, self._after_merge, self.handout)
+    def _section_reads(self, reads: BucketReads, split: DataSplit) -> Iterator[UnitRead]:
+        outcome = Outcome(self._merge_outcome, reads.constants)
         for section in sections_of(self.store, split):
             if len(section) == 1:
                 for file in section[0]:
-                    place = split.files.index(file)
-                    yield self._file_read(split, file, is_exact=split.is_exact[place])
+                    is_exact = split.is_exact[split.files.index(file)]
+                    yield reads.read(file, self._file_plan(split, file, is_exact=is_exact))
             else:
-                runs = self._runs(split, section, self._plan, self._before_merge)
-                yield SectionRead(self._plan, runs, outcome)
+                yield SectionRead(self._plan, self._runs(reads, section, self._plan), outcome)
 
     def _runs(
-        self,
-        split: DataSplit,
-        section: Sequence[Sequence[DataFile]],
-        plan: MergePlan,
-        predicate: Predicate | None,
+        self, reads: BucketReads, section: Sequence[Sequence[DataFile]], plan: MergePlan
     ) -> tuple[tuple[FileRead, ...], ...]:
         """How the runs of a section are read, the oldest first."""
         runs = sorted(section, key=lambda run: max(f.max_sequence_number for f in run))
@@ -136,11 +139,9 @@ class KeyReader:
         has_ages = all(_is_older(old, new) for old, new in pairwise(runs))
         return tuple(
             tuple(
-                FileRead(
-                    self.store,
-                    split,
+                reads.read(
                     file,
-                    self._merge_shape(file, plan, predicate, with_sequence=not has_ages),
+                    self._run_plan(file, plan, has_ages=has_ages),
                     sequence=age if has_ages else None,
                 )
                 for file in run
@@ -148,37 +149,45 @@ class KeyReader:
             for age, run in enumerate(runs)
         )
 
-    def _merge_shape(
-        self, file: DataFile, plan: MergePlan, predicate: Predicate | None, *, with_sequence: bool
-    ) -> ReadShape:
-        key = (file.schema_id, id(plan), with_sequence)
-        shape = self._shapes.get(key)
-        if shape is None:
-            system = (SEQUENCE_FIELD, KIND_FIELD) if with_sequence else (KIND_FIELD,)
-            shape = self._shapes[key] = plan_read_shape(
-                self.store,
-                self._file_fields(file.schema_id),
-                (*plan.read_fields, *system),
-                predicate,
-                None,
+    def _run_plan(self, file: DataFile, plan: MergePlan, *, has_ages: bool) -> ColumnPlan:
+        key = (file.schema_id, id(plan), has_ages)
+        columns = self._plans.get(key)
+        if columns is None:
+            filled = self.store.schema.partition_keys
+            columns = self._plans[key] = plan_columns(
+                [self._file_fields(file.schema_id)],
+                (*plan.read_fields, SEQUENCE_FIELD, KIND_FIELD),
+                predicate=self._before_merge,
+                constants=(*filled, SEQUENCE) if has_ages else filled,
             )
-        return shape
+        return columns
+
+    def _outcome(self, merged: MergePlan, fields: tuple[DataField, ...]) -> ColumnPlan:
+        """What becomes of merged rows, which are read as if they were a file."""
+        return plan_columns(
+            [(*merged.read_fields, KIND_FIELD)],
+            fields,
+            self.shape,
+            predicate=self._after_merge,
+            constants=self.store.schema.partition_keys,
+            keeps_kind=self.shape.with_kind,
+        )
+
+    @cached_property
+    def _merge_outcome(self) -> ColumnPlan:
+        # Nested columns may be more than wanted when they are merged.
+        merged = {f.name: f for f in self._plan.read_fields}
+        return self._outcome(self._plan, tuple(merged.get(f.name, f) for f in self._read_fields))
 
     @cached_property
     def _read_fields(self) -> tuple[DataField, ...]:
-        return self.handout.projection.read_fields(self.store.schema.fields, self.predicate)
+        return self.shape.projection.read_fields(self.store.schema.fields, self.predicate)
 
     @cached_property
     def _plan(self) -> MergePlan:
         keys = self.store.schema.partition_keys
         wanted = tuple(f for f in self._read_fields if f.name not in keys)
         return plan_merge(self.store.schema, wanted)
-
-    @cached_property
-    def _merged_fields(self) -> tuple[DataField, ...]:
-        """What is left of the read when it is merged: nested columns may be more than wanted."""
-        merged = {f.name: f for f in self._plan.read_fields}
-        return tuple(merged.get(f.name, f) for f in self._read_fields)
 
     @cached_property
     def _before_merge(self) -> Predicate | None:
@@ -191,17 +200,17 @@ class KeyReader:
 
     # --- two states -------------------------------------------------------------------------------
 
-    def _state(self, split: DataSplit) -> "StateRead":
+    def _state(self, reads: BucketReads, split: DataSplit) -> "StateRead":
         """All rows of a bucket, with all columns."""
         sections = tuple(
-            self._runs(split, section, self._whole_plan, self._before_merge)
+            self._runs(reads, section, self._whole_plan)
             for section in sections_of(self.store, split)
         )
         return StateRead(self._whole_plan, sections)
 
-    def _diff_outcome(self, split: DataSplit) -> "Outcome":
-        fields = self.store.schema.fields
-        return Outcome(self.store, split, fields, self._after_merge, self.handout)
+    @cached_property
+    def _diff_outcome(self) -> ColumnPlan:
+        return self._outcome(self._whole_plan, self.store.schema.fields)
 
     @cached_property
     def _whole_plan(self) -> MergePlan:
@@ -237,21 +246,13 @@ def sections_of(store: TableStore, split: DataSplit) -> list[list[list[DataFile]
 class Outcome:
     """What becomes of merged rows: partition columns, the filters that are left, projection."""
 
-    store: TableStore
-    split: DataSplit
-    fields: tuple[DataField, ...]
-    predicate: Predicate | None
-    handout: Handout
+    plan: ColumnPlan
+    constants: Constants
 
     def apply(self, rows: pa.Table) -> pa.Table:
-        """What comes out of merged rows, which have a kind."""
-        kinds = rows.column(KIND) if self.handout.with_kind else None
-        fields = (*self.fields, KIND_FIELD) if self.handout.with_kind else self.fields
-        rows = with_partition(self.store, self.split, rows, fields, row_count=rows.num_rows)
-        if self.predicate is not None:
-            rows = filter_rows(self.predicate, rows)
-            kinds = None if kinds is None else rows.column(KIND)
-        return self.handout.apply(rows, kinds)
+        """What comes out of merged rows."""
+        (merged,) = self.plan.files
+        return self.plan.apply([rows.select([f.name for f in merged.read])], self.constants)
 
 
 @dataclass(frozen=True)
@@ -304,6 +305,7 @@ class DiffRead:
     before: StateRead
     after: StateRead
     outcome: Outcome
+    with_deletes: bool  # rows that are gone come out too
 
     @property
     def row_count(self) -> int:
@@ -316,12 +318,11 @@ class DiffRead:
 
     def table(self, *, use_threads: bool) -> pa.Table:
         """What is different."""
-        with_deletes = self.outcome.handout.with_kind
         rows = compare_states(
             self.after.plan,
             self.before.table(use_threads=use_threads),
             self.after.table(use_threads=use_threads),
-            with_deletes=with_deletes,
+            with_deletes=self.with_deletes,
         )
         return self.outcome.apply(rows)
 

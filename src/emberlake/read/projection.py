@@ -8,7 +8,7 @@ path. A read type keeps ROW columns as they are, with fewer fields.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,8 +16,10 @@ import pyarrow.compute as pc
 from emberlake.base.names import choices, listed
 from emberlake.errors import ColumnNotFound, InvalidInput
 from emberlake.predicates import Predicate, leaves_of
-from emberlake.spec.key_value import RowKind
+from emberlake.spec.key_value import KIND, RowKind
 from emberlake.types import DataField, DataType, RowType, arrow_schema
+
+_Column: TypeAlias = pa.Array | pa.ChunkedArray
 
 ROW_KIND: Final = "_row_kind"
 _KIND_COLUMN: Final = pa.field(ROW_KIND, pa.string(), nullable=False)
@@ -60,19 +62,14 @@ class Projection:
         by_name = {f.name: f for f in table_fields}
         return tuple(_prune(by_name[name], inner) for name, inner in paths.items())
 
-    def apply(self, rows: pa.Table) -> pa.Table:
-        """The columns to hand out, from rows that hold ``read_fields``."""
-        if rows.schema.equals(self.arrow_schema):
-            return rows
-        columns = [
-            _with_fields(_extract(rows, output.path), field.type)
-            for output, field in zip(self.outputs, self.arrow_schema, strict=True)
-        ]
-        return pa.Table.from_arrays(columns, schema=self.arrow_schema)
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """The columns of the table that are needed."""
+        return frozenset(output.path[0] for output in self.outputs)
 
 
 @dataclass(frozen=True)
-class Handout:
+class OutputShape:
     """What comes out of a read: projected columns and, where it is asked for, the row kind."""
 
     projection: Projection
@@ -84,16 +81,26 @@ class Handout:
         schema = self.projection.arrow_schema
         return schema.insert(0, _KIND_COLUMN) if self.with_kind else schema
 
-    def apply(self, rows: pa.Table, kinds: pa.ChunkedArray | None = None) -> pa.Table:
-        """The columns to hand out; rows whose kinds are not given are inserts."""
-        projected = self.projection.apply(rows)
+    def hands_out(self, fields: Sequence[DataField]) -> bool:
+        """Whether these columns come out, as they are, and no others."""
+        outputs = self.projection.outputs
+        return not self.with_kind and [(o.path, o.field.name) for o in outputs] == [
+            ((f.name,), f.name) for f in fields
+        ]
+
+    def columns(self, inputs: Mapping[str, _Column], row_count: int) -> list[_Column]:
+        """What comes out of columns of the table; rows without a kind are inserts."""
+        schema = self.projection.arrow_schema
+        columns = [
+            _with_fields(_extract(inputs[output.path[0]], output.path[1:]), field.type)
+            for output, field in zip(self.projection.outputs, schema, strict=True)
+        ]
         if not self.with_kind:
-            return projected
+            return columns
+        kinds = inputs.get(KIND)
         if kinds is None:
-            symbols = pa.repeat(pa.scalar(RowKind.INSERT.symbol), rows.num_rows)
-        else:
-            symbols = _symbols().take(kinds)
-        return projected.add_column(0, _KIND_COLUMN, symbols)
+            return [pa.repeat(pa.scalar(RowKind.INSERT.symbol), row_count), *columns]
+        return [_symbols().take(kinds), *columns]
 
 
 @cache
@@ -215,17 +222,18 @@ def _prune(field: DataField, paths: Sequence[tuple[str, ...]]) -> DataField:
     return replace(field, type=RowType(field.type.nullable, pruned))
 
 
-def _extract(rows: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
-    column = rows.column(path[0])
-    for name in path[1:]:
+def _extract(column: _Column, path: tuple[str, ...]) -> _Column:
+    for name in path:
         column = pc.struct_field(column, name)
     return column
 
 
-def _with_fields(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+def _with_fields(column: _Column, wanted: pa.DataType) -> _Column:
     """A column of structs with just the wanted fields; any other as it is."""
     if column.type == wanted or not pa.types.is_struct(wanted):
         return column
+    if isinstance(column, pa.Array):
+        return _struct_with(column, wanted)
     return pa.chunked_array([_struct_with(chunk, wanted) for chunk in column.chunks], wanted)
 
 

@@ -9,9 +9,11 @@ import pyarrow as pa
 
 from emberlake.base.parallel import parallel_map
 from emberlake.predicates import Predicate
+from emberlake.read.bucket_reads import BucketReads
+from emberlake.read.column_plan import ColumnPlan, plan_columns
+from emberlake.read.file_read import FileRead
 from emberlake.read.key_read import KeyReader, UnitRead
-from emberlake.read.projection import Handout, Projection
-from emberlake.read.split_read import FileRead, ReadShape, plan_read_shape
+from emberlake.read.projection import OutputShape, Projection
 from emberlake.scan.splits import DataSplit
 from emberlake.store.table_store import TableStore
 
@@ -57,33 +59,34 @@ class TableReader:
     @property
     def arrow_schema(self) -> pa.Schema:
         """The schema of what comes out."""
-        return self._handout.arrow_schema
+        return self._shape.arrow_schema
 
     @cached_property
-    def _handout(self) -> Handout:
-        return Handout(self.projection, self.with_kind)
+    def _shape(self) -> OutputShape:
+        return OutputShape(self.projection, self.with_kind)
 
     def _units(self, splits: Iterable[DataSplit]) -> Iterator[UnitRead]:
         if not self.store.schema.profile.has_keys:
             return self._file_reads(splits)
-        reader = KeyReader(self.store, self._handout, self.predicate)
+        reader = KeyReader(self.store, self._shape, self.predicate)
         return (u for split in splits for u in reader.for_plan(split.predicate).units(split))
 
     def _file_reads(self, splits: Iterable[DataSplit]) -> Iterator[FileRead]:
-        shapes: dict[tuple[int, bool], ReadShape] = {}
+        plans: dict[tuple[int, bool], ColumnPlan] = {}
         for split in splits:
+            reads = BucketReads.of_split(self.store, split)
             # What the plan found out about whole files holds for its own predicate only.
             knows_exact = split.predicate == self.predicate
             for file, is_exact in zip(split.files, split.is_exact, strict=True):
                 is_plain = knows_exact and is_exact
-                shape = shapes.get((file.schema_id, is_plain))
-                if shape is None:
+                plan = plans.get((file.schema_id, is_plain))
+                if plan is None:
                     predicate = None if is_plain else self.predicate
-                    shape = shapes[file.schema_id, is_plain] = plan_read_shape(
-                        self.store,
-                        self.store.schemas.load(file.schema_id).fields,
+                    plan = plans[file.schema_id, is_plain] = plan_columns(
+                        [self.store.schemas.load(file.schema_id).fields],
                         self.projection.read_fields(self.store.schema.fields, predicate),
-                        predicate,
-                        self._handout,
+                        self._shape,
+                        predicate=predicate,
+                        constants=self.store.schema.partition_keys,
                     )
-                yield FileRead(self.store, split, file, shape)
+                yield reads.read(file, plan)

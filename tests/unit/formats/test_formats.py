@@ -65,6 +65,17 @@ def test_batches_know_where_they_start(format_name: str) -> None:
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
+def test_a_range_of_rows_is_among_those_that_are_read(format_name: str) -> None:
+    storage = write_file(format_name, FIELDS, ROWS)
+
+    with reader_of(storage, FIELDS, format_name) as reader:
+        found = dict(reader.read(FIELDS, batch_rows=3, rows=(2, 7)))
+
+    seen = {start + at for start, batch in found.items() for at in range(batch.num_rows)}
+    assert seen >= set(range(2, 7))
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
 def test_rows_are_counted_without_columns(format_name: str) -> None:
     storage = write_file(format_name, FIELDS, ROWS)
 

@@ -6,7 +6,8 @@ import pytest
 
 from emberlake.errors import DataMismatch, Unsupported
 from emberlake.predicates.expressions import And, Leaf, Op, Or
-from emberlake.read.evolve import plan_evolution, translate_predicate
+from emberlake.read.column_plan import plan_columns
+from emberlake.read.evolve import translate_predicate
 from emberlake.types import (
     ArrayType,
     AtomicType,
@@ -30,17 +31,17 @@ def R(*fields, nullable=True):  # noqa: N802
 
 def evolve(file_fields, read_fields, rows, kind=pa.Table):
     """Rows of a file, read under another schema: all checks that hold for every evolution."""
-    evolution = pickle.loads(pickle.dumps(plan_evolution(tuple(file_fields), tuple(read_fields))))
+    plan = pickle.loads(pickle.dumps(plan_columns([tuple(file_fields)], tuple(read_fields))))
     whole = pa.Table.from_pylist(rows, schema=arrow_schema(tuple(file_fields)))
-    table = _select(whole, evolution.file_columns)
+    table = _select(whole, plan.files[0].read)
 
-    result = evolution.apply(table)
+    result = plan.apply([table])
 
     assert result.schema == arrow_schema(tuple(read_fields))
     result.validate(full=True)
     for batch in table.to_batches():
-        assert evolution.apply(batch).schema == result.schema
-        assert pa.Table.from_batches([evolution.apply(batch.slice(1))]).equals(result.slice(1))
+        assert plan.apply([batch]).schema == result.schema
+        assert plan.apply([batch.slice(1)]).equals(result.slice(1))
     return result.to_pylist()
 
 
@@ -86,23 +87,22 @@ def test_only_what_is_needed_is_read_from_the_file():
         F(1, "r", R(F(4, "z", R(F(5, "u", "INT"))))),
     )
 
-    evolution = plan_evolution(old, new)
+    plan = plan_columns([old], new)
 
-    assert evolution.file_columns == (
+    assert plan.files[0].read == (
         F(6, "l", ArrayType(True, R(F(3, "y", "STRING")))),
         F(1, "r", R(F(4, "z", R(F(5, "u", "INT"))))),
     )
-    assert not evolution.is_identity
+    assert not plan.output.is_plain
 
 
 def test_an_unchanged_schema_passes_batches_through():
     fields = (F(0, "a", "INT"), F(1, "r", R(F(2, "x", "INT"))))
-    evolution = plan_evolution(fields, fields)
+    plan = plan_columns([fields], fields)
     table = pa.Table.from_pylist([{"a": 1, "r": {"x": 2}}], schema=arrow_schema(fields))
 
-    assert evolution.is_identity
-    assert evolution.file_columns == fields
-    assert evolution.apply(table) is table
+    assert plan.files[0].read == fields
+    assert plan.apply([table]) is table
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,13 @@ def test_an_unchanged_schema_passes_batches_through():
         (F(0, "a", "INT"), F(9, "n", "INT")),
     ],
 )
-def test_any_difference_is_no_identity(read_fields):
-    assert not plan_evolution((F(0, "a", "INT"),), read_fields).is_identity
+def test_any_difference_makes_new_rows(read_fields):
+    plan = plan_columns([(F(0, "a", "INT"),)], read_fields)
+    columns = plan.files[0].read
+    table = _select(pa.table({"a": pa.array([1], pa.int32())}), columns)
+
+    assert plan.apply([table]) is not table
+    assert plan.apply([table]).schema == arrow_schema(read_fields)
 
 
 def test_rows_inside_rows_arrays_and_maps_evolve_by_id():
@@ -174,7 +179,7 @@ def test_a_row_of_which_the_file_has_no_wanted_field_is_null():
     old = (F(0, "r", R(F(1, "x", "INT"))), F(2, "l", ArrayType(True, R(F(3, "x", "INT")))))
     new = (F(0, "r", R(F(9, "n", "INT"))), F(2, "l", ArrayType(True, R(F(8, "n", "INT")))))
 
-    assert plan_evolution(old, new).file_columns == ()
+    assert plan_columns([old], new).files[0].read == ()
     assert evolve(old, new, [{"r": {"x": 1}, "l": [{"x": 1}]}]) == [{"r": None, "l": None}]
 
 
@@ -195,18 +200,18 @@ def test_a_renamed_field_inside_a_row_keeps_its_values():
 def test_the_number_of_rows_is_kept_without_columns():
     table = pa.table({"a": pa.array([1, 2, 3], pa.int32())}).select([])
 
-    none_asked = plan_evolution((F(0, "a", "INT"),), ())
-    all_new = plan_evolution((F(0, "a", "INT"),), (F(1, "n", "STRING"),))
+    none_asked = plan_columns([(F(0, "a", "INT"),)], ())
+    all_new = plan_columns([(F(0, "a", "INT"),)], (F(1, "n", "STRING"),))
 
-    assert none_asked.apply(table).num_rows == 3
-    assert all_new.apply(table).to_pylist() == [{"n": None}] * 3
+    assert none_asked.apply([table]).num_rows == 3
+    assert all_new.apply([table]).to_pylist() == [{"n": None}] * 3
 
 
 def test_no_rows_and_no_chunks_evolve_too():
     old = (F(0, "a", "INT"), F(1, "l", ArrayType(True, AtomicType("INT"))))
     new = (F(0, "a", "STRING"), F(1, "l", ArrayType(True, AtomicType("BIGINT"))), F(2, "n", "INT"))
 
-    result = plan_evolution(old, new).apply(arrow_schema(old).empty_table())
+    result = plan_columns([old], new).apply([arrow_schema(old).empty_table()])
 
     assert result.schema == arrow_schema(new)
     assert result.num_rows == 0
@@ -216,7 +221,7 @@ def test_a_column_may_be_asked_for_twice():
     old = (F(0, "a", "INT"),)
     new = (F(0, "a", "INT"), F(0, "b", "BIGINT"))
 
-    assert plan_evolution(old, new).file_columns == old
+    assert plan_columns([old], new).files[0].read == old
     assert evolve(old, new, [{"a": 1}]) == [{"a": 1, "b": 1}]
 
 
@@ -235,16 +240,16 @@ def test_a_column_may_be_asked_for_twice():
 )
 def test_a_type_that_cannot_be_read_as_another_is_refused_by_name(old, new):
     with pytest.raises(Unsupported, match="column c") as caught:
-        plan_evolution((F(0, "c", old),), (F(0, "c", new),))
+        plan_columns([(F(0, "c", old),)], (F(0, "c", new),))
 
     assert "cannot be read as" in str(caught.value)
 
 
 def test_a_value_that_cannot_be_cast_names_the_column():
-    evolution = plan_evolution((F(0, "old", "STRING"),), (F(0, "c", "INT"),))
+    plan = plan_columns([(F(0, "old", "STRING"),)], (F(0, "c", "INT"),))
 
     with pytest.raises(DataMismatch, match=r"column c: .*'x' is not a whole number"):
-        evolution.apply(pa.table({"old": ["x"]}))
+        plan.apply([pa.table({"old": ["x"]})])
 
 
 # --- predicates ---

@@ -8,8 +8,8 @@ import pytest
 from append_tables import append, create_table
 from emberlake.errors import ColumnNotFound, InvalidInput
 from emberlake.predicates import parse_predicate
+from emberlake.read.file_read import FileRead
 from emberlake.read.projection import project, project_all
-from emberlake.read.split_read import FileRead
 from emberlake.table import Table
 from emberlake.types import AtomicType, DataField, RowType, arrow_schema
 from key_tables import create_key_table, upsert

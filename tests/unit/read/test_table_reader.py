@@ -130,7 +130,7 @@ def test_a_filter_must_speak_of_the_columns_of_the_table() -> None:
 # --- deletion vectors -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro", "lance"])
 @pytest.mark.parametrize("bitmap64", [False, True], ids=["32 bits", "64 bits"])
 def test_deleted_rows_do_not_come_out(file_format: str, bitmap64: bool) -> None:
     table = big_file({"file.format": file_format})
