@@ -1,7 +1,7 @@
 """A storage that tells of every call, before and after its effect, and can be made to fail."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from emberlake.errors import StorageError
@@ -64,6 +64,11 @@ class WatchedStorage:
             output.abort()
             raise
         return _WatchedOutput(output, self)
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """File by file: it can fail in the middle."""
+        for path in paths:
+            self.delete(path)
 
     def __getattr__(self, method: str) -> Callable[..., object]:
         original = getattr(self.inner, method)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Generic, TypeVar
 
+from emberlake.catalog.rules import as_identifier
 from emberlake.commit.change import CommitResult
 from emberlake.errors import InvalidIdentifier, InvalidInput, InvalidState, TagNotFound
 from emberlake.inspect import SystemTable
@@ -363,8 +364,3 @@ class Catalog(ABC):
                 f"{identifier} is a system table; snapshots, tags and branches are its table's"
             )
         return self.get_table(identifier)
-
-
-def as_identifier(identifier: str | Identifier) -> Identifier:
-    """The identifier that was given, parsed when it is text."""
-    return identifier if isinstance(identifier, Identifier) else Identifier.parse(identifier)

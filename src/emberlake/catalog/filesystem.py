@@ -5,54 +5,38 @@ Names are checked before they become part of a path. Who creates ``schema-0`` fi
 table; who creates ``schema-<n>`` first has changed it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 from emberlake.base.env import SYSTEM_ENV, Env
-from emberlake.base.names import did_you_mean, listed
 from emberlake.base.parallel import parallel_map
-from emberlake.catalog.catalog import Catalog, Database, PagedList, Partition, as_identifier
+from emberlake.catalog import rules
+from emberlake.catalog.catalog import Catalog, Database, PagedList, Partition
 from emberlake.catalog.partitions import check_partition_specs, list_partition_page
+from emberlake.catalog.rules import as_identifier, plain_table
 from emberlake.commit.change import CommitResult
 from emberlake.errors import (
     AlreadyExists,
-    BranchNotFound,
-    ColumnAlreadyExists,
-    ColumnNotFound,
-    CommitConflict,
-    ConflictReason,
-    DatabaseAlreadyExists,
-    DatabaseNotEmpty,
-    DatabaseNotFound,
     InvalidIdentifier,
-    InvalidInput,
-    InvalidOption,
-    InvalidSchema,
     TableAlreadyExists,
     TableNotFound,
     Unsupported,
-    with_context,
 )
 from emberlake.inspect import SystemTable, open_system_table
 from emberlake.io import Storage
-from emberlake.merge.plan import check_functions, check_merge_options
-from emberlake.options import TYPE
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier, NameKind, check_name
 from emberlake.spec.layout import TableLayout
-from emberlake.spec.new_table import build_table_schema
 from emberlake.spec.schema import Schema, TableSchema
 from emberlake.spec.schema_change import SchemaChange
-from emberlake.spec.schema_evolution import apply_changes
-from emberlake.store.branches import BranchStore
+from emberlake.store.branches import is_unfinished, list_branches
+from emberlake.store.publishing import TableIdentity
 from emberlake.store.schemas import SchemaStore
 from emberlake.store.snapshots import SnapshotStore
 from emberlake.store.table_store import TableStore
 from emberlake.table import Table
+from emberlake.table.table import table_of
 
 _DATABASE_SUFFIX: Final = ".db"
-_TABLE_DEFAULT: Final = "table-default."
-_ALTER_ATTEMPTS: Final = 100
 
 
 class FileSystemCatalog(Catalog):
@@ -95,11 +79,7 @@ class FileSystemCatalog(Catalog):
     def get_database(self, name: str) -> Database:
         """The database of that name."""
         if not self.storage.exists(self._database_path(name)):
-            raise DatabaseNotFound(
-                f"database {name!r} does not exist in {self.warehouse}"
-                + did_you_mean([name], self.list_databases(), before="; "),
-                database=name,
-            )
+            raise rules.database_not_found(name, self.warehouse, self.list_databases())
         return Database(name)
 
     def create_database(
@@ -118,9 +98,7 @@ class FileSystemCatalog(Catalog):
         if self.storage.exists(path):
             if ignore_if_exists:
                 return
-            raise DatabaseAlreadyExists(
-                f"database {name!r} already exists in {self.warehouse}", database=name
-            )
+            raise rules.database_exists(name, self.warehouse)
         self.storage.make_folder(path)
 
     def drop_database(
@@ -136,11 +114,7 @@ class FileSystemCatalog(Catalog):
         self.get_database(name)
         content = [info.name for info in self.storage.list(path)]
         if content and not cascade:
-            raise DatabaseNotEmpty(
-                f"database {name!r} holds {listed(content, 5)}; "
-                "drop its tables first, or drop it with cascade=True",
-                database=name,
-            )
+            raise rules.database_not_empty(name, content)
         for table in self.list_tables(name):
             self._delete_table(f"{path}/{table}")
         self.storage.delete_folder(path)
@@ -164,15 +138,14 @@ class FileSystemCatalog(Catalog):
         identifier = as_identifier(identifier)
         if identifier.system_table is not None:
             return cast("Table", self.get_system_table(identifier))
-        layout, schema = self._load_table(identifier)
-        return Table(identifier, self.storage, layout, schema, self.env)
+        return table_of(self._load_table(identifier))
 
     def get_system_table(self, identifier: str | Identifier) -> SystemTable:
         """Open a system table."""
         identifier = as_identifier(identifier)
         if identifier.system_table is None:
             raise InvalidIdentifier(f"{identifier} is no system table; one is {identifier}$files")
-        store = TableStore(self.storage, *self._load_table(identifier), self.env)
+        store = self._load_table(identifier)
         return open_system_table(identifier.system_table, identifier, store)
 
     def create_table(
@@ -182,25 +155,18 @@ class FileSystemCatalog(Catalog):
         ignore_if_exists: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
         """Create a table, unless anything about it is wrong."""
-        identifier = _plain_table(identifier, "created")
+        identifier = plain_table(identifier, "created")
         layout = self._layout(identifier)
         self.get_database(identifier.database)
         if self._has_schema(layout):
             if ignore_if_exists:
                 return
-            raise _table_exists(identifier)
-        with _about(identifier):
-            first = build_table_schema(self._with_defaults(schema), time_millis=self.env.now_ms())
-            _refuse_merging("created", check_merge_options(first))
-            check_functions(first)
-        if SnapshotStore(self.storage, layout).list_ids():
-            # Its first reader would see the data of a table that is gone.
-            raise InvalidInput(
-                f"{identifier} cannot be created: {layout.root} has snapshots but no schema; "
-                "move or delete that folder"
-            )
+            raise rules.table_exists(identifier)
+        first = rules.first_schema(identifier, schema, self._options, self.env.now_ms())
+        left = SnapshotStore(self.storage, layout).list_ids()
+        rules.check_no_snapshots(identifier, left, layout.root)
         if not SchemaStore(self.storage, layout).create(first) and not ignore_if_exists:
-            raise _table_exists(identifier)
+            raise rules.table_exists(identifier)
 
     def drop_table(
         self,
@@ -208,7 +174,7 @@ class FileSystemCatalog(Catalog):
         ignore_if_not_exists: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
         """Delete a table with all its files, whatever state they are in."""
-        identifier = _plain_table(identifier, "dropped")
+        identifier = plain_table(identifier, "dropped")
         layout = self._layout(identifier)
         # Schemas are not opened: a table that cannot be read can still be dropped.
         if self._has_schema(layout):
@@ -220,12 +186,17 @@ class FileSystemCatalog(Catalog):
         self, source_identifier: str | Identifier, target_identifier: str | Identifier
     ) -> None:
         """Give a table another name, in the same database or in another one."""
-        source = _plain_table(source_identifier, "renamed")
-        target = _plain_table(target_identifier, "renamed to")
+        source = plain_table(source_identifier, "renamed")
+        target = plain_table(target_identifier, "renamed to")
         old, new = self._layout(source), self._layout(target)
         if not self._has_schema(old):
             raise self._table_not_found(source)
         self.get_database(target.database)
+        if not self.storage.traits.moves_folders:
+            raise Unsupported(
+                f"{source} cannot be renamed: its storage cannot move a folder in one step; "
+                f"create {target} and copy the rows"
+            )
         try:
             self.storage.move_folder(old.root, new.root)
         except AlreadyExists as error:
@@ -246,30 +217,21 @@ class FileSystemCatalog(Catalog):
         if identifier.system_table is not None:
             raise InvalidIdentifier(f"{identifier} is a system table; it cannot be altered")
         layout = self._layout(identifier)
-        if not self._has_schema(layout) and ignore_if_not_exists:
+        if ignore_if_not_exists and self._find_schema(layout) is None:
             return
-        for _ in range(_ALTER_ATTEMPTS):
-            # Each attempt starts from the newest schema, so that the change of a winner is kept.
+
+        def attempt() -> bool:
             current = self._load_schema(identifier, layout)
-            has_snapshots = SnapshotStore(self.storage, layout).latest_id() is not None
-            with _about(identifier):
-                changed = apply_changes(
-                    current,
-                    changes,
-                    has_snapshots=has_snapshots,
-                    time_millis=self.env.now_ms(),
-                )
-                known = set(check_merge_options(current))  # let pass by other engines
-                problems = check_merge_options(changed)
-                _refuse_merging("changed", [p for p in problems if p not in known])
-                check_functions(changed, current)
-            if changed.id == current.id or SchemaStore(self.storage, layout).create(changed):
-                return
-        raise CommitConflict(
-            ConflictReason.RETRIES_EXHAUSTED,
-            f"{identifier} got another schema in each of {_ALTER_ATTEMPTS} attempts",
-            "alter the table again when fewer others do",
-        )
+            changed = rules.altered_schema(
+                identifier,
+                current,
+                changes,
+                has_snapshots=SnapshotStore(self.storage, layout).latest_id() is not None,
+                time_millis=self.env.now_ms(),
+            )
+            return changed.id == current.id or SchemaStore(self.storage, layout).create(changed)
+
+        rules.alter_until_published(identifier, attempt)
 
     # --- partitions -------------------------------------------------------------------------------
 
@@ -291,8 +253,9 @@ class FileSystemCatalog(Catalog):
         identifier = as_identifier(identifier)
         store = self._open_store(identifier)
         check_partition_specs(identifier, store.schema, partitions)
-        table = Table(identifier, store.storage, store.layout, store.schema, self.env)
-        return table.new_batch_write_builder().new_commit().truncate_partitions(partitions)
+        return (
+            table_of(store).new_batch_write_builder().new_commit().truncate_partitions(partitions)
+        )
 
     # --- paths and schemas ------------------------------------------------------------------------
 
@@ -308,105 +271,52 @@ class FileSystemCatalog(Catalog):
     def _has_schema(self, layout: TableLayout) -> bool:
         return bool(SchemaStore(self.storage, layout).list_ids())
 
+    def _find_schema(self, layout: TableLayout) -> TableSchema | None:
+        """The newest schema of a table or a branch; None when there is no such one."""
+        if is_unfinished(self.storage, layout):
+            return None
+        return SchemaStore(self.storage, layout).latest()
+
     def _load_schema(self, identifier: Identifier, layout: TableLayout) -> TableSchema:
-        schema = SchemaStore(self.storage, layout).latest()
+        schema = self._find_schema(layout)
         if schema is not None:
             return schema
         if identifier.branch is not None and self._has_schema(TableLayout(layout.root)):
-            branches = BranchStore(self.storage, layout, self.env.new_id).list()
-            raise BranchNotFound(
-                f"{identifier.database}.{identifier.table} has no branch {identifier.branch!r}"
-                + did_you_mean([identifier.branch], branches, before="; "),
-                branch=identifier.branch,
-            )
+            raise rules.branch_not_found(identifier, list_branches(self.storage, layout))
         raise self._table_not_found(identifier)
 
-    def _load_table(self, identifier: Identifier) -> tuple[TableLayout, TableSchema]:
+    def _load_table(self, identifier: Identifier) -> TableStore:
+        store = self._load_store(identifier)
+        rules.check_kind(identifier, store.schema)
+        return store
+
+    def _load_store(self, identifier: Identifier) -> TableStore:
         layout = self._layout(identifier)
         schema = self._load_schema(identifier, layout)
-        kind = schema.options.value(TYPE)
-        if kind.lower() != TYPE.default:
-            raise Unsupported(f"{identifier} has the type {kind}; emberlake reads tables only")
-        return layout, schema
+        identity = TableIdentity(identifier)
+        return TableStore(self.storage, layout, schema, self.env, identity=identity)
 
     def _table_not_found(self, identifier: Identifier) -> TableNotFound:
         if not self.storage.exists(self._database_path(identifier.database)):
-            return TableNotFound(
-                f"{identifier} does not exist: there is no database {identifier.database!r} "
-                f"in {self.warehouse}"
-                + did_you_mean([identifier.database], self.list_databases(), before="; "),
-                identifier=identifier,
-            )
+            databases = self.list_databases()
+            return rules.table_without_database(identifier, self.warehouse, databases)
         # Folders, not tables: whether each of them is one would take a look into all of them.
         folders = self.storage.list(self._database_path(identifier.database))
         names = [info.name for info in folders if info.is_folder]
-        return TableNotFound(
-            f"{identifier} does not exist in {self.warehouse}"
-            + did_you_mean([identifier.table], names, before="; "),
-            identifier=identifier,
-        )
+        return rules.table_not_found(identifier, self.warehouse, names)
 
     def _open_store(self, identifier: Identifier) -> TableStore:
         if identifier.system_table is not None:
             raise InvalidIdentifier(f"{identifier} is a system table; it has no partitions")
-        layout = self._layout(identifier)
-        schema = self._load_schema(identifier, layout)
-        return TableStore(self.storage, layout, schema, self.env)
-
-    def _with_defaults(self, schema: Schema) -> Schema:
-        """The schema with the options that the catalog gives to new tables."""
-        placed = [key for key in ("path", "branch") if key in schema.options]
-        if placed:
-            raise InvalidOption(
-                f"the option {placed[0]!r} cannot be set; the catalog decides where a table is"
-            )
-        defaults = {
-            key.removeprefix(_TABLE_DEFAULT): value
-            for key, value in self._options.items()
-            if key.startswith(_TABLE_DEFAULT)
-        }
-        options = {**defaults, **schema.options}
-        return Schema(
-            schema.fields, schema.partition_keys, schema.primary_keys, options, schema.comment
-        )
+        return self._load_store(identifier)
 
     def _delete_table(self, root: str) -> None:
         # The schema goes last: a drop that fails half-way leaves a table that can be dropped
         # again, never a folder with old snapshots under the name of a new table.
         schema_folder = TableLayout(root).schema_folder
-        for info in self.storage.list(root):
-            path = f"{root}/{info.name}"
-            if path == schema_folder:
-                continue
+        content = [info for info in self.storage.list(root) if info.path != schema_folder]
+        self.storage.delete_all([info.path for info in content if not info.is_folder])
+        for info in content:
             if info.is_folder:
-                self.storage.delete_folder(path)
-            else:
-                self.storage.delete(path)
+                self.storage.delete_folder(info.path)
         self.storage.delete_folder(root)
-
-
-def _plain_table(identifier: str | Identifier, action: str) -> Identifier:
-    identifier = as_identifier(identifier)
-    if identifier.branch is not None or identifier.system_table is not None:
-        raise InvalidIdentifier(f"{identifier} cannot be {action}: give a table, without a $ part")
-    return identifier
-
-
-@contextmanager
-def _about(identifier: Identifier) -> Iterator[None]:
-    """Errors of what the caller gave name the table that it was given for."""
-    try:
-        yield
-    except (InvalidInput, ColumnNotFound, ColumnAlreadyExists, Unsupported) as error:
-        raise with_context(error, str(identifier)) from error
-
-
-def _refuse_merging(what: str, problems: Sequence[str]) -> None:
-    if problems:
-        raise InvalidSchema(f"the table cannot be {what}: " + "; ".join(problems))
-
-
-def _table_exists(identifier: Identifier) -> TableAlreadyExists:
-    return TableAlreadyExists(
-        f"{identifier} already exists; drop it first or choose another name", identifier=identifier
-    )

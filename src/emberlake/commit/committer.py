@@ -282,7 +282,9 @@ class _Attempts:
         before, self._unsettled = self._unsettled, (draft.snapshot.id, None)
         failure: EmberlakeError | None = None
         try:
-            if self._store.snapshots.publish(draft.snapshot, draft.new_paths):
+            if self._store.snapshots.publish(
+                draft.snapshot, draft.new_paths, base_uuid=draft.base_uuid, entries=draft.entries
+            ):
                 return _Committed(draft)
         except FileNotFound:
             self._unsettled = before

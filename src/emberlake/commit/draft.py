@@ -57,6 +57,7 @@ class Draft:
     entries: tuple[ManifestEntry, ...]  # what it changes; deletes come first
     paths: frozenset[str]  # the manifests that it needs, new and old
     new_paths: tuple[str, ...]  # those that were written for it
+    base_uuid: str | None  # the snapshot that it was made on top of
 
     @property
     def uuid(self) -> str:
@@ -98,7 +99,8 @@ class Drafter:
         names = [m.file_name for m in (*base, *delta, *changelog)]
         names += [name for name in lists.values() if isinstance(name, str)]
         paths = frozenset(map(self._store.layout.manifest, names))
-        return Draft(snapshot, entries, paths, tuple(sorted(paths & self._written)))
+        new_paths = tuple(sorted(paths & self._written))
+        return Draft(snapshot, entries, paths, new_paths, latest.uuid if latest else None)
 
     def forget(self) -> None:
         """Write everything anew in the next attempt."""

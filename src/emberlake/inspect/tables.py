@@ -358,12 +358,14 @@ _BRANCH_FIELDS: Final = _fields(branch_name="STRING NOT NULL", create_time="TIME
 
 def _load_branches(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
     del snapshot
+    folders = store.storage.list(store.layout.branch_folder)
+    created = {info.name: info.modified_ms for info in folders}
     rows = [
-        (info.name.removeprefix(BRANCH_PREFIX), wall_clock_ms(info.modified_ms))
-        for info in store.storage.list(store.layout.branch_folder)
-        if info.is_folder and info.name.startswith(BRANCH_PREFIX)
+        (name, wall_clock_ms(created[BRANCH_PREFIX + name]))
+        for name in store.branches.list()
+        if BRANCH_PREFIX + name in created  # else it is new since the listing
     ]
-    return _columns_of_rows(_BRANCH_FIELDS, sorted(rows))
+    return _columns_of_rows(_BRANCH_FIELDS, rows)
 
 
 _CONSUMER_FIELDS: Final = _fields(consumer_id="STRING NOT NULL", next_snapshot_id="BIGINT NOT NULL")

@@ -3,24 +3,16 @@
 Spec: "Rollback, branch, orphan cleaning".
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from emberlake.base.names import choices
-from emberlake.errors import InvalidInput, InvalidState, SnapshotNotFound, TagNotFound
-from emberlake.maintenance.rollback import rollback_to_snapshot
+from emberlake.errors import InvalidInput, SnapshotNotFound, TagNotFound
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.snapshot import Snapshot
-from emberlake.store.branches import BranchStore
 from emberlake.store.schemas import SchemaStore
-from emberlake.store.snapshots import SnapshotStore
 from emberlake.store.table_store import TableStore
 from emberlake.store.tags import TagStore
-
-
-def branches_of(store: TableStore) -> BranchStore:
-    """The branches of a table."""
-    return BranchStore(store.storage, store.layout, store.env.new_id)
 
 
 def create_branch(
@@ -33,36 +25,36 @@ def create_branch(
         TagNotFound: there is no such tag.
         InvalidIdentifier: the name cannot be a branch's.
     """
-    branches = branches_of(store)
-    if branches.exists(name) and ignore_if_exists:
+    if store.branches.exists(name) and ignore_if_exists:
         return
-    root = f"{store.layout.metadata_root}/"
-    files = _schema_files(store) if tag_name is None else _files_of_tag(store, tag_name)
-    branches.create(name, {path.removeprefix(root): data for path, data in files.items()})
-
-
-def _files_of_tag(store: TableStore, tag_name: str) -> dict[str, bytes]:
-    """The tag, its snapshot and the schemas up to it, by path in the table."""
+    if tag_name is None:
+        store.branches.create(name, _schema_files(store))
+        return
     if not store.tags.exists(tag_name):
         known = choices(tag_name, store.tags.list(), "the tags are:")
         raise TagNotFound(f"tag {tag_name!r} does not exist; {known}", tag=tag_name)
     tagged = store.tags.load(tag_name)
-    path = store.layout.tag(tag_name)
-    return {
-        # The branch has the tag, too: its first snapshot can expire there and stay readable.
-        path: store.storage.read(path),
-        store.layout.snapshot(tagged.id): tagged.encode(),
-        **_schema_files(store, up_to=tagged.schema_id),
-    }
+    # The branch has the tag, too: its first snapshot can expire there and stay readable.
+    files = _files(store, [store.layout.tag(tag_name)])
+    files |= _schema_files(store, up_to=tagged.schema_id)
+    store.branches.create(name, files, [tagged])
 
 
 def _schema_files(store: TableStore, up_to: int | None = None) -> dict[str, bytes]:
-    paths = [
-        store.layout.schema(schema_id)
-        for schema_id in store.schemas.list_ids()
-        if up_to is None or schema_id <= up_to
-    ]
-    return {path: store.storage.read(path) for path in paths}
+    return _files(
+        store,
+        [
+            store.layout.schema(schema_id)
+            for schema_id in store.schemas.list_ids()
+            if up_to is None or schema_id <= up_to
+        ],
+    )
+
+
+def _files(store: TableStore, paths: Sequence[str]) -> dict[str, bytes]:
+    """Files of a branch by their paths inside its folder."""
+    root = f"{store.layout.metadata_root}/"
+    return {path.removeprefix(root): store.storage.read(path) for path in paths}
 
 
 def fast_forward(store: TableStore, name: str) -> None:
@@ -80,22 +72,14 @@ def fast_forward(store: TableStore, name: str) -> None:
         raise InvalidInput(
             f"the table is branch {name!r} already; open another branch, or the main"
         )
-    branches_of(store).check_exists(name)
+    store.branches.check_exists(name)
     branch = _load_history(store, store.layout.for_branch(name))
     first = branch.snapshots[0]
     _roll_back(store, first, keep_tags=branch.tags)
     _replace_schemas(store, branch, from_id=first.schema_id)
-    # A branch that began empty has another first snapshot than the table.
-    store.storage.put(store.layout.snapshot(first.id), first.encode())
-    for snapshot in branch.snapshots[1:]:
-        if not store.snapshots.publish(snapshot):
-            raise InvalidState(
-                f"somebody committed snapshot {snapshot.id} to the table meanwhile; fast-forward "
-                "it again, which takes that commit back"
-            )
+    store.snapshots.follow(branch.snapshots)
     for tag_name, data in branch.tags.items():
         store.storage.put(store.layout.tag(tag_name), data)
-    store.snapshots.write_latest_hint(branch.snapshots[-1].id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +90,7 @@ class _History:
 
 
 def _load_history(store: TableStore, layout: TableLayout) -> _History:
-    snapshots = SnapshotStore(store.storage, layout)
+    snapshots = store.snapshots_of(layout)
     loaded = tuple(snapshots.load(snapshot_id) for snapshot_id in snapshots.list_ids())
     if not loaded:
         raise SnapshotNotFound(
@@ -126,9 +110,7 @@ def _load_history(store: TableStore, layout: TableLayout) -> _History:
 def _roll_back(store: TableStore, target: Snapshot, keep_tags: Collection[str]) -> None:
     latest = store.snapshots.latest_id()
     if latest is not None and latest >= target.id:
-        if store.snapshots.publish(target):  # it had expired here, and lived on in the branch
-            store.snapshots.write_earliest_hint(target.id)
-        rollback_to_snapshot(store, target.id)
+        store.snapshots.roll_back_to(target)
     for tag_name, tagged in store.tags.list().items():
         if tagged.id >= target.id and tag_name not in keep_tags:
             store.tags.delete(tag_name)

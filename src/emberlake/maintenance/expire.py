@@ -11,6 +11,7 @@ from typing import Final
 
 from emberlake.base.parallel import parallel_map
 from emberlake.errors import InvalidInput, InvalidState, SnapshotNotFound, Unsupported
+from emberlake.maintenance.deletion import Deletion, Progress
 from emberlake.maintenance.expire_files import Doomed, find_doomed
 from emberlake.maintenance.holders import Holder, load_holders, tag_paths
 from emberlake.maintenance.moments import to_millis
@@ -27,9 +28,6 @@ from emberlake.options import (
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.consumers import ConsumerStore
 from emberlake.store.table_store import TableStore
-
-Progress = Callable[[int, int], None]
-
 
 _READ_AHEAD: Final = 64  # snapshots whose times are read at once
 
@@ -169,21 +167,15 @@ def expire_snapshots(
     )
     if not dry_run:
         _check_unchanged(store, first_retained, holders)
-        _delete(store, doomed, progress)
-        store.snapshots.write_earliest_hint(end)
+        _delete(store, doomed, end, progress)
     return result
 
 
-def _delete(store: TableStore, doomed: Doomed, progress: Progress | None) -> None:
-    total = sum(len(step) for step in doomed.steps)
-    done = 0
+def _delete(store: TableStore, doomed: Doomed, end: int, progress: Progress | None) -> None:
+    deletion = Deletion(store.storage, len(doomed.data_files) + doomed.metadata_files, progress)
     for step in doomed.steps:
-        # One after the other where order counts: no snapshot goes before an older one.
-        workers = 1 if step is doomed.snapshots else None
-        for _ in parallel_map(store.storage.delete, step, workers=workers):
-            done += 1
-            if progress is not None:
-                progress(done, total)
+        deletion.delete(step)
+    store.snapshots.delete_expired(doomed.snapshots, end, deletion.count)
 
 
 class _Times:

@@ -37,11 +37,12 @@ class Doomed:
     data_files: Sizes
     manifests: Sizes  # and index files
     manifest_lists: Sizes  # and index manifests, statistics
-    snapshots: Sizes
+    snapshots: tuple[int, ...]  # their ids, the oldest first
 
     @property
     def steps(self) -> tuple[Sizes, ...]:
-        return self.data_files, self.manifests, self.manifest_lists, self.snapshots
+        """The files that go before the snapshots."""
+        return self.data_files, self.manifests, self.manifest_lists
 
     @property
     def metadata_files(self) -> int:
@@ -74,7 +75,7 @@ def find_doomed(
         data_files=_data_files(store, expired, first_retained, kept),
         manifests=manifests,
         manifest_lists=lists,
-        snapshots={store.layout.snapshot(snapshot.id): 0 for snapshot in expired},
+        snapshots=tuple(snapshot.id for snapshot in expired),
     )
 
 

@@ -19,9 +19,7 @@ from emberlake.errors import FileNotFound, InvalidState, NotFound
 from emberlake.spec.layout import MAIN_BRANCH, TableLayout, parse_numbered
 from emberlake.spec.manifest import IndexManifestEntry, ManifestFile
 from emberlake.spec.snapshot import Snapshot, decode_snapshot
-from emberlake.store.branches import BranchStore
 from emberlake.store.entries import ManifestEntries, merge_entries
-from emberlake.store.snapshots import SnapshotStore
 from emberlake.store.table_store import TableStore
 from emberlake.store.tags import TagStore
 
@@ -52,8 +50,7 @@ def load_holders(store: TableStore, *, without: Collection[int] = ()) -> list[Ho
         InvalidState: one vanished meanwhile.
     """
     found: list[Holder] = []
-    branches = BranchStore(store.storage, store.layout, store.env.new_id)
-    for layout in branches.layouts():
+    for layout in store.branches.layouts():
         found += _snapshots(store, layout, without if layout == store.layout else ())
         found += _tags(store, layout)
         found += _changelogs(store, layout)
@@ -62,16 +59,15 @@ def load_holders(store: TableStore, *, without: Collection[int] = ()) -> list[Ho
 
 def tag_paths(store: TableStore) -> list[str]:
     """The files of all tags of all branches; a new branch has its tag, too."""
-    branches = BranchStore(store.storage, store.layout, store.env.new_id)
     return [
         layout.tag(name)
-        for layout in branches.layouts()
+        for layout in store.branches.layouts()
         for name in TagStore(store.storage, layout).names()
     ]
 
 
 def _snapshots(store: TableStore, layout: TableLayout, without: Collection[int]) -> list[Holder]:
-    snapshots = SnapshotStore(store.storage, layout)
+    snapshots = store.snapshots_of(layout)
     ids = [number for number in snapshots.list_ids() if number not in without]
 
     def load(snapshot_id: int) -> Holder:

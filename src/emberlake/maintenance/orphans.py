@@ -5,7 +5,7 @@ that anybody refers to is taken out: whatever was committed in between is seen. 
 unless every snapshot, tag and changelog of every branch could be read.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -13,14 +13,13 @@ from typing import Final
 from emberlake.base.parallel import parallel_map
 from emberlake.errors import InvalidInput
 from emberlake.io.storage import FileInfo
+from emberlake.maintenance.deletion import Deletion, Progress
 from emberlake.maintenance.holders import find_named, load_holders, load_metadata
 from emberlake.maintenance.moments import to_millis
-from emberlake.maintenance.orphans_listing import delete_emptied_branches, list_files
+from emberlake.maintenance.orphans_listing import files_of_stale_branches, list_files
 from emberlake.store.table_store import TableStore
 
 _DAY_MS: Final = 86_400_000
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -55,11 +54,19 @@ def remove_orphan_files(
     orphans = find_orphans(store, older_than_ms=age_limit(store, older_than))
     paths = tuple(info.path for info in orphans)
     if not dry_run:
-        for done, _ in enumerate(parallel_map(store.storage.delete, paths), 1):
-            if progress is not None:
-                progress(done, len(paths))
-        delete_emptied_branches(store, paths)
+        _delete(store, paths, progress)
     return OrphanResult(paths=paths, bytes=sum(info.size for info in orphans), dry_run=dry_run)
+
+
+def _delete(store: TableStore, paths: Sequence[str], progress: Progress | None) -> None:
+    deletion = Deletion(store.storage, len(paths), progress)
+    of_branches = files_of_stale_branches(store, paths)
+    others = set(paths).difference(*of_branches.values())
+    deletion.delete(path for path in paths if path in others)
+    for name, files in of_branches.items():
+        store.branches.delete(name)  # which hides it until all of it is gone
+        for _ in files:
+            deletion.count()
 
 
 def age_limit(store: TableStore, older_than: datetime | int | None) -> int:

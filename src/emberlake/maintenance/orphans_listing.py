@@ -5,7 +5,7 @@ alone says that they are the table's: snapshots, schemas, tags, consumers, hints
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,7 @@ from emberlake.errors import InvalidOption
 from emberlake.io.storage import FileInfo
 from emberlake.options import DATA_FILE_DIRECTORY
 from emberlake.spec.layout import SNAPSHOT_PREFIX, TableLayout
-from emberlake.store.branches import UNFINISHED_PREFIX, BranchStore
+from emberlake.store.branches import UNFINISHED_PREFIX, is_unfinished
 from emberlake.store.table_store import TableStore
 
 _BUCKET_PREFIX: Final = "bucket-"
@@ -34,32 +34,64 @@ class Listing:
 
 def list_files(store: TableStore, older_than_ms: int) -> Listing:
     """The files that were last modified before a time."""
-    folders = [*_shared_folders(store)]
-    found = parallel_map(lambda folder: [*_files(store, folder, older_than_ms)], folders)
-    shared = [info for files in found for info in files]
+    found = parallel_map(lambda folder: [*_files_in(store, folder)], _shared_folders(store))
+    shared = [info for files in found for info in files if info.modified_ms < older_than_ms]
     stray = [info for info in _stray(store) if info.modified_ms < older_than_ms]
+    for files in _unfinished_branches(store).values():
+        # While any of it is young, somebody may be making or deleting the branch.
+        if all(info.modified_ms < older_than_ms for info in files):
+            stray += files
     return Listing(shared, stray)
 
 
-def _files(store: TableStore, folder: str, older_than_ms: int) -> Iterator[FileInfo]:
-    for info in store.storage.list(folder):
-        if info.is_folder or info.modified_ms >= older_than_ms:
-            continue
-        # These are named by files that go with data files, and by no manifest.
-        if not info.name.endswith(_MANAGED_BLOB_SUFFIX):
-            yield info
+@dataclass(frozen=True, slots=True)
+class _SharedFolder:
+    """A folder whose files belong to all branches; with partitions, those of its buckets do."""
+
+    path: str
+    partition_levels: int | None = None  # below it; None where the files are right in it
 
 
-def _shared_folders(store: TableStore) -> Iterator[str]:
-    """Manifests, indexes, statistics, and the buckets of all partitions."""
+def _shared_folders(store: TableStore) -> Iterator[_SharedFolder]:
+    """Manifests, indexes, statistics; and the buckets, by partitions of the first level."""
     layout = store.layout
-    yield from (layout.manifest_folder, layout.index_folder, layout.statistics_folder)
-    folders = [_data_root(store)]
-    for _ in store.schema.partition_keys:
-        nested = parallel_map(lambda folder: _folders(store, folder), folders)
-        folders = [info.path for found in nested for info in found if "=" in info.name]
-    for found in parallel_map(lambda folder: _folders(store, folder), folders):
-        yield from (info.path for info in found if info.name.startswith(_BUCKET_PREFIX))
+    for path in (layout.manifest_folder, layout.index_folder, layout.statistics_folder):
+        yield _SharedFolder(path)
+    levels = len(store.schema.partition_keys)
+    for info in store.storage.list(_data_root(store)):
+        if info.is_folder and levels and _is_partition(info.name):
+            yield _SharedFolder(info.path, levels - 1)
+        elif info.is_folder and not levels and _is_bucket(info.name):
+            yield _SharedFolder(info.path)
+
+
+def _files_in(store: TableStore, folder: _SharedFolder) -> Iterator[FileInfo]:
+    if folder.partition_levels is None:
+        found = (info for info in store.storage.list(folder.path) if not info.is_folder)
+    else:
+        root, levels = f"{folder.path}/", folder.partition_levels
+        everything = store.storage.list_all(folder.path)
+        found = (info for info in everything if _is_of_bucket(info, root, levels))
+    # Managed blobs are named by files that go with data files, and by no manifest.
+    return (info for info in found if not info.name.endswith(_MANAGED_BLOB_SUFFIX))
+
+
+def _is_of_bucket(info: FileInfo, root: str, partition_levels: int) -> bool:
+    """Whether a file is right in a bucket, and the bucket right in a partition."""
+    folders = info.path.removeprefix(root).split("/")[:-1]
+    return (
+        len(folders) == partition_levels + 1
+        and all(map(_is_partition, folders[:-1]))
+        and _is_bucket(folders[-1])
+    )
+
+
+def _is_partition(folder_name: str) -> bool:
+    return "=" in folder_name
+
+
+def _is_bucket(folder_name: str) -> bool:
+    return folder_name.startswith(_BUCKET_PREFIX)
 
 
 def _data_root(store: TableStore) -> str:
@@ -72,32 +104,45 @@ def _data_root(store: TableStore) -> str:
     return f"{store.layout.root}/{directory}" if directory else store.layout.root
 
 
-def _folders(store: TableStore, folder: str) -> list[FileInfo]:
-    return [info for info in store.storage.list(folder) if info.is_folder]
-
-
 def _stray(store: TableStore) -> Iterator[FileInfo]:
-    branches = BranchStore(store.storage, store.layout, store.env.new_id)
-    for layout in branches.layouts():
+    for layout in store.branches.layouts():
         yield from _stray_of_branch(store, layout)
-    for folder in _unfinished_branches(store):
-        yield from _all_files(store, folder)
+    for info in store.storage.list(store.layout.branch_folder):
+        if info.is_folder:
+            continue
+        branch = _marked_branch(store, info)
+        # A marker that hides nothing, or what a storage left that was cut off while writing one.
+        if not is_unfinished(store.storage, branch) if branch else _TEMPORARY.fullmatch(info.name):
+            yield info
 
 
-def _unfinished_branches(store: TableStore) -> list[str]:
-    return [
-        info.path
+def _unfinished_branches(store: TableStore) -> dict[TableLayout, list[FileInfo]]:
+    """The files of branches that are being made or deleted, or were left so, and their markers."""
+    markers = {
+        branch: info
         for info in store.storage.list(store.layout.branch_folder)
-        if info.is_folder and info.name.startswith(UNFINISHED_PREFIX)
-    ]
+        if (branch := _marked_branch(store, info)) and is_unfinished(store.storage, branch)
+    }
+    return {
+        branch: [*store.storage.list_all(branch.metadata_root), marker]
+        for branch, marker in markers.items()
+    }
 
 
-def delete_emptied_branches(store: TableStore, deleted: Sequence[str]) -> None:
-    """Delete the folders of unfinished branches of which these files were the last."""
-    for folder in _unfinished_branches(store):
-        is_old = any(path.startswith(f"{folder}/") for path in deleted)
-        if is_old and not any(_all_files(store, folder)):
-            store.storage.delete_folder(folder)
+def _marked_branch(store: TableStore, info: FileInfo) -> TableLayout | None:
+    """The branch that a file is the marker of."""
+    name = info.name.removeprefix(UNFINISHED_PREFIX)
+    return None if info.is_folder or name == info.name else store.layout.for_branch(name)
+
+
+def files_of_stale_branches(store: TableStore, orphans: Collection[str]) -> dict[str, set[str]]:
+    """Those of some orphans that are of unfinished branches, by the name of the branch."""
+    known = set(orphans)
+    return {
+        branch.branch: {info.path for info in files}
+        for branch, files in _unfinished_branches(store).items()
+        if known.issuperset(info.path for info in files)
+    }
 
 
 def _stray_of_branch(store: TableStore, layout: TableLayout) -> Iterator[FileInfo]:
@@ -115,11 +160,3 @@ def _stray_of_branch(store: TableStore, layout: TableLayout) -> Iterator[FileInf
         for info in store.storage.list(folder):
             if not info.is_folder and _TEMPORARY.fullmatch(info.name):
                 yield info
-
-
-def _all_files(store: TableStore, folder: str) -> Iterator[FileInfo]:
-    for info in store.storage.list(folder):
-        if info.is_folder:
-            yield from _all_files(store, info.path)
-        else:
-            yield info

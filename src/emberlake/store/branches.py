@@ -1,105 +1,274 @@
 """The branches of a table: histories of their own over the same files. Spec: "Branch".
 
 A branch has schemas, snapshots and tags in a folder of its own; data and manifests of all branches
-lie together. The folder gets its name when all that it begins with is in it, so that a branch is
-there as a whole or not at all.
+lie together. A marker beside the folder, ``.unfinished-<name>``, hides a branch that is being made
+or deleted, so that it is there as a whole or not at all:
+
+    make    put the marker if absent ── no branch has the name ── put the files ── delete the marker
+    delete  put the marker ── delete the files ── delete the marker
+
+Other engines do not know the marker. For them schemas come last and go first: what has no schema
+cannot be opened.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final
 
 from emberlake.base.names import choices
-from emberlake.errors import AlreadyExists, BranchAlreadyExists, BranchNotFound
+from emberlake.errors import (
+    BranchAlreadyExists,
+    BranchNotFound,
+    FileNotFound,
+    InvalidState,
+    StorageError,
+)
 from emberlake.io.storage import Storage
 from emberlake.spec.identifier import NameKind, check_name
-from emberlake.spec.layout import BRANCH_PREFIX, MAIN_BRANCH, TableLayout
+from emberlake.spec.layout import (
+    BRANCH_PREFIX,
+    MAIN_BRANCH,
+    SCHEMA_PREFIX,
+    TableLayout,
+    parse_numbered,
+)
+from emberlake.spec.snapshot import Snapshot
+from emberlake.store.publishing import Snapshots
 
-UNFINISHED_PREFIX = ".unfinished-"  # a folder that is being made or deleted; nobody reads it
+UNFINISHED_PREFIX: Final = ".unfinished-"
+# Whoever makes a branch looks whether there is one only after this marker. One that is cut off in
+# between must not hide a branch that somebody else has made, so this one hides nothing.
+_CLAIMED: Final = b"claimed "
+_UNFINISHED: Final = b"unfinished "
+
+
+def unfinished_marker(layout: TableLayout) -> str:
+    """The file that says that a branch is being made or deleted."""
+    return f"{layout.branch_folder}/{UNFINISHED_PREFIX}{layout.branch}"
+
+
+def is_unfinished(storage: Storage, layout: TableLayout) -> bool:
+    """Whether a branch is being made or deleted, or was left so; the main one never is."""
+    if layout.branch == MAIN_BRANCH:
+        return False
+    content = _read(storage, unfinished_marker(layout))
+    return content is not None and not content.startswith(_CLAIMED)
+
+
+def list_branches(storage: Storage, layout: TableLayout) -> list[str]:
+    """The names of all branches of a table but the main one, sorted."""
+    content = [*storage.list(layout.branch_folder)]
+    marked = {i.name.removeprefix(UNFINISHED_PREFIX) for i in content if not i.is_folder}
+    names = [
+        info.name.removeprefix(BRANCH_PREFIX)
+        for info in content
+        if info.is_folder and info.name.startswith(BRANCH_PREFIX)
+    ]
+    return sorted(
+        name
+        for name in names
+        if name not in marked or not is_unfinished(storage, layout.for_branch(name))
+    )
 
 
 class BranchStore:
     """Lists, creates, renames and deletes the branches of a table."""
 
-    def __init__(self, storage: Storage, layout: TableLayout, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        layout: TableLayout,
+        snapshots_of: Callable[[TableLayout], Snapshots],
+        new_id: Callable[[], str],
+    ) -> None:
         self._storage = storage
         self._layout = layout
+        self._snapshots_of = snapshots_of
         self._new_id = new_id
 
     def list(self) -> list[str]:
         """The names of all branches but the main one, sorted."""
-        return sorted(
-            info.name.removeprefix(BRANCH_PREFIX)
-            for info in self._storage.list(self._layout.branch_folder)
-            if info.is_folder and info.name.startswith(BRANCH_PREFIX)
-        )
+        return list_branches(self._storage, self._layout)
 
     def exists(self, name: str) -> bool:
-        check_name(NameKind.BRANCH, name)
-        return self._storage.exists(self._folder(name))
+        layout = self._layout_of(name)
+        has_files = self._storage.exists(layout.metadata_root)
+        return has_files and not is_unfinished(self._storage, layout)
 
     def layouts(self) -> tuple[TableLayout, ...]:
         """The layouts of all branches, the main one first."""
         return tuple(self._layout.for_branch(name) for name in (MAIN_BRANCH, *self.list()))
 
-    def create(self, name: str, files: Mapping[str, bytes]) -> None:
-        """Make a branch of files, given by their paths inside its folder.
+    def create(
+        self, name: str, files: Mapping[str, bytes], history: Sequence[Snapshot] = ()
+    ) -> None:
+        """Make a branch.
+
+        Args:
+            name: Its name.
+            files: What it has besides snapshots, by the paths inside its folder.
+            history: Its snapshots, the oldest first.
 
         Raises:
-            BranchAlreadyExists: the name is taken.
+            BranchAlreadyExists: the name is taken, or somebody is making or deleting the branch.
             InvalidIdentifier: the name cannot be a branch's.
+            InvalidState: somebody deleted the branch while it was made.
         """
         if self.exists(name):
             raise _already_exists(name)
-        unfinished = self._unfinished()
-        for path, data in files.items():
-            self._storage.put_if_absent(f"{unfinished}/{path}", data)
-        try:
-            self._storage.move_folder(unfinished, self._folder(name))
-        except AlreadyExists as error:  # somebody else was faster
-            self._storage.delete_folder(unfinished)
-            raise _already_exists(name) from error
+        with self._making(name) as layout:
+            self._publish(layout, history)
+            for path in sorted(files, key=_turn):
+                self._storage.put_if_absent(f"{layout.metadata_root}/{path}", files[path])
 
     def delete(self, name: str) -> None:
         """Forget a branch; the files that it alone referred to become orphans.
 
+        One that was left unfinished is deleted as well.
+
         Raises:
             BranchNotFound: there is no such branch.
         """
-        self.check_exists(name)
+        layout = self._layout_of(name)
+        marker = unfinished_marker(layout)
+        if not (self._storage.exists(layout.metadata_root) or self._storage.exists(marker)):
+            raise self._not_found(name)
         # Gone at once: a branch that is half deleted could be taken for a whole one.
-        unfinished = self._unfinished()
-        self._storage.move_folder(self._folder(name), unfinished)
-        self._storage.delete_folder(unfinished)
+        self._storage.put(marker, _UNFINISHED + self._new_id().encode())
+        self._sweep(layout)
 
     def rename(self, old: str, new: str) -> None:
-        """Give a branch another name.
+        """Copy a branch under another name, then delete the one of the old name.
+
+        Nobody may write to it meanwhile: what is committed after the copy goes with the old name.
 
         Raises:
             BranchNotFound: there is no branch of the old name.
             BranchAlreadyExists: the new name is taken.
             InvalidIdentifier: a name cannot be a branch's.
+            InvalidState: somebody wrote to the branch meanwhile; it has the old name.
         """
         self.check_exists(old)
-        if self.exists(new):
-            raise _already_exists(new)
-        try:
-            self._storage.move_folder(self._folder(old), self._folder(new))
-        except AlreadyExists as error:  # somebody else was faster
-            raise _already_exists(new) from error
+        files, history = self._files_of(old), self._history_of(old)
+        self.create(new, files, history)
+        if (self._files_of(old), self._history_of(old)) != (files, history):
+            self.delete(new)
+            raise InvalidState(
+                f"somebody wrote to branch {old!r} while it was renamed; rename it again when "
+                "nobody does"
+            )
+        if history:
+            self._snapshots_of(self._layout_of(new)).write_latest_hint(history[-1].id)
+        self.delete(old)
 
     def check_exists(self, name: str) -> None:
         """Refuse a name that no branch has."""
         if not self.exists(name):
-            known = choices(name, self.list(), "the branches are:")
-            raise BranchNotFound(f"branch {name!r} does not exist; {known}", branch=name)
+            raise self._not_found(name)
 
-    def _folder(self, name: str) -> str:
-        return self._layout.for_branch(name).metadata_root
+    # --- making and deleting ----------------------------------------------------------------------
 
-    def _unfinished(self) -> str:
-        return f"{self._layout.branch_folder}/{UNFINISHED_PREFIX}{self._new_id()}"
+    @contextmanager
+    def _making(self, name: str) -> Iterator[TableLayout]:
+        """What the block puts into the branch is there as a whole afterwards, or not at all."""
+        layout, own_id = self._layout_of(name), self._new_id().encode()
+        marker = unfinished_marker(layout)
+        try:
+            self._claim(layout, own_id)
+            yield layout
+            if _read(self._storage, marker) != _UNFINISHED + own_id:
+                raise InvalidState(
+                    f"branch {name!r} was deleted while it was made; delete it again: what was "
+                    "put into it since may be left"
+                )
+        except BaseException:
+            with suppress(StorageError):
+                self._give_up(layout, own_id)
+            raise
+        self._storage.delete(marker)
+
+    def _claim(self, layout: TableLayout, own_id: bytes) -> None:
+        marker = unfinished_marker(layout)
+        is_ours = self._storage.put_if_absent(marker, _CLAIMED + own_id)
+        # A storage that repeats a request whose answer got lost finds our own marker in its way.
+        if not is_ours and _read(self._storage, marker) != _CLAIMED + own_id:
+            raise _being_made(layout.branch)
+        if self._storage.exists(layout.metadata_root):
+            raise _already_exists(layout.branch)
+        self._storage.put(marker, _UNFINISHED + own_id)
+
+    def _publish(self, layout: TableLayout, history: Sequence[Snapshot]) -> None:
+        snapshots, base_uuid = self._snapshots_of(layout), None
+        for snapshot in history:
+            if not snapshots.publish(snapshot, base_uuid=base_uuid):
+                raise InvalidState(
+                    f"somebody committed snapshot {snapshot.id} to branch {layout.branch!r} while "
+                    "it was made; make it again"
+                )
+            base_uuid = snapshot.uuid
+
+    def _give_up(self, layout: TableLayout, own_id: bytes) -> None:
+        """Delete what was put under our own claim, and nothing under another one."""
+        content = _read(self._storage, unfinished_marker(layout))
+        if content == _UNFINISHED + own_id:
+            self._sweep(layout)
+        elif content == _CLAIMED + own_id:
+            self._storage.delete(unfinished_marker(layout))
+
+    def _sweep(self, layout: TableLayout) -> None:
+        schemas = self._storage.list_all(layout.schema_folder)
+        self._storage.delete_all([info.path for info in schemas])
+        self._snapshots_of(layout).drop()
+        self._storage.delete_folder(layout.metadata_root)
+        self._storage.delete(unfinished_marker(layout))
+
+    # --- parts ------------------------------------------------------------------------------------
+
+    def _layout_of(self, name: str) -> TableLayout:
+        check_name(NameKind.BRANCH, name)
+        return self._layout.for_branch(name)
+
+    def _files_of(self, name: str) -> dict[str, bytes]:
+        """The files of a branch besides its snapshots, by the paths inside its folder."""
+        layout = self._layout_of(name)
+        root, snapshots = f"{layout.metadata_root}/", f"{layout.snapshot_folder}/"
+        return {
+            info.path.removeprefix(root): self._storage.read(info.path)
+            for info in self._storage.list_all(layout.metadata_root)
+            if not info.path.startswith(snapshots) and not info.name.startswith(".")
+        }
+
+    def _history_of(self, name: str) -> tuple[Snapshot, ...]:
+        snapshots = self._snapshots_of(self._layout_of(name))
+        return tuple(snapshots.load(snapshot_id) for snapshot_id in snapshots.list_ids())
+
+    def _not_found(self, name: str) -> BranchNotFound:
+        known = choices(name, self.list(), "the branches are:")
+        return BranchNotFound(f"branch {name!r} does not exist; {known}", branch=name)
+
+
+def _read(storage: Storage, path: str) -> bytes | None:
+    try:
+        return storage.read(path)
+    except FileNotFound:
+        return None
+
+
+def _turn(path: str) -> tuple[bool, int]:
+    """Schemas last, the newest of them first: who sees some of them must not see an older one."""
+    number = parse_numbered(path.rpartition("/")[2], SCHEMA_PREFIX)
+    return number is not None, -(number or 0)
 
 
 def _already_exists(name: str) -> BranchAlreadyExists:
     return BranchAlreadyExists(
         f"branch {name!r} already exists; delete it first or choose another name", branch=name
+    )
+
+
+def _being_made(name: str) -> BranchAlreadyExists:
+    return BranchAlreadyExists(
+        f"branch {name!r} is unfinished: somebody is making or deleting it, or was cut off; if "
+        "nobody is, delete it and make it again",
+        branch=name,
     )

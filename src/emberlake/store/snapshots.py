@@ -5,40 +5,26 @@ and EARLIEST save a listing: the one counts when it names the last snapshot ther
 its snapshot exists.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from emberlake.errors import CorruptFile, FileNotFound, SnapshotNotFound
+from emberlake.errors import CorruptFile, FileNotFound, InvalidState, SnapshotNotFound
 from emberlake.io.storage import Storage
 from emberlake.spec.layout import SNAPSHOT_PREFIX, TableLayout, parse_numbered
+from emberlake.spec.manifest import ManifestEntry
 from emberlake.spec.snapshot import Snapshot, decode_snapshot
+from emberlake.store.publishing import Snapshots, TableIdentity
 
 _MAX_HINT_BYTES: Final = 32
 
 
-class SnapshotStore:
-    """Finds, loads and publishes the snapshots of one branch of a table.
-
-    Nothing is remembered: after a rollback the same id may name another snapshot.
-    """
+class SnapshotStore(Snapshots):
+    """Finds, loads and publishes the snapshots of one branch of a table, which are files."""
 
     def __init__(self, storage: Storage, layout: TableLayout) -> None:
+        super().__init__(layout)
         self._storage = storage
-        self._layout = layout
-
-    def load(self, snapshot_id: int) -> Snapshot:
-        """The snapshot of that id.
-
-        Raises:
-            SnapshotNotFound: it was never written, or it has expired.
-        """
-        snapshot = self.find(snapshot_id)
-        if snapshot is None:
-            raise SnapshotNotFound(
-                f"snapshot {snapshot_id} does not exist or has expired: "
-                f"no {self._layout.snapshot(snapshot_id)}; {self._describe_range()}"
-            )
-        return snapshot
 
     def find(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot of that id; None when it was never written, or has expired."""
@@ -52,20 +38,8 @@ class SnapshotStore:
             raise CorruptFile(path, f"it says that it is snapshot {snapshot.id}")
         return snapshot
 
-    def latest(self) -> Snapshot | None:
-        """The newest snapshot; None while nothing was committed."""
-        latest_id = self.latest_id()
-        return None if latest_id is None else self.load(latest_id)
-
-    def earliest(self) -> Snapshot | None:
-        """The oldest snapshot; None while nothing was committed."""
-        for snapshot_id in (self.earliest_id(), *self.list_ids()):
-            snapshot = None if snapshot_id is None else self.find(snapshot_id)
-            if snapshot is not None:  # else it has expired this moment
-                return snapshot
-        return None
-
     def latest_id(self) -> int | None:
+        """The id of the newest snapshot; None while nothing was committed."""
         # The hint may be behind (its writer died after publishing) or ahead (a rollback deleted
         # snapshots), so it counts only when it names the last snapshot there is.
         hint = self._read_hint(self._layout.latest_hint)
@@ -74,12 +48,14 @@ class SnapshotStore:
         return max(self.list_ids(), default=None)
 
     def earliest_id(self) -> int | None:
+        """The id of the oldest snapshot; None while nothing was committed."""
         hint = self._read_hint(self._layout.earliest_hint)
         if hint is not None and self.exists(hint):
             return hint
         return min(self.list_ids(), default=None)
 
     def exists(self, snapshot_id: int) -> bool:
+        """Whether there is a snapshot of that id; it is not read."""
         return self._storage.exists(self._layout.snapshot(snapshot_id))
 
     def list_ids(self) -> tuple[int, ...]:
@@ -90,53 +66,77 @@ class SnapshotStore:
         )
         return tuple(sorted(number for number in found if number is not None))
 
-    def iter_back(self, from_id: int) -> Iterator[Snapshot]:
-        """Snapshots from that id back to the first one that is missing, newest first."""
-        for snapshot_id in range(from_id, 0, -1):
-            snapshot = self.find(snapshot_id)
-            if snapshot is None:
-                return
-            yield snapshot
-
-    def at_or_before(self, time_millis: int) -> Snapshot | None:
-        """The newest snapshot committed at that time or before; None when all are newer."""
-        ids = self.list_ids()
-        low, high, best = 0, len(ids) - 1, None
-        while low <= high:
-            middle = (low + high) // 2
-            snapshot = self.find(ids[middle])
-            # Expiration takes the oldest first: what vanished since the listing is too old.
-            if snapshot is None or snapshot.time_millis <= time_millis:
-                best = snapshot or best
-                low = middle + 1
-            else:
-                high = middle - 1
-        return best
-
-    def at_watermark(self, watermark: int) -> Snapshot | None:
-        """The oldest snapshot with that watermark or a later one; None when there is none."""
-        for snapshot_id in self.list_ids():
-            snapshot = self.find(snapshot_id)
-            reached = None if snapshot is None else snapshot.watermark
-            if reached is not None and reached >= watermark:
-                return snapshot
-        return None
-
-    def publish(self, snapshot: Snapshot, after: Sequence[str] = ()) -> bool:
-        """Make the snapshot visible under its id; False when another commit has the id.
-
-        ``after`` names the new files that it refers to.
-        """
+    def publish(
+        self,
+        snapshot: Snapshot,
+        after: Sequence[str] = (),
+        *,
+        base_uuid: str | None = None,
+        entries: Sequence[ManifestEntry] = (),
+    ) -> bool:
+        """Create the file of the snapshot; False when another commit has the id."""
+        del base_uuid, entries  # the id is claimed once, and files say the rest
         path = self._layout.snapshot(snapshot.id)
         return self._storage.put_if_absent(path, snapshot.encode(), after)
 
+    def roll_back_to(self, target: Snapshot, tag_name: str | None = None) -> None:
+        """Delete the snapshots after one from the newest backwards.
+
+        Cut off, the table is whole, only at a later snapshot than asked.
+        """
+        del tag_name  # what it keeps is given
+        if not self.exists(target.id) and self.publish(target):
+            self.write_earliest_hint(target.id)
+        latest = self.latest_id()
+        if latest is None:
+            raise SnapshotNotFound("the table has no snapshot to roll back")
+        self.write_latest_hint(target.id)
+        for snapshot_id in range(latest, target.id, -1):
+            self.delete(snapshot_id)
+        # A reader may have repaired the hint meanwhile, from a snapshot that is gone now.
+        self.write_latest_hint(target.id)
+
+    def follow(self, history: Sequence[Snapshot]) -> None:
+        """Go on with the history of a branch, one snapshot at a time."""
+        first, *others = history
+        if not self.publish(first) and self.find(first.id) != first:
+            # A branch that began empty has another first snapshot than the table.
+            self._storage.put(self._layout.snapshot(first.id), first.encode())
+        for snapshot in others:
+            if not self.publish(snapshot):
+                raise InvalidState(
+                    f"somebody committed snapshot {snapshot.id} to the table meanwhile; "
+                    "fast-forward it again, which takes that commit back"
+                )
+        self.write_latest_hint(history[-1].id)
+
+    def delete_expired(
+        self,
+        ids: Sequence[int],
+        first_retained: int,
+        on_deleted: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Delete the files of snapshots, one after the other."""
+        for snapshot_id in ids:
+            self.delete(snapshot_id)
+            on_deleted()
+        self.write_earliest_hint(first_retained)
+
+    def drop(self) -> None:
+        """Delete the files of all snapshots, and the hints."""
+        files = self._storage.list_all(self._layout.snapshot_folder)
+        self._storage.delete_all([info.path for info in files])
+
     def delete(self, snapshot_id: int) -> None:
+        """Delete the file of a snapshot."""
         self._storage.delete(self._layout.snapshot(snapshot_id))
 
     def write_latest_hint(self, snapshot_id: int) -> None:
+        """Save others the search for the latest snapshot."""
         self._storage.put_hint(self._layout.latest_hint, b"%d" % snapshot_id)
 
     def write_earliest_hint(self, snapshot_id: int) -> None:
+        """Save others the search for the earliest snapshot."""
         # Unlike the other it is trusted as long as it names a snapshot.
         self._storage.put(self._layout.earliest_hint, b"%d" % snapshot_id)
 
@@ -148,6 +148,17 @@ class SnapshotStore:
         is_number = text.strip().isdigit() and len(text) < _MAX_HINT_BYTES
         return int(text) if is_number and int(text) > 0 else None
 
-    def _describe_range(self) -> str:
-        ids = self.list_ids()
-        return f"there are snapshots {ids[0]} to {ids[-1]}" if ids else "there is no snapshot"
+
+@dataclass(frozen=True, slots=True)
+class FilePublisher:
+    """The filesystem: who creates the file of a snapshot has published it."""
+
+    def snapshots(
+        self, storage: Storage, layout: TableLayout, identity: TableIdentity
+    ) -> Snapshots:
+        """The snapshot files of the branch of a table that the layout is for."""
+        del identity  # the files say all
+        return SnapshotStore(storage, layout)
+
+
+FILE_PUBLISHER: Final = FilePublisher()

@@ -1,12 +1,13 @@
 """Everything that the parts below the facade need of one table: where it is and what it is.
 
 Parts take this value (or less), never a ``Table``. Stores are opened on first use and are cheap;
-the value itself pickles as plain data, so a worker opens its own handles.
+the value itself pickles as plain data, so a worker opens its own handles: the same table, with the
+same publisher of its snapshots.
 """
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
 
 from emberlake.base.env import SYSTEM_ENV, Env
@@ -28,9 +29,11 @@ from emberlake.spec.manifest import DataFile, IndexFile
 from emberlake.spec.partition import partition_path, partition_spec
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.values import Value
+from emberlake.store.branches import BranchStore
 from emberlake.store.manifests import ManifestStore
+from emberlake.store.publishing import Publisher, Snapshots, TableIdentity
 from emberlake.store.schemas import SchemaStore
-from emberlake.store.snapshots import SnapshotStore
+from emberlake.store.snapshots import FILE_PUBLISHER
 from emberlake.store.tags import TagStore
 from emberlake.types import DataType
 
@@ -43,6 +46,9 @@ class TableStore:
     layout: TableLayout
     schema: TableSchema
     env: Env = field(default=SYSTEM_ENV, compare=False)
+    _: KW_ONLY
+    identity: TableIdentity
+    publisher: Publisher = FILE_PUBLISHER
 
     @property
     def options(self) -> TableOptions:
@@ -53,8 +59,16 @@ class TableStore:
         return SchemaStore(self.storage, self.layout)
 
     @cached_property
-    def snapshots(self) -> SnapshotStore:
-        return SnapshotStore(self.storage, self.layout)
+    def snapshots(self) -> Snapshots:
+        return self.snapshots_of(self.layout)
+
+    def snapshots_of(self, layout: TableLayout) -> Snapshots:
+        """The snapshots of another branch of the table."""
+        return self.publisher.snapshots(self.storage, layout, self.identity)
+
+    @cached_property
+    def branches(self) -> BranchStore:
+        return BranchStore(self.storage, self.layout, self.snapshots_of, self.env.new_id)
 
     @cached_property
     def tags(self) -> TagStore:
@@ -138,7 +152,8 @@ class TableStore:
 
     def __getstate__(self) -> dict[str, object]:
         # Opened stores stay behind; caches are rebuilt where the value arrives.
-        return {"storage": self.storage, "layout": self.layout, "schema": self.schema}
+        kept = (each.name for each in fields(self) if each.name != "env")
+        return {name: getattr(self, name) for name in kept}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         for name, value in {**state, "env": SYSTEM_ENV}.items():

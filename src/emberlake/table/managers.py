@@ -8,21 +8,50 @@ from datetime import timedelta
 
 from emberlake.base.parallel import parallel_map
 from emberlake.errors import InvalidInput, SchemaNotFound
-from emberlake.maintenance.branches import branches_of, create_branch, fast_forward
+from emberlake.maintenance.branches import create_branch, fast_forward
 from emberlake.maintenance.moments import wall_clock
 from emberlake.options import parse_duration
-from emberlake.spec.layout import MAIN_BRANCH
+from emberlake.spec.layout import MAIN_BRANCH, TableLayout
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.tag import Tag
+from emberlake.store.publishing import PublishedSnapshots
 from emberlake.store.schemas import SchemaStore
-from emberlake.store.snapshots import SnapshotStore
 from emberlake.store.table_store import TableStore
 from emberlake.store.tags import TagStore
 
 
-class SnapshotManager(SnapshotStore):
+class SnapshotManager(PublishedSnapshots):
     """The snapshots of one branch of a table."""
+
+    def __init__(self, store: TableStore, layout: TableLayout | None = None) -> None:
+        super().__init__(layout or store.layout)
+        self._store = store
+        self._snapshots = store.snapshots_of(self._layout)
+
+    def find(self, snapshot_id: int) -> Snapshot | None:
+        """The snapshot of that id; None when it was never written, or has expired."""
+        return self._snapshots.find(snapshot_id)
+
+    def exists(self, snapshot_id: int) -> bool:
+        """Whether there is a snapshot of that id."""
+        return self._snapshots.exists(snapshot_id)
+
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot; None while nothing was committed."""
+        return self._snapshots.latest()
+
+    def latest_id(self) -> int | None:
+        """The id of the newest snapshot; None while nothing was committed."""
+        return self._snapshots.latest_id()
+
+    def earliest_id(self) -> int | None:
+        """The id of the oldest snapshot; None while nothing was committed."""
+        return self._snapshots.earliest_id()
+
+    def list_ids(self) -> tuple[int, ...]:
+        """The ids of all snapshots, ascending."""
+        return self._snapshots.list_ids()
 
     @property
     def branch(self) -> str:
@@ -76,7 +105,7 @@ class SnapshotManager(SnapshotStore):
 
     def copy_with_branch(self, branch_name: str) -> "SnapshotManager":
         """The snapshots of another branch."""
-        return SnapshotManager(self._storage, self._layout.for_branch(branch_name))
+        return SnapshotManager(self._store, self._layout.for_branch(branch_name))
 
 
 class TagManager(TagStore):
@@ -159,7 +188,7 @@ class BranchManager:
 
     def __init__(self, store: TableStore) -> None:
         self._store = store
-        self._branches = branches_of(store)
+        self._branches = store.branches
 
     @property
     def current_branch(self) -> str:

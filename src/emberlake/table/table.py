@@ -1,7 +1,7 @@
 """A table as users hold it: what it is, and builders for reading and writing it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -11,7 +11,6 @@ from emberlake.commit.change import CommitResult
 from emberlake.errors import InvalidOption, InvalidSchema, TableNotFound
 from emberlake.io import open_storage
 from emberlake.io.storage import Storage
-from emberlake.maintenance.branches import branches_of
 from emberlake.maintenance.check import CheckReport, check_table
 from emberlake.maintenance.compact import compact_table
 from emberlake.maintenance.expire import ExpireResult, expire_snapshots, retention_of
@@ -25,6 +24,7 @@ from emberlake.spec.layout import MAIN_BRANCH, TableLayout
 from emberlake.spec.option_changes import remove_option, set_option
 from emberlake.spec.option_columns import rename_all_in_options
 from emberlake.spec.schema import TableSchema
+from emberlake.store.publishing import TableIdentity
 from emberlake.store.schemas import SchemaStore
 from emberlake.store.table_store import TableStore
 from emberlake.table.managers import SchemaManager
@@ -68,8 +68,9 @@ class Table(VersionedTable, ShortForms):
         schema: TableSchema,
         env: Env = SYSTEM_ENV,
     ) -> None:
-        object.__setattr__(self, "identifier", identifier)
-        object.__setattr__(self, "store", TableStore(storage, layout, schema, env))
+        identity = TableIdentity(identifier)
+        store = TableStore(storage, layout, schema, env, identity=identity)
+        object.__setattr__(self, "store", store)
 
     @classmethod
     def from_path(
@@ -185,7 +186,7 @@ class Table(VersionedTable, ShortForms):
             assert snapshot is not None
             then = store.schemas.load(snapshot.schema_id)
             store = store.with_schema(_as_of(then, store))
-        return _with_store(self, store)
+        return table_of(store)
 
     def new_read_builder(self) -> ReadBuilder:
         """Start a read."""
@@ -363,18 +364,22 @@ class Table(VersionedTable, ShortForms):
         if branch.lower() == MAIN_BRANCH:
             branch = MAIN_BRANCH
         else:
-            branches_of(self.store).check_exists(branch)
+            self.store.branches.check_exists(branch)
         identifier = Identifier(self.identifier.database, self.identifier.table, branch)
         layout = self.store.layout.for_branch(branch)
         schema = SchemaStore(self.store.storage, layout).latest()
         if schema is None:
             raise TableNotFound(f"{identifier} has no schema", identifier=identifier)
+        identity = replace(self.store.identity, identifier=identifier)
         own = _as_of(schema, self.store)
-        return Table(identifier, self.store.storage, layout, own, self.store.env)
+        return table_of(replace(self.store, layout=layout, schema=own, identity=identity))
 
 
-def _with_store(table: Table, store: TableStore) -> Table:
-    return Table(table.identifier, store.storage, store.layout, store.schema, store.env)
+def table_of(store: TableStore) -> Table:
+    """The table of a store: who it is and who publishes for it are in there."""
+    table = Table.__new__(Table)
+    object.__setattr__(table, "store", store)
+    return table
 
 
 def _with_dynamic_options(schema: TableSchema, texts: Mapping[str, str | None]) -> TableSchema:

@@ -19,12 +19,15 @@ from emberlake.table.managers import BranchManager, SnapshotManager, TagManager
 class VersionedTable:
     """A table with its snapshots, tags and branches."""
 
-    identifier: Identifier
     store: TableStore
+
+    @property
+    def identifier(self) -> Identifier:
+        return self.store.identity.identifier
 
     def snapshot_manager(self) -> SnapshotManager:
         """The snapshots of the table."""
-        return SnapshotManager(self.store.storage, self.store.layout)
+        return SnapshotManager(self.store)
 
     def tag_manager(self) -> TagManager:
         """The tags of the table."""
@@ -160,10 +163,13 @@ class VersionedTable:
         self.branch_manager().drop_branch(branch_name)
 
     def rename_branch(self, from_branch: str, to_branch: str) -> None:
-        """Give a branch another name.
+        """Copy a branch under another name, then delete the one of the old name.
+
+        Nobody may write to it meanwhile: what is committed after the copy goes with the old name.
 
         Raises:
             BranchNotFound, BranchAlreadyExists: there is none to rename, or the name is taken.
+            InvalidState: somebody wrote to the branch meanwhile; it has the old name.
         """
         self.branch_manager().rename_branch(from_branch, to_branch)
 

@@ -173,7 +173,7 @@ def test_rows_of_one_key_stay_in_one_unit_of_the_state() -> None:
 
 def test_an_expired_snapshot_is_told_with_what_to_do() -> None:
     table = table_with_files(1, 1, 1)
-    table.snapshot_manager().delete(1)
+    table.store.snapshots.delete(1)
     units = units_of(table)
 
     with pytest.raises(SnapshotNotFound, match=r"snapshot 1 is to be read next.*has expired"):

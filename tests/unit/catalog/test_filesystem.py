@@ -1,6 +1,7 @@
 """What is particular to the catalog on a filesystem: folders, broken files, failing storage."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -16,7 +17,8 @@ from emberlake.errors import (
     TableAlreadyExists,
     Unsupported,
 )
-from emberlake.io import LocalStorage, MemoryStorage
+from emberlake.io import LocalStorage, MemoryStorage, StorageTraits
+from emberlake.io.wrapped import WrappedStorage
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.schema import Schema
 from emberlake.spec.schema_change import SchemaChange
@@ -125,6 +127,34 @@ def test_a_table_is_not_renamed_onto_a_folder(catalog, storage):
 
     with pytest.raises(TableAlreadyExists, match=r"its folder /w/db\.db/u"):
         catalog.rename_table("db.t", "db.u")
+
+
+class WithoutMoves(WrappedStorage):
+    """As object stores are: a folder is moved file by file."""
+
+    @property
+    def traits(self) -> StorageTraits:
+        return replace(super().traits, moves_folders=False)
+
+
+def test_a_table_is_not_renamed_where_it_could_be_seen_under_two_names(catalog, storage):
+    catalog.create_table("db.t", SCHEMA)
+
+    with pytest.raises(Unsupported, match=r"cannot move a folder in one step; create db\.u"):
+        FileSystemCatalog(WithoutMoves(storage), "/w").rename_table("db.t", "db.u")
+    assert catalog.list_tables("db") == ["t"]
+
+
+def test_branches_need_no_moves(catalog, storage):
+    catalog.create_table("db.t", SCHEMA)
+    table = FileSystemCatalog(WithoutMoves(storage), "/w").get_table("db.t")
+
+    table.create_branch("a")
+    table.rename_branch("a", "b")
+    table.create_branch("c")
+    table.delete_branch("c")
+
+    assert catalog.list_branches("db.t") == ["b"]
 
 
 class FailingDeletes(MemoryStorage):

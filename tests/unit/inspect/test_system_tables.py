@@ -37,6 +37,7 @@ from emberlake.spec.manifest import (
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import CommitKind, Snapshot
 from emberlake.spec.stats import encode_stats
+from emberlake.store.publishing import TableIdentity
 from emberlake.store.table_store import TableStore
 from emberlake.types import AtomicType, DataField
 
@@ -61,7 +62,8 @@ def a_schema(**changes) -> TableSchema:
 
 def a_store(schema: TableSchema | None = None, storage: Storage | None = None) -> TableStore:
     layout = TableLayout("/w/db.db/t")
-    store = TableStore(storage or MemoryStorage(), layout, schema or a_schema())
+    identity = TableIdentity(Identifier("db", "t"))
+    store = TableStore(storage or MemoryStorage(), layout, schema or a_schema(), identity=identity)
     store.schemas.create(store.schema)
     return store
 

@@ -1,11 +1,14 @@
 """Branches: made of a tag or of nothing, written to by themselves, and taken over."""
 
+from contextlib import suppress
+
 import pytest
 
 from append_tables import (
     NAME,
     append,
     check_whole,
+    copy_of,
     create_table,
     files_under,
     open_catalog,
@@ -23,11 +26,12 @@ from emberlake.errors import (
     InvalidInput,
     InvalidState,
     SnapshotNotFound,
+    StorageError,
     TagNotFound,
 )
 from key_tables import create_key_table, numbered, upsert
 from table_reads import alter, read_rows
-from watched_storage import WatchedStorage
+from watched_storage import FaultyStorage, WatchedStorage
 
 
 def a_table():
@@ -177,7 +181,8 @@ def test_of_two_that_make_the_same_branch_one_wins():
     watched = WatchedStorage(storage)
 
     def overtake(call):
-        if call.method == "move_folder" and not call.is_done and not table.list_branches():
+        is_claiming = call.method == "put_if_absent" and ".unfinished-b" in call.path
+        if is_claiming and not call.is_done and not table.list_branches():
             table.create_branch("b")
 
     watched.watch = overtake
@@ -186,6 +191,156 @@ def test_of_two_that_make_the_same_branch_one_wins():
 
     assert read_ids(branch_of(table)) == []
     assert len(files_under(storage, f"{table.table_path}/branch")) == 1
+
+
+# --- cut off while making or deleting -------------------------------------------------------------
+
+HOW = pytest.mark.parametrize(
+    ("after_effect", "for_good"), [(False, False), (True, False), (False, True), (True, True)]
+)
+ACTIONS = {
+    "make": lambda table: table.create_branch("new", "v2"),
+    "delete": lambda table: table.delete_branch("b"),
+    "rename": lambda table: table.rename_branch("b", "new"),
+}
+
+
+def marker_of(table, name="b"):
+    return f"{table.store.layout.branch_folder}/.unfinished-{name}"
+
+
+@HOW
+@pytest.mark.parametrize("action", ACTIONS)
+def test_cut_off_anywhere_a_branch_is_there_as_a_whole_or_not_at_all(
+    action, after_effect, for_good
+):
+    prepared = a_table()
+    prepared.create_branch("b", "v2")
+    append(branch_of(prepared), rows_of([7]))
+    counting = WatchedStorage(copy_of(prepared.store.storage))
+    table = open_table(counting)
+    counting.calls.clear()
+    ACTIONS[action](table)
+    rows = {"b": [1, 2, 7], "new": [1, 2] if action == "make" else [1, 2, 7]}
+
+    for fail_at in range(1, len(counting.calls) + 1):
+        storage = copy_of(prepared.store.storage)
+        faulty = FaultyStorage(storage, 0, after_effect=after_effect, for_good=for_good)
+        broken = open_table(faulty)
+        faulty.calls.clear()
+        faulty.fail_at = fail_at
+        try:
+            ACTIONS[action](broken)
+        except StorageError:
+            pass
+        else:  # only what is of no use any more, such as a look at our own marker
+            assert not faulty.failed
+
+        table = open_table(storage)
+        there = table.list_branches()
+        for name in ("b", "new"):
+            if name in there:
+                assert read_ids(branch_of(table, name)) == rows[name]
+            else:
+                with pytest.raises(BranchNotFound):
+                    branch_of(table, name)
+                with pytest.raises(BranchNotFound):
+                    table.copy({"branch": name})
+        if action == "rename":
+            assert there, "a branch that is renamed has one name at least"
+        # What was left is deleted by name, and the name is free again.
+        name = "b" if action == "delete" else "new"
+        with suppress(BranchNotFound):
+            table.delete_branch(name)
+        table.create_branch(name, "v2")
+        assert read_ids(branch_of(table, name)) == [1, 2]
+
+
+def test_a_branch_that_is_being_made_cannot_be_seen():
+    table = a_table()
+    watched = WatchedStorage(table.store.storage)
+    seen = []
+    watched.watch = lambda call: seen.append((table.list_branches(), call.path))
+
+    open_table(watched).create_branch("b", "v2")
+
+    assert seen[-1] == (["b"], marker_of(table))
+    assert [names for names, _ in seen[:-1]] == [[]] * (len(seen) - 1)
+
+
+def test_schemas_come_last_and_go_first_for_engines_that_do_not_know_the_marker():
+    table = alter(a_table(), SchemaChange.add_column("n", AtomicType("INT")))
+    watched = WatchedStorage(table.store.storage)
+    folder = f"{table.table_path}/branch/branch-b"
+
+    table = open_table(watched)
+    table.create_branch("b")
+    table.delete_branch("b")
+
+    paths = [call.path for call in watched.calls if call.method in ("put_if_absent", "delete")]
+    schemas = [path for path in paths if path.startswith(folder)]
+    assert schemas[:2] == [f"{folder}/schema/schema-1", f"{folder}/schema/schema-0"]
+    assert {*schemas[2:4]} == {*schemas[:2]}
+
+
+def test_an_unfinished_branch_is_refused_until_it_is_deleted():
+    table = a_table()
+    table.create_branch("b", "v2")
+    table.store.storage.put(marker_of(table), b"unfinished 1")
+
+    assert table.list_branches() == []
+    with pytest.raises(BranchNotFound):
+        branch_of(table)
+    for ignore in (False, True):
+        with pytest.raises(BranchAlreadyExists, match=r"unfinished.*delete it"):
+            table.create_branch("b", ignore_if_exists=ignore)
+    table.delete_branch("b")
+    table.create_branch("b")
+
+    assert table.list_branches() == ["b"]
+    assert not table.store.storage.exists(marker_of(table))
+
+
+def test_who_only_looked_whether_a_name_is_free_hides_nothing():
+    table = a_table()
+    table.create_branch("b", "v2")
+    table.store.storage.put(marker_of(table), b"claimed 1")
+
+    assert table.list_branches() == ["b"]
+    assert read_ids(branch_of(table)) == [1, 2]
+    table.delete_branch("b")
+    assert files_under(table.store.storage, f"{table.table_path}/branch") == set()
+
+
+def test_a_branch_that_is_deleted_while_it_is_made_is_told():
+    table = a_table()
+    watched = WatchedStorage(table.store.storage)
+
+    def delete(call):
+        if call.path.endswith("branch-b/tag/tag-v2") and call.is_done:
+            table.delete_branch("b")
+
+    watched.watch = delete
+    with pytest.raises(InvalidState, match="deleted while it was made; delete it again"):
+        open_table(watched).create_branch("b", "v2")
+
+
+def test_a_write_to_a_branch_that_is_renamed_is_told_and_kept():
+    table = a_table()
+    table.create_branch("b", "v2")
+    watched = WatchedStorage(table.store.storage)
+
+    def commit(call):
+        if call.method == "delete" and call.path == marker_of(table, "new") and call.is_done:
+            watched.watch = lambda call: None
+            append(branch_of(table), rows_of([7]))
+
+    watched.watch = commit
+    with pytest.raises(InvalidState, match="while it was renamed"):
+        open_table(watched).rename_branch("b", "new")
+
+    assert table.list_branches() == ["b"]
+    assert read_ids(branch_of(table)) == [1, 2, 7]
 
 
 # --- taking a branch over -------------------------------------------------------------------------

@@ -194,9 +194,11 @@ def test_unfinished_files_go_and_the_tables_own_stay():
         for folder in (layout.snapshot_folder, layout.schema_folder, layout.tag_folder)
     }
     unfinished |= {f"{layout.snapshot_folder}/left-over"}
-    unfinished |= {f"{layout.branch_folder}/.unfinished-1/schema/schema-0"}
+    marker = f"{layout.branch_folder}/.unfinished-b"
+    unfinished |= {layout.for_branch("b").schema(0), layout.for_branch("b").snapshot(1)}
     for path in unfinished:
         world.storage.put(path, b"")
+    world.storage.put(marker, b"unfinished 1")
     strangers = {
         f"{layout.root}/notes.txt",
         f"{layout.root}/bucket-0/x.managed.blob",
@@ -208,9 +210,66 @@ def test_unfinished_files_go_and_the_tables_own_stay():
         world.storage.put(path, b"")
     world.pass_days(2)
 
-    assert set(world.table.remove_orphan_files().paths) == unfinished
+    assert set(world.table.remove_orphan_files().paths) == unfinished | {marker}
     assert list(world.storage.list(layout.branch_folder)) == []
     assert world.files() == own | strangers
+
+
+def test_an_unfinished_branch_stays_while_somebody_may_be_at_it():
+    world = a_world()
+    layout = world.table.store.layout.for_branch("b")
+    world.storage.put(layout.schema(0), b"")
+    world.storage.put(layout.tag("v1"), b"")
+    world.pass_days(2)
+    world.storage.put(f"{layout.branch_folder}/.unfinished-b", b"unfinished 1")
+    world.storage.put(f"{layout.branch_folder}/.unfinished-c", b"claimed 1")
+    before = world.files()
+
+    assert world.table.remove_orphan_files().paths == ()
+    assert world.files() == before
+
+    world.pass_days(2)
+    assert world.table.remove_orphan_files(dry_run=True).paths == tuple(
+        sorted(path for path in before if path.startswith(layout.branch_folder))
+    )
+    world.table.remove_orphan_files()
+    assert list(world.storage.list(layout.branch_folder)) == []
+
+
+def test_an_unfinished_branch_goes_before_its_marker():
+    world = a_world()
+    layout = world.table.store.layout.for_branch("b")
+    marker = f"{layout.branch_folder}/.unfinished-b"
+    world.storage.put(layout.schema(0), b"")
+    world.storage.put(marker, b"unfinished 1")
+    world.pass_days(2)
+    watched = WatchedStorage(world.storage)
+    seen = []
+    watched.watch = lambda call: seen.append(world.table.list_branches())
+
+    open_table(watched, world.fake.env()).remove_orphan_files()
+
+    assert seen == [[]] * len(seen)
+    assert not world.storage.exists(layout.metadata_root)
+
+
+def test_files_of_buckets_are_found_by_the_depth_of_the_partitions():
+    world = a_world(partition_keys=["day"])
+    root = world.table.store.layout.root
+    orphans = {f"{root}/day=mon/bucket-0/lost", f"{root}/day=x/bucket-postpone/lost"}
+    strangers = {
+        f"{root}/bucket-0/mine",
+        f"{root}/day=mon/mine",
+        f"{root}/day=mon/h=1/bucket-0/mine",
+        f"{root}/day=mon/bucket-0/deeper/mine",
+        f"{root}/day=mon/other/mine",
+        f"{root}/manifest/deeper/mine",
+    }
+    for path in orphans | strangers:
+        world.storage.put(path, b"")
+    world.pass_days(2)
+
+    assert set(world.table.remove_orphan_files().paths) == orphans
 
 
 def test_nothing_is_deleted_when_a_snapshot_cannot_be_read():

@@ -170,8 +170,8 @@ def test_an_expired_snapshot_is_said_to_be_so() -> None:
         upsert(table, numbered([number]))
     builder, scan = follow(table)
     scan.restore(1)
-    table.snapshot_manager().delete(1)
-    table.snapshot_manager().write_earliest_hint(2)
+    table.store.snapshots.delete(1)
+    table.store.snapshots.write_earliest_hint(2)
 
     with pytest.raises(SnapshotNotFound, match="expired"):
         next_rows(builder, scan)

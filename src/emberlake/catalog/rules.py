@@ -1,0 +1,226 @@
+"""The rules of every catalog: what may be created and altered, and how its errors read.
+
+Pure decisions. Where databases and schemas are kept is the catalog's.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from emberlake.base.names import did_you_mean, listed
+from emberlake.errors import (
+    BranchNotFound,
+    ColumnAlreadyExists,
+    ColumnNotFound,
+    CommitConflict,
+    ConflictReason,
+    DatabaseAlreadyExists,
+    DatabaseNotEmpty,
+    DatabaseNotFound,
+    InvalidIdentifier,
+    InvalidInput,
+    InvalidOption,
+    InvalidSchema,
+    TableAlreadyExists,
+    TableNotFound,
+    Unsupported,
+    with_context,
+)
+from emberlake.merge.plan import check_functions, check_merge_options
+from emberlake.options import TYPE
+from emberlake.spec.identifier import Identifier
+from emberlake.spec.new_table import build_table_schema
+from emberlake.spec.schema import Schema, TableSchema
+from emberlake.spec.schema_change import SchemaChange
+from emberlake.spec.schema_evolution import apply_changes
+
+_TABLE_DEFAULT: Final = "table-default."
+_ALTER_ATTEMPTS: Final = 100
+
+
+# --- schemas --------------------------------------------------------------------------------------
+
+
+def first_schema(
+    identifier: Identifier,
+    schema: Schema,
+    catalog_options: Mapping[str, str],
+    time_millis: int,
+) -> TableSchema:
+    """The schema that a new table begins with, unless anything about it is wrong.
+
+    Options that the catalog gives to new tables (``table-default.<key>``) are in it.
+    """
+    with _about(identifier):
+        first = build_table_schema(_with_defaults(schema, catalog_options), time_millis=time_millis)
+        _refuse_merging("created", check_merge_options(first))
+        check_functions(first)
+    return first
+
+
+def altered_schema(
+    identifier: Identifier,
+    current: TableSchema,
+    changes: Sequence[SchemaChange],
+    *,
+    has_snapshots: bool,
+    time_millis: int,
+) -> TableSchema:
+    """The next schema of a table; the current one when the changes change nothing."""
+    with _about(identifier):
+        changed = apply_changes(
+            current, changes, has_snapshots=has_snapshots, time_millis=time_millis
+        )
+        known = set(check_merge_options(current))  # let pass by other engines
+        problems = check_merge_options(changed)
+        _refuse_merging("changed", [p for p in problems if p not in known])
+        check_functions(changed, current)
+    return changed
+
+
+def alter_until_published(identifier: Identifier, attempt: Callable[[], bool]) -> None:
+    """Try to publish the next schema until nobody else was faster.
+
+    Args:
+        identifier: The table.
+        attempt: Starts from the newest schema, so that the change of a winner is kept; False when
+            somebody else has published the next one.
+    """
+    if not any(attempt() for _ in range(_ALTER_ATTEMPTS)):
+        raise CommitConflict(
+            ConflictReason.RETRIES_EXHAUSTED,
+            f"{identifier} got another schema in each of {_ALTER_ATTEMPTS} attempts",
+            "alter the table again when fewer others do",
+        )
+
+
+def check_no_snapshots(identifier: Identifier, ids: Sequence[int], folder: str) -> None:
+    """Refuse to create a table over snapshots: its first reader would see data of one that is gone.
+
+    Args:
+        identifier: The table to create.
+        ids: The snapshots that are there without a schema.
+        folder: Where they are.
+    """
+    if ids:
+        raise InvalidInput(
+            f"{identifier} cannot be created: {folder} has snapshots but no schema; "
+            "move or delete that folder"
+        )
+
+
+def check_kind(identifier: Identifier, schema: TableSchema) -> None:
+    """Refuse what is kept like a table and is none."""
+    kind = schema.options.value(TYPE)
+    if kind.lower() != TYPE.default:
+        raise Unsupported(f"{identifier} has the type {kind}; emberlake reads tables only")
+
+
+def _with_defaults(schema: Schema, catalog_options: Mapping[str, str]) -> Schema:
+    placed = [key for key in ("path", "branch") if key in schema.options]
+    if placed:
+        raise InvalidOption(
+            f"the option {placed[0]!r} cannot be set; the catalog decides where a table is"
+        )
+    defaults = {
+        key.removeprefix(_TABLE_DEFAULT): value
+        for key, value in catalog_options.items()
+        if key.startswith(_TABLE_DEFAULT)
+    }
+    options = {**defaults, **schema.options}
+    return Schema(
+        schema.fields, schema.partition_keys, schema.primary_keys, options, schema.comment
+    )
+
+
+@contextmanager
+def _about(identifier: Identifier) -> Iterator[None]:
+    """Errors of what the caller gave name the table that it was given for."""
+    try:
+        yield
+    except (InvalidInput, ColumnNotFound, ColumnAlreadyExists, Unsupported) as error:
+        raise with_context(error, str(identifier)) from error
+
+
+def _refuse_merging(what: str, problems: Sequence[str]) -> None:
+    if problems:
+        raise InvalidSchema(f"the table cannot be {what}: " + "; ".join(problems))
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def as_identifier(identifier: str | Identifier) -> Identifier:
+    """The identifier that was given, parsed when it is text."""
+    return identifier if isinstance(identifier, Identifier) else Identifier.parse(identifier)
+
+
+def plain_table(identifier: str | Identifier, action: str) -> Identifier:
+    """The identifier of a table itself, not of a branch or a system table of one."""
+    identifier = as_identifier(identifier)
+    if identifier.branch is not None or identifier.system_table is not None:
+        raise InvalidIdentifier(f"{identifier} cannot be {action}: give a table, without a $ part")
+    return identifier
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def database_not_found(name: str, catalog: str, databases: Collection[str]) -> DatabaseNotFound:
+    """What to say of a database that does not exist."""
+    return DatabaseNotFound(
+        f"database {name!r} does not exist in {catalog}"
+        + did_you_mean([name], databases, before="; "),
+        database=name,
+    )
+
+
+def database_exists(name: str, catalog: str) -> DatabaseAlreadyExists:
+    """What to say of a database that is there already."""
+    return DatabaseAlreadyExists(f"database {name!r} already exists in {catalog}", database=name)
+
+
+def database_not_empty(name: str, content: Sequence[str]) -> DatabaseNotEmpty:
+    """What to say of a database that cannot be dropped for what it holds."""
+    return DatabaseNotEmpty(
+        f"database {name!r} holds {listed(content, 5)}; "
+        "drop its tables first, or drop it with cascade=True",
+        database=name,
+    )
+
+
+def table_exists(identifier: Identifier) -> TableAlreadyExists:
+    """What to say of a table that is there already."""
+    return TableAlreadyExists(
+        f"{identifier} already exists; drop it first or choose another name", identifier=identifier
+    )
+
+
+def table_not_found(identifier: Identifier, catalog: str, names: Collection[str]) -> TableNotFound:
+    """What to say of a table that does not exist, with the names it may be meant for."""
+    return TableNotFound(
+        f"{identifier} does not exist in {catalog}"
+        + did_you_mean([identifier.table], names, before="; "),
+        identifier=identifier,
+    )
+
+
+def table_without_database(
+    identifier: Identifier, catalog: str, databases: Collection[str]
+) -> TableNotFound:
+    """What to say of a table whose database does not exist."""
+    return TableNotFound(
+        f"{identifier} does not exist: there is no database {identifier.database!r} in {catalog}"
+        + did_you_mean([identifier.database], databases, before="; "),
+        identifier=identifier,
+    )
+
+
+def branch_not_found(identifier: Identifier, branches: Sequence[str]) -> BranchNotFound:
+    """What to say of a branch that a table does not have."""
+    name = identifier.branch or ""
+    return BranchNotFound(
+        f"{identifier.database}.{identifier.table} has no branch {name!r}"
+        + did_you_mean([name], branches, before="; "),
+        branch=name,
+    )

@@ -1,0 +1,46 @@
+"""Deletes many files at once, and tells how far it has come."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from emberlake.base.parallel import default_workers, parallel_map
+from emberlake.io.storage import Storage
+
+Progress = Callable[[int, int], None]
+
+_MOST_AT_ONCE: Final = 1000  # files of one call: as many as object stores take
+_CALLS_A_WORKER: Final = 4
+
+
+class Deletion:
+    """Files that go, in steps of which each is done before the next one begins."""
+
+    def __init__(self, storage: Storage, total: int, progress: Progress | None) -> None:
+        self._storage = storage
+        self._total = total
+        self._progress = progress
+        self._done = 0
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete files, in no particular order."""
+
+        def delete(batch: Sequence[str]) -> int:
+            self._storage.delete_all(batch)
+            return len(batch)
+
+        for deleted in parallel_map(delete, _batches(list(paths))):
+            for _ in range(deleted):
+                self.count()
+
+    def count(self) -> None:
+        """One more file is gone."""
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, self._total)
+
+
+def _batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Enough for all workers, so that a disk, which deletes file by file, has several at it."""
+    fair = -(-len(paths) // (_CALLS_A_WORKER * default_workers()))
+    size = max(1, min(fair, _MOST_AT_ONCE))
+    return (paths[start : start + size] for start in range(0, len(paths), size))

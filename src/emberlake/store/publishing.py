@@ -1,0 +1,204 @@
+"""Who publishes the snapshots of a table: the seam between tables and catalogs.
+
+A filesystem publishes a snapshot by creating its file (``emberlake.store.snapshots``). A server is
+asked to: it decides which commit wins and writes the file itself. All that makes, replaces or
+deletes snapshots goes through ``Snapshots``, so that a table works the same with either.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from emberlake.errors import SnapshotNotFound
+from emberlake.io.storage import Storage
+from emberlake.spec.identifier import Identifier
+from emberlake.spec.layout import TableLayout
+from emberlake.spec.manifest import ManifestEntry
+from emberlake.spec.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class TableIdentity:
+    """Which table it is: its name, and its id where the catalog gives tables one.
+
+    A table that is dropped and made again has the same name and another id.
+    """
+
+    identifier: Identifier
+    uuid: str | None = None
+
+
+class PublishedSnapshots(ABC):
+    """The snapshots of one branch of a table, for those who look at them.
+
+    Nothing is remembered: after a rollback the same id may name another snapshot.
+    """
+
+    def __init__(self, layout: TableLayout) -> None:
+        self._layout = layout
+
+    @abstractmethod
+    def find(self, snapshot_id: int) -> Snapshot | None:
+        """The snapshot of that id; None when it was never written, or has expired."""
+
+    @abstractmethod
+    def list_ids(self) -> tuple[int, ...]:
+        """The ids of all snapshots, ascending."""
+
+    @abstractmethod
+    def latest_id(self) -> int | None:
+        """The id of the newest snapshot; None while nothing was committed."""
+
+    @abstractmethod
+    def earliest_id(self) -> int | None:
+        """The id of the oldest snapshot; None while nothing was committed."""
+
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot; None while nothing was committed."""
+        latest_id = self.latest_id()
+        return None if latest_id is None else self.load(latest_id)
+
+    def earliest(self) -> Snapshot | None:
+        """The oldest snapshot; None while nothing was committed."""
+        for snapshot_id in (self.earliest_id(), *self.list_ids()):
+            snapshot = None if snapshot_id is None else self.find(snapshot_id)
+            if snapshot is not None:  # else it has expired this moment
+                return snapshot
+        return None
+
+    def exists(self, snapshot_id: int) -> bool:
+        """Whether there is a snapshot of that id."""
+        return self.find(snapshot_id) is not None
+
+    def load(self, snapshot_id: int) -> Snapshot:
+        """The snapshot of that id.
+
+        Raises:
+            SnapshotNotFound: it was never written, or it has expired.
+        """
+        snapshot = self.find(snapshot_id)
+        if snapshot is None:
+            raise SnapshotNotFound(
+                f"snapshot {snapshot_id} does not exist or has expired: "
+                f"no {self._layout.snapshot(snapshot_id)}; {self._describe_range()}"
+            )
+        return snapshot
+
+    def iter_back(self, from_id: int) -> Iterator[Snapshot]:
+        """Snapshots from that id back to the first one that is missing, newest first."""
+        for snapshot_id in range(from_id, 0, -1):
+            snapshot = self.find(snapshot_id)
+            if snapshot is None:
+                return
+            yield snapshot
+
+    def at_or_before(self, time_millis: int) -> Snapshot | None:
+        """The newest snapshot committed at that time or before; None when all are newer."""
+        ids = self.list_ids()
+        low, high, best = 0, len(ids) - 1, None
+        while low <= high:
+            middle = (low + high) // 2
+            snapshot = self.find(ids[middle])
+            # Expiration takes the oldest first: what vanished since the listing is too old.
+            if snapshot is None or snapshot.time_millis <= time_millis:
+                best = snapshot or best
+                low = middle + 1
+            else:
+                high = middle - 1
+        return best
+
+    def at_watermark(self, watermark: int) -> Snapshot | None:
+        """The oldest snapshot with that watermark or a later one; None when there is none."""
+        for snapshot_id in self.list_ids():
+            snapshot = self.find(snapshot_id)
+            reached = None if snapshot is None else snapshot.watermark
+            if reached is not None and reached >= watermark:
+                return snapshot
+        return None
+
+    def _describe_range(self) -> str:
+        ids = self.list_ids()
+        return f"there are snapshots {ids[0]} to {ids[-1]}" if ids else "there is no snapshot"
+
+
+class Snapshots(PublishedSnapshots):
+    """The snapshots of one branch of a table, for those who publish and delete them.
+
+    A failure of ``publish`` is ``StorageError``, after which its effect is unknown unless the
+    error says that it had none.
+    """
+
+    @abstractmethod
+    def publish(
+        self,
+        snapshot: Snapshot,
+        after: Sequence[str] = (),
+        *,
+        base_uuid: str | None = None,
+        entries: Sequence[ManifestEntry] = (),
+    ) -> bool:
+        """Make the snapshot visible under its id; False when another one has the id.
+
+        Args:
+            snapshot: What to publish.
+            after: The new files that it refers to, which are durable before it can be seen.
+            base_uuid: The snapshot that it was made on top of, for who wants to make sure.
+            entries: The files that it adds and deletes, for who keeps statistics.
+        """
+
+    @abstractmethod
+    def roll_back_to(self, target: Snapshot, tag_name: str | None = None) -> None:
+        """Make a snapshot the latest one: what came after it is gone.
+
+        Args:
+            target: The snapshot; it is made again when it has expired.
+            tag_name: The tag that has kept it, if it is known by one.
+        """
+
+    @abstractmethod
+    def follow(self, history: Sequence[Snapshot]) -> None:
+        """Go on with the history of a branch, which takes the place of the latest snapshot.
+
+        Args:
+            history: The snapshots of the branch, from the id of the latest one here or from the
+                next.
+
+        Raises:
+            InvalidState: somebody committed meanwhile.
+        """
+
+    @abstractmethod
+    def delete_expired(
+        self,
+        ids: Sequence[int],
+        first_retained: int,
+        on_deleted: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Delete snapshots, the oldest first: cut off anywhere there is no gap.
+
+        Args:
+            ids: Which ones, ascending.
+            first_retained: The oldest one that stays.
+            on_deleted: Called for each that is gone.
+        """
+
+    @abstractmethod
+    def drop(self) -> None:
+        """Delete all snapshots, with their branch."""
+
+    @abstractmethod
+    def write_latest_hint(self, snapshot_id: int) -> None:
+        """Save others the search for the latest snapshot."""
+
+
+class Publisher(Protocol):
+    """Who publishes the snapshots of a table: a frozen value that pickles.
+
+    A worker that gets it with its table opens the same.
+    """
+
+    def snapshots(
+        self, storage: Storage, layout: TableLayout, identity: TableIdentity
+    ) -> Snapshots:
+        """The snapshots of the branch of a table that the layout is for."""
