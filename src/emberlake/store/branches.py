@@ -49,9 +49,10 @@ def unfinished_marker(layout: TableLayout) -> str:
 
 def is_unfinished(storage: Storage, layout: TableLayout) -> bool:
     """Whether a branch is being made or deleted, or was left so; the main one never is."""
-    if layout.branch == MAIN_BRANCH:
+    marker = unfinished_marker(layout)
+    if layout.branch == MAIN_BRANCH or not storage.exists(marker):
         return False
-    content = _read(storage, unfinished_marker(layout))
+    content = _read(storage, marker)
     return content is not None and not content.startswith(_CLAIMED)
 
 
@@ -185,7 +186,14 @@ class BranchStore:
             with suppress(StorageError):
                 self._give_up(layout, own_id)
             raise
-        self._storage.delete(marker)
+        try:
+            self._storage.delete(marker)
+        except StorageError:
+            # The answer may have got lost after the branch was published.
+            if not self._storage.exists(marker):
+                return
+            self._give_up(layout, own_id)
+            raise
 
     def _claim(self, layout: TableLayout, own_id: bytes) -> None:
         marker = unfinished_marker(layout)

@@ -229,12 +229,8 @@ def test_cut_off_anywhere_a_branch_is_there_as_a_whole_or_not_at_all(
         broken = open_table(faulty)
         faulty.calls.clear()
         faulty.fail_at = fail_at
-        try:
+        with suppress(StorageError):  # an answer that got lost may be found out
             ACTIONS[action](broken)
-        except StorageError:
-            pass
-        else:  # only what is of no use any more, such as a look at our own marker
-            assert not faulty.failed
 
         table = open_table(storage)
         there = table.list_branches()
