@@ -8,12 +8,14 @@ BIN := .venv/bin
 QUIET := $(shell [ -t 2 ] || echo --quiet)
 PIP := $(BIN)/python -m pip install $(QUIET) -c constraints.txt
 FAST := not slow and not bench
+# What needs no JVM, no peers and no network. `make quick WHAT=tests/unit/scan` runs a part of it.
+WHAT ?= tests/unit tests/property tests/conformance tests/architecture
 BENCH ?= full
 # Processes that run tests. Spark's tests are in one of them.
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check interop torture bench python-version java
+.PHONY: help setup demo quick test test-all check interop torture bench python-version java
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -24,6 +26,9 @@ demo: ## Run the pipeline on local Spark; its warehouse stays in ./demo
 	@.ci/require-java
 	@$(MAKE) --no-print-directory .venv/.stamp-run
 	@$(BIN)/python examples/demo.py demo
+
+quick: .venv/.stamp ## While editing: tests without a JVM, with few examples a property
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope -m "$(FAST)" --hypothesis-profile=quick $(WHAT)
 
 test: setup ## Run all tests but the slow ones, peers and Java included
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope -m "$(FAST)"

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from emberlake import Catalog, CatalogFactory, Schema
+from emberlake import Catalog, CatalogFactory
 from emberlake.spark import compact, read_paimon, write_paimon
 from emberlake.spark.local import local_session, watch_tasks
 
@@ -85,12 +85,10 @@ class Demo:
     def create_tables(self) -> str:
         """Databases and tables are made by the catalog; Spark has no part in it."""
         self.catalog.create_database("shop")
-        orders = Schema.from_pyarrow_schema(ORDERS, partition_keys=["day"])
-        customers = Schema.from_pyarrow_schema(
-            CUSTOMERS, primary_keys=["customer_id"], options={"bucket": "4"}
+        self.catalog.create_table("shop.orders", ORDERS, partition_keys=["day"])
+        self.catalog.create_table(
+            "shop.customers", CUSTOMERS, primary_keys=["customer_id"], options={"bucket": "4"}
         )
-        self.catalog.create_table("shop.orders", orders)
-        self.catalog.create_table("shop.customers", customers)
         return "shop.orders is partitioned by day; shop.customers has 4 buckets by customer_id"
 
     def append_orders(self) -> str:

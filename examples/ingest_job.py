@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from emberlake import CatalogFactory, Schema
+from emberlake import CatalogFactory
 from emberlake.spark import read_paimon, write_paimon
 
 TABLE = "shop.orders"
@@ -90,8 +90,7 @@ def create_table(options: dict[str, str]) -> None:
     """The table, if it is not there yet."""
     catalog = CatalogFactory.create(options)
     catalog.create_database("shop", ignore_if_exists=True)
-    schema = Schema.from_pyarrow_schema(COLUMNS, partition_keys=["day"])
-    catalog.create_table(TABLE, schema, ignore_if_exists=True)
+    catalog.create_table(TABLE, COLUMNS, ignore_if_exists=True, partition_keys=["day"])
 
 
 def make_input(raw: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from emberlake import CatalogFactory, Schema
+from emberlake import CatalogFactory, Table
 
 ORDERS = pa.schema(
     [
@@ -25,34 +25,21 @@ def main(warehouse: str) -> None:
     """Run the whole example in `warehouse`."""
     catalog = CatalogFactory.create({"warehouse": warehouse})
     catalog.create_database("shop", ignore_if_exists=True)
-    schema = Schema.from_pyarrow_schema(ORDERS, partition_keys=["dt"])
-    catalog.create_table("shop.orders", schema)
-    table = catalog.get_table("shop.orders")
+    table = catalog.create_table("shop.orders", ORDERS, partition_keys=["dt"])
 
     append(table, order_id=[1, 2, 3], city=["paris", "rome", "paris"], price=[9.5, 20.0, 3.25])
     append(table, order_id=[4], city=["paris"], price=[12.0])
 
-    builder = table.new_read_builder()
-    builder = builder.with_filter("city = 'paris' AND price > 5").with_projection(
-        ["order_id", "price"]
-    )
-    splits = builder.new_scan().plan().splits()
     print("orders from paris above 5:")
-    print(builder.new_read().to_arrow(splits).to_pylist())
-
-    first = table.copy({"scan.snapshot-id": "1"}).new_read_builder()
-    splits = first.new_scan().plan().splits()
-    print("rows in snapshot 1:", first.new_read().to_arrow(splits).num_rows)
+    print(table.to_arrow(["order_id", "price"], filter="city = 'paris' AND price > 5").to_pylist())
+    print("rows in snapshot 1:", table.to_arrow(snapshot=1).num_rows)
 
 
-def append(table: Any, **columns: list[Any]) -> None:
+def append(table: Table, **columns: list[Any]) -> None:
     """Append rows of one day in one atomic commit."""
     count = len(columns["order_id"])
     rows = pa.table({**columns, "dt": ["2026-06-26"] * count}, schema=ORDERS)
-    builder = table.new_batch_write_builder()
-    with builder.new_write() as write, builder.new_commit() as commit:
-        write.write_arrow(rows)
-        result = commit.commit(write.prepare_commit())
+    result = table.append(rows)
     print(f"snapshot {result.snapshot_id}: {result}")
 
 

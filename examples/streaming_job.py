@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from emberlake import CatalogFactory, Schema, Table
+from emberlake import CatalogFactory, Table
 from emberlake.spark import write_paimon
 
 CLICKS = pa.schema(
@@ -34,10 +34,8 @@ def main(warehouse: str, master: str) -> None:
     """Run the whole example: two runs of the query, and one that is repeated."""
     catalog = CatalogFactory.create({"warehouse": warehouse})
     catalog.create_database("web", ignore_if_exists=True)
-    catalog.create_table("web.clicks", Schema.from_pyarrow_schema(CLICKS))
-    schema = Schema.from_pyarrow_schema(PAGES, primary_keys=["page"], options=SUMS)
-    catalog.create_table("web.pages", schema)
-    pages = catalog.get_table("web.pages")
+    catalog.create_table("web.clicks", CLICKS)
+    pages = catalog.create_table("web.pages", PAGES, primary_keys=["page"], options=SUMS)
     spark = start_spark(master)
     checkpoint = Path(warehouse) / "checkpoints" / "pages"
 
@@ -94,8 +92,7 @@ def add_clicks(spark: SparkSession, warehouse: str, first: int, end: int) -> Non
 
 def show(pages: Table, title: str, clicks: int) -> None:
     """Print the sums, and check that every click is in them once; a few rows need no Spark."""
-    builder = pages.new_read_builder()
-    rows = builder.new_read().to_arrow(builder.new_scan().plan().splits()).sort_by("page")
+    rows = pages.to_arrow().sort_by("page")
     sums = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
     print(title, ", ".join(f"{page} {count}" for page, count in sums.items()))
     assert sum(sums.values()) == clicks

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from emberlake import CatalogFactory, Schema
+from emberlake import CatalogFactory
 from emberlake.spark import compact, read_paimon, write_paimon
 
 TABLE = "crm.customers"
@@ -93,8 +93,9 @@ def create_table(options: dict[str, str]) -> None:
     """The table, if it is not there yet."""
     catalog = CatalogFactory.create(options)
     catalog.create_database("crm", ignore_if_exists=True)
-    schema = Schema.from_pyarrow_schema(COLUMNS, primary_keys=["id"], options=TABLE_OPTIONS)
-    catalog.create_table(TABLE, schema, ignore_if_exists=True)
+    catalog.create_table(
+        TABLE, COLUMNS, ignore_if_exists=True, primary_keys=["id"], options=TABLE_OPTIONS
+    )
 
 
 def start_spark(master: str) -> SparkSession:

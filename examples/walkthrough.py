@@ -7,12 +7,11 @@ runs all of it; without a folder a temporary one is used.
 # %% A catalog is a folder. Here is one.
 import sys
 import tempfile
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from emberlake import AtomicType, CatalogFactory, CommitConflict, Schema, SchemaChange
+from emberlake import AtomicType, CatalogFactory, CommitConflict, CommitResult, SchemaChange, Table
 
 temporary = tempfile.TemporaryDirectory()
 warehouse = sys.argv[1] if len(sys.argv) > 1 else temporary.name
@@ -29,22 +28,14 @@ trips_schema = pa.schema(
         pa.field("day", pa.string(), nullable=False),
     ]
 )
-catalog.create_table("bike.trips", Schema.from_pyarrow_schema(trips_schema, partition_keys=["day"]))
-trips = catalog.get_table("bike.trips")
+trips = catalog.create_table("bike.trips", trips_schema, partition_keys=["day"])
 print(trips)
 
 
-# %% Write: files first, then one commit that shows all of them.
-def commit(table: Any, rows: pa.Table, row_kind: str | None = None) -> None:
-    """Write rows in one commit and say what came of it."""
-    builder = table.new_batch_write_builder()
-    with builder.new_write() as write, builder.new_commit() as finish:
-        write.write_arrow(rows, row_kind=row_kind)
-        result = finish.commit(write.prepare_commit())
-    print(
-        f"{table.identifier} snapshot {result.snapshot_id}: "
-        f"+{result.rows_added} rows in {result.files_added} files"
-    )
+# %% Write: one call is one commit, which shows all rows at once.
+def tell(result: CommitResult) -> None:
+    """Say what came of a write."""
+    print(f"snapshot {result.snapshot_id}: +{result.rows_added} rows in {result.files_added} files")
 
 
 def trips_of(day: str, first: int, count: int) -> pa.Table:
@@ -61,44 +52,31 @@ def trips_of(day: str, first: int, count: int) -> pa.Table:
     )
 
 
-commit(trips, trips_of("2026-06-22", 0, 1000))
-commit(trips, trips_of("2026-06-23", 1000, 1000))
+tell(trips.append(trips_of("2026-06-22", 0, 1000)))
+tell(trips.append(trips_of("2026-06-23", 1000, 1000)))
 
 # %% Read: only what is asked for. Filters are exact, and skip files where they can.
-builder = trips.new_read_builder()
-builder.with_filter("day = '2026-06-23' AND km > 7 AND start.station = 'north'")
-builder.with_projection(["trip", "km", "start.hour"]).with_limit(3)
-splits = builder.new_scan().plan().splits()
-for row in builder.new_read().to_arrow(splits).to_pylist():
+wish = "day = '2026-06-23' AND km > 7 AND start.station = 'north'"
+for row in trips.to_arrow(["trip", "km", "start.hour"], filter=wish, limit=3).to_pylist():
     print(row)
 
-# %% Why was it fast? Ask.
+# %% Why was it fast? Ask. A builder is a read in steps: what to read, which files, their rows.
+builder = trips.new_read_builder().with_filter(wish)
+builder.with_projection(["trip", "km", "start.hour"]).with_limit(3)
 print(str(builder.explain()).replace(warehouse, "<warehouse>"))
 
 # %% A stream of batches needs no more memory for a billion rows than for a thousand.
-whole = trips.new_read_builder().with_projection(["km"])
-reader = whole.new_read().to_arrow_batch_reader(whole.new_scan().plan().splits())
-print("km in all:", sum(pc.sum(batch.column("km")).as_py() for batch in reader))
+batches = trips.to_batches(["km"])
+print("km in all:", sum(pc.sum(batch.column("km")).as_py() for batch in batches))
 
 # %% Replace a day: the partitions that the new rows touch, and no others.
-overwrite = trips.new_batch_write_builder().overwrite()
-with overwrite.new_write() as write, overwrite.new_commit() as finish:
-    write.write_arrow(trips_of("2026-06-22", 0, 10))
-    result = finish.commit(write.prepare_commit())
+result = trips.overwrite(trips_of("2026-06-22", 0, 10))
 print(f"replaced {result.rows_deleted} rows by {result.rows_added}")
 
-
 # %% Nothing is gone: every snapshot can still be read, and a tag keeps one for good.
-def count(table: Any) -> int:
-    """The rows of a table."""
-    builder = table.new_read_builder().with_projection(table.field_names[:1])
-    rows: int = builder.new_read().to_arrow(builder.new_scan().plan().splits()).num_rows
-    return rows
-
-
 trips.create_tag("before-the-correction", snapshot_id=2)
-print("now:", count(trips), "rows; before:", end=" ")
-print(count(trips.copy({"scan.tag-name": "before-the-correction"})), "rows")
+before = trips.to_arrow(["trip"], tag="before-the-correction")
+print("now:", trips.count(), "rows; before:", before.num_rows, "rows")
 
 # %% A table with a primary key has one row a key: where each bike is. The newer report wins.
 bikes_schema = pa.schema(
@@ -109,22 +87,23 @@ bikes_schema = pa.schema(
     ]
 )
 bikes_options = {"bucket": "2", "sequence.field": "seen"}
-catalog.create_table(
-    "bike.bikes", Schema.from_pyarrow_schema(bikes_schema, None, ["bike"], bikes_options)
+bikes = catalog.create_table(
+    "bike.bikes", bikes_schema, primary_keys=["bike"], options=bikes_options
 )
-bikes = catalog.get_table("bike.bikes")
-commit(
-    bikes, pa.table({"bike": [1, 2, 3], "station": ["north", "south", "south"], "seen": [5] * 3})
-)
-commit(bikes, pa.table({"bike": [1, 2], "station": ["east", "late report"], "seen": [7, 2]}))
-commit(bikes, pa.table({"bike": [3], "seen": [9]}), row_kind="-D")
+first_reports = {"bike": [1, 2, 3], "station": ["north", "south", "south"], "seen": [5] * 3}
+tell(bikes.upsert(pa.table(first_reports)))
+tell(bikes.upsert(pa.table({"bike": [1, 2], "station": ["east", "late report"], "seen": [7, 2]})))
+
+# %% What a row does is its kind: here a delete that takes part in the order, by its time.
+deletes = bikes.new_batch_write_builder()
+with deletes.new_write() as write, deletes.new_commit() as finish:
+    write.write_arrow(pa.table({"bike": [3], "seen": [9]}), row_kind="-D")
+    tell(finish.commit(write.prepare_commit()))
 
 
-def show(table: Any) -> None:
+def show(table: Table) -> None:
     """Print all rows of a small table."""
-    builder = table.new_read_builder()
-    rows = builder.new_read().to_arrow(builder.new_scan().plan().splits())
-    for row in sorted(rows.to_pylist(), key=lambda row: row["bike"]):
+    for row in sorted(table.to_arrow().to_pylist(), key=lambda row: row["bike"]):
         print("  ", row)
 
 
@@ -135,7 +114,7 @@ stream = bikes.new_stream_read_builder().with_include_row_kind()
 scan, read = stream.new_streaming_scan(), stream.new_read()
 while (plan := scan.plan()) is not None:
     print("state:", read.to_arrow(plan.splits()).num_rows, "bikes")
-commit(bikes, pa.table({"bike": [2], "station": ["west"], "seen": [11]}))
+tell(bikes.upsert(pa.table({"bike": [2], "station": ["west"], "seen": [11]})))
 while (plan := scan.plan()) is not None:
     print("change:", read.to_arrow(plan.splits()).to_pylist())
 
@@ -157,11 +136,9 @@ show(bikes)
 
 # %% Two writers, one key, and no order of their own: the second is told, nothing is lost.
 prices_schema = pa.schema([pa.field("bike", pa.int32(), nullable=False), ("cents", pa.int32())])
-catalog.create_table(
-    "bike.prices",
-    Schema.from_pyarrow_schema(prices_schema, primary_keys=["bike"], options={"bucket": "1"}),
+prices = catalog.create_table(
+    "bike.prices", prices_schema, primary_keys=["bike"], options={"bucket": "1"}
 )
-prices = catalog.get_table("bike.prices")
 one, two = prices.new_batch_write_builder(), prices.new_batch_write_builder()
 with one.new_write() as first, two.new_write() as second:
     first.write_arrow(pa.table({"bike": [1], "cents": [100]}))

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
+import effort  # noqa: F401 - it has the profiles
 from golden.reads import Golden, unpack
 from interop.judges import JavaJudge, Peer, java_judge, peer
 
-# Machines are shared and slow at times; a property that holds late still holds.
-settings.register_profile("emberlake", deadline=None, max_examples=100)
-settings.load_profile("emberlake")
+settings.load_profile("emberlake")  # pytest --hypothesis-profile=quick comes after it
 
 # A session of Spark, or a process that holds one, belongs to one process of the test run. These
 # take longest, so they come first: no process is left with one of them when the others are done.

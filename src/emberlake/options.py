@@ -347,6 +347,7 @@ KNOWN: Final[tuple[Option[object], ...]] = tuple(
     _declared([value for name, value in list(globals().items()) if name.isupper()])
 )
 KNOWN_KEYS: Final = frozenset(option.key for option in KNOWN)
+_BY_KEY: Final = {option.key: option for option in KNOWN}
 
 
 def unknown_option(key: str, choices: Iterable[str] = KNOWN_KEYS) -> str:
@@ -361,20 +362,22 @@ class TableOptions(Mapping[str, str]):
 
     def __init__(self, raw: Mapping[str, str] | None = None) -> None:
         self._raw = dict(raw or {})
-        self._parsed: dict[str, object] = {}
+        self._parsed: dict[str, object] = {}  # of the options that are given
         problems: list[str] = []
-        for option in KNOWN:
-            text = self._raw.get(option.key)
+        for key, text in self._raw.items():
+            option = _BY_KEY.get(key)
+            if option is None:
+                continue
             try:
-                self._parsed[option.key] = option.default if text is None else option.parse(text)
+                self._parsed[key] = option.parse(text)
             except ValueError as error:
-                problems.append(f"{option.key}={text!r}: {_explain(option, error)}")
+                problems.append(f"{key}={text!r}: {_explain(option, error)}")
         if problems:
             raise InvalidOption("options that cannot be read: " + "; ".join(problems))
 
     def value(self, option: Option[T]) -> T:
         """The typed value of an option, or its default."""
-        return cast("T", self._parsed[option.key])
+        return cast("T", self._parsed.get(option.key, option.default))
 
     def is_set(self, option: Option[Any]) -> bool:
         """Whether the option is given rather than defaulted."""

@@ -30,6 +30,15 @@ def test_the_demo_installs_what_it_needs_and_says_how_much_that_is() -> None:
     assert commands.index("require-java") < commands.index("pip install")
 
 
+def test_quick_tests_need_neither_java_nor_peers() -> None:
+    commands = would_run("quick")
+
+    assert "java" not in commands
+    assert ".venv-peers" not in commands
+    (run,) = [line for line in commands.splitlines() if " pytest " in line]
+    assert run.endswith("tests/unit tests/property tests/conformance tests/architecture")
+
+
 def test_development_tools_come_on_top_in_the_same_environment() -> None:
     run, development = EXTRAS.findall(would_run(".venv/.stamp"))
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregate_columns import steps_of
 from canonical import canonical_rows, canonical_values
+from effort import examples
 from emberlake.errors import DataMismatch
 from emberlake.merge.aggregates import aggregate_column
 from emberlake.merge.aggregation import fold_aggregation
@@ -226,7 +227,7 @@ def replays(draw: st.DrawFn) -> tuple[DataField, Aggregator, list[list[tuple[str
     return DataField(1, "v", data_type), read_aggregator(options, "v", function), keys
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(replays())
 def test_functions_equal_the_model(
     replay: tuple[DataField, Aggregator, list[list[tuple[str, Any]]]],
@@ -256,13 +257,11 @@ def before_start(key: list[tuple[str, Any]]) -> tuple[str, str]:
     return "." * at + symbols[at:], symbols[:at] + "." * (len(symbols) - at)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data(), aggregations(), st.integers(0, 10))
 def test_aggregation_equals_the_model(data: st.DataObject, plan: MergePlan, cut: int) -> None:
     _check(fold_aggregation, plan, data.draw(histories(plan)), cut)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data(), partial_updates(), st.integers(0, 10))
 def test_partial_update_equals_the_model(data: st.DataObject, plan: MergePlan, cut: int) -> None:
     _check(fold_partial_update, plan, data.draw(histories(plan)), cut)

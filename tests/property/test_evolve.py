@@ -3,7 +3,7 @@
 import decimal
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emberlake.predicates.evaluate import evaluate
@@ -138,7 +138,6 @@ def file_table(rows, columns):
     return pa.Table.from_pylist(pruned, schema=arrow_schema(columns))
 
 
-@settings(max_examples=100, deadline=None)
 @given(schemas(), st.data())
 def test_evolution_equals_the_model_of_single_rows(pair, data):
     old, new = pair
@@ -200,7 +199,6 @@ def predicates():
     )
 
 
-@settings(max_examples=100, deadline=None)
 @given(predicates(), st.data())
 def test_a_translated_predicate_never_loses_a_row(predicate, data):
     row = st.fixed_dictionaries({f.name: values(f.type) for f in OLD})
@@ -219,7 +217,6 @@ def test_a_translated_predicate_never_loses_a_row(predicate, data):
 FLOATS = st.floats() | st.floats(-1e7, 1e7) | st.floats(-1, 1)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(FLOATS, max_size=5))
 def test_the_text_of_a_number_is_the_number(numbers):
     texts = cast_array(pa.array(numbers, pa.float64()), AtomicType("DOUBLE"), AtomicType("STRING"))
@@ -230,7 +227,6 @@ def test_the_text_of_a_number_is_the_number(numbers):
     assert all("." in t or t in ("NaN", "Infinity", "-Infinity") for t in texts.to_pylist())
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(FLOATS.filter(lambda v: v == v and abs(v) != float("inf")), max_size=5),
     st.integers(1, 38),
@@ -251,7 +247,6 @@ def test_a_float_becomes_the_decimal_of_its_shortest_text(numbers, precision, da
     assert result.to_pylist() == [None if r.copy_abs() >= limit else r for r in rounded]
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.integers(-(10**38) + 1, 10**38 - 1), max_size=5),
     st.integers(0, 38),

@@ -5,9 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from effort import examples
 from emberlake.errors import CorruptFile, StorageError, Unsupported
 from emberlake.formats import open_reader, open_writer
 from emberlake.formats.conform import decimal_from_bytes
@@ -31,8 +32,8 @@ from emberlake.types import (
 )
 
 FORMATS = ("parquet", "orc", "avro", "lance")
-often = settings(max_examples=100, deadline=None)
-sometimes = settings(max_examples=25, deadline=None)
+often = examples(100)
+sometimes = examples(25)
 
 _STEPS = {0: 10**9, 3: 10**6, 6: 10**3, 9: 1}
 _PLAIN: dict[TypeRoot, st.SearchStrategy[Any]] = {

@@ -5,9 +5,10 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from emberlake.merge.fold import fold
 from emberlake.merge.order import group_starts, key_at, key_bound, order_rows, rows_up_to
 from emberlake.merge.plan import MergePlan
@@ -95,7 +96,7 @@ def deduplicated(plan: MergePlan, rows: list[Row], *, keep_deletes: bool) -> lis
     return [r["row"] for r in chosen if keep_deletes or not RowKind(r[KIND]).is_retract]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.data())
 def test_the_order_of_records_is_that_of_comparing_them_one_by_one(data):
     plan = data.draw(plans())
@@ -109,7 +110,7 @@ def test_the_order_of_records_is_that_of_comparing_them_one_by_one(data):
     assert group_starts(in_order, plan.keys).tolist() == order.starts.tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_rows_up_to_the_key_of_any_row_end_where_its_key_ends(data):
     plan = data.draw(plans())
@@ -121,7 +122,6 @@ def test_rows_up_to_the_key_of_any_row_end_where_its_key_ends(data):
         assert rows_up_to(table, plan.keys, bound) == end
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data(), st.booleans())
 def test_folding_leaves_every_key_its_latest_record(data, keep_deletes):
     plan = data.draw(plans())
@@ -134,7 +134,6 @@ def test_folding_leaves_every_key_its_latest_record(data, keep_deletes):
     assert folded["row"].to_pylist() == expected
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data(), st.booleans())
 def test_merged_runs_are_what_folding_all_their_records_gives(data, keep_deletes):
     plan = data.draw(plans())

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emberlake.predicates import (
@@ -267,7 +267,6 @@ def matching(spec: tuple[Any, ...], rows: list[dict[str, Any]]) -> list[bool]:
     return [model(spec, row) is True for row in rows]
 
 
-@settings(max_examples=100, deadline=None)
 @given(spec=filters(with_not=False), rows=st.lists(a_row(), max_size=8))
 def test_a_built_filter_keeps_the_rows_that_sql_keeps(spec, rows):
     table = table_of(rows)
@@ -277,7 +276,6 @@ def test_a_built_filter_keeps_the_rows_that_sql_keeps(spec, rows):
     assert [keep is True for keep in mask.to_pylist()] == matching(spec, rows)
 
 
-@settings(max_examples=100, deadline=None)
 @given(spec=filters(with_not=True), rows=st.lists(a_row(), max_size=8))
 def test_a_filter_from_text_keeps_the_rows_that_sql_keeps(spec, rows):
     batch = table_of(rows).combine_chunks().to_batches()
@@ -291,7 +289,6 @@ def test_a_filter_from_text_keeps_the_rows_that_sql_keeps(spec, rows):
         assert [keep is True for keep in mask] == matching(spec, rows)
 
 
-@settings(max_examples=100, deadline=None)
 @given(spec=filters(with_not=True))
 def test_the_text_of_a_filter_is_read_back_as_the_same_filter(spec):
     predicate = parse_predicate(write(spec), FIELDS)
@@ -327,7 +324,6 @@ def ranges_of(draw: st.DrawFn, kind: Kind, files: list[list[Any]]) -> ColumnRang
     )
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     spec=filters(with_not=True),
     files=st.lists(st.lists(a_row(), min_size=1, max_size=3), min_size=1, max_size=5),
@@ -349,7 +345,6 @@ def test_pruning_never_loses_a_row_and_never_promises_too_much(spec, files, data
         assert not every or all(matches)
 
 
-@settings(max_examples=100, deadline=None)
 @given(spec=filters(with_not=True), row=a_row())
 def test_a_unit_of_one_known_value_per_column_is_decided_exactly(spec, row):
     predicate = parse_predicate(write(spec), FIELDS)

@@ -14,10 +14,11 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from append_tables import append, create_table
+from effort import examples
 from emberlake import AtomicType, PredicateBuilder, SchemaChange
 from emberlake.predicates import Predicate
 from emberlake.table import Table
@@ -354,7 +355,7 @@ def pick(row: Row, columns: list[str]) -> Row:
 
 
 @given(data=st.data())
-@settings(max_examples=50)  # making a table takes longest: each is read in several ways
+@examples(50)  # making a table takes longest: each is read in several ways
 def test_a_read_gives_the_rows_of_the_model(data: st.DataObject) -> None:
     model = data.draw(models())
     for where in data.draw(st.lists(st.none() | filters(model.kinds), min_size=3, max_size=6)):
@@ -385,7 +386,7 @@ def check(builder: ReadBuilder, expected: list[str], limit: int) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=15)
+@examples(15)
 def test_splits_of_one_filter_read_with_another_give_the_rows_of_both(data: st.DataObject) -> None:
     model = data.draw(models())
     pairs = st.lists(st.tuples(*[filters(model.kinds)] * 2), min_size=2, max_size=4)

@@ -6,10 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
+from effort import examples
 from emberlake.base.hashing import murmur3
 from emberlake.options import BucketFunction
 from emberlake.spec.binary_row import (
@@ -45,8 +46,8 @@ from emberlake.types import (
     TypeRoot,
 )
 
-often = settings(max_examples=100, deadline=None)
-sometimes = settings(max_examples=50, deadline=None)  # where drawing the input takes longest
+often = examples(100)
+sometimes = examples(50)  # where drawing the input takes longest
 
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=40)
 _NANOS_OF = {0: 10**9, 3: 10**6, 6: 10**3, 9: 1}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Generic, TypeVar
 
+from emberlake.catalog.declarations import Declaration
 from emberlake.catalog.rules import as_identifier
 from emberlake.commit.change import CommitResult
 from emberlake.errors import InvalidIdentifier, InvalidInput, InvalidState, TagNotFound
@@ -18,7 +19,6 @@ from emberlake.inspect import SystemTable
 from emberlake.maintenance.moments import to_millis
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.instant import Instant, SnapshotInstant, TagInstant
-from emberlake.spec.schema import Schema
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.tag import format_duration
@@ -158,15 +158,33 @@ class Catalog(ABC):
     def create_table(
         self,
         identifier: str | Identifier,
-        schema: Schema,
+        schema: Declaration,
         ignore_if_exists: bool = False,  # noqa: FBT001, FBT002
-    ) -> None:
-        """Create a table. Everything is checked first; nothing is written when it is wrong.
+        *,
+        partition_keys: Sequence[str] | None = None,
+        primary_keys: Sequence[str] | None = None,
+        options: Mapping[str, str] | None = None,
+        comment: str | None = None,
+    ) -> Table:
+        """Create a table, and open it.
+
+        Everything is checked first; nothing is written when it is wrong.
+
+        Args:
+            identifier: Its name.
+            schema: All that it is, as a ``Schema``; or its columns, as a ``pyarrow.Schema`` or a
+                ``StructType`` of Spark, with the rest in the arguments below.
+            ignore_if_exists: Open the table that is there, whatever its schema.
+            partition_keys: The columns whose values make partitions.
+            primary_keys: The columns that tell rows apart.
+            options: The table's options.
+            comment: What the table is about.
 
         Raises:
             DatabaseNotFound: the database does not exist.
             TableAlreadyExists: the table exists, and that is not to be ignored.
             InvalidSchema: columns, keys or options do not make a table.
+            InvalidInput: keys, options or a comment beside a ``Schema``, which has them itself.
         """
 
     @abstractmethod

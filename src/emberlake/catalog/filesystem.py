@@ -12,6 +12,7 @@ from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.base.parallel import parallel_map
 from emberlake.catalog import rules
 from emberlake.catalog.catalog import Catalog, Database, PagedList, Partition
+from emberlake.catalog.declarations import Declaration, declared_schema
 from emberlake.catalog.partitions import check_partition_specs, list_partition_page
 from emberlake.catalog.rules import as_identifier, plain_table
 from emberlake.commit.change import CommitResult
@@ -26,7 +27,7 @@ from emberlake.inspect import SystemTable, open_system_table
 from emberlake.io import Storage
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier, NameKind, check_name
 from emberlake.spec.layout import TableLayout
-from emberlake.spec.schema import Schema, TableSchema
+from emberlake.spec.schema import TableSchema
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.store.branches import is_unfinished, list_branches
 from emberlake.store.publishing import TableIdentity
@@ -151,22 +152,30 @@ class FileSystemCatalog(Catalog):
     def create_table(
         self,
         identifier: str | Identifier,
-        schema: Schema,
+        schema: Declaration,
         ignore_if_exists: bool = False,  # noqa: FBT001, FBT002
-    ) -> None:
-        """Create a table, unless anything about it is wrong."""
+        *,
+        partition_keys: Sequence[str] | None = None,
+        primary_keys: Sequence[str] | None = None,
+        options: Mapping[str, str] | None = None,
+        comment: str | None = None,
+    ) -> Table:
+        """Create a table, unless anything about it is wrong, and open it."""
         identifier = plain_table(identifier, "created")
         layout = self._layout(identifier)
+        with rules.about(identifier):
+            declared = declared_schema(schema, partition_keys, primary_keys, options, comment)
         self.get_database(identifier.database)
         if self._has_schema(layout):
             if ignore_if_exists:
-                return
+                return self.get_table(identifier)
             raise rules.table_exists(identifier)
-        first = rules.first_schema(identifier, schema, self._options, self.env.now_ms())
+        first = rules.first_schema(identifier, declared, self._options, self.env.now_ms())
         left = SnapshotStore(self.storage, layout).list_ids()
         rules.check_no_snapshots(identifier, left, layout.root)
         if not SchemaStore(self.storage, layout).create(first) and not ignore_if_exists:
             raise rules.table_exists(identifier)
+        return self.get_table(identifier)
 
     def drop_table(
         self,

@@ -51,7 +51,7 @@ def first_schema(
 
     Options that the catalog gives to new tables (``table-default.<key>``) are in it.
     """
-    with _about(identifier):
+    with about(identifier):
         first = build_table_schema(_with_defaults(schema, catalog_options), time_millis=time_millis)
         _refuse_merging("created", check_merge_options(first))
         check_functions(first)
@@ -67,7 +67,7 @@ def altered_schema(
     time_millis: int,
 ) -> TableSchema:
     """The next schema of a table; the current one when the changes change nothing."""
-    with _about(identifier):
+    with about(identifier):
         changed = apply_changes(
             current, changes, has_snapshots=has_snapshots, time_millis=time_millis
         )
@@ -134,7 +134,7 @@ def _with_defaults(schema: Schema, catalog_options: Mapping[str, str]) -> Schema
 
 
 @contextmanager
-def _about(identifier: Identifier) -> Iterator[None]:
+def about(identifier: Identifier) -> Iterator[None]:
     """Errors of what the caller gave name the table that it was given for."""
     try:
         yield

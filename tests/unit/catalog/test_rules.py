@@ -107,6 +107,6 @@ def test_old_snapshots_are_no_new_table():
 
 def test_errors_say_what_may_be_meant():
     assert "orders" in str(table_not_found(Identifier("db", "oders"), "/w", ["orders", "x"]))
-    assert "try" in str(branch_not_found(Identifier("db", "t", "tri"), ["try"]))
+    assert "trial" in str(branch_not_found(Identifier("db", "t", "trail"), ["trial"]))
     with pytest.raises(InvalidIdentifier, match="cannot be dropped"):
         plain_table("db.t$files", "dropped")

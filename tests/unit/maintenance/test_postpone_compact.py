@@ -80,7 +80,7 @@ def test_rows_are_those_of_a_table_with_fixed_buckets(engine: str, full: bool) -
     table = postponing(**ENGINES[engine], **THREE)
     fixed = create_key_table(COLUMNS, bucket="3", **ENGINES[engine])
     chance = Random(4)
-    for _ in range(5):
+    for _ in range(3):
         before = state(table)
         for _ in range(chance.choice([1, 3])):
             rows = some_rows(chance)

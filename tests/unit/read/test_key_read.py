@@ -5,11 +5,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import emberlake.read.key_read as key_read
 from append_tables import Row
+from effort import examples
 from emberlake import SchemaChange, Table
 from emberlake.predicates import PredicateBuilder
 from emberlake.types import AtomicType, arrow_schema
@@ -350,7 +351,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(CHANGES, st.integers(0, 8), st.booleans())
 def test_reads_agree_with_a_dictionary(
     commits: list[list[tuple[int, str | None, bool]]], bound: int, is_split: bool

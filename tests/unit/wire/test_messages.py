@@ -5,10 +5,11 @@ import pickle
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from append_tables import create_table, prepare, rows_of
+from effort import examples
 from emberlake.errors import InvalidInput, Unsupported
 from emberlake.spec.manifest import (
     DataFile,
@@ -140,7 +141,7 @@ GOLDEN_DEFAULTS = (
 )
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(MESSAGES)
 def test_every_message_survives_its_byte_form_and_pickling(message):
     assert CommitMessage.from_bytes(message.to_bytes()) == message

@@ -6,9 +6,10 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from emberlake.options import BucketFunction, TableOptions
 from emberlake.spec.binary_row import encode_row
 from emberlake.spec.bucket import bucket_of
@@ -108,7 +109,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("schema", CASES, ids=lambda s: f"{s.partition_keys} {dict(s.options)}")
-@settings(max_examples=25)
+@examples(25)
 @given(rows=ROWS, chunk=st.integers(1, 30))
 def test_routing_equals_asking_row_by_row(schema, rows, chunk):
     table = pa.Table.from_pylist(rows, arrow_schema(FIELDS))

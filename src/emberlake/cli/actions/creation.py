@@ -31,7 +31,6 @@ from emberlake.formats.nested import map_leaf_types
 from emberlake.io import MemoryStorage
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.schema import Schema, TableSchema
-from emberlake.table import Table
 from emberlake.types import DataField, from_arrow_schema, type_from_json
 from emberlake.types.json import field_from_json
 
@@ -110,10 +109,7 @@ def rehearse(catalog: Catalog, target: Identifier, schema: Schema) -> TableSchem
     """
     rehearsal = FileSystemCatalog(MemoryStorage(), "/rehearsal", catalog.options)
     rehearsal.create_database(target.database)
-    rehearsal.create_table(target, schema)
-    table = rehearsal.get_table(target)
-    assert isinstance(table, Table)
-    return table.table_schema
+    return rehearsal.create_table(target, schema).table_schema
 
 
 @contextmanager

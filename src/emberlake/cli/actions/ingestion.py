@@ -172,8 +172,7 @@ def _new_schema(asked: Asked, rows: Any) -> Schema:
 @contextmanager
 def _created(session: Session, identifier: str, schema: Schema) -> Iterator[Table]:
     """A new table, which is gone again when nothing could be loaded into it."""
-    session.catalog.create_table(identifier, schema)
-    table = session.table(identifier)
+    table = session.catalog.create_table(identifier, schema)
     try:
         yield table
     except BaseException:

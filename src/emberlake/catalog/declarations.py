@@ -1,0 +1,63 @@
+"""How a new table may be declared: as a ``Schema``, or by the columns of Arrow or Spark."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
+
+import pyarrow as pa
+
+from emberlake.base.extras import load_extra
+from emberlake.errors import InvalidInput
+from emberlake.spec.schema import Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+Declaration: TypeAlias = Union[Schema, pa.Schema, "StructType"]
+
+
+def declared_schema(
+    declared: Declaration,
+    partition_keys: Sequence[str] | None = None,
+    primary_keys: Sequence[str] | None = None,
+    options: Mapping[str, str] | None = None,
+    comment: str | None = None,
+) -> Schema:
+    """The schema that the arguments of ``create_table`` declare.
+
+    Raises:
+        InvalidInput: a ``Schema``, which has keys and options itself, with others beside it; or
+            something that has no columns.
+        InvalidSchema: naming every column that has no Paimon type.
+        Unsupported: naming every column whose Paimon type emberlake does not have.
+    """
+    if isinstance(declared, Schema):
+        beside = {
+            "partition_keys": partition_keys,
+            "primary_keys": primary_keys,
+            "options": options,
+            "comment": comment,
+        }
+        given = [name for name, value in beside.items() if value is not None]
+        if given:
+            raise InvalidInput(
+                f"a Schema has its own {', '.join(given)}: give them to the Schema, or give the "
+                "columns as a pyarrow.Schema"
+            )
+        return declared
+    if isinstance(declared, pa.Schema):
+        return Schema.from_pyarrow_schema(declared, partition_keys, primary_keys, options, comment)
+    if _is_struct_type(declared):
+        types = load_extra("emberlake.spark.types", extra="spark")
+        fields = types.paimon_fields(declared)
+        return Schema(fields, partition_keys, primary_keys, options, comment)
+    raise InvalidInput(
+        f"a table is declared by a Schema, a pyarrow.Schema or a StructType of Spark, not by "
+        f"{type(declared).__name__}; a pyarrow.Table and a DataFrame of Spark have one: .schema"
+    )
+
+
+def _is_struct_type(declared: object) -> bool:
+    # Whoever has a StructType has loaded PySpark.
+    types: Any = sys.modules.get("pyspark.sql.types")
+    return types is not None and isinstance(declared, types.StructType)
