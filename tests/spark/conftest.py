@@ -9,6 +9,7 @@ The session's zone, the JVM's zone and UTC differ, so that a zone that slips in 
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -17,18 +18,14 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-import emberlake
-
 MODE: Final = os.environ.get("EMBERLAKE_SPARK", "classic")
 MASTERS: Final = {
     "classic": "local[2]",
     "cluster": "local-cluster[2,1,1024]",
     "connect": "local[2]",
 }
-# Workers import the module of a test that hands them a function, by either of its names, and the
-# emberlake that is tested here.
-PACKAGE: Final = Path(emberlake.__file__).parents[1]
-PYTHONPATH: Final = os.pathsep.join(map(str, (*Path(__file__).parents[1:3], PACKAGE)))
+# Workers import the module of a test that hands them a function, by either of its names.
+PYTHONPATH: Final = os.pathsep.join(map(str, Path(__file__).parents[1:3]))
 JAVA_OPTIONS: Final = "-Duser.timezone=America/St_Johns"
 SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -72,6 +69,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     home = tmp_path_factory.mktemp("spark")
     if MODE == "cluster":
         os.environ["SPARK_HOME"] = str(linked_spark(home / "home"))
-    session = builder.config("spark.sql.warehouse.dir", str(home / "warehouse")).getOrCreate()
+    builder = builder.config("spark.sql.warehouse.dir", str(home / "warehouse"))
+    with warnings.catch_warnings():
+        if MODE == "connect":  # its server has the settings; the session cannot set them again
+            warnings.filterwarnings("ignore", "Failed to set")
+        session = builder.getOrCreate()
     yield session
     session.stop()

@@ -7,16 +7,15 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
 
 import pyarrow as pa
 from pyspark import TaskContext
 
 from emberlake import Table
-from emberlake.io import LocalStorage
+from emberlake.io import LocalStorage, Output
+from emberlake.io.wrapped import WrappedOutput
 from emberlake.store.table_store import TableStore
 
 PATIENCE_S = 120.0  # machines can be busy; nothing here waits longer than it must
@@ -54,12 +53,19 @@ class MischiefStorage(LocalStorage):
 
     happening: Happening = lambda: None
 
-    @contextmanager
-    def open_output(self, path: str) -> Iterator[BinaryIO]:
-        with LocalStorage.open_output(self, path) as sink:
-            yield sink
-        if TaskContext.get() is not None and "/bucket-" in path:
-            self.happening()
+    def open_output(self, path: str) -> Output:
+        return _MischiefOutput(LocalStorage.open_output(self, path), self.happening)
+
+
+class _MischiefOutput(WrappedOutput):
+    def __init__(self, output: Output, happening: Happening) -> None:
+        super().__init__(output)
+        self._happening = happening
+
+    def _finish(self) -> None:
+        super()._finish()
+        if TaskContext.get() is not None and "/bucket-" in self.path:
+            self._happening()
 
 
 def with_mischief(table: Table, happening: Happening) -> TableStore:
