@@ -20,6 +20,7 @@ from emberlake import AtomicType, DataField, Schema, SchemaChange
 from emberlake.catalog import FileSystemCatalog
 from emberlake.io import MemoryStorage
 from emberlake.table import Table
+from emberlake.types import arrow_type
 
 Record = tuple[Any, ...]
 State = tuple[tuple[str, ...], tuple[Record, ...]]  # columns, and rows in an order of their own
@@ -131,15 +132,15 @@ def _rows_of(who: str) -> list[Record]:
 
 
 def arrow(table: Table, rows: Sequence[Record]) -> pa.Table:
-    """Rows for the columns that there were first, under the names that they have now."""
-    names = {f.id: f.name for f in table.fields}
+    """Rows for the first columns, under the names that they have now; the others are null."""
     columns = list(zip(*rows, strict=True))
     types = [pa.int64(), pa.string(), pa.int64(), pa.string()]
     return pa.table(
         {
-            names[place]: pa.array(columns[place], types[place])
-            for place in range(len(COLUMNS))
-            if place in names
+            f.name: pa.array(columns[f.id], types[f.id])
+            if f.id < len(COLUMNS)
+            else pa.nulls(len(rows), arrow_type(f.type))
+            for f in table.fields
         }
     )
 

@@ -32,7 +32,6 @@ _MANIFEST_FILE_BYTES: Final = 420
 _INDEX_ENTRY_BYTES: Final = 390
 _VECTOR_RANGE_BYTES: Final = 230
 _NULL_COUNT_BYTES: Final = 20
-_SCHEMA_BYTES: Final = 200
 _SCHEMA_BYTES_PER_BYTE: Final = 5  # of its JSON
 
 
@@ -103,7 +102,7 @@ def decoded_schema(raw: bytes, path: str) -> TableSchema:
     schema: TableSchema | None = CACHE.find(key)
     if schema is None:
         schema = decode_table_schema(raw, path)
-        CACHE.keep(key, schema, _SCHEMA_BYTES + _SCHEMA_BYTES_PER_BYTE * len(raw))
+        CACHE.keep(key, schema, _SCHEMA_BYTES_PER_BYTE * len(raw))
     return schema
 
 
