@@ -53,6 +53,16 @@ def test_an_example_runs_in_a_fresh_warehouse(
     assert [line for line in SHOWN[name] if line not in printed] == [], printed
 
 
+def test_the_demo_runs_and_hides_no_warning(tmp_path: Path) -> None:
+    printed = in_shell(
+        f"{sys.executable} -W error {EXAMPLES / 'demo.py'} demo --rows 600 --master local[2]",
+        tmp_path,
+    )
+
+    assert "Done in" in printed
+    assert "snapshot 1 has 600 orders" in printed
+
+
 @pytest.mark.slow
 def test_the_commands_of_the_readme_run_on_what_the_demo_leaves(tmp_path: Path) -> None:
     demo = tmp_path / "demo"
