@@ -6,7 +6,6 @@ itself in the table: its files are deleted, and nothing is committed twice.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Final
 
 import pyarrow as pa
@@ -14,13 +13,12 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from emberlake.commit.outcome import commit_or_abort
 from emberlake.datasource.options import COMMIT_USER, SourceOptions
 from emberlake.datasource.written import WrittenFiles, files_of, reports_of, write_rows
 from emberlake.errors import (
     AlreadyCommitted,
-    CommitConflict,
     IncompleteJob,
-    InvalidInput,
     InvalidOption,
     InvalidState,
     Unsupported,
@@ -133,16 +131,12 @@ class MicroBatch:
             return False
         properties = {_QUERY_PROPERTY: self._query_id}
         try:
-            self._commit.commit(messages, self._identifier, properties)
+            commit_or_abort(
+                lambda: self._commit.commit(messages, self._identifier, properties),
+                lambda: self._commit.abort(messages),
+            )
         except AlreadyCommitted:  # another driver of the same query was faster
-            with suppress(AlreadyCommitted):
-                self._commit.abort(messages)
             return False
-        except (CommitConflict, InvalidInput):
-            # Other failures leave it open whether the files are in the table: they stay.
-            with suppress(AlreadyCommitted):
-                self._commit.abort(messages)
-            raise
         return True
 
     def _newest(self) -> Snapshot | None:

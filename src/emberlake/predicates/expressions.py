@@ -87,14 +87,10 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class And:
-    """True when every child is; without children always true."""
+class _Compound:
+    """A predicate that is made of others."""
 
     children: tuple["Predicate", ...]
-
-    @property
-    def method(self) -> str:
-        return "and"
 
     @property
     def field(self) -> None:
@@ -105,30 +101,27 @@ class And:
     def literals(self) -> tuple["Predicate", ...]:
         """The children, where pypaimon has them."""
         return self.children
+
+
+@dataclass(frozen=True)
+class And(_Compound):
+    """True when every child is; without children always true."""
+
+    @property
+    def method(self) -> str:
+        return "and"
 
     def __str__(self) -> str:
         return " AND ".join(f"({c})" if isinstance(c, Or) else str(c) for c in self.children)
 
 
 @dataclass(frozen=True)
-class Or:
+class Or(_Compound):
     """True when any child is; without children never true."""
-
-    children: tuple["Predicate", ...]
 
     @property
     def method(self) -> str:
         return "or"
-
-    @property
-    def field(self) -> None:
-        """None: the children have columns."""
-        return None
-
-    @property
-    def literals(self) -> tuple["Predicate", ...]:
-        """The children, where pypaimon has them."""
-        return self.children
 
     def __str__(self) -> str:
         return " OR ".join(f"({c})" if isinstance(c, And) else str(c) for c in self.children)
