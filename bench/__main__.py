@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import growth
-from engines import LOCAL, SPARK, EngineFailed, Measurement
+from engines import LOCAL, SPARK, EngineFailed, Measurement, add_baseline
 from local_jobs import local_jobs
 from report import Result, growth_table, machine, print_failures, save, table_of
 from spark_jobs import spark_jobs
@@ -83,6 +83,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--size", choices=SIZES, default="full")
     parser.add_argument("--jobs", nargs="+", metavar="JOB", help=f"some of: {', '.join(every)}")
     parser.add_argument("--engines", nargs="+", choices=LOCAL, default=list(LOCAL))
+    parser.add_argument(
+        "--baseline", type=Path, metavar="CHECKOUT", help="compare with another checkout, too"
+    )
     parser.add_argument("--repeat", type=int, help="instead of what belongs to the size")
     parser.add_argument("--master", default="local[2]", help="where Spark runs")
     parser.add_argument("--out", type=Path, default=BUILD / "results", metavar="FOLDER")
@@ -92,6 +95,9 @@ def parse_arguments() -> argparse.Namespace:
         help="measure how the cost grows with the rows (default: when no jobs are named)",
     )
     arguments = parser.parse_args()
+    if arguments.baseline:
+        add_baseline(arguments.baseline)
+        arguments.engines.append("baseline")
     if arguments.growth is None:
         arguments.growth = arguments.jobs is None
     return arguments

@@ -1,11 +1,12 @@
 """The engines that are compared, each in a process of its own that takes requests."""
 
 import json
+import os
 import platform
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,15 @@ class Engine:
     title: str
     python: str
     script: str
+    source: Path | None = None  # another checkout's sources, before those that are installed
 
     @property
     def command(self) -> list[str]:
-        return [self.python, str(HERE / self.script), self.name]
+        return [self.python, str(HERE / self.script), "emberlake" if self.source else self.name]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": str(self.source)} if self.source else dict(os.environ)
 
 
 LOCAL = {
@@ -44,6 +50,17 @@ SPARK = {
         Engine("parquet", "Spark's Parquet", sys.executable, "spark_worker.py"),
     )
 }
+
+
+def add_baseline(checkout: Path) -> None:
+    """Let another checkout of emberlake take part in every job of this one."""
+    source = checkout.resolve() / "src"
+    if not (source / "emberlake").is_dir():
+        raise SystemExit(f"{checkout} is no checkout of emberlake: it has no src/emberlake")
+    for engines in (LOCAL, SPARK):
+        own = engines["emberlake"]
+        title = f"{own.title}, baseline"
+        engines["baseline"] = replace(own, name="baseline", title=title, source=source)
 
 
 @dataclass(frozen=True)
@@ -68,6 +85,7 @@ class EngineProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            env=engine.environment,
         )
 
     def ask(self, operation: str, **request: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ UPDATED_SHARE = 2  # every second row is written again
 FILTERED_SHARE = 20  # one row of twenty passes the filter
 IMPORTS = {
     "emberlake": "from emberlake import CatalogFactory, Schema",
+    "baseline": "from emberlake import CatalogFactory, Schema",
     "pypaimon": "from pypaimon import CatalogFactory, Schema",
     "rust": "from pypaimon_rust.datafusion import PaimonCatalog",
 }
@@ -161,13 +162,16 @@ def committing(files: int, *, durable: bool = False) -> Run:
 def importing(_: Bench) -> Iterator[Measure]:
     """The import of the package in a fresh interpreter."""
 
-    def measure(engine: str) -> Measurement:
+    def measure(name: str) -> Measurement:
+        engine = LOCAL[name]
         program = (
             "import time; start = time.perf_counter(); "
-            f"{IMPORTS[engine]}; print(time.perf_counter() - start)"
+            f"{IMPORTS[name]}; print(time.perf_counter() - start)"
         )
-        command = [LOCAL[engine].python, "-c", program]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        command = [engine.python, "-c", program]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=engine.environment
+        )
         if done.returncode:
             raise EngineFailed(done.stderr)
         return Measurement(float(done.stdout))
@@ -201,7 +205,8 @@ def local_jobs(many_files: tuple[int, ...]) -> list[Job]:
     most = max(many_files)
 
     def job(name: str, title: str, engines: tuple[str, ...], run: Run) -> Job:
-        return Job(name, title, {engine: LOCAL[engine] for engine in engines}, run)
+        compared = {name: LOCAL[name] for name in LOCAL if name in (*engines, "baseline")}
+        return Job(name, title, compared, run)
 
     return [
         job("append", "append", ALL, writing(COLUMNS, [], {})),

@@ -13,14 +13,20 @@ from rich.console import Console
 from rich.table import Table
 
 import growth
-from engines import LOCAL, Measurement, versions
+from engines import LOCAL, SPARK, Measurement, versions
 from state import Job, Settings
 
 mpl.use("svg")
 mpl.rcParams["svg.hashsalt"] = "emberlake"  # equal figures give equal files
 from matplotlib import pyplot as plt  # noqa: E402
 
-COLOURS = {"emberlake": "#d9480f", "rust": "#495057", "pypaimon": "#adb5bd", "parquet": "#74c0fc"}
+COLOURS = {
+    "emberlake": "#d9480f",
+    "baseline": "#ffa94d",
+    "rust": "#495057",
+    "pypaimon": "#adb5bd",
+    "parquet": "#74c0fc",
+}
 
 
 @dataclass(frozen=True)
@@ -125,7 +131,7 @@ def save(
         plot_times(written[-1], local, {name: engine.title for name, engine in LOCAL.items()})
     if on_spark:
         written.append(folder / "spark.svg")
-        plot_times(written[-1], on_spark, {"emberlake": "emberlake", "parquet": "Spark's Parquet"})
+        plot_times(written[-1], on_spark, {name: engine.title for name, engine in SPARK.items()})
     if points:
         written.append(folder / "growth.svg")
         plot_growth(written[-1], points)
