@@ -1,6 +1,7 @@
 """Primary-key tables for tests of writing: written in one line, looked at file by file."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from emberlake.spec.key_value import KIND, SEQUENCE, RowKind, key_value_fields
 from emberlake.spec.manifest import DataFile, IndexManifestEntry, ManifestEntry
 from emberlake.table import Table
 from emberlake.types import AtomicType, DataField, arrow_schema
-from emberlake.wire import CommitMessage
+from emberlake.wire import CommitMessage, WriteMode
 
 COLUMNS = {"id": "BIGINT", "v": "STRING"}
 
@@ -73,6 +74,21 @@ def live_files(table: Table) -> list[ManifestEntry]:
     snapshot = table.store.snapshots.latest()
     found = live_entries(table.store, snapshot).entries() if snapshot else []
     return sorted(found, key=lambda entry: (entry.bucket, entry.file.max_sequence_number))
+
+
+def compaction_of(table: Table, level: int = 5) -> CommitMessage:
+    """A message that moves all files of bucket 0 to a level, as they are."""
+    before = tuple(entry.file for entry in live_files(table))
+    after = tuple(replace(file, level=level) for file in before)
+    return CommitMessage(
+        table=table.store.layout.metadata_root,
+        mode=WriteMode.APPEND,
+        partition=live_files(table)[0].partition,
+        bucket=0,
+        total_buckets=1,
+        compact_before=before,
+        compact_after=after,
+    )
 
 
 def records_in(table: Table, entry: ManifestEntry) -> list[Row]:

@@ -1,15 +1,17 @@
 """One atomic commit: a change becomes the next snapshot, or nothing at all.
 
-    Change ──► check what others did ──► draft on the latest snapshot ──► put-if-absent snapshot-N
+    Change ──► check it against the latest snapshot ──► write manifests ──► put-if-absent snapshot-N
                    ▲                                                      │
                    │      Lost: another writer took N                     │
-                   ├── back off, check what they did, draft again ◄───────┤
+                   ├── back off, check again on top of theirs ◄───────────┤
                    │      Unknown: the storage failed while publishing    │
                    └── the same, but nothing is deleted until it is known │
                                                                           ▼
                                                      Committed: hints, callbacks, result
 
-Files are only deleted when it is certain that no snapshot refers to them. Spec: "Commit protocol".
+Checking writes nothing and writing cannot conflict, so a conflict in the first attempt leaves no
+file behind. Files are deleted only when it is certain that no snapshot refers to them. Spec:
+"Commit protocol".
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,9 +28,10 @@ from emberlake.commit.change import (
     written_change,
 )
 from emberlake.commit.conflicts import check_change_itself
-from emberlake.commit.draft import Draft, Drafter, Request, present_schema
+from emberlake.commit.draft import Draft, Drafter, Request
 from emberlake.commit.history import History, claims_of, newest_identifier, stream_of
 from emberlake.commit.presence import check_present
+from emberlake.commit.resolve import Resolved, present_schema, resolve_change
 from emberlake.errors import (
     CommitConflict,
     CommitUnknown,
@@ -244,11 +247,10 @@ class _Attempts:
             ours = self._catch_up(latest)
             if ours is not None:
                 return ours
-            if not self._published:
-                self._check_files()
-            draft = self._drafter.draft(latest)
-            if draft is None:
+            resolved = self._check(latest)
+            if resolved is None:
                 return None
+            draft = self._drafter.draft(resolved)
             outcome = self._publish(draft)
             match outcome:
                 case _Committed(draft):
@@ -261,9 +263,12 @@ class _Attempts:
                     assert_never(outcome)
             self._back_off()
 
-    def _check_files(self) -> None:
-        changes = (self._request.change, *self._request.then)
-        check_present(self._store, changes, has_gaps=self._history.has_gaps)
+    def _check(self, latest: Snapshot | None) -> Resolved | None:
+        """Refuse what must not be committed, before any of it is written."""
+        change, then = self._request.change, self._request.then
+        if not self._published:
+            check_present(self._store, (change, *then), has_gaps=self._history.has_gaps)
+        return resolve_change(self._store, change, latest)
 
     def _catch_up(self, latest: Snapshot | None) -> Draft | None:
         latest_id = latest.id if latest else 0

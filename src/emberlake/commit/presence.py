@@ -8,7 +8,7 @@ from typing import Final
 
 from emberlake.base.parallel import parallel_map
 from emberlake.commit.change import Change
-from emberlake.commit.draft import present_schema
+from emberlake.commit.resolve import present_schema
 from emberlake.errors import ConflictReason, FilesMissing
 from emberlake.options import CHECK_FILES
 from emberlake.store.table_store import TableStore

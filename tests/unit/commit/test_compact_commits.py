@@ -10,8 +10,9 @@ from emberlake.commit.committer import Committer
 from emberlake.errors import AlreadyCommitted, CommitConflict, ConflictReason
 from emberlake.spec.manifest import DELETION_VECTORS_INDEX, DeletionVectorRange, IndexFile
 from emberlake.spec.snapshot import CommitKind
-from emberlake.wire import CommitMessage, WriteMode
+from emberlake.wire import CommitMessage
 from key_writes import (
+    compaction_of,
     create_key_table,
     data_of,
     index_entries,
@@ -26,21 +27,6 @@ def written_and_compacted(table, rows, builder=None) -> CommitMessage:
     (message,) = prepare_rows(table, rows, builder=builder)
     upgraded = tuple(replace(file, level=5) for file in message.new_files)
     return replace(message, compact_before=message.new_files, compact_after=upgraded)
-
-
-def compaction_of(table, level=5) -> CommitMessage:
-    """A message that moves all files of bucket 0 to a level, as they are."""
-    before = tuple(entry.file for entry in live_files(table))
-    after = tuple(replace(file, level=level) for file in before)
-    return CommitMessage(
-        table=table.store.layout.metadata_root,
-        mode=WriteMode.APPEND,
-        partition=live_files(table)[0].partition,
-        bucket=0,
-        total_buckets=1,
-        compact_before=before,
-        compact_after=after,
-    )
 
 
 def commit_compaction(table, message):

@@ -1,0 +1,174 @@
+"""Resolve a change against the latest snapshot: what it comes to there, or why it conflicts.
+
+This is where an attempt reads and decides. It writes nothing, so a conflict leaves no file behind;
+what it returns can be written without another look at the table. Spec: "Conflict detection".
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+from emberlake.commit.change import Change
+from emberlake.commit.conflicts import (
+    check_deleted_files,
+    check_indexes,
+    check_key_ranges,
+    check_rewritten_vectors,
+    check_vector_files,
+)
+from emberlake.commit.key_bounds import stored_key_bound
+from emberlake.errors import CommitConflict, TableNotFound
+from emberlake.scan.files import in_partitions, live_entries
+from emberlake.spec.manifest import (
+    DELETION_VECTORS_INDEX,
+    HASH_INDEX,
+    FileKind,
+    IndexManifestEntry,
+    ManifestEntry,
+)
+from emberlake.spec.profile import BucketMode
+from emberlake.spec.schema import TableSchema
+from emberlake.spec.snapshot import Snapshot
+from emberlake.store.table_store import TableStore
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A change that fits on top of a snapshot."""
+
+    latest: Snapshot | None  # None: it makes the first snapshot
+    schema_id: int  # of the schema that the table has now
+    entries: tuple[ManifestEntry, ...]  # its delta; deletes come first
+    index: tuple[IndexManifestEntry, ...] | None  # all index files after it; None: as before
+
+
+def resolve_change(store: TableStore, change: Change, latest: Snapshot | None) -> Resolved | None:
+    """What a change comes to on top of ``latest``; None when it would change nothing.
+
+    Raises:
+        CommitConflict: it does not fit.
+        TableNotFound: the table is gone.
+    """
+    entries = _delta_entries(store, change, latest)
+    if not (entries or change.changelog or change.touches_indexes):
+        return None  # an overwrite of nothing by nothing
+    index = _next_index(store, change, latest)
+    # Manifests of a table that was dropped would leave a folder behind that has no schema.
+    return Resolved(latest, present_schema(store).id, entries, index)
+
+
+def present_schema(store: TableStore) -> TableSchema:
+    """The latest schema.
+
+    Raises:
+        TableNotFound: there is none any more.
+    """
+    schema = store.schemas.latest()
+    if schema is None:
+        raise TableNotFound(
+            f"{store.layout.metadata_root} has no schema any more: the table was dropped or "
+            "renamed while it was written to"
+        )
+    return schema
+
+
+# --- data files -----------------------------------------------------------------------------------
+
+
+def _delta_entries(
+    store: TableStore, change: Change, latest: Snapshot | None
+) -> tuple[ManifestEntry, ...]:
+    if change.replaces is None:
+        deleted = change.deleted
+        kept = _kept_beside(store, change, latest)
+    else:
+        deleted, kept = _replaced(store, change, latest), []
+    if _has_runs(change) and store.schema.profile.has_keys:
+        _raise(check_key_ranges(change.added, kept, partial(stored_key_bound, store)))
+    return (*deleted, *change.added)
+
+
+def _replaced(
+    store: TableStore, change: Change, latest: Snapshot | None
+) -> tuple[ManifestEntry, ...]:
+    """Deletes of all that is live in the partitions that an overwrite replaces."""
+    if latest is None:
+        return ()
+    live = live_entries(store, latest, partitions=change.replaces).entries()
+    # Spec: "Overwrite": postponed files are left alone unless the table is in postpone mode.
+    with_postponed = store.schema.profile.bucket_mode is BucketMode.POSTPONED
+    return tuple(
+        replace(entry, kind=FileKind.DELETE)
+        for entry in live
+        if entry.bucket >= 0 or with_postponed
+    )
+
+
+def _kept_beside(store: TableStore, change: Change, latest: Snapshot | None) -> list[ManifestEntry]:
+    """The live files that stay next to what is added, where it matters which they are."""
+    if not (change.deleted or _has_runs(change) or _has_vectors(change)):
+        return []
+    touched = frozenset(entry.partition for entry in (*change.deleted, *change.added))
+    touched |= frozenset(entry.partition for entry in change.index_added)
+    live = live_entries(store, latest, partitions=touched).entries() if latest else []
+    latest_id = latest.id if latest else 0
+    _raise(check_deleted_files(change.deleted, live, snapshot_id=latest_id))
+    gone = {entry.identity for entry in change.deleted}
+    kept = [entry for entry in live if entry.identity not in gone]
+    after = (*kept, *change.added)
+    _raise(check_vector_files(change.index_added, after, snapshot_id=latest_id))
+    return kept
+
+
+def _has_vectors(change: Change) -> bool:
+    return any(entry.index_file.deletion_vectors for entry in change.index_added)
+
+
+def _has_runs(change: Change) -> bool:
+    return any(entry.file.level > 0 for entry in change.added)
+
+
+# --- index files ----------------------------------------------------------------------------------
+
+
+def _next_index(
+    store: TableStore, change: Change, latest: Snapshot | None
+) -> tuple[IndexManifestEntry, ...] | None:
+    """All index files after a change; None when they stay the same. Spec: "Index manifest"."""
+    if change.replaces is None and not (change.touches_indexes or change.deleted):
+        return None
+    inherited = latest.index_manifest if latest else None
+    before = store.manifests.read_index(inherited) if inherited else ()
+    is_replaced = in_partitions(change.replaces if change.replaces is not None else frozenset())
+    kept = [entry for entry in before if not is_replaced(entry.partition)]
+    rewritten = [
+        entry for entry in change.deleted if entry.file.file_name not in change.added_names
+    ]
+    _raise(check_rewritten_vectors(rewritten, change.index_deleted, kept))
+    has_buckets = store.schema.profile.has_buckets
+    _raise(check_indexes(change.index_added, change.index_deleted, kept, has_buckets=has_buckets))
+    removed = {_identity(entry) for entry in change.index_deleted}
+    added = {_slot(entry) for entry in change.index_added if _is_single(store, entry)}
+    stays = (e for e in kept if _identity(e) not in removed and _slot(e) not in added)
+    after = (*stays, *change.index_added)
+    return None if after == before else after
+
+
+def _identity(entry: IndexManifestEntry) -> tuple[bytes, int, str]:
+    return entry.partition, entry.bucket, entry.index_file.file_name
+
+
+def _slot(entry: IndexManifestEntry) -> tuple[bytes, int, str]:
+    return entry.partition, entry.bucket, entry.index_file.index_type
+
+
+def _is_single(store: TableStore, entry: IndexManifestEntry) -> bool:
+    """Whether a bucket has at most one index file of that type."""
+    if entry.index_file.index_type == HASH_INDEX:
+        return True
+    is_vectors = entry.index_file.index_type == DELETION_VECTORS_INDEX
+    return is_vectors and store.schema.profile.has_buckets
+
+
+def _raise(conflict: CommitConflict | None) -> None:
+    if conflict is not None:
+        raise conflict
