@@ -16,6 +16,7 @@ from pyroaring import BitMap, BitMap64
 
 from docs.pages import DOCS, ROOT, name_of, prose_of, section_of
 from emberlake.base.hashing import murmur3
+from emberlake.compaction.picking import PickingRules, pick_universal
 from emberlake.errors import DataMismatch
 from emberlake.formats import open_writer
 from emberlake.formats.avro_values import avro_schema
@@ -24,7 +25,6 @@ from emberlake.inspect.tables import SYSTEM_TABLES
 from emberlake.io.memory import MemoryStorage
 from emberlake.maintenance.expire import Retention, first_to_leave, first_to_retain
 from emberlake.maintenance.holders import stored_name
-from emberlake.maintenance.picking import PickingRules, pick_universal
 from emberlake.merge.fold import fold
 from emberlake.merge.order import key_bound, sort_rows
 from emberlake.options import BucketFunction, TableOptions

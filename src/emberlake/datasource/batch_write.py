@@ -1,20 +1,21 @@
 """Batch writes: tasks write files, the driver makes one commit of all of them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from emberlake.commit.outcome import commit_or_abort
 from emberlake.datasource.options import SourceOptions
 from emberlake.datasource.written import WrittenFiles, merged_by_bucket, reports_of, write_rows
-from emberlake.maintenance.compact import WrittenCompaction
 from emberlake.spark.alignment import check_alignment
+from emberlake.spark.job import Job
 from emberlake.spark.job_files import begin_job, end_job, is_open, marked, task_store
 from emberlake.spark.reports import Reports, TaskReport, task_number
-from emberlake.spark.sweep import sweep_failed, sweep_repeated, swept_unless_done
+from emberlake.spark.sweep import sweep_failed, swept_unless_done
 from emberlake.spec.support import check_writable
+from emberlake.table.write_builder import session_of
 from emberlake.wire import CommitMessage
 
 
@@ -25,11 +26,9 @@ class BatchWriter(DataSourceArrowWriter):
         table = options.open_table()
         check_writable(table.table_schema)
         check_alignment(schema, table.table_schema)
-        self._builder = table.new_batch_write_builder()
-        self._is_overwrite = overwrite
-        if overwrite:
-            self._builder.overwrite()
-        self._store = self._builder.store
+        builder = table.new_batch_write_builder()
+        self._session = session_of(builder.overwrite() if overwrite else builder)
+        self._store = self._session.store
         self._job_id = self._store.env.new_id()
         begin_job(self._store, self._job_id)
 
@@ -39,11 +38,11 @@ class BatchWriter(DataSourceArrowWriter):
         messages = write_rows(
             task_store(self._store, self._job_id, number),
             iterator,
-            commit_user=self._builder.commit_user,
-            ignore_previous=self._is_overwrite,
+            commit_user=self._session.commit_user,
+            ignore_previous=self._session.is_overwrite,
         )
         report = TaskReport.of(self._job_id, number, messages)
-        return WrittenFiles(report, self._builder.commit_user)
+        return WrittenFiles(report, self._session.commit_user)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make the files of all tasks visible in one snapshot.
@@ -54,19 +53,17 @@ class BatchWriter(DataSourceArrowWriter):
         """
         with swept_unless_done(self._store, self._job_id):
             written = self._finished(reports_of(messages))
-        commit = self._builder.new_commit()
-        commit_or_abort(lambda: commit.commit(written), lambda: commit.abort(written))
+        self._session.commit_or_abort(written)
 
     def _finished(self, reports: Reports) -> list[CommitMessage]:
         """What is to be committed; attempts that do not count are over, and their files gone."""
         end_job(self._store, self._job_id)
-        written = reports.messages(self._job_id)
-        sweep_repeated(self._store, self._job_id, written, reports.total)
-        if not self._is_overwrite:
+        written = Job(self._store, self._job_id).messages(reports)
+        if not self._session.is_overwrite:
             return written
         # A table that hides new files would be seen empty until they are compacted.
-        store = marked(self._store, self._job_id)
-        return WrittenCompaction(store, ignore_previous=True).compact(merged_by_bucket(written))
+        session = replace(self._session, store=marked(self._store, self._job_id))
+        return session.new_compaction().compact(merged_by_bucket(written))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
         """Delete what tasks wrote, unless a commit of it was begun.

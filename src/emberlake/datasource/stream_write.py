@@ -13,7 +13,6 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from emberlake.commit.outcome import commit_or_abort
 from emberlake.datasource.options import COMMIT_USER, SourceOptions
 from emberlake.datasource.written import WrittenFiles, files_of, reports_of, write_rows
 from emberlake.errors import (
@@ -24,14 +23,15 @@ from emberlake.errors import (
     Unsupported,
 )
 from emberlake.maintenance.compact import compact_table
+from emberlake.session.write_session import WriteSession
 from emberlake.spark.alignment import check_alignment
+from emberlake.spark.job import Job
 from emberlake.spark.job_files import hold_job, is_held, marked
 from emberlake.spark.reports import TaskReport, task_number
-from emberlake.spark.sweep import sweep_failed, sweep_repeated
+from emberlake.spark.sweep import sweep_failed
 from emberlake.spec.snapshot import CommitKind, Snapshot
 from emberlake.spec.support import check_writable
 from emberlake.store.table_store import TableStore
-from emberlake.table.table_commit import StreamTableCommit
 from emberlake.table.write_builder import new_commit_user
 from emberlake.wire import CommitMessage
 
@@ -81,15 +81,13 @@ class StreamWriter(DataSourceStreamArrowWriter):
         # This object was made anew for the commit: the job is the one that the tasks agree about.
         job_id = tasks[0].report.job_id if tasks else self._job_id
         try:
-            written = reports.messages(job_id)
+            written = Job(self._store, job_id).messages(reports)
         except IncompleteJob:
             # Spark aborts after a commit that failed, in another process.
             hold_job(self._store, job_id)
             raise
         if not written:
             return
-        # Attempts that Spark repeated may have left files that no message names.
-        sweep_repeated(self._store, job_id, written, reports.total)
         batch = MicroBatch(self._store, tasks[0].commit_user, tasks[0].query_id or "", batchId)
         batch.commit(written)
 
@@ -119,22 +117,19 @@ class MicroBatch:
         self._store = store
         self._query_id = query_id
         self._identifier = identifier
-        self._commit = StreamTableCommit(store, commit_user)
+        self._session = WriteSession(store, commit_user)
 
     def commit(self, messages: Sequence[CommitMessage]) -> bool:
         """Commit the messages; False, and their files are gone, when the batch is in the table."""
         newest = self._newest()
         if newest is not None and newest.commit_identifier >= self._identifier:
-            self._commit.abort(messages)
+            self._session.abort(messages)
             self._check_same_query(newest)
             self._finish(newest)
             return False
         properties = {_QUERY_PROPERTY: self._query_id}
         try:
-            commit_or_abort(
-                lambda: self._commit.commit(messages, self._identifier, properties),
-                lambda: self._commit.abort(messages),
-            )
+            self._session.commit_or_abort(messages, self._identifier, properties)
         except AlreadyCommitted:  # another driver of the same query was faster
             return False
         return True
@@ -145,7 +140,7 @@ class MicroBatch:
         if latest is None:
             return None
         users = self._store.snapshots.iter_back(latest)
-        return next((s for s in users if s.commit_user == self._commit.commit_user), None)
+        return next((s for s in users if s.commit_user == self._session.commit_user), None)
 
     def _check_same_query(self, newest: Snapshot) -> None:
         """Spark repeats the last batch of a query; anything else is another query."""
@@ -153,7 +148,7 @@ class MicroBatch:
         if newest.commit_identifier == self._identifier and known == self._query_id:
             return
         raise InvalidState(
-            f"{self._commit.commit_user} has committed batch {newest.commit_identifier} of query "
+            f"{self._session.commit_user} has committed batch {newest.commit_identifier} of query "
             f"{known}, and now comes batch {self._identifier} of query {self._query_id}: the "
             "checkpoint was started anew, or belongs to another query; give that one a "
             f"{COMMIT_USER} of its own"

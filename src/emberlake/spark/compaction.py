@@ -8,23 +8,17 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from emberlake.base.parallel import limit_threads
-from emberlake.commit.change import NOTHING_COMMITTED, CommitResult, compact_change
-from emberlake.commit.committer import Committer
-from emberlake.errors import CommitConflict
-from emberlake.maintenance.compact import (
-    Place,
-    compact_places,
-    compaction_places,
-    discard,
-    with_present_schema,
-)
+from emberlake.commit.change import NOTHING_COMMITTED, CommitResult
+from emberlake.compaction.buckets import with_present_schema
+from emberlake.maintenance.compact import Place, compact_places, compaction_places
 from emberlake.options import POSTPONE_BUCKET
 from emberlake.predicates import Predicate
+from emberlake.session.write_session import WriteSession
 from emberlake.spark.failures import reported_errors, typed_errors
-from emberlake.spark.job_files import open_job, task_store
+from emberlake.spark.job import Job
+from emberlake.spark.job_files import task_store
 from emberlake.spark.reports import REPORT_SCHEMA, Reports, TaskReport, gather, report_batch
 from emberlake.spark.session import check_workers
-from emberlake.spark.sweep import sweep_repeated, swept_unless_done
 from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.support import check_compactable
 from emberlake.store.table_store import TableStore
@@ -54,17 +48,9 @@ def compact_on_spark(
     if snapshot is None:
         return NOTHING_COMMITTED
     check_workers(spark)
-    job_id = store.env.new_id()
-    with swept_unless_done(store, job_id):
-        with open_job(store, job_id):
-            reports = _compact(store, spark, snapshot, job_id, full=full, where=where)
-        messages = reports.messages(job_id)
-        sweep_repeated(store, job_id, messages)
-    try:
-        return Committer(store, commit_user).commit(compact_change(messages))
-    except CommitConflict:
-        discard(store, messages)
-        raise
+    job = Job(store, store.env.new_id())
+    messages, _ = job.run(lambda: _compact(store, spark, snapshot, job.id, full=full, where=where))
+    return WriteSession(store, commit_user).commit_or_abort(messages)
 
 
 def _compact(

@@ -1,36 +1,25 @@
 """Write a DataFrame: many tasks write files, the driver makes one commit of them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.resource import ResourceProfile
 from pyspark.sql import DataFrame
 
 from emberlake.commit.change import CommitResult
-from emberlake.commit.outcome import commit_or_abort
 from emberlake.errors import InvalidInput, Unsupported
+from emberlake.session.write_session import WriteSession
 from emberlake.spark.alignment import check_alignment
 from emberlake.spark.clustering import cluster, plan_clustering
 from emberlake.spark.failures import typed_errors
-from emberlake.spark.job_files import open_job
+from emberlake.spark.job import Job
 from emberlake.spark.reports import REPORT_SCHEMA, Reports, counted, gather
 from emberlake.spark.resources import find_profile
 from emberlake.spark.session import check_workers, fast_arrow, small_pieces
-from emberlake.spark.sweep import sweep_repeated, swept_unless_done
 from emberlake.spark.write_task import WriteTask
-from emberlake.store.table_store import TableStore
-from emberlake.wire import CommitMessage
-
-
-class Commit(Protocol):
-    """The half of a write that makes files visible, or deletes them."""
-
-    def commit(self, messages: Sequence[CommitMessage]) -> CommitResult: ...
-
-    def abort(self, messages: Sequence[CommitMessage]) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +34,7 @@ class SparkWriteResult(CommitResult):
 class WriteJob:
     """A write of a DataFrame to a table."""
 
-    store: TableStore
-    commit_user: str
-    commit: Commit
-    ignore_previous: bool = False
-    accepts: Callable[[bytes], bool] | None = None
+    session: WriteSession
     write_columns: tuple[str, ...] | None = None
     concurrency: int | None = None
     resource_profile: ResourceProfile | Mapping[str, object] | None = None
@@ -69,15 +54,12 @@ class WriteJob:
             self._check(df)
             profile = find_profile(self.resource_profile, df.sparkSession)
             check_workers(df.sparkSession)
-        job_id = self.store.env.new_id()
-        with _timed(seconds, "write"), swept_unless_done(self.store, job_id):
-            with open_job(self.store, job_id):
-                reports = self._write(df, job_id, profile)
-            messages = reports.messages(job_id)
-            # Attempts that Spark repeated may have left files that no message names.
-            sweep_repeated(self.store, job_id, messages, reports.total)
+        store = self.session.store
+        job = Job(store, store.env.new_id())
+        with _timed(seconds, "write"):
+            messages, reports = job.run(lambda: self._write(df, job.id, profile))
         with _timed(seconds, "commit"):
-            done = self._commit(messages)
+            done = self.session.commit_or_abort(messages)
         counts: dict[str, Any] = {f.name: getattr(done, f.name) for f in fields(CommitResult)}
         return SparkWriteResult(**counts, tasks=reports.total or 0, seconds=seconds)
 
@@ -92,33 +74,26 @@ class WriteJob:
                 "a stream is written batch by batch: use writeStream.format('emberlake'), or "
                 "write_paimon in foreachBatch"
             )
-        if not self.store.storage.traits.is_shared:
+        if not self.session.store.storage.traits.is_shared:
             raise Unsupported("a table in memory is out of reach of Spark's workers")
-        check_alignment(df.schema, self.store.schema, self.write_columns)
+        check_alignment(df.schema, self.session.store.schema, self.write_columns)
 
     def _write(self, df: DataFrame, job_id: str, profile: ResourceProfile | None) -> Reports:
-        clustering = plan_clustering(self.store.schema, self.concurrency)
+        schema = self.session.store.schema
+        clustering = plan_clustering(schema, self.concurrency)
         task = WriteTask(
-            self.store,
+            self.session,
             job_id,
-            self.commit_user,
             tuple(df.columns),
-            self.ignore_previous,
-            self.accepts,
             self.write_columns,
             assigners=clustering.assigners,
         )
-        clustered = cluster(df, self.store.schema, clustering)
+        clustered = cluster(df, schema, clustering)
         written = counted(clustered.mapInArrow(task, REPORT_SCHEMA, profile=profile))
         session = df.sparkSession
         pieces = small_pieces(session) if clustering.shares_partitions else nullcontext()
         with typed_errors(), fast_arrow(session), pieces:
             return gather(written)
-
-    def _commit(self, messages: Sequence[CommitMessage]) -> CommitResult:
-        return commit_or_abort(
-            lambda: self.commit.commit(messages), lambda: self.commit.abort(messages)
-        )
 
 
 @contextmanager

@@ -1,21 +1,20 @@
 """What one Spark task does for a write: rows in, files written, one report of them out."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 
 from emberlake.base.parallel import limit_threads
-from emberlake.maintenance.compact import WrittenCompaction
 from emberlake.options import MEBIBYTE
+from emberlake.session.write_session import WriteSession
 from emberlake.spark.failures import reported_errors
 from emberlake.spark.job_files import task_store
 from emberlake.spark.reports import TaskReport, report_batch, task_number
-from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
-from emberlake.write.dynamic_bucket import Assigner
-from emberlake.write.table_writer import TableWriter
+from emberlake.write.dynamic_bucket import SINGLE_ASSIGNER, Assigner
 
 # Spark hands over small batches; what is done once a call is worth more rows.
 _GATHER_ROWS: Final = 250_000
@@ -26,12 +25,9 @@ _GATHER_BYTES: Final = 64 * MEBIBYTE
 class WriteTask:
     """Writes the rows of one task to files of a table."""
 
-    store: TableStore
+    session: WriteSession
     job_id: str
-    commit_user: str
     columns: tuple[str, ...]  # what the columns are called, whatever Spark calls them
-    ignore_previous: bool = False
-    accepts: Callable[[bytes], bool] | None = None
     write_columns: tuple[str, ...] | None = None
     assigners: int = 1  # how many tasks give out dynamic buckets, each numbered as its partition
 
@@ -44,24 +40,15 @@ class WriteTask:
         yield report_batch([TaskReport.of(self.job_id, number, messages)])
 
     def _write(self, batches: Iterator[pa.RecordBatch], number: int) -> list[CommitMessage]:
-        store = task_store(self.store, self.job_id, number)
-        writer = TableWriter(
-            store,
-            commit_user=self.commit_user,
-            ignore_previous=self.ignore_previous,
-            accepts=self.accepts,
-            assigner=Assigner(number, self.assigners) if self.assigners > 1 else Assigner(),
-        )
-        try:
+        store = task_store(self.session.store, self.job_id, number)
+        assigner = Assigner(number, self.assigners) if self.assigners > 1 else SINGLE_ASSIGNER
+        # Closing it deletes what was not handed over.
+        with closing(replace(self.session, store=store).new_writer(assigner)) as writer:
             if self.write_columns is not None:
                 writer.set_write_columns(self.write_columns)
             for table in gathered(batches):
                 writer.write(table.rename_columns(self.columns))
-            messages = writer.prepare()
-            compaction = WrittenCompaction(store, ignore_previous=self.ignore_previous)
-            return compaction.compact(messages)
-        finally:
-            writer.close()  # deletes what was not handed over
+            return writer.prepare()
 
 
 def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

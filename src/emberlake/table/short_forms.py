@@ -3,27 +3,24 @@
 The builders stay for programs in which many processes write for one commit or read one plan.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from emberlake.base.extras import load_extra
 from emberlake.commit.change import CommitResult
-from emberlake.commit.outcome import commit_or_abort
-from emberlake.errors import InvalidInput, Unsupported
-from emberlake.merge.plan import plan_merge
-from emberlake.options import ROWKIND_FIELD, SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, MergeEngine
+from emberlake.errors import InvalidInput
+from emberlake.options import SCAN_SNAPSHOT_ID, SCAN_TAG_NAME
 from emberlake.predicates import Predicate, columns_of
 from emberlake.read.key_read import may_retract
+from emberlake.rowops.keys import delete_keys, upsert
+from emberlake.rowops.write import write_rows
 from emberlake.scan.splits import DataSplit
-from emberlake.spec.key_value import RowKind
 from emberlake.spec.replacement import Replacement
-from emberlake.spec.schema import TableSchema
 from emberlake.store.table_store import TableStore
 from emberlake.table.read_builder import ReadBuilder
-from emberlake.table.write_builder import BatchWriteBuilder
+from emberlake.table.write_builder import BatchWriteBuilder, session_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -58,7 +55,7 @@ class ShortForms:
             CommitConflict: a concurrent change makes the commit wrong; nothing changes, unless
                 the error says that a snapshot stands.
         """
-        return _write(self.new_batch_write_builder(), data)
+        return write_rows(session_of(self.new_batch_write_builder()), data)
 
     def upsert(self, data: object, on: Sequence[str] | None = None) -> CommitResult:
         """Put rows in the place of those with their keys, and add the others, in one commit.
@@ -70,23 +67,7 @@ class ShortForms:
         Raises:
             Unsupported: the table has no primary key.
         """
-        keys = self.store.schema.primary_keys
-        if not keys:
-            raise Unsupported(
-                "an upsert needs a table with a primary key; append() adds rows to this one"
-            )
-        if isinstance(on, str):
-            raise InvalidInput(f"`on` is a list of columns, as in [{on!r}]")
-        if self.store.schema.profile.merge_engine is MergeEngine.FIRST_ROW:
-            raise Unsupported(
-                "a first-row table keeps the row that it has; append() adds those with new keys"
-            )
-        if on is not None and set(on) != set(keys):
-            raise InvalidInput(
-                f"rows of this table are told apart by its primary key {', '.join(keys)}, not by "
-                f"{', '.join(on)}"
-            )
-        return self.append(data)
+        return upsert(session_of(self.new_batch_write_builder()), data, on)
 
     def overwrite(
         self, data: object, partition: Mapping[str, object] | None = None
@@ -109,7 +90,8 @@ class ShortForms:
             replaced = Replacement.dynamic(schema)
         else:
             replaced = Replacement.whole_table(schema)
-        return _write(self.new_batch_write_builder().overwrite(replaced), data)
+        builder = self.new_batch_write_builder().overwrite(replaced)
+        return write_rows(session_of(builder), data)
 
     def delete_keys(self, data: object) -> CommitResult:
         """Delete the rows that have these keys, in one commit; unknown keys delete nothing.
@@ -121,9 +103,7 @@ class ShortForms:
         Raises:
             Unsupported: the table has no primary key, or deletes remove no rows of it.
         """
-        _check_deletes(self.store.schema)
-        rows = _only(data, self.store.schema.field_names)
-        return _write(self.new_batch_write_builder(), rows, RowKind.DELETE.symbol)
+        return delete_keys(session_of(self.new_batch_write_builder()), data)
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -241,55 +221,8 @@ class ShortForms:
         return builder, builder.new_scan().plan().splits()
 
 
-def _check_deletes(schema: TableSchema) -> None:
-    """Refuse tables in which a record that deletes does not remove the row of its key."""
-    if not schema.profile.has_keys:
-        raise Unsupported("delete_keys needs a table with a primary key")
-    plan = plan_merge(schema, schema.fields)
-    if plan.ignore_delete:
-        raise Unsupported("the table ignores deletes (ignore-delete=true)")
-    if schema.options.value(ROWKIND_FIELD):
-        raise Unsupported(
-            f"the column {schema.options.value(ROWKIND_FIELD)} tells what a row does; append() "
-            "rows that have -D there"
-        )
-    if plan.engine is not MergeEngine.DEDUPLICATE and not plan.remove_on_delete:
-        raise Unsupported(
-            f"a delete does not remove rows of a table with merge-engine={plan.engine}; set "
-            "partial-update.remove-record-on-delete or aggregation.remove-record-on-delete, where "
-            "the engine has it, or write the whole row to take back with row_kind='-D'"
-        )
-
-
 def _told_rows(split: DataSplit, *, has_keys: bool) -> int | None:
     """The rows that a split gives, where metadata knows it."""
     if not all(split.is_exact) or (has_keys and any(map(may_retract, split.files))):
         return None
     return split.merged_row_count()
-
-
-def _write(builder: BatchWriteBuilder, data: object, row_kind: str | None = None) -> CommitResult:
-    with builder.new_write() as write, builder.new_commit() as commit:
-        if _is_pandas(data):
-            write.write_pandas(data, row_kind)
-        else:
-            write.write_arrow(data, row_kind)
-        messages = write.prepare_commit()
-        return commit_or_abort(lambda: commit.commit(messages), lambda: commit.abort(messages))
-
-
-def _is_pandas(data: object) -> bool:
-    # Whoever has a DataFrame has loaded pandas.
-    pandas: Any = sys.modules.get("pandas")
-    return pandas is not None and isinstance(data, pandas.DataFrame)
-
-
-def _only(data: Any, names: Sequence[str]) -> object:
-    """The data with these columns alone, those of them that it has."""
-    if _is_pandas(data):
-        return data[[name for name in names if name in data.columns]]
-    if isinstance(data, pa.Table | pa.RecordBatch):
-        return data.select([name for name in names if name in data.schema.names])
-    if hasattr(data, "__arrow_c_stream__"):
-        return _only(pa.table(data), names)
-    return data

@@ -1,7 +1,6 @@
 """Write builders, and the two halves of a write: ``TableWrite`` and ``TableCommit``."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Self
 
@@ -10,25 +9,20 @@ import pyarrow as pa
 from emberlake.base.closing import Closing
 from emberlake.base.extras import load_extra
 from emberlake.base.names import choices, listed
-from emberlake.errors import (
-    ColumnNotFound,
-    DataMismatch,
-    InvalidState,
-)
-from emberlake.maintenance.compact import WrittenCompaction
+from emberlake.errors import ColumnNotFound, InvalidState
 from emberlake.options import (
     COMMIT_USER_PREFIX,
 )
+from emberlake.session.write_session import WriteSession
 from emberlake.spec.profile import BucketMode
 from emberlake.spec.replacement import Replacement
 from emberlake.spec.support import check_writable
 from emberlake.store.table_store import TableStore
 from emberlake.table.table_commit import BatchTableCommit, StreamTableCommit
-from emberlake.types import DataField, arrow_type
 from emberlake.wire import CommitMessage
 from emberlake.write.fixed_buckets import FixedBucketWriter, RowsWriter
+from emberlake.write.pandas_data import from_pandas
 from emberlake.write.rows import RowBuffer
-from emberlake.write.table_writer import TableWriter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +39,11 @@ def new_commit_user(store: TableStore) -> str:
     prefix = store.options.value(COMMIT_USER_PREFIX)
     unique = store.env.new_id()
     return f"{prefix}_{unique}" if prefix else unique
+
+
+def session_of(builder: "BatchWriteBuilder") -> WriteSession:
+    """The write that a builder describes."""
+    return WriteSession(builder.store, builder.commit_user, builder.replaces)
 
 
 @dataclass
@@ -81,16 +80,7 @@ class BatchWriteBuilder:
 
     def new_write(self) -> "BatchTableWrite":
         """The half that writes files."""
-        check_writable(self.store.schema)
-        return BatchTableWrite(
-            TableWriter(
-                self.store,
-                commit_user=self.commit_user,
-                ignore_previous=self._replaces is not None,
-                accepts=self._replaces.match if self._replaces else None,
-            ),
-            replace(self),
-        )
+        return BatchTableWrite(session_of(self).new_writer(), replace(self))
 
     def new_commit(self) -> BatchTableCommit:
         """The half that makes written files visible."""
@@ -123,13 +113,14 @@ class PostponeFixedBucketWriteBuilder(BatchWriteBuilder):
         ``postpone.default-bucket-num`` says.
         """
         check_writable(self.store.schema)
+        session = session_of(self)
         writer = FixedBucketWriter(
             self.store,
             commit_user=self.commit_user,
-            ignore_previous=self.is_overwrite,
-            accepts=self._replaces.match if self._replaces else None,
+            ignore_previous=session.is_overwrite,
+            accepts=session.accepts,
         )
-        return BatchTableWrite(writer, replace(self))
+        return BatchTableWrite(session.compacting(writer), replace(self))
 
 
 @dataclass
@@ -141,8 +132,8 @@ class StreamWriteBuilder:
 
     def new_write(self) -> "StreamTableWrite":
         """The half that writes files."""
-        check_writable(self.store.schema)
-        return StreamTableWrite(TableWriter(self.store, commit_user=self.commit_user), self.store)
+        writer = WriteSession(self.store, self.commit_user).new_writer()
+        return StreamTableWrite(writer, self.store)
 
     def new_commit(self) -> StreamTableCommit:
         """The half that makes written files visible."""
@@ -153,13 +144,10 @@ class StreamWriteBuilder:
 class TableWrite(Closing):
     """Writes Arrow and pandas data to files of a table; nothing is visible before the commit."""
 
-    def __init__(
-        self, writer: RowsWriter, store: TableStore, *, ignore_previous: bool = False
-    ) -> None:
+    def __init__(self, writer: RowsWriter, store: TableStore) -> None:
         self._row_buffer = RowBuffer(writer, store.schema)
         self._writer: RowsWriter = self._row_buffer
         self._store = store
-        self._written = WrittenCompaction(store, ignore_previous=ignore_previous)
 
     def with_write_type(self, write_cols: Sequence[str]) -> Self:
         """Declare that the data has just these columns; the others become null or default.
@@ -205,11 +193,7 @@ class TableWrite(Closing):
 
         pandas keeps integers with missing values as floats; they are taken for what they were.
         """
-        try:
-            table = pa.Table.from_pandas(dataframe, preserve_index=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise DataMismatch(f"the DataFrame has no Arrow form: {error}") from error
-        self._writer.write(_with_integers(table, self._store.schema.fields), row_kind)
+        self._writer.write(from_pandas(dataframe, self._store.schema.fields), row_kind)
 
     def write_row(self, row: object, row_kind: str | None = None) -> None:
         """Write one row; rows are gathered and written many at a time.
@@ -234,14 +218,6 @@ class TableWrite(Closing):
         """Release everything; what was not handed over by ``prepare_commit`` is deleted."""
         self._writer.close()
 
-    def _prepare(self) -> list[CommitMessage]:
-        messages = self._writer.prepare()
-        try:
-            return self._written.compact(messages)
-        except BaseException:  # the rows are gone; what follows must not be committed without them
-            self._writer.abort()
-            raise
-
 
 class BatchTableWrite(TableWrite):
     """Writes for one commit."""
@@ -249,7 +225,7 @@ class BatchTableWrite(TableWrite):
     _is_prepared = False
 
     def __init__(self, writer: RowsWriter, builder: BatchWriteBuilder) -> None:
-        super().__init__(writer, builder.store, ignore_previous=builder.is_overwrite)
+        super().__init__(writer, builder.store)
         self._builder = builder
 
     def write_spark(
@@ -290,11 +266,7 @@ class BatchTableWrite(TableWrite):
             told = Replacement.chosen(self._store.schema, match, overwrite=overwrite)
             builder = replace(builder, _replaces=told)
         job: WriteJob = spark.WriteJob(
-            store=self._store,
-            commit_user=builder.commit_user,
-            commit=builder.new_commit(),
-            ignore_previous=builder.is_overwrite,
-            accepts=builder.replaces.match if builder.replaces else None,
+            session=session_of(builder),
             write_columns=self._writer.write_columns,
             concurrency=concurrency,
             resource_profile=resource_profile,
@@ -307,7 +279,7 @@ class BatchTableWrite(TableWrite):
         """Finish all files and describe them; once per writer."""
         if self._is_prepared:
             raise InvalidState("prepare_commit was called before; open a new writer for more data")
-        messages = self._prepare()
+        messages = self._writer.prepare()
         self._is_prepared = True
         return messages
 
@@ -317,18 +289,4 @@ class StreamTableWrite(TableWrite):
 
     def prepare_commit(self, commit_identifier: int) -> list[CommitMessage]:  # noqa: ARG002
         """Finish the files since the last call; the identifier goes to the commit."""
-        return self._prepare()
-
-
-def _with_integers(table: pa.Table, fields: Sequence[DataField]) -> pa.Table:
-    """Columns of whole floats as integers where the table has integers; others as they are."""
-    for column in fields:
-        index = table.schema.get_field_index(column.name)
-        target = arrow_type(column.type)
-        if index < 0 or not pa.types.is_integer(target):
-            continue
-        if not pa.types.is_floating(table.schema.field(index).type):
-            continue
-        with suppress(pa.ArrowInvalid):  # a fraction: the writer says so, with all else
-            table = table.set_column(index, column.name, table.column(index).cast(target))
-    return table
+        return self._writer.prepare()

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from emberlake import CommitConflict, Table
+from emberlake.session.write_session import WriteSession
 from emberlake.spark import write_paimon
-from emberlake.table.table_commit import BatchTableCommit
 from spark.leftovers import left_over
 from spark.mischief import PATIENCE_S, Once, WaitFor, with_mischief
 from spark.reads import write
@@ -82,14 +82,14 @@ def test_a_reader_sees_the_old_rows_or_the_new_ones_and_nothing_between(
 def meeting(monkeypatch: pytest.MonkeyPatch, count: int = 2) -> Iterator[None]:
     """Commits wait for each other, so that none of the writers has seen what the others wrote."""
     barrier = threading.Barrier(count)
-    original = BatchTableCommit.commit
+    original = WriteSession.commit
 
-    def commit(self: BatchTableCommit, *arguments: Any) -> Any:
+    def commit(self: WriteSession, *arguments: Any) -> Any:
         barrier.wait(PATIENCE_S)
         return original(self, *arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(BatchTableCommit, "commit", commit)
+        patched.setattr(WriteSession, "commit", commit)
         yield
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from emberlake.maintenance.append_compact import pick_bins
-from emberlake.maintenance.bucket import Bucket, load_buckets
-from emberlake.maintenance.key_compact import pick_files
-from emberlake.maintenance.postpone_compact import load_postponed
+from emberlake.compaction.append_compact import pick_bins
+from emberlake.compaction.bucket import Bucket, load_buckets
+from emberlake.compaction.key_compact import pick_files
+from emberlake.compaction.postpone_compact import load_postponed
 from emberlake.predicates import Predicate
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.profile import BucketMode

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from emberlake.compaction.append_picking import AppendRules, Bin, pick_ordered, pick_unordered
+from emberlake.compaction.bucket import Bucket, Compacted, stream_rows
+from emberlake.compaction.vectors import BucketVectors
 from emberlake.errors import StorageError
-from emberlake.maintenance.append_picking import AppendRules, Bin, pick_ordered, pick_unordered
-from emberlake.maintenance.bucket import Bucket, Compacted, stream_rows
-from emberlake.maintenance.vectors import BucketVectors
 from emberlake.spec.manifest import DataFile, FileSource
 from emberlake.write.rolling import AppendWriter, FileLimits
 

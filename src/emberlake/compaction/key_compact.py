@@ -13,9 +13,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from emberlake.maintenance.bucket import Bucket, Compacted, stream_rows
-from emberlake.maintenance.lookup import OlderRows, needs_older_rows
-from emberlake.maintenance.picking import (
+from emberlake.compaction.bucket import Bucket, Compacted, stream_rows
+from emberlake.compaction.lookup import OlderRows, needs_older_rows
+from emberlake.compaction.picking import (
     Pick,
     PickingRules,
     Rewrite,
@@ -25,7 +25,7 @@ from emberlake.maintenance.picking import (
     plan_steps,
     top_level,
 )
-from emberlake.maintenance.vectors import BucketVectors
+from emberlake.compaction.vectors import BucketVectors
 from emberlake.merge.order import key_at, key_bound
 from emberlake.merge.plan import plan_merge
 from emberlake.merge.rows import retracts_of

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emberlake.maintenance.append_picking import AppendRules, pick_ordered, pick_unordered
+from emberlake.compaction.append_picking import AppendRules, pick_ordered, pick_unordered
 from emberlake.options import TableOptions
 from emberlake.spec.manifest import DataFile
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from emberlake.base.parallel import parallel_map
+from emberlake.compaction.bucket import Bucket, stream_rows
 from emberlake.errors import InvalidOption, StorageError
-from emberlake.maintenance.bucket import Bucket, stream_rows
 from emberlake.merge.plan import plan_merge
 from emberlake.options import (
     BUCKET_FUNCTION,
@@ -117,13 +117,6 @@ def settle(message: CommitMessage) -> CommitMessage:
         compact_after=(*stays, *message.compact_after),
         compact_changelog_files=(*message.changelog_files, *message.compact_changelog_files),
     )
-
-
-def passing_files(message: CommitMessage) -> list[DataFile]:
-    """New files that were compacted before anybody saw them."""
-    gone = {file.file_name for file in message.compact_before}
-    after = {file.file_name for file in message.compact_after}
-    return [f for f in message.new_files if f.file_name in gone and f.file_name not in after]
 
 
 def _records(waiting: Bucket) -> Iterator[pa.Table]:

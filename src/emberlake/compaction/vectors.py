@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from pyroaring import BitMap, BitMap64
 
-from emberlake.maintenance.bucket import Bucket, VectorChange
+from emberlake.compaction.bucket import Bucket, VectorChange
 from emberlake.options import DELETION_VECTORS_BITMAP64, VECTOR_FILE_SIZE
 from emberlake.spec.column_buffers import I64
 from emberlake.spec.deletion_vector import (

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emberlake.maintenance.picking import (
+from emberlake.compaction.picking import (
     PickingRules,
     Rewrite,
     Upgrade,

@@ -10,10 +10,10 @@ from append_tables import FakeEnv, check_whole, data_files, open_catalog, open_t
 from emberlake import SchemaChange, Table
 from emberlake.commit.change import compact_change
 from emberlake.commit.committer import Committer
+from emberlake.compaction.postpone_compact import bucket_count
 from emberlake.errors import CommitConflict, ConflictReason, InvalidOption, StorageError
 from emberlake.io import MemoryStorage
 from emberlake.maintenance.compact import prepare_compaction
-from emberlake.maintenance.postpone_compact import bucket_count
 from emberlake.options import TableOptions
 from emberlake.scan.files import delta_manifests_of
 from emberlake.spec.manifest import DataFile

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from emberlake.maintenance.vectors import BucketVectors
+from emberlake.compaction.vectors import BucketVectors
 from emberlake.merge.order import KeyBound, key_at, key_bound, order_rows, rows_up_to
 from emberlake.merge.plan import MergePlan
 from emberlake.merge.rows import take_rows

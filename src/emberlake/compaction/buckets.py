@@ -1,0 +1,127 @@
+"""Compact buckets side by side, and describe what came of it in messages.
+
+Nothing is committed here. Whoever compacts a table and whoever compacts what a writer has just
+written share this part.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from emberlake.base.parallel import parallel_map
+from emberlake.commit.discard import discard
+from emberlake.compaction.append_compact import compact_append_bucket
+from emberlake.compaction.bucket import Bucket, Compacted, load_buckets
+from emberlake.compaction.key_compact import compact_key_bucket
+from emberlake.spec.manifest import DataFile
+from emberlake.spec.snapshot import Snapshot
+from emberlake.store.table_store import TableStore
+from emberlake.wire import BaseSnapshot, CommitMessage, WriteMode
+
+
+def compact_buckets(
+    store: TableStore, buckets: Sequence[Bucket], snapshot: Snapshot | None, *, full: bool
+) -> list[CommitMessage]:
+    """Compact buckets of a snapshot; one message for each in which something was due."""
+    base = base_of(snapshot)
+    return [
+        message_of(bucket, compacted, base)
+        for bucket, compacted in zip(buckets, compact_all(store, buckets, full=full), strict=True)
+        if compacted is not None
+    ]
+
+
+def compact_all(
+    store: TableStore, buckets: Sequence[Bucket], *, full: bool
+) -> list[Compacted | None]:
+    """Compact buckets in parallel; None for each in which nothing was due.
+
+    Should one of them fail, what the others have written is deleted.
+    """
+    compact = compact_key_bucket if store.schema.profile.has_keys else compact_append_bucket
+    done: dict[int, Compacted | None] = {}  # what threads finished, also after one has failed
+
+    def compact_at(place: int) -> None:
+        done[place] = compact(buckets[place], full=full)
+
+    try:
+        for _ in parallel_map(compact_at, range(len(buckets))):
+            pass
+    except BaseException:
+        found = ((buckets[place], compacted) for place, compacted in done.items())
+        discard(store, [message_of(b, c, None) for b, c in found if c is not None])
+        raise
+    return [done[place] for place in range(len(buckets))]
+
+
+def existing_buckets(
+    store: TableStore, snapshot: Snapshot | None, places: Iterable[tuple[bytes, int]]
+) -> dict[tuple[bytes, int], Bucket]:
+    """The buckets of a snapshot at some places, each a partition and a number."""
+    wanted = frozenset(places)
+    partitions = frozenset(partition for partition, _ in wanted)
+    found = load_buckets(store, snapshot, partitions=partitions)
+    return {
+        (bucket.partition, bucket.number): bucket
+        for bucket in found
+        if (bucket.partition, bucket.number) in wanted
+    }
+
+
+def with_files(store: TableStore, existing: Bucket | None, message: CommitMessage) -> Bucket:
+    """A bucket together with what a message has written to it."""
+    if existing is None:
+        place = message.partition, message.bucket, message.total_buckets
+        return Bucket(store, *place, message.new_files)
+    return replace(existing, files=(*existing.files, *message.new_files))
+
+
+def base_of(snapshot: Snapshot | None) -> BaseSnapshot | None:
+    """The snapshot as messages name it."""
+    return None if snapshot is None else BaseSnapshot(snapshot.id, snapshot.delta_manifest_list)
+
+
+def message_of(
+    bucket: Bucket, compacted: Compacted | None, base: BaseSnapshot | None
+) -> CommitMessage:
+    """The message of a bucket that was compacted, or of one in which nothing was due."""
+    message = CommitMessage(
+        table=bucket.store.layout.metadata_root,
+        mode=WriteMode.APPEND,
+        partition=bucket.partition,
+        bucket=bucket.number,
+        total_buckets=bucket.total_buckets,
+        base=base,
+    )
+    return extended(message, compacted)
+
+
+def extended(message: CommitMessage, compacted: Compacted | None) -> CommitMessage:
+    """A message with the compaction of its bucket in it."""
+    if compacted is None:
+        return message
+    return replace(
+        message,
+        compact_before=compacted.before,
+        compact_after=compacted.after,
+        compact_new_index_files=compacted.vectors.added,
+        compact_deleted_index_files=compacted.vectors.deleted,
+    )
+
+
+def with_present_schema(store: TableStore) -> TableStore:
+    """The table with the columns that it has by now, so that none is lost when files are rewritten.
+
+    Who rewrites the files of a snapshot loads that first: then none of them is of a later schema.
+    Options that this program alone has set stay.
+    """
+    latest = store.schemas.latest()
+    if latest is None or latest.id == store.schema.id:
+        return store
+    return store.with_schema(latest.with_options(store.own_options()))
+
+
+def passing_files(message: CommitMessage) -> list[DataFile]:
+    """New files that were compacted before anybody saw them."""
+    gone = {file.file_name for file in message.compact_before}
+    after = {file.file_name for file in message.compact_after}
+    return [f for f in message.new_files if f.file_name in gone and f.file_name not in after]

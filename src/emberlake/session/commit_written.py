@@ -1,0 +1,143 @@
+"""Commit what was written, and then the compaction of it.
+
+The two are two snapshots. Should another writer compact the same buckets in between, the first
+snapshot stands and its compaction is done again on top of the other one's.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from emberlake.commit.change import Change, CommitResult, combined, compact_change
+from emberlake.commit.discard import discard
+from emberlake.compaction.bucket import Bucket
+from emberlake.compaction.buckets import (
+    compact_buckets,
+    existing_buckets,
+    passing_files,
+    with_present_schema,
+)
+from emberlake.errors import AlreadyCommitted, CommitConflict, CommitUnknown, StorageError
+from emberlake.spec.snapshot import CommitKind
+from emberlake.store.table_store import TableStore
+from emberlake.wire import CommitMessage
+
+# How often a bucket is compacted again because others compact it too.
+_ATTEMPTS: Final = 10
+
+
+def commit_written(
+    store: TableStore,
+    commit: Callable[[Sequence[Change]], CommitResult],
+    changes: Sequence[Change],
+    messages: Sequence[CommitMessage],
+) -> CommitResult:
+    """Commit what was written and then what was compacted of it.
+
+    When another writer has compacted the same buckets meanwhile, what was written stands, and is
+    compacted anew together with what the other one made.
+
+    Args:
+        store: The table.
+        commit: Makes snapshots of changes.
+        changes: The snapshots that the messages become.
+        messages: What was written and compacted.
+    """
+    if not store.schema.profile.compacts_on_write:
+        return commit(changes)
+    written = [change for change in changes if change.kind is not CommitKind.COMPACT]
+    compacted = [change for change in changes if change.kind is CommitKind.COMPACT]
+    done = commit(written)
+    if not written:
+        return combined([done, commit(compacted)])
+    try:
+        return combined([done, _commit_compacted(store, commit, compacted, messages, done)])
+    except (StorageError, CommitUnknown) as error:
+        # Whoever writes the rows again would have them twice.
+        raise type(error)(
+            f"snapshot {done.snapshot_id} stands, but is not compacted, so that its rows are not "
+            f"seen yet: {error}. Compact the table; do not write the rows again"
+        ) from error
+
+
+def _commit_compacted(
+    store: TableStore,
+    commit: Callable[[Sequence[Change]], CommitResult],
+    compacted: Sequence[Change],
+    messages: Sequence[CommitMessage],
+    done: CommitResult,
+) -> CommitResult:
+    todo = list(messages)
+    if any(_is_left_out(message) for message in messages):
+        discard(store, map(_compacted_part, todo))
+        todo = _compact_again(store, messages)
+        compacted = [compact_change(todo)]
+    for attempt in itertools.count(1):
+        try:
+            return commit(compacted)
+        except AlreadyCommitted:
+            raise
+        except CommitConflict as error:
+            discard(store, map(_compacted_part, todo))
+            if attempt > _ATTEMPTS:
+                detail = f"snapshot {done.snapshot_id} stands, but is not compacted: {error.detail}"
+                raise CommitConflict(error.reason, detail, "compact the table") from error
+        todo = _compact_again(store, messages)
+        compacted = [compact_change(todo)]
+    raise AssertionError("counting does not end")
+
+
+def as_replacement(message: CommitMessage) -> CommitMessage:
+    """A message of an overwrite, in which what was written is what became of it by compaction.
+
+    An overwrite that is one snapshot, compacted files and all, is seen at once. Files that were
+    there before belong to a compaction of their own.
+    """
+    new = {file.file_name for file in message.new_files}
+    gone = {file.file_name for file in message.compact_before}
+    if not gone or not gone <= new or message.compact_deleted_index_files:
+        return message
+    stays = tuple(file for file in message.new_files if file.file_name not in gone)
+    return replace(
+        message,
+        new_files=(*stays, *message.compact_after),
+        changelog_files=(*message.changelog_files, *message.compact_changelog_files),
+        new_index_files=(*message.new_index_files, *message.compact_new_index_files),
+        compact_before=(),
+        compact_after=(),
+        compact_changelog_files=(),
+        compact_new_index_files=(),
+    )
+
+
+def discard_passing(store: TableStore, messages: Iterable[CommitMessage]) -> None:
+    """Delete new files that were compacted before anybody saw them."""
+    for m in messages:
+        Bucket(store, m.partition, m.bucket, m.total_buckets, ()).discard(passing_files(m))
+
+
+def _is_left_out(message: CommitMessage) -> bool:
+    """Whether its rows would stay hidden: an older message was pending when it was prepared."""
+    is_compacted = bool(message.compact_before) or all(f.level > 0 for f in message.new_files)
+    return message.bucket >= 0 and not is_compacted
+
+
+def _compact_again(store: TableStore, messages: Sequence[CommitMessage]) -> list[CommitMessage]:
+    """Compact the buckets of messages as they are by now."""
+    snapshot = store.snapshots.latest()
+    store = with_present_schema(store)
+    places = {(message.partition, message.bucket) for message in messages}
+    buckets = list(existing_buckets(store, snapshot, places).values())
+    return compact_buckets(store, buckets, snapshot, full=False)
+
+
+def _compacted_part(message: CommitMessage) -> CommitMessage:
+    """A message without what was written, whose files stay: as deletes of them would have it."""
+    return replace(
+        message,
+        new_files=(),
+        changelog_files=(),
+        new_index_files=(),
+        compact_before=(*message.compact_before, *message.new_files),
+    )

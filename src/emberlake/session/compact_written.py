@@ -1,0 +1,116 @@
+"""Compact what a writer has written, before it is committed, where reads skip level 0.
+
+Tables with deletion vectors or first rows hide files of level 0, so a write to them is not finished
+until its files have been taken up.
+"""
+
+from collections.abc import Iterable
+
+from emberlake.commit.committer import Committer
+from emberlake.commit.discard import discard
+from emberlake.compaction.buckets import (
+    compact_all,
+    existing_buckets,
+    extended,
+    with_files,
+    with_present_schema,
+)
+from emberlake.errors import AlreadyCommitted
+from emberlake.store.table_store import TableStore
+from emberlake.wire import CommitMessage
+from emberlake.write.fixed_buckets import RowsWriter
+
+
+class WrittenCompaction:
+    """Takes up from level 0 what a writer writes, where reads would not see it otherwise.
+
+    Args:
+        store: The table.
+        ignore_previous: The writer's commits replace what is there.
+    """
+
+    def __init__(self, store: TableStore, *, ignore_previous: bool) -> None:
+        self._store = store
+        self._ignore_previous = ignore_previous
+        self._is_needed = store.schema.profile.compacts_on_write
+        self._handed_over: list[CommitMessage] = []
+
+    def compact(self, messages: list[CommitMessage]) -> list[CommitMessage]:
+        """The messages with their files, and what is there of their buckets, compacted.
+
+        Should it fail, the files of the messages are deleted. A bucket is left out while messages
+        about it are not committed: what it consists of is not known before that.
+        """
+        if not self._is_needed:
+            return messages
+        try:
+            compacted = self._compact(messages)
+        except BaseException:
+            discard(self._store, messages)
+            raise
+        self._handed_over += compacted
+        return compacted
+
+    def _compact(self, messages: list[CommitMessage]) -> list[CommitMessage]:
+        self._handed_over = [m for m in self._handed_over if not _is_committed(self._store, m)]
+        pending = {(m.partition, m.bucket) for m in self._handed_over}
+        snapshot = None if self._ignore_previous else self._store.snapshots.latest()
+        store = with_present_schema(self._store)
+        touched = {
+            place: m
+            for m in messages
+            if m.new_files and m.bucket >= 0 and (place := (m.partition, m.bucket)) not in pending
+        }
+        existing = existing_buckets(store, snapshot, touched)
+        buckets = [
+            with_files(store, existing.get(place), message) for place, message in touched.items()
+        ]
+        found = dict(zip(touched, compact_all(store, buckets, full=False), strict=True))
+        return [extended(m, found.get((m.partition, m.bucket))) for m in messages]
+
+
+class CompactingWriter:
+    """A writer that hands over its messages together with the compaction they need."""
+
+    def __init__(self, writer: RowsWriter, compaction: WrittenCompaction) -> None:
+        self._writer = writer
+        self._compaction = compaction
+
+    def prepare(self) -> list[CommitMessage]:
+        """Finish all files, and compact them where that is needed."""
+        messages = self._writer.prepare()
+        try:
+            return self._compaction.compact(messages)
+        except BaseException:  # the rows are gone; what follows must not be committed without them
+            self._writer.abort()
+            raise
+
+    # --- everything else is left to the writer ----------------------------------------------------
+
+    @property
+    def write_columns(self) -> tuple[str, ...] | None:
+        return self._writer.write_columns
+
+    @property
+    def has_rows(self) -> bool:
+        return self._writer.has_rows
+
+    def set_write_columns(self, columns: Iterable[str]) -> None:
+        self._writer.set_write_columns(columns)
+
+    def write(self, data: object, row_kind: str | None = None) -> None:
+        self._writer.write(data, row_kind)
+
+    def abort(self) -> None:
+        self._writer.abort()
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _is_committed(store: TableStore, message: CommitMessage) -> bool:
+    try:
+        Committer(store, "").check_not_committed([message])
+    except AlreadyCommitted:
+        return True
+    return False

@@ -1,0 +1,247 @@
+"""One write, from its rows to a snapshot: write, accept, commit, and then finish, abort or leave.
+
+Everybody who writes uses a ``WriteSession``: local writers, the tasks and drivers of Spark, and
+compaction. Its rule decides what becomes of the files when a commit fails. A commit that was
+refused has changed nothing, so its files are deleted. After any other failure a snapshot may refer
+to them: they stay, and orphan cleaning finds them if none does.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from emberlake.commit.acceptance import (
+    check_appended,
+    check_overwritten,
+    check_replacing,
+    check_table,
+)
+from emberlake.commit.change import (
+    NOTHING_COMMITTED,
+    Change,
+    CommitResult,
+    append_change,
+    overwrite_changes,
+    split_changes,
+)
+from emberlake.commit.committer import CommitCallback, Committer
+from emberlake.commit.discard import written_paths
+from emberlake.errors import (
+    CommitConflict,
+    ConflictReason,
+    DataMismatch,
+    EmberlakeError,
+    InvalidInput,
+)
+from emberlake.scan.files import PartitionChoice
+from emberlake.session.commit_written import as_replacement, commit_written, discard_passing
+from emberlake.session.compact_written import CompactingWriter, WrittenCompaction
+from emberlake.spec.manifest import HASH_INDEX
+from emberlake.spec.replacement import Replacement
+from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER
+from emberlake.spec.support import check_writable
+from emberlake.store.table_store import TableStore
+from emberlake.wire import CommitMessage
+from emberlake.write.dynamic_bucket import SINGLE_ASSIGNER, Assigner
+from emberlake.write.fixed_buckets import RowsWriter
+from emberlake.write.table_writer import TableWriter
+
+
+@dataclass(frozen=True)
+class WriteSession:
+    """Who writes to which table, and what the write replaces; pickles for workers.
+
+    Args:
+        store: The table.
+        commit_user: Who commits.
+        replaces: What the write replaces; None: it appends.
+        callbacks: Who is told of every commit.
+    """
+
+    store: TableStore
+    commit_user: str
+    replaces: Replacement | None = None
+    callbacks: Sequence[CommitCallback] = ()
+
+    # --- rows to messages -------------------------------------------------------------------------
+
+    @property
+    def is_overwrite(self) -> bool:
+        return self.replaces is not None
+
+    @property
+    def accepts(self) -> Callable[[bytes], bool] | None:
+        """Tells whether a partition may be written to; None: all may."""
+        return None if self.replaces is None else self.replaces.match
+
+    def new_writer(self, assigner: Assigner = SINGLE_ASSIGNER) -> RowsWriter:
+        """A writer of rows; its messages are ready to be committed."""
+        check_writable(self.store.schema)
+        writer = TableWriter(
+            self.store,
+            commit_user=self.commit_user,
+            ignore_previous=self.is_overwrite,
+            accepts=self.accepts,
+            assigner=assigner,
+        )
+        return self.compacting(writer)
+
+    def compacting(self, writer: RowsWriter) -> RowsWriter:
+        """The same writer, with messages that hold the compaction which the table needs."""
+        return CompactingWriter(writer, self.new_compaction())
+
+    def new_compaction(self) -> WrittenCompaction:
+        """Compacts messages of writers that do not do so themselves."""
+        return WrittenCompaction(self.store, ignore_previous=self.is_overwrite)
+
+    # --- messages to a snapshot -------------------------------------------------------------------
+
+    def commit_or_abort(
+        self,
+        messages: Sequence[CommitMessage],
+        identifier: int = BATCH_COMMIT_IDENTIFIER,
+        properties: Mapping[str, str] | None = None,
+    ) -> CommitResult:
+        """Commit the messages; if they are refused, delete their files.
+
+        Files that are in the table are not deleted: another session may have committed the same
+        messages, or the first of two snapshots stands.
+        """
+        try:
+            return self.commit(messages, identifier, properties)
+        except (CommitConflict, InvalidInput):
+            with suppress(EmberlakeError):  # why it was refused matters more than what is left
+                self.abort(messages)
+            raise
+
+    def commit(
+        self,
+        messages: Sequence[CommitMessage],
+        identifier: int = BATCH_COMMIT_IDENTIFIER,
+        properties: Mapping[str, str] | None = None,
+    ) -> CommitResult:
+        """Make the files of the messages visible; whatever happens, none of them is deleted.
+
+        Raises:
+            MessageMismatch: they are of another table, or were written to append and this
+                overwrites, or the other way round.
+            CommitConflict: a concurrent change makes the commit wrong.
+            CommitUnknown: the storage failed, and whether it took effect cannot be found out.
+        """
+        self.accept(messages)
+        if self.replaces is not None:
+            return self._overwrite(messages, self.replaces, properties)
+        return self._commit(messages, split_changes(messages), identifier, properties)
+
+    def replace(
+        self,
+        messages: Sequence[CommitMessage],
+        replaces: Replacement,
+        properties: Mapping[str, str] | None = None,
+    ) -> CommitResult:
+        """Put the files of the messages in the place of others, whatever the session is for.
+
+        Raises:
+            MessageMismatch: messages that cannot replace anything.
+            DataMismatch: messages for partitions that are not replaced.
+        """
+        self._check_table(messages)
+        check_replacing(messages, self.store.schema)
+        return self._overwrite(messages, replaces, properties)
+
+    def empty(self, partitions: PartitionChoice) -> CommitResult:
+        """Delete all rows of some partitions."""
+        return self._committer.commit_all(overwrite_changes([], partitions))
+
+    def abort(self, messages: Sequence[CommitMessage]) -> None:
+        """Delete the files of messages that will not be committed.
+
+        Raises:
+            AlreadyCommitted: they are in the table; nothing is deleted.
+            MessageMismatch: they are of another table; nothing is deleted.
+        """
+        self._check_table(messages)
+        self._committer.check_not_committed(messages)
+        for path in written_paths(self.store, messages):
+            self.store.storage.delete(path)
+
+    def accept(self, messages: Sequence[CommitMessage]) -> None:
+        """Refuse messages of another table, or of writers that had another purpose."""
+        self._check_table(messages)
+        if self.replaces is None:
+            check_appended(messages)
+        else:
+            check_overwritten(messages)
+
+    def check_files(self, messages: Sequence[CommitMessage]) -> None:
+        """Refuse messages whose files are not there any more."""
+        self._committer.check_files(append_change(messages))
+
+    def newest_identifier(self) -> int | None:
+        """The identifier of the newest snapshot of the commit user, if there is one."""
+        return self._committer.newest_identifier()
+
+    @property
+    def _committer(self) -> Committer:
+        return Committer(self.store, self.commit_user, self.callbacks)
+
+    def _check_table(self, messages: Sequence[CommitMessage]) -> None:
+        check_table(messages, self.store.layout.metadata_root)
+
+    def _overwrite(
+        self,
+        messages: Sequence[CommitMessage],
+        replaces: Replacement,
+        properties: Mapping[str, str] | None,
+    ) -> CommitResult:
+        self._check_inside(messages, replaces.match)
+        touched = frozenset(m.partition for m in messages if not m.is_empty())
+        if replaces.only_touched and not touched:
+            return NOTHING_COMMITTED
+        whole = [as_replacement(message) for message in messages]
+        changes = overwrite_changes(whole, replaces.partitions(touched))
+        result = self._commit(whole, changes, BATCH_COMMIT_IDENTIFIER, properties)
+        merged = [m for m, w in zip(messages, whole, strict=True) if m is not w]
+        discard_passing(self.store, merged)
+        return result
+
+    def _check_inside(
+        self, messages: Sequence[CommitMessage], match: Callable[[bytes], bool]
+    ) -> None:
+        outside = sorted({m.partition for m in messages if not match(m.partition)})
+        if outside:
+            shown = ", ".join(str(dict(self.store.partition_spec(p))) for p in outside[:5])
+            raise DataMismatch(f"messages for partitions outside those to overwrite: {shown}")
+
+    def _commit(
+        self,
+        messages: Sequence[CommitMessage],
+        changes: Sequence[Change],
+        identifier: int,
+        properties: Mapping[str, str] | None,
+    ) -> CommitResult:
+        _check_one_index_a_bucket(messages)
+        committer = self._committer
+
+        def commit(parts: Sequence[Change]) -> CommitResult:
+            return committer.commit_all(parts, identifier, properties=properties)
+
+        return commit_written(self.store, commit, changes, messages)
+
+
+def _check_one_index_a_bucket(messages: Sequence[CommitMessage]) -> None:
+    """An index of keys is written whole: of two, one would forget the keys of the other."""
+    indexed = Counter(
+        (message.partition, message.bucket)
+        for message in messages
+        for file in message.new_index_files
+        if file.index_type == HASH_INDEX
+    )
+    for (_, bucket), count in indexed.items():
+        if count > 1:
+            raise CommitConflict(
+                ConflictReason.KEY_INDEX_CHANGED,
+                f"{count} of the messages to commit have given new keys to bucket {bucket}",
+                "let one writer write all rows of a partition of a table with dynamic buckets",
+            )

@@ -1,0 +1,49 @@
+"""pandas DataFrames as Arrow tables. pandas itself is not imported."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from emberlake.errors import DataMismatch
+from emberlake.types import DataField, arrow_type
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def is_pandas(data: object) -> bool:
+    """Whether data is a DataFrame. Whoever has one has loaded pandas."""
+    pandas: Any = sys.modules.get("pandas")
+    return pandas is not None and isinstance(data, pandas.DataFrame)
+
+
+def from_pandas(dataframe: "pd.DataFrame", fields: Sequence[DataField]) -> pa.Table:
+    """A DataFrame without its index, for a table with these columns.
+
+    pandas keeps integers with missing values as floats: they become integers again.
+
+    Raises:
+        DataMismatch: a column has no Arrow type.
+    """
+    try:
+        table = pa.Table.from_pandas(dataframe, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise DataMismatch(f"the DataFrame has no Arrow form: {error}") from error
+    return _with_integers(table, fields)
+
+
+def _with_integers(table: pa.Table, fields: Sequence[DataField]) -> pa.Table:
+    """Columns of whole floats as integers where the table has integers; others as they are."""
+    for column in fields:
+        index = table.schema.get_field_index(column.name)
+        target = arrow_type(column.type)
+        if index < 0 or not pa.types.is_integer(target):
+            continue
+        if not pa.types.is_floating(table.schema.field(index).type):
+            continue
+        with suppress(pa.ArrowInvalid):  # a fraction: the writer says so, with all else
+            table = table.set_column(index, column.name, table.column(index).cast(target))
+    return table
