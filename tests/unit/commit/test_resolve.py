@@ -120,7 +120,7 @@ def a_bucket_that_was_compacted_meanwhile(storage: MemoryStorage) -> Case:
     upsert(table, [(1, "a")])
     latest = table.store.snapshots.latest()
     message = replace(
-        compaction_of(table), base=BaseSnapshot(latest.id, latest.delta_manifest_list)
+        compaction_of(table, level=4), base=BaseSnapshot(latest.id, latest.delta_manifest_list)
     )
     upsert(table, [(2, "b")])
     return compact, [message]
