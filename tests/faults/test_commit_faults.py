@@ -390,7 +390,7 @@ def test_a_commit_user_that_is_no_text_is_refused_before_anything_is_written(use
     messages = prepare(table, NEW)
     before = manifest_files(table)
 
-    with pytest.raises(InvalidInput, match="no character"):
+    with pytest.raises(InvalidInput, match="not a character"):
         builder.new_commit().commit(messages, 1, properties)
 
     assert manifest_files(table) == before

@@ -1,4 +1,4 @@
-"""Which messages a commit takes: those of its table, written for what it does. Pure decisions."""
+"""Which messages a commit accepts: those of its table, written for its kind of commit. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,40 +12,40 @@ _REMEDY_APPEND: Final = (
     "commit.overwrite(messages, partition), or write the data again with a builder that appends"
 )
 _REMEDY_OVERWRITE: Final = (
-    "write the data with new_write() of the builder that overwrites, or say "
-    "commit.overwrite(messages, partition) to the commit of a builder that appends"
+    "write the data with new_write() of the builder that overwrites, or call "
+    "commit.overwrite(messages, partition) on the commit of a builder that appends"
 )
 _REMEDY_REPLACEMENT: Final = "write the data with new_write() of builder.overwrite(partition)"
 
 
 def check_table(messages: Sequence[CommitMessage], table: str) -> None:
-    """Refuse messages of another table, or of another branch."""
+    """Refuse messages of another table or another branch."""
     others = sorted({message.table for message in messages} - {table})
     if others:
         raise MessageMismatch(
             f"messages written for {', '.join(others[:3])} are not for {table}; nothing was "
-            "changed. Help: give them to a commit of the table that they were written for"
+            "changed. Help: commit them to the table that they were written for"
         )
 
 
 def check_appended(messages: Sequence[CommitMessage]) -> None:
-    """Refuse messages of an overwrite, whose rows would be older than those that are there."""
+    """Refuse messages of an overwrite: appended, their rows would count as the oldest."""
     if any(message.mode is WriteMode.OVERWRITE for message in messages):
         raise _mismatch(WriteMode.OVERWRITE, "this commit appends", _REMEDY_APPEND)
 
 
 def check_overwritten(messages: Sequence[CommitMessage]) -> None:
-    """Refuse append messages: this commit overwrites."""
+    """Refuse messages of an append: this commit overwrites."""
     if any(message.mode is WriteMode.APPEND for message in messages):
         raise _mismatch(WriteMode.APPEND, "this commit overwrites", _REMEDY_OVERWRITE)
 
 
 def check_replacing(messages: Sequence[CommitMessage], schema: TableSchema) -> None:
-    """Refuse messages that cannot stand in the place of what is there.
+    """Refuse messages that cannot replace what is in the table.
 
-    Those of an append can where a file is all that they say. They cannot where the writer has
-    merged its rows with those that are to go, or has put none of its keys into the index because
-    that has them: it goes as well.
+    Messages of an append can, as long as they only add files. They cannot if the writer merged its
+    rows with rows that are replaced, or left keys out of the index because it had them already:
+    that index is replaced too.
     """
     if len({message.mode for message in messages}) > 1:
         raise MessageMismatch(
@@ -56,7 +56,7 @@ def check_replacing(messages: Sequence[CommitMessage], schema: TableSchema) -> N
         return
     why = _why_not(schema)
     if why is None and any(_changes_what_is_there(message) for message in messages):
-        why = "they also change what is there"
+        why = "they also change files that are there"
     if why is not None:
         raise _mismatch(
             WriteMode.APPEND,

@@ -22,8 +22,8 @@ from emberlake.wire import BaseSnapshot, CommitMessage
 class Change:
     """One snapshot's worth of changes.
 
-    ``replaces`` tells which partitions an overwrite empties; what is live in them is looked up
-    anew in every attempt, so that a file that came in meanwhile is replaced too.
+    ``replaces`` names the partitions that an overwrite empties. Every attempt looks up again which
+    files are live in them, so a file that another writer added meanwhile is replaced too.
     """
 
     kind: CommitKind
@@ -33,9 +33,9 @@ class Change:
     index_added: tuple[IndexManifestEntry, ...] = ()
     index_deleted: tuple[IndexManifestEntry, ...] = ()
     replaces: PartitionChoice | None = None
-    # Files that were written and have no place in it: deleted as soon as it is committed.
+    # Files that were written but are not part of it: deleted as soon as it is committed.
     unused: tuple[ManifestEntry, ...] = ()
-    # What the writers saw. A commit of these files can only be in a snapshot after it.
+    # The snapshots that the writers saw. A commit of these files can only come after them.
     bases: frozenset[BaseSnapshot | None] = frozenset()
 
     @property
@@ -50,12 +50,12 @@ class Change:
 
     @property
     def added_names(self) -> frozenset[str]:
-        """The names of files that are there afterwards; one that changes its level is."""
+        """The names of all added files, including those that only change their level."""
         return frozenset(entry.file.file_name for entry in self.added)
 
     @property
     def new_names(self) -> frozenset[str]:
-        """The names of files that are new to the table; a file that changes its level is not."""
+        """The names of files that are new to the table; one that changes its level is not."""
         known = {entry.file.file_name for entry in self.deleted}
         return self.added_names - known
 
@@ -74,7 +74,7 @@ class CommitResult:
     retries: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """The same by name, as JSON takes it."""
+        """The fields by name, ready for JSON."""
         return asdict(self)
 
     def _repr_html_(self) -> str:
@@ -84,7 +84,7 @@ class CommitResult:
 
 
 def combined(results: Sequence[CommitResult]) -> CommitResult:
-    """What several commits did together; the snapshot is that of the last one."""
+    """What several commits did together, with the snapshot of the last one."""
     ids = [result.snapshot_id for result in results if result.snapshot_id is not None]
     counts = [f.name for f in fields(CommitResult) if f.name != "snapshot_id"]
     sums = {name: sum(getattr(result, name) for result in results) for name in counts}
@@ -95,7 +95,7 @@ NOTHING_COMMITTED = CommitResult(snapshot_id=None)
 
 
 def split_changes(messages: Sequence[CommitMessage]) -> tuple[Change, ...]:
-    """The snapshots that messages become: what was written and, after it, what was compacted.
+    """The snapshots that messages become: first what was written, then what was compacted.
 
     Spec: "Splitting into snapshots".
     """
@@ -113,7 +113,7 @@ def append_change(messages: Sequence[CommitMessage]) -> Change:
         for entry in (*index_added, *index_deleted)
     )
     return Change(
-        # Spec: "Splitting into snapshots": what takes rows away is an OVERWRITE.
+        # Spec: "Splitting into snapshots": a change that takes rows away is an OVERWRITE.
         kind=CommitKind.OVERWRITE if deleted or has_vectors else CommitKind.APPEND,
         added=_entries(FileKind.ADD, messages, "new_files"),
         deleted=deleted,
@@ -125,7 +125,7 @@ def append_change(messages: Sequence[CommitMessage]) -> Change:
 
 
 def compact_change(messages: Sequence[CommitMessage]) -> Change:
-    """The change that puts compacted files in the place of those that they were made of."""
+    """The change that replaces files by what they were compacted into."""
     return Change(
         kind=CommitKind.COMPACT,
         added=_entries(FileKind.ADD, messages, "compact_after"),
@@ -140,16 +140,16 @@ def compact_change(messages: Sequence[CommitMessage]) -> Change:
 def overwrite_changes(
     messages: Sequence[CommitMessage], replaces: PartitionChoice
 ) -> tuple[Change, ...]:
-    """The snapshots of an overwrite: partitions replaced and, after it, what was compacted."""
+    """The snapshots of an overwrite: first the replaced partitions, then what was compacted."""
     compacted = compact_change(messages)
     replaced = overwrite_change(messages, replaces)
     return (replaced,) if compacted.is_empty else (replaced, compacted)
 
 
 def overwrite_change(messages: Sequence[CommitMessage], replaces: PartitionChoice) -> Change:
-    """The change that puts what writers wrote in the place of whole partitions.
+    """The change that replaces whole partitions by what writers wrote.
 
-    Spec: "Overwrite": changelog files have no place in it.
+    Spec: "Overwrite": it has no changelog files.
     """
     return Change(
         kind=CommitKind.OVERWRITE,
@@ -162,7 +162,7 @@ def overwrite_change(messages: Sequence[CommitMessage], replaces: PartitionChoic
 
 
 def written_change(messages: Sequence[CommitMessage]) -> Change:
-    """The change that adds every file that writers wrote, whatever for: to search for them."""
+    """The change that adds every file that writers wrote, to search the table for them."""
     return Change(
         kind=CommitKind.OVERWRITE,
         added=_entries(FileKind.ADD, messages, "written_files"),

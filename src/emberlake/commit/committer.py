@@ -54,13 +54,13 @@ from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
 
 _JITTER: Final = 0.2
-# What was written comes first; the rest is its compaction, or can be had by one.
+# The rows are in the first snapshot. The others compact it, and any later compaction does the same.
 _STANDS_REMEDY: Final = "compact the table; do not write the rows again"
 
 
 @dataclass(frozen=True)
 class CommitCallbackContext:
-    """What a callback learns of a commit that has happened."""
+    """What a callback is told about a commit."""
 
     snapshot: Snapshot
     commit_entries: tuple[ManifestEntry, ...]
@@ -91,16 +91,16 @@ class Committer:
         """Publish a change, retrying while others win.
 
         Args:
-            change: What the snapshot is to change.
-            identifier: The commit's number, for streams.
-            properties: What the snapshot is to carry.
-            then: The changes that follow it: without their files nothing is published either.
+            change: What the snapshot changes.
+            identifier: The number of the commit, for streams.
+            properties: Properties of the snapshot.
+            then: The changes that are to follow. Their files must be there too.
 
         Raises:
             AlreadyCommitted: the files of this change are, or were, in the table.
             FilesMissing: files of the changes are not there.
-            CommitConflict: what others did makes this change wrong, or they won every attempt.
-            CommitUnknown: the storage failed and it cannot be found out whether it took effect.
+            CommitConflict: what others committed makes this change wrong, or they won every race.
+            CommitUnknown: the storage failed, and nobody can tell whether the commit took effect.
         """
         if change.is_empty:
             return NOTHING_COMMITTED
@@ -129,10 +129,10 @@ class Committer:
         *,
         properties: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Publish changes one after the other, all as one commit of this user.
+        """Publish changes one after the other, with one identifier.
 
         Raises:
-            CommitConflict: one of them is wrong; those before it stand, and the error says so.
+            CommitConflict: one of them conflicts; those before it stand, and the error says so.
         """
         results: list[CommitResult] = []
         for number, change in enumerate(changes, start=1):
@@ -149,14 +149,14 @@ class Committer:
         return combined(results)
 
     def check_not_committed(self, messages: Sequence[CommitMessage]) -> None:
-        """Refuse with ``AlreadyCommitted`` when the table knows files of the messages."""
+        """Raise ``AlreadyCommitted`` if files of the messages are, or were, in the table."""
         History(self._store, written_change(messages)).catch_up(self._store.snapshots.latest())
 
     def check_files(self, change: Change) -> None:
-        """Refuse with ``FilesMissing`` what cannot be committed any more.
+        """Raise ``FilesMissing`` if files of a change are gone.
 
         Raises:
-            AlreadyCommitted: it was committed before, which says more than what is gone by now.
+            AlreadyCommitted: it was committed before, which explains why they are gone.
         """
         history = History(self._store, change)
         history.catch_up(self._store.snapshots.latest())
@@ -174,7 +174,7 @@ class Committer:
 
     def _finish(self, draft: Draft, attempts: "_Attempts") -> CommitResult:
         snapshot, entries = draft.snapshot, draft.entries
-        # The commit has happened. That a hint could not be written must not make it look failed.
+        # The commit has happened. A hint that cannot be written must not make it look failed.
         with suppress(StorageError):
             self._store.snapshots.write_latest_hint(snapshot.id)
         for callback in self._callbacks:
@@ -205,7 +205,7 @@ class _Lost:
 
 @dataclass(frozen=True, slots=True)
 class _Unknown:
-    """Publishing failed and nothing is there, yet: the storage may still carry it out."""
+    """Publishing failed and no snapshot is there yet, but the storage may still create it."""
 
     error: EmberlakeError
 
@@ -214,7 +214,7 @@ _Outcome = _Committed | _Lost | _Unknown
 
 
 class _Attempts:
-    """Tries to publish a request until it is in the table, or must not be."""
+    """Tries to publish a request until it is in the table or is refused."""
 
     def __init__(self, store: TableStore, request: Request) -> None:
         self.retries = 0
@@ -224,7 +224,7 @@ class _Attempts:
         stream = stream_of(request.commit_user, request.identifier)
         claims = claims_of(store.schema, request.change)
         self._history = History(store, request.change, stream, claims)
-        self._published: dict[str, Draft] = {}  # by uuid: whatever may be in the table
+        self._published: dict[str, Draft] = {}  # by uuid: any of them may be in the table
         self._unsettled: tuple[int, EmberlakeError | None] | None = None  # snapshot id, why
         timeout = store.options.value(COMMIT_TIMEOUT_MS)
         self._deadline_ms = None if timeout is None else store.env.now_ms() + timeout
@@ -264,7 +264,7 @@ class _Attempts:
             self._back_off()
 
     def _check(self, latest: Snapshot | None) -> Resolved | None:
-        """Refuse what must not be committed, before any of it is written."""
+        """Find every reason not to commit, before anything is written."""
         change, then = self._request.change, self._request.then
         if not self._published:
             check_present(self._store, (change, *then), has_gaps=self._history.has_gaps)
@@ -293,7 +293,7 @@ class _Attempts:
                 return _Committed(draft)
         except FileNotFound:
             self._unsettled = before
-            present_schema(self._store)  # that the table is gone says more than what it lacks
+            present_schema(self._store)  # "the table is gone" explains more than a missing file
             raise
         except EmberlakeError as error:
             if isinstance(error, StorageError) and error.had_no_effect:
@@ -301,9 +301,9 @@ class _Attempts:
                 raise
             failure = error
             self._unsettled = (draft.snapshot.id, error)
-            self._drafter.forget()  # what it refers to may not be on the disk
-        # A storage that repeats a request whose answer got lost finds our own snapshot in its
-        # way, so also a clear no needs a look at who has the id.
+            self._drafter.forget()  # the manifests may not have reached the disk
+        # A storage that repeats a request after a lost answer finds our own snapshot in its way.
+        # So even a clear no needs a look at whose snapshot has the id.
         try:
             standing = self._store.snapshots.load(draft.snapshot.id)
         except SnapshotNotFound:
@@ -312,7 +312,7 @@ class _Attempts:
         return _Lost() if known is None else _Committed(known)
 
     def _settle(self, snapshot_id: int) -> None:
-        """Another snapshot has that id: what was published under it or before did not land."""
+        """Another snapshot has that id, so nothing we published under it or a lower id landed."""
         if self._unsettled is not None and self._unsettled[0] <= snapshot_id:
             self._unsettled = None
 
@@ -333,28 +333,28 @@ class _Attempts:
         assert self._unsettled is not None
         snapshot_id, failure = self._unsettled
         return CommitUnknown(
-            f"publishing snapshot {snapshot_id} failed ({failure or 'its id is taken'}) and "
-            f"whether it took effect cannot be found out ({last}); look for a snapshot with uuid "
-            f"{' or '.join(self._published)} of commit user {self._request.commit_user} before "
-            "committing again"
+            f"publishing snapshot {snapshot_id} failed ({failure or 'its id is taken'}), and "
+            f"whether it took effect cannot be found out ({last}); before committing again, look "
+            f"for a snapshot of commit user {self._request.commit_user} with uuid "
+            f"{' or '.join(self._published)}"
         )
 
 
 def _check_texts(texts: Iterable[str]) -> None:
-    """Refuse what a snapshot cannot hold before anything is written of it."""
+    """Refuse text that a snapshot cannot hold before anything is written."""
     for text in texts:
         try:
             text.encode()
         except UnicodeEncodeError as error:
             raise InvalidInput(
-                f"{text!r} cannot be a commit user or a property of a snapshot: it holds what is "
-                "no character"
+                f"{text!r} cannot be a commit user or a property of a snapshot: it holds something "
+                "that is not a character"
             ) from error
 
 
 def _exhausted(what: str, option: str) -> CommitConflict:
     return CommitConflict(
         ConflictReason.RETRIES_EXHAUSTED,
-        f"{what}, each lost the race for the next snapshot",
-        f"commit again when fewer others do, or raise {option}",
+        f"{what}; every attempt lost the race for the next snapshot",
+        f"commit again when there are fewer other writers, or raise {option}",
     )

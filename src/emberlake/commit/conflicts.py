@@ -1,7 +1,7 @@
-"""Would a change still be right on top of what others committed meanwhile? Pure decisions.
+"""Is a change still right on top of what others committed meanwhile? Pure decisions.
 
-Spec: "Conflict detection". A change that only adds files needs few checks: appenders race for the
-snapshot id alone.
+Spec: "Conflict detection". A change that only adds files needs few checks: writers that append only
+race for the snapshot id.
 """
 
 from collections import Counter, defaultdict
@@ -26,7 +26,7 @@ Claims = Mapping[Place, Sequence[DataFile]]
 
 
 def check_change_itself(entries: Sequence[ManifestEntry]) -> CommitConflict | None:
-    """A change must not add a file twice, nor add and delete the same file."""
+    """A change must not add a file twice, or add and delete the same file."""
     seen = Counter(entry.identity for entry in entries)
     twice = next((identity for identity, count in seen.items() if count > 1), None)
     if twice is None:
@@ -72,11 +72,11 @@ def check_bucket_counts(
 
 
 def claims_on(added: Iterable[ManifestEntry]) -> dict[Place, tuple[DataFile, ...]]:
-    """The new rows of every bucket, as files, which must be newer than all others of their keys.
+    """The files of every bucket whose rows must be newer than all others with their keys.
 
-    Writers number the rows of a bucket from what they find there. Who does not know of another
-    writer gives the same numbers, and of two rows of one key the one with the larger number wins,
-    whoever committed last. Postponed rows (in buckets below 0) are ordered by other means.
+    A writer numbers the rows of a bucket from what it finds there. Two writers that do not know of
+    each other use the same numbers, and of two rows with one key the larger number wins, whoever
+    committed last. Postponed rows (in buckets below 0) are ordered by other means.
     """
     claims: dict[Place, tuple[DataFile, ...]] = {}
     for entry in added:
@@ -87,20 +87,20 @@ def claims_on(added: Iterable[ManifestEntry]) -> dict[Place, tuple[DataFile, ...
 
 
 def reaches_claimed_numbers(claims: Claims, entry: ManifestEntry) -> bool:
-    """Whether an entry is of a file with rows that are not older than all new ones."""
+    """Whether the file of an entry may hold rows as new as some of the new ones, or newer."""
     return any(_reaches(entry.file, file) for file in _claimed(claims, entry))
 
 
 def check_sequence_numbers(
     claims: Claims, theirs: Iterable[ManifestEntry], bound_of: Callable[[bytes], KeyBound]
 ) -> CommitConflict | None:
-    """The new rows must be newer than what others have put under their keys meanwhile.
+    """The new rows must be newer than the rows that others wrote for their keys meanwhile.
 
     Args:
         claims: The new rows.
-        theirs: What others added and deleted since, in order, or all that is live: what was there
-            when the writers began is below their numbers. What is gone again does no harm.
-        bound_of: A serialized key in the form that can be compared.
+        theirs: What others added and deleted since, in order, or everything that is live: files
+            from before have lower numbers. A file that was deleted again does no harm.
+        bound_of: Gives the comparable form of a serialized key.
     """
     standing: dict[FileIdentity, ManifestEntry] = {}
     for entry in theirs:
@@ -131,7 +131,7 @@ def _reaches(theirs: DataFile, ours: DataFile) -> bool:
 
 
 def _share_keys(one: DataFile, other: DataFile, bound_of: Callable[[bytes], KeyBound]) -> bool:
-    """Whether files may have keys in common; their ranges tell."""
+    """Whether the key ranges of files overlap."""
     is_before = bound_of(one.max_key) < bound_of(other.min_key)
     is_after = bound_of(other.max_key) < bound_of(one.min_key)
     return not (is_before or is_after)
@@ -140,13 +140,13 @@ def _share_keys(one: DataFile, other: DataFile, bound_of: Callable[[bytes], KeyB
 def check_levels(
     buckets: Collection[tuple[bytes, int]], theirs: Iterable[ManifestEntry]
 ) -> CommitConflict | None:
-    """Where levels know of each other's rows, a bucket is compacted by one at a time.
+    """Where levels depend on each other's rows, only one writer at a time may compact a bucket.
 
-    Rows that went up were left out, or marked others as deleted, because of what was above them:
-    when that has changed, or is gone by an overwrite, they must be looked at again.
+    A compaction drops new rows, or marks older ones as deleted, because of the levels above. Once
+    those have changed, or an overwrite has removed them, it must be done again.
 
     Args:
-        buckets: Partition and bucket of what we compacted.
+        buckets: Partition and bucket of everything we compacted.
         theirs: What others added and deleted since.
     """
     for entry in theirs:
@@ -167,12 +167,12 @@ def check_key_ranges(
     kept: Sequence[ManifestEntry],
     bound_of: Callable[[bytes], KeyBound],
 ) -> CommitConflict | None:
-    """From level 1 on the files of one level of a bucket are one sorted run.
+    """From level 1 on, the files of a level of a bucket are one sorted run.
 
     Args:
-        added: The files that come in.
-        kept: The files of the same partitions that are there and stay.
-        bound_of: A serialized key in the form that can be compared.
+        added: The files to add.
+        kept: The live files of the same partitions that stay.
+        bound_of: Gives the comparable form of a serialized key.
     """
     touched = {_run_of(entry) for entry in added if entry.file.level > 0}
     runs: dict[tuple[bytes, int, int], list[tuple[KeyBound, KeyBound, str]]] = defaultdict(list)
@@ -204,20 +204,20 @@ def check_indexes(
     *,
     has_buckets: bool = True,
 ) -> CommitConflict | None:
-    """Index files must be replaced by who has seen them.
+    """An index file may only be replaced by a writer that has seen it.
 
     Args:
-        added: The index files that come in.
-        deleted: The index files that go, as their readers saw them.
-        before: The index files that are there, without those of replaced partitions.
-        has_buckets: A bucket has one file of deletion vectors; else there are many.
+        added: The index files to add.
+        deleted: The index files to delete, as the writer saw them.
+        before: The index files of the latest snapshot, without those of replaced partitions.
+        has_buckets: Whether a bucket has one file of deletion vectors; otherwise it can have many.
     """
     present = {_index_identity(entry) for entry in before}
     expected = {_index_identity(entry) for entry in deleted}
     gone = next((entry for entry in deleted if _index_identity(entry) not in present), None)
     if gone is not None:
         return _index_conflict(gone)
-    # What another writer has put into the index, keys or deletions, would be forgotten.
+    # Otherwise the keys or deletions that another writer added to the index would be lost.
     single = (HASH_INDEX, DELETION_VECTORS_INDEX) if has_buckets else (HASH_INDEX,)
     replaced = {_index_slot(e) for e in added if e.index_file.index_type in single}
     for entry in before:
@@ -229,14 +229,14 @@ def check_indexes(
 def check_vector_files(
     added: Sequence[IndexManifestEntry], live: Sequence[ManifestEntry], *, snapshot_id: int
 ) -> CommitConflict | None:
-    """Deletion vectors must be of files that are there; who rewrote one did not know of it."""
+    """Deletion vectors must be for live files: a rewritten one may still hold the deleted rows."""
     alive = {(entry.partition, entry.bucket, entry.file.file_name) for entry in live}
     for entry in added:
         for vector in entry.index_file.deletion_vectors or ():
             if (entry.partition, entry.bucket, vector.data_file_name) not in alive:
                 return CommitConflict(
                     ConflictReason.FILE_DELETED_ELSEWHERE,
-                    f"{vector.data_file_name}, of which rows are deleted, is not in snapshot "
+                    f"{vector.data_file_name}, whose rows are to be deleted, is not in snapshot "
                     f"{snapshot_id}",
                     "another writer rewrote this file; read the table again and redo the operation",
                 )
@@ -248,12 +248,12 @@ def check_rewritten_vectors(
     deleted: Sequence[IndexManifestEntry],
     before: Sequence[IndexManifestEntry],
 ) -> CommitConflict | None:
-    """Who rewrites a file must know which of its rows are deleted, or they would come back.
+    """A writer that rewrites a file must know which of its rows are deleted, or they come back.
 
     Args:
         rewritten: The data files that leave the table.
-        deleted: The index files that go, as their readers saw them.
-        before: The index files that are there.
+        deleted: The index files to delete, as the writer saw them.
+        before: The index files of the latest snapshot.
     """
     names = {(entry.partition, entry.bucket, entry.file.file_name) for entry in rewritten}
     known = {_index_identity(entry) for entry in deleted}
@@ -285,9 +285,9 @@ def _index_conflict(entry: IndexManifestEntry) -> CommitConflict:
 def check_already_committed(
     names: Collection[str], theirs: Sequence[ManifestEntry], *, snapshot_id: int
 ) -> CommitConflict | None:
-    """Whether a snapshot speaks of files of ours: then these messages were committed before.
+    """A snapshot that names one of our files shows that these messages were committed before.
 
-    An entry that deletes a file tells the same as the one that added it, which may have expired.
+    An entry that deletes the file shows it too; the one that added it may have expired.
     """
     found = next((entry for entry in theirs if entry.file.file_name in names), None)
     if found is None:

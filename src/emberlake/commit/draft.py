@@ -24,13 +24,13 @@ _WRITER_VERSION: Final = f"emberlake-{__version__}"
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A change, and under which name it is to be committed."""
+    """A change, and the name under which it is committed."""
 
     change: Change
     commit_user: str
     identifier: int
     properties: Mapping[str, str] = field(default_factory=dict)
-    then: tuple[Change, ...] = ()  # what is to follow: its files must be there as well
+    then: tuple[Change, ...] = ()  # the changes that follow; their files must be there too
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class Draft:
     """A snapshot that is ready to be published."""
 
     snapshot: Snapshot
-    entries: tuple[ManifestEntry, ...]  # what it changes; deletes come first
-    paths: frozenset[str]  # the manifests that it needs, new and old
-    new_paths: tuple[str, ...]  # those that were written for it
-    base_uuid: str | None  # the snapshot that it was made on top of
+    entries: tuple[ManifestEntry, ...]  # its delta; deletes come first
+    paths: frozenset[str]  # all manifests that it refers to, new and old
+    new_paths: tuple[str, ...]  # the ones that were written for it
+    base_uuid: str | None  # of the snapshot below it
 
     @property
     def uuid(self) -> str:
@@ -55,7 +55,7 @@ class Drafter:
     def __init__(self, store: TableStore, request: Request) -> None:
         self._store = store
         self._request = request
-        self._written: set[str] = set()  # paths; none is referred to unless a draft is published
+        self._written: set[str] = set()  # paths; nothing refers to them until a draft is published
         self._merged: Merged | None = None
         self._delta: tuple[tuple[ManifestEntry, ...], tuple[ManifestFile, ...]] | None = None
         self._changelog: tuple[ManifestFile, ...] | None = None
@@ -85,10 +85,10 @@ class Drafter:
         self._merged = self._delta = self._changelog = None
 
     def discard(self, keep: Draft | None = None) -> None:
-        """Delete what was written, but for what a published draft needs.
+        """Delete everything that was written, except what a published draft refers to.
 
-        Nothing refers to these files, so one that cannot be deleted now is garbage, not a problem:
-        it must not hide how the commit ended.
+        Nothing refers to these files. One that cannot be deleted is garbage, not a problem, and
+        must not hide how the commit ended.
         """
         for path in self._written - (keep.paths if keep else frozenset()):
             with suppress(StorageError):
@@ -127,7 +127,7 @@ class Drafter:
         if self._merged is None:
             self._merged = merge_manifests(self._store, manifests)
             self._note(self._merged.written)
-        # A winner may have merged the same manifests; then ours are left out and deleted later.
+        # The winner may have merged the same manifests. Then ours are not used, and deleted later.
         merged = self._merged.apply(manifests)
         return manifests if merged is None else merged
 

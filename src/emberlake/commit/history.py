@@ -1,7 +1,7 @@
-"""What others did: every snapshot that a change has not been checked against yet.
+"""What others did: checks a change against every snapshot that it has not seen yet.
 
-Two things are looked for: our own commit (made before by these messages, or by an attempt whose
-outcome was not known), and what makes the change wrong on top of what others did.
+It looks for two things: a commit of our own, made earlier with these messages or by an attempt
+whose outcome was unknown; and commits of others that make the change wrong.
 """
 
 from collections.abc import Collection
@@ -40,16 +40,16 @@ from emberlake.wire import BaseSnapshot
 
 
 class History:
-    """Follows the snapshots of a table from where a change's writers left them.
+    """Follows the snapshots of a table from the ones that a change's writers saw.
 
     Args:
         store: The table.
         change: What is to be committed.
-        stream: Commit user and identifier, when a repetition is to be recognised by them.
-        claims: The new rows that must be newer than all others of their keys.
+        stream: Commit user and identifier, if they identify a repeated commit.
+        claims: The new rows that must be newer than all others with their keys.
 
-    ``has_gaps`` tells whether snapshots that were to be checked have expired, so that a commit of
-    the change may have gone unnoticed.
+    ``has_gaps`` is true if some of those snapshots have expired, so an earlier commit of the change
+    may have gone unnoticed.
     """
 
     def __init__(
@@ -65,15 +65,15 @@ class History:
         self._claims: Claims = claims or {}
         self._names = change.new_names
         self._compacted = _compacted_buckets(store.schema, change)
-        self._seen = change.bases  # what comes after them was not checked
+        self._seen = change.bases  # snapshots after them are yet to be checked
         self.has_gaps = False
 
     def catch_up(self, latest: Snapshot | None, ours: Collection[str] = ()) -> Snapshot | None:
-        """Check all snapshots up to ``latest``; the one whose uuid is among ``ours``, if any.
+        """Check all snapshots up to ``latest``; return the one whose uuid is in ``ours``, if any.
 
         Raises:
             AlreadyCommitted: the files of the change are, or were, in the table.
-            CommitConflict: the change is wrong on top of what others did.
+            CommitConflict: what others committed makes the change wrong.
         """
         if latest is None:
             return None
@@ -90,17 +90,17 @@ class History:
             rivals += self._check(snapshot)
         if has_expired:
             self.has_gaps = True
-            rivals = self._check_live(latest)  # what was added is live, or deleted later
+            rivals = self._check_live(latest)  # a file that was added is live, unless deleted since
         bound_of = cache(partial(stored_key_bound, self._store))
         _raise(check_sequence_numbers(self._claims, rivals, bound_of))
         self._seen = frozenset({BaseSnapshot(latest.id, latest.delta_manifest_list)})
         return None
 
     def _first_id(self, latest: Snapshot) -> tuple[int, bool]:
-        """The first snapshot that was not checked, and whether others before it have expired."""
+        """The first snapshot that is yet to be checked, and whether some before it have expired."""
         first = min((self._after(base, latest) for base in self._seen), default=latest.id + 1)
         if first > 1:
-            return first, False  # the one before it is there, so the oldest are not missing
+            return first, False  # the one before it is there, so none has expired
         earliest = self._store.snapshots.earliest_id() or latest.id
         return earliest, earliest > 1
 
@@ -111,11 +111,11 @@ class History:
             now = latest if base.id == latest.id else self._store.snapshots.load(base.id)
         except SnapshotNotFound:
             return 1
-        # Another snapshot under this id: the table was rolled back, and anything may be after it.
+        # Another snapshot has this id: the table was rolled back, so nothing is known from here.
         return base.id + 1 if now.delta_manifest_list == base.delta_manifest_list else 1
 
     def _check(self, snapshot: Snapshot) -> list[ManifestEntry]:
-        """Check one snapshot; what it says of files that may be newer than our rows."""
+        """Check one snapshot; return its entries of files that may be newer than our rows."""
         if self._stream is not None:
             user, identifier = self._stream
             if snapshot.commit_user == user and self._is_done(snapshot, identifier):
@@ -134,15 +134,15 @@ class History:
     def _is_done(self, snapshot: Snapshot, identifier: int) -> bool:
         if snapshot.commit_identifier != identifier:
             return snapshot.commit_identifier > identifier
-        # What was written and what was compacted are two snapshots with one identifier.
+        # A write and its compaction are two snapshots with one identifier.
         kinds = (snapshot.commit_kind, self._change.kind)
         return kinds.count(CommitKind.COMPACT) != 1
 
     def _check_live(self, latest: Snapshot) -> list[ManifestEntry]:
-        """Check what is live; the files of partitions in which our rows must be newer."""
+        """Check the live files; return those of partitions in which our rows must be the newest."""
         touched = frozenset(entry.partition for entry in self._change.added)
         live = live_entries(self._store, latest, partitions=touched)
-        # Who added the files of a level cannot be told any more: better compact once too often.
+        # Nobody can tell any more who added the files of a level: better compact once too often.
         known = {entry.identity for entry in self._change.deleted}
         ours = live.take(_in_partitions(live, self._compacted_partitions)).entries()
         _raise(check_levels(self._compacted, [e for e in ours if e.identity not in known]))
@@ -151,7 +151,7 @@ class History:
         return live.take(_in_partitions(live, self._claimed_partitions)).entries()
 
     def _speaks_of_us(self, entries: ManifestEntries) -> npt.NDArray[np.bool_]:
-        """Entries of our files or, in bucketed tables, of our partitions."""
+        """Which entries name our files or, in bucketed tables, our partitions."""
         ours = {entry.partition for entry in self._change.added if entry.total_buckets > 0}
         ours |= self._claimed_partitions
         ours |= self._compacted_partitions
@@ -167,16 +167,16 @@ class History:
 
 
 def _compacted_buckets(schema: TableSchema, change: Change) -> frozenset[tuple[bytes, int]]:
-    """The buckets in which nobody else may have compacted anything meanwhile."""
+    """The buckets that nobody else may have compacted meanwhile."""
     if change.kind is not CommitKind.COMPACT or not schema.profile.keeps_levels_apart:
         return frozenset()
     return frozenset((entry.partition, entry.bucket) for entry in change.added)
 
 
 def claims_of(schema: TableSchema, change: Change) -> Claims:
-    """The new rows of a change that must be newer than all others of their keys.
+    """The new rows of a change that must be newer than all others with their keys.
 
-    An overwrite replaces what others wrote, and a compaction leaves rows as old as they are.
+    An overwrite replaces what others wrote, and a compaction does not change the age of rows.
     """
     is_upsert = change.replaces is None and change.kind is not CommitKind.COMPACT
     if schema.profile.has_keys and is_upsert and depends_on_arrival(schema):
@@ -196,7 +196,7 @@ def newest_identifier(store: TableStore, commit_user: str) -> int | None:
 
 
 def already_committed(commit_user: str, identifier: int, newest: int) -> AlreadyCommitted:
-    """The error for a stream identifier that is in the table."""
+    """The error for a stream identifier that was committed before."""
     return AlreadyCommitted(
         ConflictReason.ALREADY_COMMITTED,
         f"commit user {commit_user} has committed identifier {newest}, so {identifier} is done",
@@ -205,7 +205,7 @@ def already_committed(commit_user: str, identifier: int, newest: int) -> Already
 
 
 def stream_of(commit_user: str, identifier: int) -> tuple[str, int] | None:
-    """What recognises a repeated commit; batch commits all have the same identifier."""
+    """What identifies a repeated commit; None for batch commits, which share one identifier."""
     return None if identifier == BATCH_COMMIT_IDENTIFIER else (commit_user, identifier)
 
 

@@ -1,4 +1,4 @@
-"""Keys as manifests have them, in the form that can be compared."""
+"""Keys of manifests in a form that can be compared."""
 
 from emberlake.errors import CorruptFile
 from emberlake.merge.order import KeyBound, key_bound
@@ -8,10 +8,10 @@ from emberlake.store.table_store import TableStore
 
 
 def stored_key_bound(store: TableStore, key: bytes) -> KeyBound:
-    """The place of a serialized key of the table among others.
+    """The comparable form of a serialized key of the table.
 
     Raises:
-        CorruptFile: the bytes are no key of the table.
+        CorruptFile: the bytes are not a key of the table.
     """
     types = [f.type for f in key_fields(store.schema)]
     try:

@@ -1,6 +1,6 @@
 """Keep the number of manifests small: merge them now and then, as the table's options say.
 
-Spec: "Manifest merging at commit". Deciding is pure; ``merge_manifests`` acts.
+Spec: "Manifest merging at commit". The decisions are pure; ``merge_manifests`` carries them out.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from emberlake.store.table_store import TableStore
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Manifests that were rewritten, and what stands in their place."""
+    """Manifests that were rewritten, and those that replace them."""
 
     replaced: tuple[tuple[str, ...], ...] = ()  # names of each merged group, in list order
     by: tuple[tuple[ManifestFile, ...], ...] = field(default=())
@@ -30,7 +30,7 @@ class Merged:
         return tuple(manifest for group in self.by for manifest in group)
 
     def apply(self, manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...] | None:
-        """The list with merged manifests in place; None when one to replace is not in it."""
+        """The list with the merged manifests in it; None if one that they replace is missing."""
         names = {m.file_name for m in manifests}
         if not all(name in names for group in self.replaced for name in group):
             return None
@@ -46,7 +46,7 @@ class Merged:
 
 
 def merge_manifests(store: TableStore, manifests: Sequence[ManifestFile]) -> Merged:
-    """Rewrite what is due; the result is empty when nothing is."""
+    """Rewrite the manifests that are due; the result is empty if none is."""
     options = store.options
     if is_full_merge_due(manifests, options):
         group = _to_rewrite(store, manifests)
@@ -56,7 +56,7 @@ def merge_manifests(store: TableStore, manifests: Sequence[ManifestFile]) -> Mer
 
 
 def is_full_merge_due(manifests: Sequence[ManifestFile], options: TableOptions) -> bool:
-    """Whether manifests that are small or hold deletes add up to enough bytes."""
+    """Whether the manifests that are small or hold deletes add up to enough bytes."""
     target = options.value(MANIFEST_TARGET_SIZE)
     due = (m.file_size for m in manifests if m.num_deleted_files > 0 or m.file_size < target)
     return sum(due) >= options.value(MANIFEST_FULL_COMPACTION_SIZE)
@@ -65,7 +65,7 @@ def is_full_merge_due(manifests: Sequence[ManifestFile], options: TableOptions) 
 def plan_minor_merge(
     manifests: Sequence[ManifestFile], options: TableOptions
 ) -> list[list[ManifestFile]]:
-    """Neighbours that together reach the target size; the rest when there are many of them."""
+    """Groups of neighbours that reach the target size, and the rest if it is many."""
     target = options.value(MANIFEST_TARGET_SIZE)
     groups: list[list[ManifestFile]] = []
     group: list[ManifestFile] = []
@@ -93,7 +93,7 @@ def _rewrite(
 
 
 def _to_rewrite(store: TableStore, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-    """What a full merge rewrites: all but large manifests that no delete can speak of."""
+    """What a full merge rewrites: all manifests but large ones that no delete can refer to."""
     target = store.options.value(MANIFEST_TARGET_SIZE)
     with_deletes = [m for m in manifests if m.num_deleted_files > 0]
     entries = store.manifests.read_manifests(with_deletes)

@@ -1,6 +1,7 @@
-"""Are the files of a change there? A snapshot that names a missing one fails every later read.
+"""Are the files of a change there? A snapshot that names a missing file breaks every later read.
 
-One look a file: what it costs is bounded by what was written, whatever else is in the folders.
+Each file is looked up by itself, so the cost depends only on what was written, not on what else is
+in the folders.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,23 +14,23 @@ from emberlake.errors import ConflictReason, FilesMissing
 from emberlake.options import CHECK_FILES
 from emberlake.store.table_store import TableStore
 
-# Below this many looks threads cost more than they bring on a disk; an object store answers late.
+# On a disk, threads cost more than they gain for this few lookups; object stores are slow.
 _FEW: Final = 4
 _WORKERS: Final = 16
 _SHOWN: Final = 3
 
 
 def check_present(store: TableStore, changes: Iterable[Change], *, has_gaps: bool) -> None:
-    """Refuse changes that would bring files into the table that are not there.
+    """Refuse changes that would add files that do not exist.
 
     Args:
         store: The table.
         changes: What is to be committed.
-        has_gaps: Snapshots since the files were written have expired, so that nobody can tell
+        has_gaps: Whether snapshots since the files were written have expired, so nobody can tell
             whether they were committed before.
 
     Raises:
-        FilesMissing: naming the first few of them.
+        FilesMissing: files are missing; it names the first few.
         TableNotFound: the whole table is gone.
     """
     if not store.options.value(CHECK_FILES):
@@ -39,7 +40,7 @@ def check_present(store: TableStore, changes: Iterable[Change], *, has_gaps: boo
     found = parallel_map(store.storage.exists, paths, workers=workers)
     missing = [path for path, is_there in zip(paths, found, strict=True) if not is_there]
     if missing:
-        present_schema(store)  # that the table is gone says more than what it lacks
+        present_schema(store)  # "the table is gone" explains more than a missing file
         raise _missing(missing, len(paths), has_gaps=has_gaps)
 
 
@@ -61,7 +62,7 @@ def _missing(missing: Sequence[str], count: int, *, has_gaps: bool) -> FilesMiss
     if has_gaps:
         remedy = (
             "look for the rows in the table first: the snapshots since they were written have "
-            f"expired, and with them what would tell of a commit; if they are not there, {remedy}"
+            f"expired, and with them any trace of a commit; if the rows are not there, {remedy}"
         )
     return FilesMissing(
         ConflictReason.FILES_MISSING,

@@ -166,7 +166,7 @@ def test_what_was_compacted_with_the_table_does_not_replace_it_under_other_optio
     messages = prepare_rows(table, [(1, "new")])
     commit = table.copy({"write-only": True}).new_batch_write_builder().new_commit()
 
-    with pytest.raises(MessageMismatch, match="they also change what is there"):
+    with pytest.raises(MessageMismatch, match="they also change files that are there"):
         commit.overwrite(messages)
 
 
