@@ -1,1 +1,1 @@
-"""What keeps a table in shape, apart from reading and writing it."""
+"""Everything that keeps a table in shape, apart from reading and writing it."""

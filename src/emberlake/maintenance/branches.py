@@ -1,4 +1,4 @@
-"""Branches: make one out of a tag or of nothing, and give a table the history of a branch.
+"""Branches: create one from a tag or empty, and fast-forward a table to the history of a branch.
 
 Spec: "Rollback, branch, orphan cleaning".
 """
@@ -18,12 +18,12 @@ from emberlake.store.tags import TagStore
 def create_branch(
     store: TableStore, name: str, tag_name: str | None, *, ignore_if_exists: bool
 ) -> None:
-    """Make a branch that begins with what a tag keeps, or empty with the table's schema.
+    """Create a branch that starts with the snapshot of a tag, or an empty one.
 
     Raises:
-        BranchAlreadyExists: the name is taken and that is not to be ignored.
+        BranchAlreadyExists: the name is taken, unless that is to be ignored.
         TagNotFound: there is no such tag.
-        InvalidIdentifier: the name cannot be a branch's.
+        InvalidIdentifier: the name cannot be that of a branch.
     """
     if store.branches.exists(name) and ignore_if_exists:
         return
@@ -34,7 +34,7 @@ def create_branch(
         known = choices(tag_name, store.tags.list(), "the tags are:")
         raise TagNotFound(f"tag {tag_name!r} does not exist; {known}", tag=tag_name)
     tagged = store.tags.load(tag_name)
-    # The branch has the tag, too: its first snapshot can expire there and stay readable.
+    # The branch gets the tag too: its first snapshot can expire there and stay readable.
     files = _files(store, [store.layout.tag(tag_name)])
     files |= _schema_files(store, up_to=tagged.schema_id)
     store.branches.create(name, files, [tagged])
@@ -60,8 +60,9 @@ def _files(store: TableStore, paths: Sequence[str]) -> dict[str, bytes]:
 def fast_forward(store: TableStore, name: str) -> None:
     """Give a table the history of a branch, from the first snapshot of the branch on.
 
-    What the table has from there on is gone. It is rolled back first, and then follows the branch
-    one snapshot at a time: cut off anywhere it is whole, and the next try does the rest.
+    The table's own snapshots from there on are deleted. The table is rolled back first and then
+    follows the branch one snapshot at a time. If that is interrupted, the table is whole, and the
+    next try does the rest.
 
     Raises:
         BranchNotFound: there is no such branch.

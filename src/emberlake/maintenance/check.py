@@ -1,10 +1,10 @@
-"""Check a table: read every file of one snapshot, and compare what they say.
+"""Check a table: read every file of one snapshot and compare it with its metadata.
 
-Unless a snapshot is named, the metadata of all others and of tags is read too; their files are
-looked for, not read.
+Unless a snapshot is named, the metadata of all other snapshots and of tags is read too. Their files
+are looked up but not read.
 
-Nothing is changed, and what is wrong is reported rather than raised. Data files are read batch by
-batch; in memory are the entries of one snapshot and a few numbers for every other.
+Nothing is changed, and problems are reported, not raised. Data files are read batch by batch.
+Memory holds the entries of one snapshot and a few numbers for every other.
 """
 
 from collections.abc import Callable, Iterator
@@ -48,10 +48,10 @@ def check_table(
     read_data: bool = True,
     progress: Progress | None = None,
 ) -> CheckReport:
-    """Check the data of a snapshot, by default the latest and the metadata of all others as well.
+    """Check the data of a snapshot; by default of the latest, and the metadata of all others.
 
     Raises:
-        SnapshotNotFound: there is no snapshot of that id.
+        SnapshotNotFound: there is no snapshot with that id.
     """
     metadata = MetadataCheck(store)
     if snapshot_id is None:
@@ -78,12 +78,12 @@ def check_table(
 
 
 def _load_all(store: TableStore, metadata: MetadataCheck) -> dict[str, Snapshot]:
-    """Snapshots and tags by path; those that cannot be read are problems."""
+    """Snapshots and tags by path; one that cannot be read is a problem."""
     snapshots, tags = store.snapshots, store.tags
     found: dict[str, Snapshot] = {}
     for snapshot_id in snapshots.list_ids():
         path = store.layout.snapshot(snapshot_id)
-        # One that has expired since the listing is nobody's loss.
+        # One that has expired since it was listed is no problem.
         with suppress(SnapshotNotFound), metadata.reporting(path):
             found[path] = own_part(store, store.layout, snapshots.load(snapshot_id))
     for name in tags.names():
@@ -113,7 +113,7 @@ def _check_files(
     total = len(entries) + len(state.index_entries)
 
     def files() -> Iterator[ManifestEntry]:
-        # A few at a time: values take more memory than the columns that they are made of.
+        # A few at a time: as values they take more memory than as columns.
         for start in range(0, len(entries), _FILES_AT_ONCE):
             yield from entries.slice(start, min(start + _FILES_AT_ONCE, len(entries))).entries()
 
@@ -129,7 +129,7 @@ def _check_files(
 
 
 def _look_for_files(store: TableStore, state: State, seen: set[str]) -> Iterator[Finding]:
-    """Look for files of other snapshots, and of changelogs; their rows are not read."""
+    """Look up files of other snapshots and of changelogs, without reading their rows."""
     is_new = [name not in seen for name in state.live.file_name.to_pylist()]
     entries = state.live.take(np.array(is_new, bool)).entries()
     indexes = [entry for entry in state.index_entries if entry.index_file.file_name not in seen]
@@ -160,11 +160,11 @@ def _row_counts(state: State) -> dict[tuple[bytes, int, str], int]:
 
 
 def _unreferenced(store: TableStore) -> Iterator[Problem]:
-    """Files that nothing refers to and that are too old to belong to a write that is running."""
+    """Files that nothing refers to and that are too old to belong to a running write."""
     try:
         orphans = find_orphans(store, older_than_ms=age_limit(store, None))
     except InvalidState as error:
-        # Of this branch that is reported already; others are not looked into otherwise.
+        # Those of this branch are reported already; nothing else looks into the others.
         cause = error.__cause__
         if isinstance(cause, DAMAGE):
             yield damage(store.layout.root, cause)

@@ -1,4 +1,4 @@
-"""Check the data and index files of a snapshot: whether they are there, whole, and as described."""
+"""Check the data and index files of a snapshot: are they there, whole, and as described?"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
@@ -41,7 +41,7 @@ _LevelFile: TypeAlias = tuple[tuple[int, int, int], KeyRange, str]
 
 
 def check_data_file(store: TableStore, entry: ManifestEntry, *, read_data: bool) -> Finding:
-    """Look at one data file, and read all of its rows if asked to."""
+    """Check one data file, and read all of its rows if asked to."""
     file = entry.file
     path = file.file_name
     problems: list[Problem] = []
@@ -58,7 +58,7 @@ def check_data_file(store: TableStore, entry: ManifestEntry, *, read_data: bool)
         for extra in file.extra_files:
             extra_path = store.layout.extra_file(path, extra)
             if not store.storage.exists(extra_path):
-                detail = f"it goes with {file.file_name}"
+                detail = f"it belongs to {file.file_name}"
                 problems.append(Problem(ProblemKind.MISSING, extra_path, detail))
     except DAMAGE as error:
         problems.append(damage(path, error))
@@ -74,7 +74,7 @@ def data_path(store: TableStore, entry: ManifestEntry) -> str:
 
 
 def _read_file(store: TableStore, path: str, entry: ManifestEntry) -> list[str]:
-    """Read all rows; what they are that the manifest says otherwise."""
+    """Read every row and report where the file disagrees with its manifest."""
     schema = store.schemas.load(entry.file.schema_id)
     try:
         checks = [*row_checks(schema, entry, store.partition_values(entry.partition))]
@@ -92,7 +92,7 @@ def _read_file(store: TableStore, path: str, entry: ManifestEntry) -> list[str]:
 
 
 def check_levels(store: TableStore, live: ManifestEntries) -> Iterator[Problem]:
-    """Files of one level above 0 whose keys overlap, which readers take for disjoint."""
+    """Files of one level above 0 with overlapping key ranges, which readers take for disjoint."""
     chosen = np.flatnonzero((live.level > 0) & (live.bucket >= 0))
     if not store.schema.profile.has_keys or not len(chosen):
         return
@@ -118,8 +118,8 @@ def check_levels(store: TableStore, live: ManifestEntries) -> Iterator[Problem]:
 def _check_level(
     store: TableStore, partition: bytes, bucket: int, level: int, files: Iterable[_LevelFile]
 ) -> Iterator[Problem]:
-    """The files of a level, which come in the order of their least keys."""
-    reaching: tuple[KeyBound, str] | None = None  # the greatest key so far, and whose it is
+    """The overlapping files of a level, given in the order of their smallest keys."""
+    reaching: tuple[KeyBound, str] | None = None  # the largest key so far, and its file
     for _, (least, greatest), name in files:
         if reaching is not None and least <= reaching[0]:
             path = f"{store.bucket_folder(partition, bucket)}/{name}"
@@ -137,7 +137,7 @@ def check_index_file(
     entry: IndexManifestEntry,
     row_counts: Mapping[tuple[bytes, int, str], int] | None,
 ) -> Finding:
-    """Look at one index file, and read it if the row counts of the live data files are given."""
+    """Check one index file, and read it if the row counts of the live data files are given."""
     file = entry.index_file
     path = file.file_name
     problems: list[Problem] = []
@@ -171,7 +171,7 @@ def _check_vector(
         yield Problem(ProblemKind.CORRUPT, path, f"{about}: {error}")
         return
     if row_count is None:
-        detail = f"{about} is of a file that the snapshot does not have"
+        detail = f"{about} is for a file that the snapshot does not have"
         yield Problem(ProblemKind.INCONSISTENT, path, detail)
     elif found and found.max() >= row_count:
         detail = f"{about} deletes row {found.max()} of {row_count}"

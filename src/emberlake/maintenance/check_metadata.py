@@ -1,6 +1,6 @@
 """Check the metadata of snapshots: manifest lists, manifests, and whether they add up.
 
-Every file is read anew, whatever this process remembers of it, and once.
+Every file is read once, from the storage, whatever this process has cached of it.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class _Net:
-    """What a manifest adds to the rows of a table."""
+    """How many rows a manifest adds to a table."""
 
     rows: int
     is_known: bool = True
@@ -43,7 +43,7 @@ class _Net:
 
 @dataclass(slots=True)
 class MetadataCheck:
-    """Reads the metadata of one snapshot after the other and gathers what is wrong with it."""
+    """Reads the metadata of one snapshot after the other and collects its problems."""
 
     store: TableStore
     problems: list[Problem] = field(default_factory=list)
@@ -60,14 +60,14 @@ class MetadataCheck:
 
     @contextmanager
     def reporting(self, path: str) -> Iterator[None]:
-        """Make problems of what reading a file that is damaged raises; absence goes through."""
+        """Turn the errors of a damaged file into problems; that a file is missing is raised."""
         try:
             yield
         except (CorruptFile, StorageError) as error:
             self.problems.append(damage(path, error))
 
     def load_state(self, snapshot: Snapshot) -> State:
-        """The files of a snapshot; what cannot be read is a problem, and left out."""
+        """The files of a snapshot; those that cannot be read are problems, and left out."""
         entries = self._entries(_state_lists(snapshot))
         live = merge_entries(entries)
         self.problems += _check_entries(self.store, entries, live)
@@ -76,7 +76,7 @@ class MetadataCheck:
     def load_needed(self, snapshot: Snapshot, *, is_next: bool) -> State:
         """The files that a snapshot needs, and its changelog.
 
-        Of one that ``is_next`` to another they are what it has added to the files of that.
+        For a snapshot that ``is_next`` to another, only the files that it has added to those.
         """
         lists = _state_lists(snapshot)
         live = merge_entries(self._entries(lists[1:] if is_next else lists))
@@ -89,7 +89,7 @@ class MetadataCheck:
         return ManifestEntries.concat(entries for entries in found if entries is not None)
 
     def check(self, path: str, snapshot: Snapshot) -> None:
-        """Read the metadata of a snapshot, and see whether it adds up."""
+        """Read the metadata of a snapshot and check that it adds up."""
         self._check_schema(snapshot.schema_id)
         base, delta = (self._net(name, size) for name, size in _state_lists(snapshot))
         has_counts = snapshot.version == SNAPSHOT_VERSION
@@ -187,7 +187,7 @@ class MetadataCheck:
         return raw
 
     def _inconsistent(self, path: str, name: str, stated: int, found: int) -> None:
-        detail = f"{name} is {stated}, and its manifests add up to {found}"
+        detail = f"{name} is {stated}, but its manifests add up to {found}"
         self._add(ProblemKind.INCONSISTENT, path, detail)
 
     def _add(self, kind: ProblemKind, path: str, detail: str) -> None:
@@ -215,7 +215,7 @@ def _net_of(entries: ManifestEntries) -> _Net:
 def _check_entries(
     store: TableStore, entries: ManifestEntries, live: ManifestEntries
 ) -> Iterator[Problem]:
-    """Files that are in a snapshot twice, and files that are deleted and were never there."""
+    """Files that are in a snapshot twice, and files that are deleted but were never added."""
     counts = Counter(live.file_name.to_pylist())
     is_repeated = np.array([counts[name] > 1 for name in live.file_name.to_pylist()], bool)
     for entry in live.take(is_repeated).entries():
@@ -225,7 +225,7 @@ def _check_entries(
     deleted = entries.take(~is_added)
     known = pc.is_in(deleted.file_name, value_set=entries.take(is_added).file_name)
     for entry in deleted.take(~known.to_numpy(zero_copy_only=False)).entries():
-        detail = "a manifest deletes the file, and none adds it"
+        detail = "a manifest deletes the file, but none adds it"
         yield Problem(ProblemKind.INCONSISTENT, _path_of(store, entry), detail)
 
 

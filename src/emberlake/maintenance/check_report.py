@@ -13,23 +13,23 @@ from emberlake.errors import (
     StorageError,
 )
 
-# What a file that is missing or damaged makes its reader raise; all of it is to be reported.
+# The errors that reading a missing or damaged file raises; all of them are reported.
 DAMAGE = (NotFound, CorruptFile, StorageError)
 
 
 class ProblemKind(StrEnum):
     """What is wrong with a file."""
 
-    MISSING = "missing"  # a file that is referred to is not there
-    CORRUPT = "corrupt"  # it is there and cannot be read, or is not as large as was written
-    OVERLAPPING = "overlapping"  # files of a level share keys, or a file is there twice
+    MISSING = "missing"  # something refers to the file, but it is not there
+    CORRUPT = "corrupt"  # it cannot be read, or its size is not the one that was written
+    OVERLAPPING = "overlapping"  # files of a level share keys, or a file is in a snapshot twice
     UNREFERENCED = "unreferenced"  # nothing refers to the file
-    INCONSISTENT = "inconsistent"  # it can be read and is not what its metadata says
+    INCONSISTENT = "inconsistent"  # it can be read but is not what its metadata says
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, where, and what it is."""
+    """One problem: its kind, where it is, and the details."""
 
     kind: ProblemKind
     path: str
@@ -41,12 +41,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
-    """Everything that is wrong with a table, and how much was looked at."""
+    """All problems of a table, and how much was checked."""
 
     problems: tuple[Problem, ...] = ()
     snapshots: int = 0
     files: int = 0  # metadata, index and data files
-    rows: int = 0  # in data files, whether they were read or only counted
+    rows: int = 0  # of data files, whether they were read or only counted
     bytes: int = 0
 
     @property
@@ -65,7 +65,7 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What came of looking at some files."""
+    """The result of checking some files."""
 
     problems: tuple[Problem, ...] = ()
     files: int = 0
@@ -87,7 +87,7 @@ def total_of(findings: Iterable[Finding], *, snapshots: int) -> CheckReport:
 
 
 def damage(path: str, error: EmberlakeError) -> Problem:
-    """The problem that an error is about; ``path`` is where it showed."""
+    """An error as a problem; ``path`` is the file that was being read."""
     if isinstance(error, FileNotFound):
         return Problem(ProblemKind.MISSING, error.path, error.detail or "a snapshot refers to it")
     if isinstance(error, NotFound):

@@ -1,6 +1,6 @@
-"""Compare the rows of a data file with what its manifest says of them, batch by batch.
+"""Compare the rows of a data file with what its manifest says about them, batch by batch.
 
-Each check keeps a few numbers of the rows that it has seen, whatever their count.
+Each check remembers a few numbers, however many rows it has seen.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,13 +24,13 @@ from emberlake.types import DataField
 
 
 class RowCheck(Protocol):
-    """Looks at all rows of a file, a batch at a time."""
+    """Checks all rows of a file, a batch at a time."""
 
     def update(self, rows: pa.Table) -> None:
-        """Look at some rows; they come in the order of the file."""
+        """Take the next rows, in the order of the file."""
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with all that was seen."""
+        """The problems of all rows so far."""
 
 
 def stored_fields(schema: TableSchema, file: DataFile) -> tuple[DataField, ...]:
@@ -45,10 +45,10 @@ def stored_fields(schema: TableSchema, file: DataFile) -> tuple[DataField, ...]:
 def row_checks(
     schema: TableSchema, entry: ManifestEntry, partition: Sequence[Value]
 ) -> Iterator[RowCheck]:
-    """What there is to check in a file that was written with a schema.
+    """The checks for a file that was written with a schema.
 
     Raises:
-        CorruptRow: the manifest has keys or statistics that are none.
+        CorruptRow: the manifest has keys or statistics that cannot be decoded.
     """
     file = entry.file
     yield _CountCheck(file)
@@ -63,7 +63,7 @@ def row_checks(
         yield _BucketCheck(schema, entry)
     if schema.profile.has_keys:
         yield _SequenceCheck(file)
-        # Rows that wait for their bucket are as they came, in no order.
+        # Rows that wait for their bucket are in the order in which they came.
         if entry.bucket >= 0:
             yield _KeyCheck(key_fields(schema), file)
             if file.key_stats.min_values != EMPTY_ROW:
@@ -73,7 +73,7 @@ def row_checks(
 def _stats_fields(
     stored: Sequence[DataField], schema: TableSchema, file: DataFile
 ) -> tuple[DataField, ...]:
-    """The columns that statistics are of."""
+    """The columns that have statistics."""
     own = {f.name: f for f in stored if f.name in schema.field_by_name}
     if file.value_stats.min_values == EMPTY_ROW:
         return ()
@@ -95,7 +95,7 @@ class _CountCheck:
 
 
 class _StatsCheck:
-    """Statistics may be coarse and are never wrong."""
+    """Statistics may be wider than the values, but never narrower."""
 
     def __init__(self, fields: Sequence[DataField], stats: SimpleStats) -> None:
         self._fields = fields
@@ -114,7 +114,7 @@ class _StatsCheck:
         highs = decode_row(self._types, found.max_values)
         for place, field in enumerate(self._fields):
             name = field.name
-            # NaN is on no side of anything, so that it proves nothing either.
+            # NaN is neither below nor above anything, so it proves nothing.
             if _is_less(lows[place], self._low[place]):
                 yield f"{name} goes down to {lows[place]!r}, its statistics to {self._low[place]!r}"
             if _is_less(self._high[place], highs[place]):
@@ -170,7 +170,7 @@ class _BucketCheck:
 
 
 class _SequenceCheck:
-    """Sequence numbers, and how many rows are deletes."""
+    """Sequence numbers, and the number of deletes."""
 
     def __init__(self, file: DataFile) -> None:
         self._file = file
@@ -202,7 +202,7 @@ class _SequenceCheck:
 
 
 class _KeyCheck:
-    """Keys are sorted, each is there once, and all are between the least and the greatest."""
+    """Keys are sorted and unique, and within the smallest and the largest key of the manifest."""
 
     def __init__(self, keys: tuple[DataField, ...], file: DataFile) -> None:
         types = [f.type for f in keys]
@@ -227,16 +227,16 @@ class _KeyCheck:
             elif len(order.starts) < rows.num_rows:
                 is_repeated = np.diff(order.starts, append=rows.num_rows) > 1
                 self._disorder = self._seen + int(order.starts[np.argmax(is_repeated)]) + 1
-        # Of rows in disorder these are some keys; the disorder is reported anyway.
+        # If rows are out of order these are any two keys; the disorder is reported anyway.
         self._first = first if self._first is None else min(self._first, first)
         self._last = last if self._last is None else max(self._last, last)
         self._seen += rows.num_rows
 
     def problems(self) -> Iterator[str]:
         if self._disorder is not None:
-            yield f"its keys are not in order, or not each there once, at row {self._disorder}"
+            yield f"its keys are not in order, or not unique, at row {self._disorder}"
         if self._first is None or self._last is None:
             return
         least, greatest = self._stated
         if self._first < least or self._last > greatest:
-            yield "it has keys that are not between the least and the greatest of its manifest"
+            yield "it has keys outside the smallest and the largest key of its manifest"

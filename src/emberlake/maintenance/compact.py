@@ -1,7 +1,7 @@
-"""Compact a table: bucket by bucket in parallel, all of it in one commit.
+"""Compact a table: many buckets in parallel, all in one commit.
 
-A compaction changes no rows. It is committed only if all files that it replaces are still there;
-what others added meanwhile stays.
+A compaction changes no rows. It is committed only if all files that it replaces are still there.
+Files that others added meanwhile stay.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ from emberlake.wire import CommitMessage
 def compact_table(
     store: TableStore, commit_user: str, *, full: bool, where: Predicate | None
 ) -> CommitResult:
-    """Compact the buckets of all partitions, or of those that match, and commit it.
+    """Compact the buckets of all partitions, or of those that match, and commit the result.
 
     Raises:
         CommitConflict: another writer replaced the same files; nothing changes.
@@ -52,7 +52,7 @@ def compact_table(
 def prepare_compaction(
     store: TableStore, snapshot: Snapshot | None, *, full: bool, where: Predicate | None
 ) -> list[CommitMessage]:
-    """Write what a compaction puts in the place of the files of a snapshot."""
+    """Write the files that are to replace those of a snapshot."""
     buckets = list(load_buckets(store, snapshot, where))
     if not _postpones(store):
         return compact_buckets(store, buckets, snapshot, full=full)
@@ -62,7 +62,7 @@ def prepare_compaction(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What one worker compacts: a bucket, or a whole partition where rows wait for their bucket."""
+    """What one worker compacts: a bucket, or a whole partition if rows wait for their bucket."""
 
     partition: bytes
     bucket: int
@@ -72,7 +72,7 @@ class Place:
 def compaction_places(
     store: TableStore, snapshot: Snapshot, where: Predicate | None
 ) -> list[Place]:
-    """What there is to compact, for workers to share."""
+    """Everything there is to compact, in parts for workers."""
     buckets = list(load_buckets(store, snapshot, where))
     if not _postpones(store):
         return [Place(b.partition, b.number, _file_size(b)) for b in buckets]
@@ -85,7 +85,7 @@ def compaction_places(
 def compact_places(
     store: TableStore, snapshot: Snapshot, places: Sequence[Place], *, full: bool
 ) -> list[CommitMessage]:
-    """Write what a compaction puts in the place of some buckets of a snapshot."""
+    """Write the files that are to replace those of some buckets of a snapshot."""
     if not _postpones(store):
         wanted = {(place.partition, place.bucket) for place in places}
         buckets = list(existing_buckets(store, snapshot, wanted).values())
@@ -112,7 +112,7 @@ def _compact_with_postponed(
     *,
     full: bool,
 ) -> list[CommitMessage]:
-    """Put postponed rows into their buckets, and compact these and the others."""
+    """Put postponed rows into their buckets, then compact all buckets."""
     known = {(bucket.partition, bucket.number): bucket for bucket in buckets}
     replayed: list[CommitMessage] = []
     try:

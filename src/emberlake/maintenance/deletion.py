@@ -1,4 +1,4 @@
-"""Deletes many files at once, and tells how far it has come."""
+"""Deletes many files at once, and reports its progress."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
@@ -8,12 +8,12 @@ from emberlake.io.storage import Storage
 
 Progress = Callable[[int, int], None]
 
-_MOST_AT_ONCE: Final = 1000  # files of one call: as many as object stores take
+_MOST_AT_ONCE: Final = 1000  # files in one call: as many as object stores accept
 _CALLS_A_WORKER: Final = 4
 
 
 class Deletion:
-    """Files that go, in steps of which each is done before the next one begins."""
+    """Deletes files in steps; each is done before the next one begins."""
 
     def __init__(self, storage: Storage, total: int, progress: Progress | None) -> None:
         self._storage = storage
@@ -40,7 +40,7 @@ class Deletion:
 
 
 def _batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Enough for all workers, so that a disk, which deletes file by file, has several at it."""
+    """Batches that give every worker something to do: a disk deletes file by file."""
     fair = -(-len(paths) // (_CALLS_A_WORKER * default_workers()))
     size = max(1, min(fair, _MOST_AT_ONCE))
     return (paths[start : start + size] for start in range(0, len(paths), size))

@@ -1,7 +1,7 @@
-"""Expire snapshots: old versions of a table go, with the files that nobody else needs.
+"""Expire snapshots: delete old versions of a table, and the files that nobody else needs.
 
-Spec: "Snapshot expiration". Files go before what names them and snapshots last, the oldest first,
-so that a run that is cut off leaves every retained snapshot whole, and the next one goes on.
+Spec: "Snapshot expiration". A file is deleted before whatever names it, and snapshots come last,
+oldest first. So an interrupted run leaves every retained snapshot whole, and the next run goes on.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,18 +29,18 @@ from emberlake.spec.snapshot import Snapshot
 from emberlake.store.consumers import ConsumerStore
 from emberlake.store.table_store import TableStore
 
-_READ_AHEAD: Final = 64  # snapshots whose times are read at once
+_READ_AHEAD: Final = 64  # how many snapshots are read at once for their times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ExpireResult:
-    """What an expiration has deleted, or would delete."""
+    """What an expiration deleted, or would delete."""
 
     snapshots: tuple[int, ...] = ()
     data_files: int = 0
     metadata_files: int = 0
     bytes: int = 0  # of the files whose sizes the table knows
-    remaining: int = 0  # snapshots that are due as well: the limit of a run was reached before them
+    remaining: int = 0  # snapshots that are due but exceed the limit of one run
     dry_run: bool = False
 
     def __repr__(self) -> str:
@@ -57,10 +57,10 @@ class ExpireResult:
 class Retention:
     """Which snapshots stay."""
 
-    at_least: int  # so many of the newest stay in any case
-    at_most: int  # what is older than so many goes, whatever its age
-    older_than_ms: int  # in between: what was replaced before that time goes
-    limit: int  # so many go in one run
+    at_least: int  # this many of the newest always stay
+    at_most: int  # snapshots beyond this many go, whatever their age
+    older_than_ms: int  # in between, those that were replaced before this time go
+    limit: int  # at most this many go in one run
 
     def __post_init__(self) -> None:
         if self.at_least < 1:
@@ -83,7 +83,7 @@ def retention_of(
     older_than: datetime | int | None = None,
     max_deletes: int | None = None,
 ) -> Retention:
-    """What is asked for, and where nothing is, what the table's options say."""
+    """What the caller asks for; otherwise what the table's options say."""
     before = now_ms - options.value(SNAPSHOT_RETAIN_MS)
     return Retention(
         at_least=_or(retain_min, options.value(SNAPSHOT_RETAIN_MIN)),
@@ -99,12 +99,12 @@ def first_to_retain(
     time_of: Callable[[int], int | None],
     consumed_up_to: int | None,
 ) -> int:
-    """The first snapshot that is not due, of ids in order, whatever the limit of a run.
+    """The first snapshot that is not due, whatever the limit of a run.
 
     Args:
         ids: The ids of all snapshots, ascending; at least one.
-        retention: Which stay.
-        time_of: When a snapshot was committed; None for one that is not there.
+        retention: Which snapshots stay.
+        time_of: When a snapshot was committed; None if it is not there.
         consumed_up_to: The first snapshot that a consumer has yet to read.
     """
     earliest, latest = ids[0], ids[-1]
@@ -113,7 +113,7 @@ def first_to_retain(
         latest if consumed_up_to is None else consumed_up_to,
     )
     for snapshot_id in range(max(latest - retention.at_most + 1, earliest), end):
-        # A snapshot is the table until the next one is: its age counts from there.
+        # A snapshot is current until the next one: its age counts from there.
         replaced_ms = time_of(snapshot_id + 1)
         if replaced_ms is not None and replaced_ms >= retention.older_than_ms:
             end = snapshot_id
@@ -133,11 +133,11 @@ def expire_snapshots(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> ExpireResult:
-    """Delete the snapshots that are not to be retained, and the files that only they need.
+    """Delete the snapshots that are due, and the files that only they need.
 
     Raises:
         Unsupported: the table keeps changelogs for longer than snapshots.
-        InvalidState: what other snapshots need cannot be told; nothing was deleted.
+        InvalidState: what other snapshots need cannot be found out; nothing was deleted.
     """
     _check_changelogs(store.options)
     ids = store.snapshots.list_ids()
@@ -152,7 +152,7 @@ def expire_snapshots(
     if not gone:
         return ExpireResult(remaining=remaining, dry_run=dry_run)
     found = parallel_map(lambda number: _find(store, number), gone)
-    # Another expiration may be at it; what it has deleted is done.
+    # Another expiration may be running; what it has deleted is done.
     expired = [snapshot for snapshot in found if snapshot is not None]
     first_retained = store.snapshots.load(end)
     holders = load_holders(store, without=gone)
@@ -179,7 +179,7 @@ def _delete(store: TableStore, doomed: Doomed, end: int, progress: Progress | No
 
 
 class _Times:
-    """When snapshots were committed. They are asked for in order, and read some at a time."""
+    """When snapshots were committed. They are asked for in order, and read several at a time."""
 
     def __init__(self, store: TableStore, latest: int) -> None:
         self._store = store
@@ -187,7 +187,7 @@ class _Times:
         self._known: dict[int, int | None] = {}
 
     def of(self, snapshot_id: int) -> int | None:
-        """When a snapshot was committed; None for one that is not there."""
+        """When a snapshot was committed; None if it is not there."""
         if snapshot_id not in self._known:
             window = range(snapshot_id, min(snapshot_id + _READ_AHEAD, self._latest + 1))
             found = parallel_map(lambda number: _find(self._store, number), window)
@@ -206,7 +206,7 @@ def _find(store: TableStore, snapshot_id: int) -> Snapshot | None:
 def _check_unchanged(
     store: TableStore, first_retained: Snapshot, holders: Sequence[Holder]
 ) -> None:
-    """Refuse to go on when the table was rolled back, or somebody began to need its files."""
+    """Stop if the table was rolled back, or somebody new needs its files."""
     known = {holder.path for holder in holders}
     new = [path for path in tag_paths(store) if path not in known]
     if _find(store, first_retained.id) != first_retained or new:

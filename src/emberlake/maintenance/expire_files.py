@@ -1,6 +1,6 @@
 """Which files go when snapshots expire. Spec: "Snapshot expiration".
 
-What the snapshots that go refer to, less what anybody else still needs.
+All files that the expired snapshots refer to, minus those that anybody else still needs.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,26 +22,26 @@ from emberlake.spec.manifest import FileKind, ManifestEntry, ManifestFile
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 
-Sizes = dict[str, int]  # files by path; 0 where nobody has written the size down
+Sizes = dict[str, int]  # files by path; 0 if the size is not recorded
 
 ManifestsOf = Callable[[TableStore, Snapshot], tuple[ManifestFile, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doomed:
-    """Files to delete, in this order: what names other files goes after them.
+    """Files to delete, in this order: a file that names others goes after them.
 
-    A run that is cut off then leaves the names of what it did not come to.
+    An interrupted run then leaves the names of everything it did not get to.
     """
 
     data_files: Sizes
     manifests: Sizes  # and index files
     manifest_lists: Sizes  # and index manifests, statistics
-    snapshots: tuple[int, ...]  # their ids, the oldest first
+    snapshots: tuple[int, ...]  # their ids, oldest first
 
     @property
     def steps(self) -> tuple[Sizes, ...]:
-        """The files that go before the snapshots."""
+        """All files but the snapshots, which go last."""
         return self.data_files, self.manifests, self.manifest_lists
 
     @property
@@ -63,7 +63,7 @@ def find_doomed(
 
     Args:
         store: The table.
-        expired: The snapshots that go, the oldest first.
+        expired: The snapshots that go, oldest first.
         first_retained: The one after them.
         holders: Everything that stays.
     """
@@ -88,7 +88,7 @@ def _data_files(
     first_retained: Snapshot,
     kept: Sequence[Metadata],
 ) -> Sizes:
-    # What a snapshot deleted, the snapshots before it needed. The first one's is gone already.
+    # The snapshots before needed what a snapshot deleted. For the first, that is gone already.
     deleting = [*expired[1:], first_retained]
     replaced = [e for s in deleting for e in _deleted(_read(store, delta_manifests_of, s))]
     changelog = [e for s in expired for e in _read(store, changelog_manifests_of, s)]
@@ -103,10 +103,10 @@ def _data_files(
 
 
 def _read(store: TableStore, manifests_of: ManifestsOf, snapshot: Snapshot) -> list[ManifestEntry]:
-    """The entries of some manifests of a snapshot, which may have been deleted in part.
+    """The entries of some manifests of a snapshot that may be partly deleted.
 
-    Data files go before manifests: what a manifest that is gone has named is gone as well. What
-    one names that cannot be read is left to the removal of orphans.
+    Data files go before manifests, so whatever a missing manifest named is gone as well. Files of a
+    manifest that cannot be read are left to the removal of orphans.
     """
     found: list[ManifestEntry] = []
     try:
@@ -119,20 +119,20 @@ def _read(store: TableStore, manifests_of: ManifestsOf, snapshot: Snapshot) -> l
 
 
 def _deleted(entries: Sequence[ManifestEntry]) -> Iterator[ManifestEntry]:
-    """The files that are deleted, and not added again on another level."""
+    """The files that are deleted and not added again on another level."""
     added = {e.file.file_name for e in entries if e.kind is FileKind.ADD}
     return (e for e in entries if e.kind is FileKind.DELETE and e.file.file_name not in added)
 
 
 class _Folders:
-    """Where files are; the folder of a bucket is found once."""
+    """Paths of files; the folder of a bucket is computed once."""
 
     def __init__(self, store: TableStore) -> None:
         self._store = store
         self._known: dict[tuple[bytes, int], str] = {}
 
     def files_of(self, entry: ManifestEntry) -> Iterator[tuple[str, int]]:
-        """A data file, and the files that go with it, with their sizes."""
+        """A data file and its extra files, with their sizes."""
         file, (bucket, name) = entry.file, stored_name(entry.file.file_name)
         folder = self._folder(entry.partition, entry.bucket if bucket is None else bucket)
         path = file.external_path or f"{folder}/{name}"
@@ -154,7 +154,7 @@ class _Folders:
 def _metadata_files(
     store: TableStore, gone: Iterable[Metadata], needed: set[str]
 ) -> tuple[Sizes, Sizes]:
-    """Manifests and index files, and what names them, of snapshots that go."""
+    """The manifests and index files of expired snapshots, and the files that name them."""
     layout = store.layout
     manifests: Sizes = {}
     lists: Sizes = {}

@@ -1,6 +1,6 @@
-"""Delete the tags whose time is over. Spec: "Tag".
+"""Delete expired tags. Spec: "Tag".
 
-Only names go. Files that such a tag alone needed become orphans.
+Only the tags are deleted. Files that nobody else needs become orphans.
 """
 
 from datetime import datetime
@@ -15,9 +15,8 @@ def expire_tags(store: TableStore, older_than_ms: int | None, *, dry_run: bool) 
 
     Args:
         store: The table.
-        older_than_ms: When given, tags that were made before it go as well, whatever is said in
-            them.
-        dry_run: Whether to tell which ones would go, and delete nothing.
+        older_than_ms: If given, tags created before it go too, whatever their retention time.
+        dry_run: Only report which tags would go.
     """
     now = wall_clock(store.env.now_ms())
     made = {} if older_than_ms is None else _written(store)
@@ -34,7 +33,7 @@ def expire_tags(store: TableStore, older_than_ms: int | None, *, dry_run: bool) 
 
 
 def _written(store: TableStore) -> dict[str, datetime]:
-    """When the files of the tags were written: those that are kept for good do not say it."""
+    """When the files of tags were written: a tag that is kept for good does not record it."""
     return {
         info.name.removeprefix(TAG_PREFIX): wall_clock(info.modified_ms)
         for info in store.storage.list(store.layout.tag_folder)

@@ -1,7 +1,7 @@
 """Who holds on to files: every snapshot that somebody may read, of any branch, and every tag.
 
 A file is needed if one of them refers to it. Tags and branches share files with the snapshots that
-they were made of, so that whoever deletes files has to ask all of them.
+they were made from, so whoever deletes files must ask all of them.
 """
 
 import re
@@ -26,8 +26,8 @@ from emberlake.store.tags import TagStore
 _CHANGELOG_PREFIX: Final = "changelog-"
 _T = TypeVar("_T")
 
-# Changelogs of many buckets in one file: the name says in which bucket it is, and perhaps which
-# part of it is meant.
+# One file with the changelogs of many buckets: the name says in which bucket it is stored, and
+# perhaps which part of it is meant.
 COMPACTED_CHANGELOG_PREFIX: Final = "compacted-changelog-"
 _COMPACTED_CHANGELOG: Final = re.compile(
     r"(?P<name>compacted-changelog-[^$]*\$(?P<bucket>\d+)-\d+)(?:-\d+-\d+)?(?P<format>\..*)"
@@ -36,7 +36,7 @@ _COMPACTED_CHANGELOG: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A snapshot by itself, kept by a tag, or kept for its changelog alone."""
+    """A snapshot of a branch, one kept by a tag, or one kept only for its changelog."""
 
     path: str
     snapshot: Snapshot
@@ -44,10 +44,10 @@ class Holder:
 
 
 def load_holders(store: TableStore, *, without: Collection[int] = ()) -> list[Holder]:
-    """All snapshots, tags and changelogs of all branches, but for some snapshots of this one.
+    """All snapshots, tags and changelogs of all branches, except some snapshots of this one.
 
     Raises:
-        InvalidState: one vanished meanwhile.
+        InvalidState: one of them vanished meanwhile.
     """
     found: list[Holder] = []
     for layout in store.branches.layouts():
@@ -58,7 +58,7 @@ def load_holders(store: TableStore, *, without: Collection[int] = ()) -> list[Ho
 
 
 def tag_paths(store: TableStore) -> list[str]:
-    """The files of all tags of all branches; a new branch has its tag, too."""
+    """The files of all tags of all branches; a new branch has a tag too."""
     return [
         layout.tag(name)
         for layout in store.branches.layouts()
@@ -78,7 +78,7 @@ def _snapshots(store: TableStore, layout: TableLayout, without: Collection[int])
 
 
 def _tags(store: TableStore, layout: TableLayout) -> list[Holder]:
-    # A tag that is gone since the listing may have got another name, which is not in it.
+    # A tag that has vanished since the listing may have been renamed, and is not listed then.
     tags = TagStore(store.storage, layout)
 
     def load(name: str) -> Holder:
@@ -90,10 +90,10 @@ def _tags(store: TableStore, layout: TableLayout) -> list[Holder]:
 def own_part(
     store: TableStore, layout: TableLayout, snapshot: Snapshot, *, is_tag: bool = False
 ) -> Snapshot:
-    """A snapshot without a changelog that is not for it to keep.
+    """A snapshot without a changelog that it does not keep alive.
 
-    A changelog expires with the snapshot that wrote it. A tag has a copy of that snapshot, and so
-    may have the first snapshot of a branch, which name the changelog all the same.
+    A changelog expires with the snapshot that wrote it. A tag holds a copy of that snapshot, and so
+    may the first snapshot of a branch; both still name the changelog.
     """
     name = snapshot.changelog_manifest_list
     if name is None or (layout.branch == MAIN_BRANCH and not is_tag):
@@ -116,7 +116,7 @@ class Metadata:
     """The metadata files that a snapshot refers to."""
 
     lists: dict[str, int | None]  # manifest lists with their sizes
-    manifests: dict[str, ManifestFile]  # those that hold the state
+    manifests: dict[str, ManifestFile]  # those of the state of the table
     changelog_manifests: dict[str, ManifestFile]
     index_manifest: str | None
     index_entries: tuple[IndexManifestEntry, ...]
@@ -124,24 +124,24 @@ class Metadata:
 
     @property
     def file_names(self) -> Iterator[str]:
-        """The names of all of them, and of the index files."""
+        """The names of all of these, and of the index files."""
         yield from (*self.lists, *self.manifests, *self.changelog_manifests)
         yield from (name for name in (self.index_manifest, self.statistics) if name is not None)
         yield from (entry.index_file.file_name for entry in self.index_entries)
 
 
 def load_metadata(store: TableStore, holder: Holder) -> Metadata:
-    """The metadata files of a snapshot that is to stay.
+    """The metadata files of a snapshot that stays.
 
     Raises:
         InvalidState: one of them is missing.
     """
-    # The changelog of an expired snapshot may be all that is left of it.
+    # Of an expired snapshot, only the changelog may be left.
     return explained(lambda h: read_metadata(store, h.snapshot, is_partial=h.is_changelog))(holder)
 
 
 def read_metadata(store: TableStore, snapshot: Snapshot, *, is_partial: bool) -> Metadata:
-    """The metadata files of a snapshot; where it may be partial, those that are still there."""
+    """The metadata files of a snapshot; if it may be partial, those that are still there."""
     lists = {
         snapshot.base_manifest_list: snapshot.base_manifest_list_size,
         snapshot.delta_manifest_list: snapshot.delta_manifest_list_size,
@@ -186,7 +186,7 @@ def _index_entries(
 
 
 def find_needed(store: TableStore, holders: Sequence[Metadata], names: Collection[str]) -> set[str]:
-    """Those of some data files, by name, that are live in a snapshot or are of its changelog."""
+    """Of some data files, by name, those that are live in a snapshot or in its changelog."""
     if not names:
         return set()
     wanted = _texts(names)
@@ -203,7 +203,7 @@ def find_needed(store: TableStore, holders: Sequence[Metadata], names: Collectio
 
 
 def find_named(store: TableStore, holders: Sequence[Metadata], names: Collection[str]) -> set[str]:
-    """Those of some files, by name, that a manifest speaks of in whatever way."""
+    """Of some files, by name, those that a manifest adds or deletes."""
     if not names:
         return set()
     wanted = _texts(names)
@@ -222,7 +222,7 @@ def find_named(store: TableStore, holders: Sequence[Metadata], names: Collection
 
 
 def stored_name(file_name: str) -> tuple[int | None, str]:
-    """The name under which a file is stored, and its bucket if that is another than the entry's."""
+    """The name under which a file is stored, and its bucket if it differs from the entry's."""
     found = _COMPACTED_CHANGELOG.fullmatch(file_name)
     if found is None:
         return None, file_name
@@ -232,7 +232,7 @@ def stored_name(file_name: str) -> tuple[int | None, str]:
 def _by_manifest(
     store: TableStore, holders: Sequence[Metadata], look: Callable[[ManifestEntries], _T]
 ) -> dict[str, _T]:
-    """What is found in every manifest; each one is read once, and only that stays in memory."""
+    """What ``look`` finds in every manifest; each is read once, and only the result is kept."""
     distinct: dict[str, ManifestFile] = {}
     for metadata in holders:
         distinct.update(metadata.manifests)
@@ -253,7 +253,7 @@ def _texts(names: Iterable[str]) -> pa.Array:
 
 
 def explained(load: Callable[..., _T]) -> Callable[..., _T]:
-    """Say what to do when something that is to stay is not there."""
+    """The same loader, with an error that says what to do if it does not find something."""
 
     def attempt(item: object) -> _T:
         try:

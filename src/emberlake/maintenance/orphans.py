@@ -1,8 +1,8 @@
-"""Files that nothing refers to: what failed writes, rollbacks and lost processes left behind.
+"""Files that nothing refers to, left behind by failed writes, rollbacks and lost processes.
 
-Spec: "Rollback, branch, orphan cleaning". First the files that are old enough are listed, then all
-that anybody refers to is taken out: whatever was committed in between is seen. Nothing is deleted
-unless every snapshot, tag and changelog of every branch could be read.
+Spec: "Rollback, branch, orphan cleaning". Files that are old enough are listed first, then those
+that anything refers to are taken out, so a commit in between is seen. Nothing is deleted unless
+every snapshot, tag and changelog of every branch could be read.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def remove_orphan_files(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> OrphanResult:
-    """Delete what nothing refers to and what is older than a moment, by default one day ago.
+    """Delete files that nothing refers to and that are older than a moment, by default a day ago.
 
     Raises:
         InvalidInput: the moment is in the future.
@@ -64,13 +64,13 @@ def _delete(store: TableStore, paths: Sequence[str], progress: Progress | None) 
     others = set(paths).difference(*of_branches.values())
     deletion.delete(path for path in paths if path in others)
     for name, files in of_branches.items():
-        store.branches.delete(name)  # which hides it until all of it is gone
+        store.branches.delete(name)  # the marker hides the branch until all of it is gone
         for _ in files:
             deletion.count()
 
 
 def age_limit(store: TableStore, older_than: datetime | int | None) -> int:
-    """What was modified before that time may be an orphan; the rest may be being written."""
+    """Files modified before this time may be orphans; others may still be in use by a writer."""
     now = store.env.now_ms()
     if older_than is None:
         return now - _DAY_MS

@@ -1,7 +1,7 @@
-"""The files of a table that could be orphans: in its own folders, with names of their own.
+"""The files of a table that could be orphans.
 
-Folders that no table has are left alone with all that is in them, as are files of which the name
-alone says that they are the table's: snapshots, schemas, tags, consumers, hints.
+Folders that are not part of a table are left alone with everything in them. So are files that
+belong to a table by their name alone: snapshots, schemas, tags, consumers, hints.
 """
 
 import re
@@ -20,7 +20,7 @@ from emberlake.store.table_store import TableStore
 _BUCKET_PREFIX: Final = "bucket-"
 _MANAGED_BLOB_SUFFIX: Final = ".managed.blob"
 _HINTS: Final = ("LATEST", "EARLIEST")
-# What a storage writes before it gives a file its name.
+# A temporary file, which a storage renames once it is complete.
 _TEMPORARY: Final = re.compile(r"\..+\.[0-9a-f-]{36}\.tmp")
 
 
@@ -29,7 +29,7 @@ class Listing:
     """Files that may be orphans."""
 
     shared: list[FileInfo]  # in folders that all branches share: orphans if nothing names them
-    stray: list[FileInfo]  # in folders of a branch, where nothing could name them
+    stray: list[FileInfo]  # in folders of a branch, where nothing can name them
 
 
 def list_files(store: TableStore, older_than_ms: int) -> Listing:
@@ -38,7 +38,7 @@ def list_files(store: TableStore, older_than_ms: int) -> Listing:
     shared = [info for files in found for info in files if info.modified_ms < older_than_ms]
     stray = [info for info in _stray(store) if info.modified_ms < older_than_ms]
     for files in _unfinished_branches(store).values():
-        # While any of it is young, somebody may be making or deleting the branch.
+        # While any file is young, somebody may be creating or deleting the branch.
         if all(info.modified_ms < older_than_ms for info in files):
             stray += files
     return Listing(shared, stray)
@@ -46,14 +46,14 @@ def list_files(store: TableStore, older_than_ms: int) -> Listing:
 
 @dataclass(frozen=True, slots=True)
 class _SharedFolder:
-    """A folder whose files belong to all branches; with partitions, those of its buckets do."""
+    """A folder whose files, or the files of whose buckets, belong to all branches."""
 
     path: str
-    partition_levels: int | None = None  # below it; None where the files are right in it
+    partition_levels: int | None = None  # below it; None if the files are directly in it
 
 
 def _shared_folders(store: TableStore) -> Iterator[_SharedFolder]:
-    """Manifests, indexes, statistics; and the buckets, by partitions of the first level."""
+    """Manifests, indexes, statistics, and the buckets by partitions of the first level."""
     layout = store.layout
     for path in (layout.manifest_folder, layout.index_folder, layout.statistics_folder):
         yield _SharedFolder(path)
@@ -72,12 +72,12 @@ def _files_in(store: TableStore, folder: _SharedFolder) -> Iterator[FileInfo]:
         root, levels = f"{folder.path}/", folder.partition_levels
         everything = store.storage.list_all(folder.path)
         found = (info for info in everything if _is_of_bucket(info, root, levels))
-    # Managed blobs are named by files that go with data files, and by no manifest.
+    # Managed blobs are named by extra files of data files, not by a manifest.
     return (info for info in found if not info.name.endswith(_MANAGED_BLOB_SUFFIX))
 
 
 def _is_of_bucket(info: FileInfo, root: str, partition_levels: int) -> bool:
-    """Whether a file is right in a bucket, and the bucket right in a partition."""
+    """Whether a file is directly in a bucket, and the bucket directly in a partition."""
     folders = info.path.removeprefix(root).split("/")[:-1]
     return (
         len(folders) == partition_levels + 1
@@ -111,13 +111,13 @@ def _stray(store: TableStore) -> Iterator[FileInfo]:
         if info.is_folder:
             continue
         branch = _marked_branch(store, info)
-        # A marker that hides nothing, or what a storage left that was cut off while writing one.
+        # A marker without a branch, or a temporary file of an interrupted write of one.
         if not is_unfinished(store.storage, branch) if branch else _TEMPORARY.fullmatch(info.name):
             yield info
 
 
 def _unfinished_branches(store: TableStore) -> dict[TableLayout, list[FileInfo]]:
-    """The files of branches that are being made or deleted, or were left so, and their markers."""
+    """The files of branches whose creation or deletion is unfinished, and their markers."""
     markers = {
         branch: info
         for info in store.storage.list(store.layout.branch_folder)
@@ -130,13 +130,13 @@ def _unfinished_branches(store: TableStore) -> dict[TableLayout, list[FileInfo]]
 
 
 def _marked_branch(store: TableStore, info: FileInfo) -> TableLayout | None:
-    """The branch that a file is the marker of."""
+    """The branch whose marker a file is."""
     name = info.name.removeprefix(UNFINISHED_PREFIX)
     return None if info.is_folder or name == info.name else store.layout.for_branch(name)
 
 
 def files_of_stale_branches(store: TableStore, orphans: Collection[str]) -> dict[str, set[str]]:
-    """Those of some orphans that are of unfinished branches, by the name of the branch."""
+    """Of some orphans, those of unfinished branches, by the name of the branch."""
     known = set(orphans)
     return {
         branch.branch: {info.path for info in files}
@@ -146,7 +146,7 @@ def files_of_stale_branches(store: TableStore, orphans: Collection[str]) -> dict
 
 
 def _stray_of_branch(store: TableStore, layout: TableLayout) -> Iterator[FileInfo]:
-    """Whatever is no snapshot, and what a storage left that was cut off while writing."""
+    """Files that are neither snapshots nor hints, and temporary files of interrupted writes."""
     for info in store.storage.list(layout.snapshot_folder):
         is_known = info.name.startswith(SNAPSHOT_PREFIX) or info.name in _HINTS
         if not info.is_folder and not is_known:

@@ -1,6 +1,6 @@
 """Roll a table back to an earlier snapshot or tag. Spec: "Rollback, branch, orphan cleaning".
 
-Tags of later snapshots go after these. Data files of the deleted snapshots become orphans.
+Tags of later snapshots are deleted after them. Data files of deleted snapshots become orphans.
 """
 
 from emberlake.spec.snapshot import Snapshot
@@ -13,7 +13,7 @@ def rollback_to_snapshot(store: TableStore, snapshot_id: int) -> None:
 
 
 def rollback_to_tag(store: TableStore, name: str) -> None:
-    """Make a tagged snapshot the latest one, also when the snapshot itself has expired."""
+    """Make a tagged snapshot the latest one, even if the snapshot itself has expired."""
     _rollback(store, store.tags.load(name), name)
 
 
