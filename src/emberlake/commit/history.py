@@ -93,7 +93,7 @@ class History:
             rivals = self._check_live(latest)  # a file that was added is live, unless deleted since
         bound_of = cache(partial(stored_key_bound, self._store))
         _raise(check_sequence_numbers(self._claims, rivals, bound_of))
-        self._seen = frozenset({BaseSnapshot(latest.id, latest.delta_manifest_list)})
+        self._seen = frozenset({BaseSnapshot.of(latest)})
         return None
 
     def _first_id(self, latest: Snapshot) -> tuple[int, bool]:

@@ -22,7 +22,7 @@ def compact_buckets(
     store: TableStore, buckets: Sequence[Bucket], snapshot: Snapshot | None, *, full: bool
 ) -> list[CommitMessage]:
     """Compact buckets of a snapshot; one message for each in which something was due."""
-    base = base_of(snapshot)
+    base = BaseSnapshot.of(snapshot)
     return [
         message_of(bucket, compacted, base)
         for bucket, compacted in zip(buckets, compact_all(store, buckets, full=full), strict=True)
@@ -73,11 +73,6 @@ def with_files(store: TableStore, existing: Bucket | None, message: CommitMessag
         place = message.partition, message.bucket, message.total_buckets
         return Bucket(store, *place, message.new_files)
     return replace(existing, files=(*existing.files, *message.new_files))
-
-
-def base_of(snapshot: Snapshot | None) -> BaseSnapshot | None:
-    """The snapshot as messages name it."""
-    return None if snapshot is None else BaseSnapshot(snapshot.id, snapshot.delta_manifest_list)
 
 
 def message_of(

@@ -12,7 +12,6 @@ from emberlake.commit.change import CommitResult
 from emberlake.commit.discard import discard
 from emberlake.compaction.bucket import Bucket, load_buckets
 from emberlake.compaction.buckets import (
-    base_of,
     compact_all,
     compact_buckets,
     existing_buckets,
@@ -30,7 +29,7 @@ from emberlake.spec.profile import BucketMode
 from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.support import check_compactable
 from emberlake.store.table_store import TableStore
-from emberlake.wire import CommitMessage
+from emberlake.wire import BaseSnapshot, CommitMessage
 
 
 def compact_table(
@@ -124,7 +123,7 @@ def _compact_with_postponed(
     except BaseException:
         discard(store, replayed)
         raise
-    base = base_of(snapshot)
+    base = BaseSnapshot.of(snapshot)
     messages = [replace(m, base=base) for m in replayed if not m.new_files]
     for (place, bucket), change in zip(todo.items(), compacted, strict=True):
         message = message_of(bucket, change, base)

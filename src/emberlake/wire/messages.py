@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from emberlake.spec.manifest import DataFile, IndexFile
+from emberlake.spec.snapshot import Snapshot
 from emberlake.wire.byte_form import ByteForm
 
 
@@ -35,6 +36,11 @@ class BaseSnapshot:
 
     id: int
     delta_manifest_list: str
+
+    @staticmethod
+    def of(latest: Snapshot | None) -> "BaseSnapshot | None":
+        """The latest snapshot as a base; None for a table that has none."""
+        return None if latest is None else BaseSnapshot(latest.id, latest.delta_manifest_list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

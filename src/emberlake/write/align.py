@@ -1,7 +1,7 @@
 """Fit incoming Arrow data to the columns of a table: by name, with casts that lose nothing.
 
 Every difference is collected and reported in one ``DataMismatch`` before anything is written.
-What is accepted besides equal types: integers of another width when the values fit, integers to
+Besides equal types it accepts: integers of another width when the values fit, integers to
 decimals and exact floats, float to double, decimals of another precision when the digits fit,
 dictionary to its values, large and view variants, finer or coarser time units when nothing is
 cut off, and structs whose fields are in another order or lack nullable ones.
@@ -51,7 +51,7 @@ def align(
         fields: The columns of the table.
         write_columns: The columns that the data must have, no more and no less; the others
             become null or their default. Without it, missing nullable columns become null.
-        lacking: What is wrong with columns that are left out, by their names.
+        lacking: Why columns must not be left out, by their names.
 
     Raises:
         DataMismatch: listing every column that does not fit.
@@ -134,7 +134,7 @@ def _fit_column(column: pa.ChunkedArray, field: DataField) -> pa.ChunkedArray:
 
 
 def _has_inner_rules(data_type: DataType) -> bool:
-    """Whether values can break a rule that the Arrow type does not show."""
+    """Whether values can break a rule that the Arrow type does not express."""
     match data_type:
         case RowType(fields=fields):
             return any(not f.type.nullable or _has_inner_rules(f.type) for f in fields)
@@ -207,7 +207,7 @@ def _child(array: pa.StructArray, given: list[str], field: DataField) -> pa.Arra
     if given.count(field.name) > 1:
         raise _Mismatch("is given more than once")
     if field.name in given:
-        # Null where the parent is null, whatever the child holds there.
+        # Null wherever the parent is null, whatever the child holds there.
         return _fit(pc.struct_field(array, [given.index(field.name)]), field.type)
     if not field.type.nullable:
         raise _Mismatch("is missing, and NOT NULL")
@@ -229,7 +229,7 @@ def _fit_map(array: pa.Array, data_type: MapType | MultisetType, target: pa.Data
         raise _Mismatch(f"{array.type} cannot be written to {data_type}")
     key_type = data_type.key if isinstance(data_type, MapType) else data_type.element
     value_type = data_type.value if isinstance(data_type, MapType) else AtomicType("INT", False)
-    # Not by a cast, which refuses a null struct whose NOT NULL fields are null along with it.
+    # A cast would refuse a null struct because its NOT NULL fields are null too.
     entries = relabelled(array, pa.list_(array.values.type), array.values)
     flat = entries.flatten()
     keys = _fit(pc.struct_field(flat, [0]), key_type)
@@ -356,13 +356,13 @@ def _hint(array: pa.Array, data_type: AtomicType) -> str:
 
 
 def as_tables(data: object) -> Iterable[pa.Table]:
-    """The Arrow tables of what a user handed in: a table, a batch, or any Arrow stream."""
+    """The Arrow tables of the user's data: a table, a batch, or any Arrow stream."""
     if isinstance(data, pa.Table):
         yield data
     elif isinstance(data, pa.RecordBatch):
         yield pa.Table.from_batches([data])
     elif isinstance(data, pa.RecordBatchReader):
-        # First of all without rows, so that also a stream without batches must fit.
+        # An empty table first: a stream without batches must fit too.
         yield pa.Table.from_batches([], data.schema)
         for batch in data:
             yield pa.Table.from_batches([batch])

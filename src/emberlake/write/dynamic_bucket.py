@@ -1,14 +1,14 @@
-"""Buckets that are given out as keys arrive: the hash index of dynamic-bucket tables.
+"""Buckets that are assigned as keys arrive: the hash index of dynamic-bucket tables.
 
 Spec: "Dynamic bucket index". Every partition remembers the bucket of each key hash. A new hash goes
-to the first bucket with room; a new bucket is opened when none has any. What was given out is
-written as one index file per changed bucket. The message names the index file that it replaces, so
-that a commit notices when another writer has changed the same bucket.
+to the first bucket with room; if none has any, a new bucket is opened. Every bucket that changed
+gets a new index file. The message names the index file that it replaces, so a commit notices when
+another writer has changed the same bucket.
 
-Several assigners can work for one commit, each on keys of its own: a key that is known goes to its
-bucket, a new one to a bucket of the assigner, and so every index file has one author.
-``dynamic-bucket.initial-buckets`` says among how many assigners, of those that work at the same
-time, the keys of a partition are shared; here all of them share.
+Several assigners can work for one commit, each with its own keys. A known key goes to its bucket, a
+new one to a bucket of its assigner, so every index file has one author.
+``dynamic-bucket.initial-buckets`` limits how many of these assigners share the keys of a partition;
+here all of them do.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ _MAX_BUCKETS: Final = 32_767  # other engines keep bucket numbers in 16 bits
 
 @dataclass(frozen=True, slots=True)
 class Assigner:
-    """One of those who give out buckets at the same time; new keys get buckets of its own."""
+    """One of several that assign buckets at the same time; its new keys get buckets of its own."""
 
     number: int = 0
     count: int = 1
@@ -62,8 +62,8 @@ class DynamicBuckets:
 
     Args:
         store: The table.
-        ignore_previous: Whether an overwrite replaces what is there, index and all.
-        assigner: Who of those that write for one commit this is.
+        ignore_previous: Whether an overwrite replaces all existing files, with the index.
+        assigner: Which of the writers of one commit this is.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class DynamicBuckets:
         self._written: list[str] = []  # paths of index files that were not handed over
 
     def assign(self, rows: pa.Table, partitions: list[Group]) -> Iterator[Group]:
-        """The groups of rows by bucket, of groups of rows by partition."""
+        """Split groups of rows by partition further, by bucket."""
         keys = key_fields(self._store.schema)
         hashes = hash_rows([f.type for f in keys], [rows.column(f.name) for f in keys])
         for group in partitions:
@@ -104,7 +104,7 @@ class DynamicBuckets:
         self._written.clear()
 
     def abort(self) -> None:
-        """Delete every index file that was not handed over; can be repeated when that fails."""
+        """Delete every index file that was not handed over; if that fails, it can be repeated."""
         while self._written:
             self._store.storage.delete(self._written[-1])
             self._written.pop()
@@ -225,7 +225,7 @@ class PartitionIndex:
                 f"the partition needs more than {limit} buckets of {self.bucket_rows} keys: "
                 f"raise {DYNAMIC_BUCKET_ROWS.key}"
             )
-        # All are full: spread what is left over them evenly.
+        # All are full: spread the rest evenly over them.
         fewest = min(own, key=lambda b: (self.counts[b], b))
         return fewest, max(1, -(-wanted // len(own)))
 

@@ -1,7 +1,7 @@
-"""Rows of a table with postponed buckets that get their buckets at once.
+"""Write rows of a table with postponed buckets straight to their buckets.
 
-A partition that has buckets keeps their number, another one gets what the options say. There is one
-writer for each number of buckets, for which the table is one of so many.
+A partition that has buckets keeps their number; another one gets the number that the options say.
+There is one writer for each number of buckets, which sees a table with this many.
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ from emberlake.write.table_writer import TableWriter
 
 
 class RowsWriter(Protocol):
-    """Takes rows, and reports files; ``TableWriter`` says more of each method."""
+    """Takes rows and reports files; ``TableWriter`` describes each method."""
 
     @property
     def write_columns(self) -> tuple[str, ...] | None: ...
@@ -101,7 +101,7 @@ class FixedBucketWriter:
             writer.close()
 
     def _divide(self, table: pa.Table, row_kind: str | None) -> list[tuple[int, pa.Table]]:
-        """The rows by the number of buckets that their partition has."""
+        """The rows by the number of buckets of their partition."""
         schema = self._store.schema
         data, _ = take_row_kinds(table, schema, row_kind)
         aligned = align(data, schema.fields, write_columns=self._write_columns)
@@ -138,7 +138,7 @@ class FixedBucketWriter:
         latest = None if self._ignore_previous else store.snapshots.latest()
         states = load_bucket_states(store, latest, partition)
         if POSTPONE_BUCKET in states:
-            # They would come after what is written now, though they were written before it.
+            # They are older than the rows written now, but would be replayed on top of them.
             raise InvalidState(
                 f"rows of partition {dict(store.partition_spec(partition))} wait for their "
                 "buckets; compact the table first"
@@ -148,6 +148,6 @@ class FixedBucketWriter:
         if count is None or count < 1:
             raise InvalidOption(
                 f"partition {dict(store.partition_spec(partition))} has no buckets yet; set "
-                f"{POSTPONE_BUCKET_COUNT.key} to how many it shall have"
+                f"{POSTPONE_BUCKET_COUNT.key} to the number it should have"
             )
         return count

@@ -1,10 +1,9 @@
 """The rows of one bucket of a primary-key table: buffered, folded, written as level-0 files.
 
 Spec: "What a writer does". Records get their sequence numbers in order of arrival. A flush sorts
-them by key, folds those of one key with the table's merge engine and keeps what deletes; every
-flush ends its files, so that no key is in one file twice. Only the keys are sorted at once: the
-rows are put in order, folded and written slice by slice, so that a flush takes little more memory
-than the buffer.
+them by key, folds the records of each key with the table's merge engine, and keeps deletes. Every
+flush ends its files, so no key is in a file twice. Only the keys are sorted at once. The rows are
+ordered, folded and written slice by slice, so a flush needs little more memory than the buffer.
 """
 
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from emberlake.write.rolling import RollingFiles, Written
 
 _SLICE_ROWS: Final = 1_000_000
 _SLICE_BYTES: Final = 32 * MEBIBYTE
-# Arrow joins the texts of a column up to 2 GiB.
+# Arrow can join up to 2 GiB of text in a column.
 _MAX_JOINED_BYTES: Final = 1024 * MEBIBYTE
 
 
@@ -58,10 +57,10 @@ class RecordBuffer:
 
 
 def _joined(tables: list[pa.Table]) -> pa.Table:
-    """The rows of all tables with one chunk a column; takes the tables out of the list.
+    """The rows of all tables, with one chunk for each column; empties the list.
 
-    Rows are not taken from chunks: every slice of a flush would join them again. The pieces of a
-    column are let go before the next one is joined.
+    Taking rows from chunked columns would join the chunks again for every slice of a flush. The
+    chunks of a column are released before the next column is joined.
     """
     schema, columns = tables[0].schema, []
     byte_count = sum(table.nbytes for table in tables)
@@ -76,16 +75,16 @@ def _joined(tables: list[pa.Table]) -> pa.Table:
 
 
 def _give_back(byte_count: int) -> None:
-    """Make Arrow's allocator return what is free, when a flush is of so many bytes that it counts.
+    """Make Arrow's allocator return free memory, if a flush is large enough for it to matter.
 
-    It keeps freed memory for a while: as much again as a buffer, just when a flush needs room.
+    Otherwise it keeps as much as another buffer for a while, just when a flush needs room.
     """
     if byte_count >= _SLICE_BYTES:
         pa.default_memory_pool().release_unused()
 
 
 def _slices(order: RowOrder, rows: pa.Table) -> Iterator[tuple[int, int]]:
-    """Stretches of sorted records that are cut between keys and become a row group each."""
+    """Slices of sorted records, cut between keys; each becomes a row group."""
     average = max(1, rows.nbytes // rows.num_rows)
     size = max(1, min(_SLICE_ROWS, _SLICE_BYTES // average))
     start = 0
@@ -104,9 +103,9 @@ class KeyBucketWriter:
         store: The table.
         partition: Its serialized partition.
         bucket: Its number.
-        plan: How the records of one key become one, over all columns of the table.
+        plan: How the records of one key are merged, over all columns of the table.
         first_sequence: The number of the first record.
-        has_changelog: Whether the records are also written as they came, to changelog files.
+        has_changelog: Whether the records are also written to changelog files, as they came.
     """
 
     store: TableStore
@@ -118,7 +117,7 @@ class KeyBucketWriter:
     _files: RollingFiles = field(init=False, repr=False)
     _changelog: RollingFiles | None = field(init=False, repr=False)
 
-    has_open_file = False  # every flush is a whole run of files: nothing stays open
+    has_open_file = False  # every flush ends its files, so none stays open
 
     def __post_init__(self) -> None:
         where = self.store, self.partition, self.bucket
@@ -137,7 +136,7 @@ class KeyBucketWriter:
 
     @property
     def is_due(self) -> bool:
-        """Flushing early helps nobody, but what is buffered must be joined."""
+        """There is no use in flushing early, but Arrow must be able to join the buffer."""
         return self._buffer.bytes >= _MAX_JOINED_BYTES
 
     def add(self, table: pa.Table) -> None:
@@ -155,13 +154,13 @@ class KeyBucketWriter:
             _give_back(byte_count)
             self._write(take_rows(rows, order.rows[start:end]), pool)
         del rows, order
-        _give_back(byte_count)  # or the next buffer fills beside it
+        _give_back(byte_count)  # or the next buffer would fill up beside it
         self._files.close_file()
         if self._changelog is not None:
             self._changelog.close_file()
 
     def _write(self, rows: pa.Table, pool: Executor | None) -> None:
-        """Write sorted records; those of one key are all among them."""
+        """Write sorted records, with all records of each of their keys."""
         if self._changelog is not None:
             self._changelog.write(physical_rows(self.store.schema, rows), pool)
         folded = fold(self.plan, rows, is_sorted=True, keep_deletes=True)
@@ -176,7 +175,7 @@ class KeyBucketWriter:
         return Written(self._files.take(), changelog)
 
     def abort(self) -> None:
-        """Delete every file that was not handed over; can be repeated when that fails."""
+        """Delete every file that was not handed over; if that fails, it can be repeated."""
         self._buffer.clear()
         self._files.abort()
         if self._changelog is not None:

@@ -1,7 +1,7 @@
-"""Data files of primary-key tables: their columns, and what the manifest says of them.
+"""Data files of primary-key tables: their columns, and their entries in a manifest.
 
 Spec: "Physical columns and order", "What a writer does", "Statistics". The rows of one file are
-sorted by key and no key is in it twice; whoever writes one sees to that.
+sorted by key, and no key is in it twice. Callers make sure of that.
 """
 
 from typing import Final
@@ -70,7 +70,7 @@ def _names_at(store: TableStore, level: int) -> FileNames:
 
 
 def physical_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:
-    """Records with the columns of a data file, in their order."""
+    """Records with the columns of a data file, in the order of the file."""
     fields = key_value_fields(schema)
     names = set(schema.field_names)
     columns = [

@@ -1,8 +1,8 @@
-"""Columns that a write to a primary-key table must have, since nobody meant their nulls.
+"""Columns that a write to a primary-key table must not leave out by accident.
 
-Where a record replaces the row of its key, a column that is left out would be null from then on.
-That reads like an update of the others and is none, so that it must be said: by nulls in the data,
-or by the columns that are meant. Deletes need the key alone, and what orders records.
+Where a record replaces the row with its key, a column that is left out becomes null. The write
+looks like an update of the other columns, but is not. So the caller must be explicit: with nulls in
+the data, or by declaring the columns. Deletes need only the key and the columns that order records.
 """
 
 from collections.abc import Collection, Iterator
@@ -27,16 +27,16 @@ def lacking_columns(
     is_declared: bool,
     has_adds: bool,
 ) -> dict[str, str]:
-    """What is wrong with columns that are left out, by their names.
+    """Why columns must not be left out, by their names.
 
-    Columns that are NOT NULL are not among them: they are refused in every table.
+    NOT NULL columns are not among them: every table refuses data without those.
 
     Args:
         schema: The table.
         plan: How its records are merged, over all columns.
         given: The columns of the data.
-        is_declared: Whether the columns of the data are those that are meant.
-        has_adds: Whether some rows are there afterwards, rather than being deleted.
+        is_declared: Whether the caller has declared the columns of the data.
+        has_adds: Whether some of the rows are not deletes.
     """
     missing = [f for f in schema.fields if f.name not in given and _becomes_null(f)]
     problems = dict(_lacking_keys(schema, missing))

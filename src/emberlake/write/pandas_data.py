@@ -36,7 +36,7 @@ def from_pandas(dataframe: "pd.DataFrame", fields: Sequence[DataField]) -> pa.Ta
 
 
 def _with_integers(table: pa.Table, fields: Sequence[DataField]) -> pa.Table:
-    """Columns of whole floats as integers where the table has integers; others as they are."""
+    """Turn columns of whole floats into integers where the table has integers."""
     for column in fields:
         index = table.schema.get_field_index(column.name)
         target = arrow_type(column.type)
@@ -44,6 +44,6 @@ def _with_integers(table: pa.Table, fields: Sequence[DataField]) -> pa.Table:
             continue
         if not pa.types.is_floating(table.schema.field(index).type):
             continue
-        with suppress(pa.ArrowInvalid):  # a fraction: the writer says so, with all else
+        with suppress(pa.ArrowInvalid):  # a fraction: the writer reports it, with everything else
             table = table.set_column(index, column.name, table.column(index).cast(target))
     return table

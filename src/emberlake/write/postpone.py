@@ -1,7 +1,7 @@
 """The rows of a table whose buckets are decided later: written as they come, for a compaction.
 
-Spec: "Postpone". A compaction reads the files of one writer in order, so that every writer has a
-prefix of its own; sequence numbers and statistics mean nothing here. Rows are not merged.
+Spec: "Postpone". A compaction reads the files of one writer in order, so every writer has its own
+file prefix. Sequence numbers and statistics mean nothing here. Rows are not merged.
 """
 
 from concurrent.futures import Executor
@@ -24,7 +24,7 @@ _MAX_TIME_DIGITS: Final = 3
 
 
 def postpone_prefix(store: TableStore, commit_user: str) -> str:
-    """The beginning of the names of all files of one writer."""
+    """How the names of all files of one writer begin."""
     writer = int(store.env.chance() * _MAX_WRITER)
     return f"{store.options.value(DATA_FILE_PREFIX)}-u-{commit_user}-s-{writer}-w-"
 
@@ -82,7 +82,7 @@ class PostponeWriter:
             self._files.write(physical_rows(self.store.schema, rows), pool)
 
     def close_file(self) -> None:
-        """End the file that is being written, if any; the next rows start another."""
+        """End the open file, if any; the next rows start another."""
         self._files.close_file()
 
     def take_written(self) -> Written:
@@ -90,7 +90,7 @@ class PostponeWriter:
         return Written(self._files.take())
 
     def abort(self) -> None:
-        """Delete every file that was not handed over; can be repeated when that fails."""
+        """Delete every file that was not handed over; if that fails, it can be repeated."""
         self._buffer.clear()
         self._files.abort()
 

@@ -1,4 +1,4 @@
-"""Data files of one bucket that roll at a target size, and the rows of append tables in them.
+"""Data files of one bucket that roll at a target size, and the writer of append tables.
 
 Rows wait in a buffer until they make a row group of decent size; then they are encoded while
 another thread collects their statistics.
@@ -29,7 +29,7 @@ from emberlake.spec.stats import StatsCollector, column_stats_modes
 from emberlake.store.table_store import TableStore
 from emberlake.types import DataField
 
-_ROW_GROUP_ROWS: Final = 1_000_000  # fewer rows a group cost both time and bytes
+_ROW_GROUP_ROWS: Final = 1_000_000  # smaller row groups cost time and space
 _ROW_GROUP_BYTES: Final = 128 * MEBIBYTE
 _APPEND_TARGET_BYTES: Final = 256 * MEBIBYTE
 
@@ -45,7 +45,7 @@ class FileLimits:
 
     @staticmethod
     def of(options: TableOptions, *, target_bytes: int = _APPEND_TARGET_BYTES) -> "FileLimits":
-        """The limits that a table's options ask for; ``target_bytes`` unless they name a size."""
+        """The limits that a table's options ask for; ``target_bytes`` if they name no size."""
         file_bytes = options.value(TARGET_FILE_SIZE) or target_bytes
         group_bytes = options.value(FILE_BLOCK_SIZE) or _ROW_GROUP_BYTES
         return FileLimits(
@@ -88,7 +88,7 @@ class FileNames:
 
 
 class FileRecord(Protocol):
-    """What is gathered of a data file while its rows are written, for the manifest."""
+    """Collects what the manifest says about a data file while its rows are written."""
 
     def update(self, rows: pa.Table) -> None: ...
 
@@ -171,7 +171,7 @@ class RollingFiles:
         """Delete every file that was not handed over; can be repeated when that fails."""
         if self._open is not None:
             self._open.abort()
-            # A close that failed may have left a whole file.
+            # A failed close may have left a complete file.
             self.store.storage.delete(self._open.path)
             self._open = None
         while self._closed:
@@ -279,7 +279,7 @@ class AppendWriter:
 
 
 class _AppendRecord:
-    """Statistics of columns; sequence numbers count the rows of the bucket."""
+    """Statistics of columns, and sequence numbers that count the rows of the bucket."""
 
     def __init__(self, writer: AppendWriter) -> None:
         schema, options = writer.store.schema, writer.store.options

@@ -1,4 +1,4 @@
-"""Which partition and bucket every row belongs to, column at a time.
+"""Find the partition and bucket of every row, column at a time.
 
 Partition columns are dictionary-encoded and combined with the bucket into one small integer per
 row; one stable sort then gives the rows of every group in their order of arrival.
@@ -25,19 +25,19 @@ Codes = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows of one bucket of one partition; ``rows`` is None when all rows belong to it."""
+    """Rows of one bucket of one partition; ``rows`` is None if all rows belong to it."""
 
     partition: bytes
     bucket: int
     rows: npt.NDArray[np.int64] | None
 
     def take(self, table: pa.Table) -> pa.Table:
-        """The group's rows; all of the table is the table itself."""
+        """The rows of the group; the table itself if that is all of them."""
         return table if self.rows is None else table.take(pa.array(self.rows))
 
 
 def route(table: pa.Table, schema: TableSchema) -> Iterator[Group]:
-    """The groups of a table's rows; without fixed buckets, by partition, in bucket 0."""
+    """The rows by partition and bucket; without fixed buckets, all are in bucket 0."""
     if table.num_rows == 0:
         return
     buckets = _buckets(table, schema)
@@ -54,7 +54,7 @@ def route(table: pa.Table, schema: TableSchema) -> Iterator[Group]:
 
 
 def split_rows(group: Group, buckets: npt.NDArray[np.int32]) -> Iterator[Group]:
-    """The rows of a group by their buckets, each row's given."""
+    """Split a group by the given bucket of every row."""
     count = int(buckets.max(initial=0)) + 1
     if count == 1 or (buckets == buckets[0]).all():
         yield Group(group.partition, int(buckets[0]), group.rows)
@@ -89,11 +89,11 @@ def _partitions(table: pa.Table, fields: Sequence[DataField]) -> tuple[list[byte
         if not count:
             codes, count = indices, size
             continue
-        # Made dense after every column, so that no number of columns makes the codes overflow.
+        # Made dense after every column, or many columns would make the codes overflow.
         combined = codes.astype(np.int64) * size + indices
         distinct, codes = _dense_codes(combined, count * size)
         count = len(distinct)
-    # Assigned from the last row to the first, so that each code keeps its first row.
+    # Assigned from the last row to the first: each code keeps its first row.
     examples = np.zeros(count, np.int64)
     examples[codes[::-1]] = np.arange(table.num_rows - 1, -1, -1)
     types = [f.type for f in fields]
@@ -109,12 +109,12 @@ def _combined(column: pa.ChunkedArray) -> pa.Array:
     return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
 
 
-# Up to this many possible codes a table of them is cheaper than sorting the rows.
+# Up to this many possible codes, a lookup table is cheaper than sorting the rows.
 _TABLE_LIMIT: Final = 1 << 22
 
 
 def _dense_codes(codes: Codes, limit: int) -> tuple[Codes, Codes]:
-    """The codes that occur, in order, and for every row the number of its code among them."""
+    """The codes that occur, in order, and for every row the index of its code."""
     if limit > _TABLE_LIMIT:
         distinct, numbers = np.unique(codes, return_inverse=True)
         return distinct, numbers.reshape(-1)

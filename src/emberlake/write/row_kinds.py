@@ -29,13 +29,13 @@ _SYMBOLS: Final = tuple(kind.symbol for kind in RowKind)
 def take_row_kinds(
     data: pa.Table, schema: TableSchema, row_kind: str | None
 ) -> tuple[pa.Table, Kinds | None]:
-    """The data without a column that only tells kinds, and the kind of every row.
+    """The data without the column ``_row_kind``, and the kind of every row.
 
-    None when every row is an insert because nothing says otherwise.
+    The kinds are None if nothing says any: then every row is an insert.
 
     Raises:
-        InvalidInput: a kind that is none, two places that tell kinds, or kinds for a table without
-            a primary key.
+        InvalidInput: an unknown kind, kinds from two places, or kinds for a table without a primary
+            key.
     """
     kind_field = schema.options.value(ROWKIND_FIELD)
     column = _kind_column(data, schema)
@@ -60,7 +60,7 @@ def take_row_kinds(
     if row_kind is not None:
         if not isinstance(row_kind, str):
             raise InvalidInput(
-                f"row kind {row_kind!r:.40} is no text: expected one of {', '.join(_SYMBOLS)}; "
+                f"row kind {row_kind!r:.40} is not text: expected one of {', '.join(_SYMBOLS)}; "
                 f"rows of different kinds have a column {ROW_KIND_COLUMN}"
             )
         return data, np.full(data.num_rows, int(RowKind.parse(row_kind)), np.int8)
@@ -73,7 +73,7 @@ def take_row_kinds(
 
 
 def has_adds(kinds: Kinds | None) -> bool:
-    """Whether rows of these kinds are there afterwards; rows of which nothing is said are."""
+    """Whether some rows are inserts or new versions of rows; without kinds, all are inserts."""
     return kinds is None or bool(np.isin(kinds, _ADDS).any())
 
 
@@ -85,7 +85,7 @@ def add_row_kinds(rows: pa.Table, kinds: Kinds | None) -> pa.Table:
 
 
 def drop_ignored(rows: pa.Table, schema: TableSchema, *, ignore_delete: bool) -> pa.Table:
-    """The rows without those of kinds that the table's options ignore."""
+    """Drop rows of kinds that the table's options ignore."""
     kinds = rows.column(KIND).to_numpy()
     if not kinds.any():
         return rows
@@ -98,10 +98,10 @@ def drop_ignored(rows: pa.Table, schema: TableSchema, *, ignore_delete: bool) ->
 
 
 def check_kinds(rows: pa.Table, plan: MergePlan) -> None:
-    """Refuse rows of kinds that the table does not take.
+    """Refuse rows of kinds that the table does not accept.
 
-    Merging refuses them too, but only where two records of a key meet, which may be after the
-    commit: then nobody could read them.
+    Merging refuses them too, but only when two records of a key meet. That may be after the commit,
+    when the table could not be read any more.
     """
     kinds = rows.column(KIND).to_numpy()
     if not kinds.any():
@@ -111,13 +111,13 @@ def check_kinds(rows: pa.Table, plan: MergePlan) -> None:
         if lacking is not None and (kinds == kind).any():
             key = key_at(rows, plan.keys, int(np.flatnonzero(kinds == kind)[0]))
             raise DataMismatch(
-                f"merge engine {plan.engine} takes no {kind.symbol} records as the table is, but "
+                f"merge engine {plan.engine} accepts no {kind.symbol} records in this table, but "
                 f"key {key} has one: delete nothing, or give the table one of: {lacking}"
             )
 
 
 def _kind_column(data: pa.Table, schema: TableSchema) -> pa.ChunkedArray | None:
-    # A table may have a column of that name; then it is one like any other.
+    # If the table has a column of that name, it is an ordinary column.
     if ROW_KIND_COLUMN in schema.field_by_name or ROW_KIND_COLUMN not in data.column_names:
         return None
     if data.column_names.count(ROW_KIND_COLUMN) > 1:
@@ -129,12 +129,12 @@ def _parse(column: pa.ChunkedArray, name: str) -> Kinds:
     try:
         symbols = column.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DataMismatch(f"column {name}: row kinds are texts, not {column.type}") from error
+        raise DataMismatch(f"column {name}: row kinds are text, not {column.type}") from error
     codes = pc.index_in(symbols, value_set=pa.array(_SYMBOLS))
     if codes.null_count:
         wrong = symbols.filter(pc.is_null(codes))[0].as_py()
         raise DataMismatch(
-            f"column {name} holds {wrong!r}, which is no row kind: "
+            f"column {name} holds {wrong!r}, which is not a row kind: "
             f"expected one of {', '.join(_SYMBOLS)}"
         )
     kinds: Kinds = codes.to_numpy().astype(np.int8)

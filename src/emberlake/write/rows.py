@@ -1,4 +1,4 @@
-"""Rows one at a time: gathered as Python values, handed on column at a time."""
+"""Rows one at a time: collected as Python values, passed on column at a time."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -17,13 +17,13 @@ from emberlake.wire import CommitMessage
 from emberlake.write.fixed_buckets import RowsWriter
 from emberlake.write.row_kinds import ROW_KIND_COLUMN
 
-# Rows are handed on when there are so many, or when their texts and bytes are so long.
+# Rows are passed on once there are this many, or their text and bytes are this long.
 _MAX_ROWS: Final = 65_536
 _MAX_BYTES: Final = 16 * MEBIBYTE
 
 
 class RowBuffer:
-    """Gathers rows for a writer, and keeps them in order with whatever else is written to it."""
+    """Collects rows for a writer, in order with everything else that is written to it."""
 
     def __init__(self, writer: RowsWriter, schema: TableSchema) -> None:
         self._writer = writer
@@ -33,13 +33,13 @@ class RowBuffer:
         self._bytes = 0
         options = schema.options
         self._tells_kinds = schema.profile.has_keys and options.value(ROWKIND_FIELD) is None
-        self._names: tuple[str, ...] = ()  # of the columns that the gathered rows have
+        self._names: tuple[str, ...] = ()  # of the columns of the collected rows
 
     def add(self, row: object, row_kind: str | None = None) -> None:
-        """Gather a row."""
+        """Add a row."""
         names, values, own_kind = self._take_apart(row)
         kind = row_kind or own_kind
-        # The kinds of some rows may be in a column of theirs.
+        # Some rows may have their kind in a column.
         if self._rows and (names != self._names or (kind is None) != (self._kinds[0] is None)):
             self.flush()
         if not self._rows:
@@ -54,7 +54,7 @@ class RowBuffer:
             self.flush()
 
     def flush(self) -> None:
-        """Hand on what was gathered."""
+        """Pass on the collected rows."""
         rows, kinds = self._rows, self._kinds
         self._clear()
         if not rows:
@@ -105,7 +105,7 @@ class RowBuffer:
     # --- rows -------------------------------------------------------------------------------------
 
     def _take_apart(self, row: object) -> tuple[tuple[str, ...], Sequence[Any], str | None]:
-        """The names of a row's columns, its values, and its kind where it has one."""
+        """The names of a row's columns, its values, and its kind if it has one."""
         if isinstance(row, Mapping):
             return tuple(row), tuple(row.values()), None
         if isinstance(row, GenericRow):
@@ -139,9 +139,9 @@ class RowBuffer:
 
 
 def _as_array(data_type: DataType, values: Sequence[Any]) -> pa.Array:
-    """Values as they are: Arrow would cut off what does not fit a type, without a word.
+    """Values in the type that Python gives them: Arrow silently truncates what does not fit a type.
 
-    Whether they fit the column is found out when they are aligned with it.
+    Alignment finds out later whether they fit the column.
     """
     match data_type:
         case RowType(fields=fields):
@@ -165,7 +165,7 @@ def _as_array(data_type: DataType, values: Sequence[Any]) -> pa.Array:
 
 
 def _check_zones(values: Sequence[Any]) -> None:
-    """Refuse times with and without a zone in one column: Arrow would take one for the other."""
+    """Refuse times with and without a zone in one column: Arrow would mix them up."""
     zones = {value.tzinfo is not None for value in values if isinstance(value, datetime)}
     if len(zones) > 1:
         raise ValueError("some times have a time zone and some have none")
@@ -187,7 +187,7 @@ def _structs(fields: Sequence[DataField], values: Sequence[Any]) -> pa.Array:
 
 
 def _extents(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
-    """Where the items of each value begin and end in all of them, and which values are null."""
+    """The offsets of each value among the items of all, and which values are null."""
     sizes = [0 if value is None else len(value) for value in values]
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     return pa.array(offsets, pa.int32()), pa.array([v is None for v in values], pa.bool_())

@@ -1,7 +1,7 @@
 """The write engine: align, route, buffer within bounds, flush, report.
 
-Memory stays below ``write-buffer-size`` plus one row group a thread: when the buffers of all
-buckets together grow beyond it, the largest are written out.
+Memory stays below ``write-buffer-size`` plus one row group for each thread: when the buffers of all
+buckets together exceed it, the largest are written out.
 """
 
 import math
@@ -33,7 +33,6 @@ from emberlake.options import (
 )
 from emberlake.scan.buckets import BucketState, load_bucket_states
 from emberlake.spec.profile import BucketMode
-from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 from emberlake.wire import BaseSnapshot, CommitMessage, WriteMode
 from emberlake.write.align import align, as_tables
@@ -56,11 +55,11 @@ from emberlake.write.row_kinds import (
     take_row_kinds,
 )
 
-# Open files cost memory and handles; beyond this many the ones idle for longest are closed. While
-# some are being flushed there can be twice as many.
+# Open files cost memory and handles. Beyond this many, those that were idle for longest are closed.
+# During a flush there can be twice as many.
 _MAX_OPEN_FILES: Final = 128
 _SLICE_BYTES: Final = 256 * MEBIBYTE
-_SMALL_BYTES: Final = MEBIBYTE  # below this, threads cost more than they bring
+_SMALL_BYTES: Final = MEBIBYTE  # below this, threads cost more than they gain
 
 
 class BucketWriter(Protocol):
@@ -77,7 +76,7 @@ class BucketWriter(Protocol):
 
     @property
     def is_due(self) -> bool:
-        """Whether the buffer is to be flushed whatever room there is."""
+        """Whether the buffer must be flushed even if there is room."""
 
     def add(self, table: pa.Table) -> None: ...
 
@@ -99,14 +98,14 @@ class TableWriter:
     Args:
         store: The table.
         commit_user: Who will commit; files of postponed buckets are named after it.
-        ignore_previous: Whether an overwrite replaces what is there, so that sequence numbers
-            and bucket counts of existing files do not matter.
+        ignore_previous: Whether an overwrite replaces the existing files, so their sequence
+            numbers and bucket counts do not matter.
         accepts: Tells whether a serialized partition may be written to (static overwrite).
         workers: How many threads encode files.
-        assigner: Who this is of the writers of one commit that give out dynamic buckets; each
-            must have keys of its own.
-        sequence_offset: How far above what is in a bucket its numbers begin, for writers of one
-            commit that write to the same buckets.
+        assigner: Which of the writers of one commit this is that assign dynamic buckets; each must
+            have its own keys.
+        sequence_offset: How far above the numbers in a bucket this writer begins, for writers of
+            one commit that write to the same buckets.
     """
 
     def __init__(
@@ -138,36 +137,36 @@ class TableWriter:
                 store, ignore_previous=ignore_previous, assigner=assigner
             )
         self._write_columns: tuple[str, ...] | None = None
-        # Insertion order is the order of last use: the first writers are idle for longest.
+        # In order of last use: the first writers have been idle for longest.
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._next_sequences: dict[tuple[bytes, int], int] = {}  # after what was handed over
         self._states_by_partition: dict[bytes, dict[int, BucketState]] = {}
-        self._base = _base_of(store.snapshots.latest())
-        # Where the state of a partition came from, which is what its numbers are above.
+        self._base = BaseSnapshot.of(store.snapshots.latest())
+        # The snapshot that the state of a partition is from: its numbers are below ours.
         self._base_by_partition: dict[bytes, BaseSnapshot | None] = {}
         self._closed_because: str | None = None
 
     @property
     def write_columns(self) -> tuple[str, ...] | None:
-        """The columns that the data has; None: all, but for what may be null."""
+        """The declared columns of the data; None: all, but nullable ones may be missing."""
         return self._write_columns
 
     @property
     def has_rows(self) -> bool:
-        """Whether rows were written that are not handed over."""
+        """Whether there are rows that were not handed over."""
         return bool(self._writers)
 
     def set_write_columns(self, columns: Iterable[str]) -> None:
-        """Declare that the data will have just these columns."""
+        """Declare that the data will have exactly these columns."""
         self._write_columns = tuple(columns)
 
     def write(self, data: object, row_kind: str | None = None) -> None:
-        """Write Arrow data: a table, a batch, or a stream, of which one batch is held at a time.
+        """Write Arrow data: a table, a batch, or a stream, which is read batch by batch.
 
         Raises:
-            InvalidInput: row kinds that are none, or that come from several places.
-            DataMismatch: listing every column that does not fit. Nothing of the data was written;
-                only when it came in the middle of a stream, the writer is closed and all is undone.
+            InvalidInput: unknown row kinds, or kinds from several places.
+            DataMismatch: listing every column that does not fit. None of the data was written; in
+                the middle of a stream, the writer is closed and everything is undone.
         """
         self._check_open()
         has_begun = False
@@ -189,7 +188,7 @@ class TableWriter:
         try:
             self._each(_finish, list(self._writers.values()))
             indexes = self._dynamic.write_changes() if self._dynamic else {}
-            base, self._base = self._base, _base_of(self._store.snapshots.latest())
+            base, self._base = self._base, BaseSnapshot.of(self._store.snapshots.latest())
         except BaseException as error:
             self._fail(error)
             raise
@@ -223,17 +222,17 @@ class TableWriter:
         )
 
     def _forget_writers(self) -> None:
-        """Others may commit before the next rows come, which must be newer than theirs."""
+        """Look again before the next rows: they must be newer than what others commit meanwhile."""
         for key, writer in self._writers.items():
             self._next_sequences[key] = writer.next_sequence
         self._writers.clear()
         self._states_by_partition.clear()
 
     def abort(self) -> None:
-        """Delete every file that was not handed over; the writer is closed then.
+        """Delete every file that was not handed over, and close the writer.
 
         Raises:
-            StorageError: files could not be deleted; abort again to try it again.
+            StorageError: files could not be deleted; call abort again to retry.
         """
         self._closed_because = self._closed_because or "it was closed or aborted"
         self._close_pool()
@@ -260,7 +259,7 @@ class TableWriter:
 
     def _fail(self, error: BaseException) -> None:
         self._closed_because = f"a write failed ({error})"
-        # The failure of the write is what the caller must see; files that stay are garbage.
+        # The caller must see why the write failed; files that are left are garbage.
         with suppress(StorageError):
             self.abort()
 
@@ -331,7 +330,7 @@ class TableWriter:
             return AppendWriter(store, partition, bucket, self._limits, first)
         if bucket == POSTPONE_BUCKET:
             return PostponeWriter(store, partition, self._postpone_prefix, first)
-        # Spec: "Overwrite": changelog files have no place in it.
+        # Spec: "Overwrite": it has no changelog files.
         producer = store.options.value(CHANGELOG_PRODUCER)
         has_changelog = producer is ChangelogProducer.INPUT and not self._ignore_previous
         return KeyBucketWriter(
@@ -360,7 +359,7 @@ class TableWriter:
                     "rewrite the partition with an overwrite, then append to it",
                 )
             self._states_by_partition[partition] = states
-            self._base_by_partition[partition] = _base_of(snapshot)
+            self._base_by_partition[partition] = BaseSnapshot.of(snapshot)
         return self._states_by_partition[partition]
 
     def _bound_memory(self) -> None:
@@ -370,7 +369,7 @@ class TableWriter:
         largest = sorted(self._writers.values(), key=lambda w: w.buffered_bytes, reverse=True)
         due = []
         for writer in largest:
-            # Going down to half of the bound keeps this from happening with every batch.
+            # Down to half of the bound, or it would happen again with every batch.
             if total <= self._memory_bound // 2:
                 break
             total -= writer.buffered_bytes
@@ -387,7 +386,7 @@ class TableWriter:
         self._each(_close_file, opened[: max(0, len(opened) - _MAX_OPEN_FILES)])
 
     def _each(self, action: _Action, writers: list[BucketWriter]) -> None:
-        """Act on writers in parallel; a single one gets a helper thread for its statistics."""
+        """Call writers in parallel; a single one gets a helper thread for its statistics."""
         if self._workers == 1:
             for writer in writers:
                 action(writer, None)
@@ -416,19 +415,15 @@ class TableWriter:
             )
 
 
-def _base_of(latest: Snapshot | None) -> BaseSnapshot | None:
-    return None if latest is None else BaseSnapshot(latest.id, latest.delta_manifest_list)
-
-
 def _check_keys(rows: pa.Table, keys: Iterable[str]) -> None:
-    """Tables of other engines may have keys that are not declared NOT NULL."""
+    """Refuse null keys: tables of other engines may have keys that are not declared NOT NULL."""
     nulls = [name for name in keys if rows.column(name).null_count]
     if nulls:
         raise DataMismatch(f"the primary key has nulls, in {', '.join(nulls)}")
 
 
 def _slices(table: pa.Table) -> Iterator[pa.Table]:
-    """Parts of a table that can be taken apart without growing beyond Arrow's 32-bit offsets."""
+    """Slices of a table that stay within Arrow's 32-bit offsets when their rows are taken."""
     count = max(1, math.ceil(table.nbytes / _SLICE_BYTES))
     rows = max(1, math.ceil(table.num_rows / count))
     for start in range(0, table.num_rows, rows):

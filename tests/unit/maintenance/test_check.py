@@ -441,7 +441,9 @@ def test_keys_outside_of_their_range_are_found():
 
     told_otherwise(table, min_key=later.min_key, max_key=later.max_key)
 
-    assert any("outside the smallest and the largest key" in p.detail for p in of_rows(table.check()))
+    assert any(
+        "outside the smallest and the largest key" in p.detail for p in of_rows(table.check())
+    )
 
 
 @pytest.mark.parametrize("ids", [[0, 2, 1, 3], [0, 1, 1, 3]], ids=["unsorted", "twice"])

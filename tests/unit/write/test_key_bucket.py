@@ -291,7 +291,7 @@ def test_kinds_that_no_read_could_merge_are_refused_before_anything_is_written(
     write = table.new_batch_write_builder().new_write()
     write.write_arrow(data_of(table, [(1, 1), (2, 2)]))
 
-    with pytest.raises(DataMismatch, match=rf"{engine} takes no {kind} records"):
+    with pytest.raises(DataMismatch, match=rf"{engine} accepts no {kind} records"):
         write.write_arrow(data_of(table, [(1, 1), (3, 3)]), kind)
 
     (message,) = write.prepare_commit()

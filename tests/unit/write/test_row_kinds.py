@@ -73,9 +73,12 @@ def test_kinds_come_from_a_stream_too() -> None:
 @pytest.mark.parametrize(
     ("kinds", "message"),
     [
-        (pa.array(["+I", "+I", "upsert", "+I"]), "_row_kind holds 'upsert', which is no row kind"),
-        (pa.array(["+I", "+I", None, "+I"]), "_row_kind holds None, which is no row kind"),
-        (pa.array([[1]] * 4), "row kinds are texts"),
+        (
+            pa.array(["+I", "+I", "upsert", "+I"]),
+            "_row_kind holds 'upsert', which is not a row kind",
+        ),
+        (pa.array(["+I", "+I", None, "+I"]), "_row_kind holds None, which is not a row kind"),
+        (pa.array([[1]] * 4), "row kinds are text"),
     ],
 )
 def test_a_kind_that_is_none_is_refused(kinds, message) -> None:
