@@ -1,6 +1,6 @@
 """Compact one bucket of an append table: small files become larger ones.
 
-Rows that deletion vectors delete are left out, and the vectors of the merged files go with them.
+Rows that a deletion vector marks as deleted are dropped, and so are the vectors of merged files.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from emberlake.write.rolling import AppendWriter, FileLimits
 
 
 def compact_append_bucket(bucket: Bucket, *, full: bool) -> Compacted | None:
-    """Merge the small files of a bucket; None when there is nothing to do."""
+    """Merge the small files of a bucket; None if there is nothing to do."""
     bins = pick_bins(bucket, full=full)
     if not bins:
         return None
@@ -35,7 +35,7 @@ def compact_append_bucket(bucket: Bucket, *, full: bool) -> Compacted | None:
 
 
 def pick_bins(bucket: Bucket, *, full: bool) -> list[Bin]:
-    """The files of a bucket that are due, by what becomes one file."""
+    """The files of a bucket that are due, in groups that each become one file."""
     options = bucket.store.options
     rules = AppendRules.of(options, FileLimits.of(options).file_bytes)
     pick = pick_unordered if not bucket.store.schema.profile.has_buckets else pick_ordered
@@ -63,7 +63,7 @@ def _rewrite(bucket: Bucket, files: Bin, limits: FileLimits) -> Iterator[DataFil
         writer.flush()
         writer.close_file()
     except BaseException:
-        with suppress(StorageError):  # what stays is garbage; the failure is what matters
+        with suppress(StorageError):  # a file that is left is garbage; the failure is what matters
             writer.abort()
         raise
     for file in writer.take_written().new_files:

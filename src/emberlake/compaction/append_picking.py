@@ -1,7 +1,7 @@
-"""Which small files of an append table are merged, and which together. Pure decisions.
+"""Decide which small files of an append table are merged together. Pure decisions.
 
-Spec: "Append-table compaction". Candidates are files well below the target
-size, and files of which many rows are deleted.
+Spec: "Append-table compaction". Candidates are files well below the target size, and files with
+many deleted rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,18 +40,18 @@ class AppendRules:
 
 
 Bin = tuple[DataFile, ...]
-# How many rows of a file are deleted; 0 for a file without a deletion vector.
+# The number of deleted rows of a file; 0 without a deletion vector.
 DeletedRows = Callable[[DataFile], int]
 
 
 def pick_unordered(
     files: Sequence[DataFile], rules: AppendRules, deleted_rows: DeletedRows, *, full: bool
 ) -> list[Bin]:
-    """Files to merge in a table without buckets, where rows have no order to keep.
+    """Files to merge in a table without buckets, whose rows have no order.
 
-    Files are packed from the smallest on. A pack is merged when it makes up two files of the target
-    size, or has enough files; with ``full`` whenever it has two, and files with deleted rows in any
-    case.
+    Files are packed from the smallest up. A pack is merged if it is as large as two files of the
+    target size, or has enough files. With ``full`` two files are enough, and files with deleted
+    rows are always rewritten.
     """
     candidates = [f for f in files if _is_candidate(f, rules, deleted_rows, full=full)]
     candidates.sort(key=lambda file: (file.file_size, file.min_sequence_number, file.file_name))
@@ -66,9 +66,9 @@ def pick_unordered(
 def pick_ordered(
     files: Sequence[DataFile], rules: AppendRules, deleted_rows: DeletedRows, *, full: bool
 ) -> list[Bin]:
-    """Files to merge in a bucket, where rows are in the order in which they came.
+    """Files to merge in a bucket, whose rows stay in the order in which they came.
 
-    Only neighbours are merged: as many as fit the target size.
+    Only neighbours are merged, as many as fit the target size.
     """
     bins: list[Bin] = []
     waiting: list[DataFile] = []

@@ -1,4 +1,4 @@
-"""One bucket that is to be compacted: its live files, its deletion vectors, how they are read."""
+"""One bucket to compact: its live files and deletion vectors, and how to read them."""
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -31,7 +31,7 @@ from emberlake.types import DataField
 
 @dataclass(frozen=True)
 class VectorChange:
-    """Index files that come and go."""
+    """Index files that are added and deleted."""
 
     added: tuple[IndexFile, ...] = ()
     deleted: tuple[IndexFile, ...] = ()
@@ -39,7 +39,7 @@ class VectorChange:
 
 @dataclass(frozen=True)
 class Compacted:
-    """Files that went, files that came, and what happened to the deletion vectors."""
+    """The files before and after a compaction, and how the deletion vectors changed."""
 
     before: tuple[DataFile, ...]
     after: tuple[DataFile, ...]
@@ -60,7 +60,7 @@ class Bucket:
 
     @cached_property
     def deletion_files(self) -> Mapping[str, DeletionFile]:
-        """Where the deletion vectors of its files stand."""
+        """Where the deletion vectors of its files are stored."""
         entries = [
             IndexManifestEntry(
                 kind=FileKind.ADD, partition=self.partition, bucket=self.number, index_file=file
@@ -86,7 +86,7 @@ class Bucket:
         return self._read(file, self.store.schema.fields, is_keyed=False)
 
     def discard(self, files: Iterable[DataFile]) -> None:
-        """Delete files that are not committed; what cannot be deleted is garbage, not a problem."""
+        """Delete uncommitted files; one that cannot be deleted is garbage, not a problem."""
         for file in files:
             with suppress(StorageError):
                 self.store.storage.delete(
@@ -115,7 +115,7 @@ def load_buckets(
     *,
     partitions: PartitionChoice | None = None,
 ) -> Iterator[Bucket]:
-    """The buckets of a snapshot, or of partitions that match; postponed files are in none."""
+    """The buckets of a snapshot, or of some of its partitions, without postponed files."""
     if snapshot is None:
         return
     if partitions is None:
@@ -152,7 +152,7 @@ def load_vector_files(
 
 
 def stream_rows(files: Sequence[FileRead]) -> Generator[pa.Table, None, None]:
-    """The rows of files, one after the other; closing it releases the one that is open."""
+    """The rows of files, one after the other; closing the generator closes the open file."""
     for file in files:
         with closing(file.tables()) as tables:
             yield from tables

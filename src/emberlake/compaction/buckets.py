@@ -1,7 +1,6 @@
-"""Compact buckets side by side, and describe what came of it in messages.
+"""Compact many buckets in parallel, and describe the result in messages.
 
-Nothing is committed here. Whoever compacts a table and whoever compacts what a writer has just
-written share this part.
+Nothing is committed here. Compaction of a table and compaction of what was just written share this.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,10 +34,10 @@ def compact_all(
 ) -> list[Compacted | None]:
     """Compact buckets in parallel; None for each in which nothing was due.
 
-    Should one of them fail, what the others have written is deleted.
+    If one of them fails, what the others have written is deleted.
     """
     compact = compact_key_bucket if store.schema.profile.has_keys else compact_append_bucket
-    done: dict[int, Compacted | None] = {}  # what threads finished, also after one has failed
+    done: dict[int, Compacted | None] = {}  # what threads have finished, even after one has failed
 
     def compact_at(place: int) -> None:
         done[place] = compact(buckets[place], full=full)
@@ -56,7 +55,7 @@ def compact_all(
 def existing_buckets(
     store: TableStore, snapshot: Snapshot | None, places: Iterable[tuple[bytes, int]]
 ) -> dict[tuple[bytes, int], Bucket]:
-    """The buckets of a snapshot at some places, each a partition and a number."""
+    """The buckets of a snapshot by partition and number, for those that are asked for."""
     wanted = frozenset(places)
     partitions = frozenset(partition for partition, _ in wanted)
     found = load_buckets(store, snapshot, partitions=partitions)
@@ -104,10 +103,10 @@ def extended(message: CommitMessage, compacted: Compacted | None) -> CommitMessa
 
 
 def with_present_schema(store: TableStore) -> TableStore:
-    """The table with the columns that it has by now, so that none is lost when files are rewritten.
+    """The table with the columns that it has now: rewriting files must not lose any.
 
-    Who rewrites the files of a snapshot loads that first: then none of them is of a later schema.
-    Options that this program alone has set stay.
+    Load the snapshot to rewrite before calling this: then none of its files has a later schema.
+    Options that were set in this program alone stay.
     """
     latest = store.schemas.latest()
     if latest is None or latest.id == store.schema.id:

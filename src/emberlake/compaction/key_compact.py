@@ -1,8 +1,8 @@
 """Compact one bucket of a primary-key table.
 
-Picked files that share keys are merged into new ones on the output level; large files that do not
-are taken up as they are. Where compaction keeps the levels apart, what goes up from level 0 meets
-the older rows of its keys on the levels above. Spec: "Levels and compaction".
+Picked files that share keys are merged into new files on the output level. Large files that share
+none only change their level. Where compaction keeps the levels apart, rows that leave level 0 meet
+the older rows of their keys on the levels above. Spec: "Levels and compaction".
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,13 +36,13 @@ from emberlake.spec.key_value import KIND_FIELD, key_fields
 from emberlake.spec.manifest import DataFile, FileSource
 from emberlake.write.key_files import open_key_files, physical_rows, target_bytes
 
-# Merged rows are gathered into row groups of decent size.
+# Merged rows are collected into row groups of a reasonable size.
 _GROUP_ROWS: Final = 1_000_000
 _GROUP_BYTES: Final = 64 * MEBIBYTE
 
 
 def compact_key_bucket(bucket: Bucket, *, full: bool) -> Compacted | None:
-    """Compact a bucket, all of it or what is due; None when there is nothing to do."""
+    """Compact all of a bucket, or the files that are due; None if there is nothing to do."""
     pick = pick_files(bucket, full=full)
     if pick is None:
         return None
@@ -51,7 +51,7 @@ def compact_key_bucket(bucket: Bucket, *, full: bool) -> Compacted | None:
 
 
 def pick_files(bucket: Bucket, *, full: bool) -> Pick | None:
-    """The files of a bucket to compact: all of them or what is due; None when nothing is."""
+    """The files of a bucket to compact: all of them, or those that are due; None if none is."""
     rules = PickingRules.of(bucket.store.schema)
     if full:
         return pick_full(bucket.files, rules, has_deletions=bucket.deletion_files.keys())
@@ -60,7 +60,7 @@ def pick_files(bucket: Bucket, *, full: bool) -> Pick | None:
 
 @dataclass
 class _KeyCompaction:
-    """One pick of one bucket, carried out."""
+    """Carries out one pick of one bucket."""
 
     bucket: Bucket
     pick: Pick
@@ -78,7 +78,7 @@ class _KeyCompaction:
         self._ranges = _ranges_of(self.bucket)
 
     def run(self) -> Compacted | None:
-        """Carry the pick out; files that were written are deleted when it fails."""
+        """Carry out the pick; if it fails, the files it has written are deleted."""
         try:
             for step in self._steps():
                 if isinstance(step, Upgrade):
@@ -99,7 +99,7 @@ class _KeyCompaction:
     def _steps(self) -> list[Upgrade | Rewrite]:
         store, files = self.bucket.store, self.pick.files
         if self.pick.rewrites_all:
-            # Not together: files that stay may have keys between theirs.
+            # One by one: files that stay may have keys in between.
             return [Rewrite((((file,),),)) for file in files]
         sections = find_sections([self._ranges[file.file_name] for file in files])
         return plan_steps(
@@ -112,19 +112,19 @@ class _KeyCompaction:
     def _must_rewrite(self, file: DataFile) -> bool:
         if self._has_uncounted_deletes(file):
             return True
-        has_deletes = file.delete_row_count != 0  # unknown may be some
+        has_deletes = file.delete_row_count != 0  # unknown counts as some
         if has_deletes and self.pick.output_level == self.top_level:
             return True
         if not self._keeps_apart or file.level > 0:
             return False
         if has_deletes:
             return True
-        # Rows that depend on those above, or give way to them, do not stay as they are.
+        # Rows that depend on those above, or give way to them, must be rewritten.
         is_free = self._has_vectors and not needs_older_rows(self._plan)
         return not is_free and bool(self._levels_above([file]))
 
     def _has_uncounted_deletes(self, file: DataFile) -> bool:
-        """Whether a writer that does not count deletes left some: on higher levels counts count."""
+        """Whether a file holds deletes that are not counted; from level 1 on all are counted."""
         if file.level > 0 or file.delete_row_count != 0:
             return False
         kinds = stream_rows([self.bucket.read_keys(file, (KIND_FIELD,))])
@@ -138,7 +138,7 @@ class _KeyCompaction:
         self._after.append(replace(file, level=self.pick.output_level))
 
     def _mark_older_rows(self, file: DataFile) -> None:
-        """Mark the rows above that those of a file replace."""
+        """Mark the rows on higher levels that the rows of a file replace."""
         keys = self._plan.keys
         with closing(self._older_rows([[file]])) as older:
             if older.has_files:
@@ -168,7 +168,7 @@ class _KeyCompaction:
 
     def _merged(self, step: Rewrite) -> Iterator[pa.Table]:
         for section in step.sections:
-            # Those with the same numbers count by run: in the order in which a read has them.
+            # Rows with equal numbers count in the order of their runs, as in reads.
             runs = sorted(section, key=lambda run: max(f.max_sequence_number for f in run))
             streams = [
                 stream_rows([self.bucket.read_records(f, self._plan.read_fields) for f in run])
@@ -184,7 +184,7 @@ class _KeyCompaction:
 
     @cached_property
     def _drops_deletes(self) -> bool:
-        """Whether nothing is left below which a delete would still be needed."""
+        """Whether no older row is left that a delete would have to hide."""
         level = self.pick.output_level
         highest = max(file.level for file in self.bucket.files)
         return level > 0 and (level >= highest or self._has_vectors)
@@ -207,7 +207,7 @@ class _KeyCompaction:
         )
 
     def _levels_above(self, files: Sequence[DataFile]) -> list[list[DataFile]]:
-        """The files above the output level that can have keys of some files, by level."""
+        """The files above the output level that may share keys with some files, by level."""
         least = min(self._ranges[file.file_name][0] for file in files)
         greatest = max(self._ranges[file.file_name][1] for file in files)
         levels: dict[int, list[DataFile]] = {}
@@ -234,7 +234,7 @@ def _gone(before: Sequence[DataFile], after: Sequence[DataFile]) -> set[str]:
 
 
 def _gathered(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The rows in larger tables."""
+    """The same rows in larger tables."""
     waiting: list[pa.Table] = []
     rows = size = 0
     for table in tables:

@@ -1,8 +1,8 @@
-"""The rows of the same keys on higher levels, looked up while newer records go up.
+"""Look up the rows of the same keys on higher levels while newer records leave level 0.
 
-Where compaction keeps the levels apart, a key has at most one visible row above level 0. A record
-that goes up therefore takes in what is above it, or gives way to it: with deletion vectors the
-older row is marked as deleted and, where the merge engine needs it, merged into the new one; in
+Where compaction keeps the levels apart, a key has at most one visible row above level 0. So a
+record that leaves level 0 replaces the row above it, or gives way to it. With deletion vectors the
+older row is marked as deleted and, if the merge engine needs it, merged into the new one. In
 first-row tables the newer record is dropped. Spec: "Levels and compaction", "Deletion vectors".
 """
 
@@ -25,7 +25,7 @@ from emberlake.types import DataField
 
 
 def needs_older_rows(plan: MergePlan) -> bool:
-    """Whether a row depends on the older one that it replaces."""
+    """Whether a row depends on the older row that it replaces."""
     if plan.engine is MergeEngine.FIRST_ROW:
         return False
     takes_latest = plan.engine is MergeEngine.DEDUPLICATE and not plan.ignore_delete
@@ -33,13 +33,13 @@ def needs_older_rows(plan: MergePlan) -> bool:
 
 
 class OlderRows:
-    """Completes records, which come in key order, by the rows of their keys on higher levels.
+    """Adds the rows of the same keys on higher levels to records that come in key order.
 
     Args:
         plan: How records are merged.
-        levels: The files of every higher level in key order; their columns are the key or, where
-            the plan needs older rows, all.
-        vectors: Takes the rows that are replaced; None in first-row tables.
+        levels: The files of every higher level in key order, with the key columns or, if the plan
+            needs older rows, all columns.
+        vectors: Where replaced rows are marked; None in first-row tables.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class OlderRows:
         return bool(self._cursors)
 
     def complete(self, rows: pa.Table, bound: KeyBound) -> pa.Table:
-        """The records to merge, given new ones whose keys do not pass a bound."""
+        """The records to merge, for new ones with keys up to a bound."""
         pieces = [piece for cursor in self._cursors for piece in cursor.take(bound)]
         if not pieces:
             return rows
@@ -85,7 +85,7 @@ class OlderRows:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Rows of one file and where they stand in it."""
+    """Rows of one file and their positions in it."""
 
     file_name: str
     positions: I64
@@ -142,11 +142,11 @@ def _slice(piece: _Piece, start: int, stop: int) -> _Piece:
 
 
 def _match(keys: Sequence[DataField], tables: Sequence[pa.Table]) -> tuple[Mask, Mask]:
-    """Which rows of the first table, and of the others one after another, share keys."""
+    """Which rows of the first table share keys with rows of the others, and which those are."""
     counts = [table.num_rows for table in tables]
     names = [f.name for f in keys]
     together = pa.concat_tables([table.select(names) for table in tables])
-    # Any order among the rows of one key does.
+    # The rows of one key may be in any order.
     zeros = pa.array(np.zeros(together.num_rows, np.int64))
     together = together.append_column(SEQUENCE, zeros).append_column(KIND, zeros.cast(pa.int8()))
     order = order_rows(together, keys, ())

@@ -1,8 +1,8 @@
-"""Which files of a bucket are compacted, and onto which level: universal compaction.
+"""Decide which files of a bucket are compacted, and onto which level: universal compaction.
 
-Spec: "Levels and compaction". Pure decisions on what the manifest says of files. Every file of
-level 0 is a sorted run of its own, the newest first; after them every higher level is one. Runs are
-always taken from the newest on, so that what is left is older than what comes out.
+Spec: "Levels and compaction". Pure decisions from manifest entries. Every file of level 0 is a
+sorted run of its own, newest first; after them, every higher level is one run. Runs are always
+taken from the newest on, so the runs that are left are older than the result.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -39,11 +39,11 @@ class SortedRun:
 class PickingRules:
     """When runs are compacted."""
 
-    trigger: int  # so many runs start it
-    size_ratio: int  # percent that the next run may be larger than all before it
-    max_amplification: int  # percent that all other runs may have of the oldest
+    trigger: int  # this many runs start a compaction
+    size_ratio: int  # percent by which the next run may be larger than all before it
+    max_amplification: int  # the most that all other runs may have, in percent of the oldest
     num_levels: int
-    takes_level_0: bool  # files of level 0 are not left there
+    takes_level_0: bool  # no file may stay on level 0
 
     @staticmethod
     def of(schema: TableSchema) -> "PickingRules":
@@ -62,15 +62,15 @@ class PickingRules:
 
 @dataclass(frozen=True)
 class Pick:
-    """Files to compact, and the level that they go to."""
+    """Files to compact, and their new level."""
 
     files: tuple[DataFile, ...]
     output_level: int
-    rewrites_all: bool = False  # no file is good as it is
+    rewrites_all: bool = False  # every file must be rewritten
 
 
 def sorted_runs(files: Sequence[DataFile]) -> list[SortedRun]:
-    """The runs of a bucket, the newest first."""
+    """The runs of a bucket, newest first."""
     newest = sorted((file for file in files if file.level == 0), key=_age)
     runs = [SortedRun(0, (file,)) for file in newest]
     levels = sorted({file.level for file in files} - {0})
@@ -80,7 +80,7 @@ def sorted_runs(files: Sequence[DataFile]) -> list[SortedRun]:
 
 
 def _age(file: DataFile) -> tuple[int, int, int, str]:
-    # Two writers of one bucket can give the same numbers; then any order does that stays the same.
+    # Two writers of a bucket may have used the same numbers: any fixed order is fine.
     return (
         -file.max_sequence_number,
         file.min_sequence_number,
@@ -97,7 +97,7 @@ def top_level(files: Sequence[DataFile], rules: PickingRules) -> int:
 def pick_full(
     files: Sequence[DataFile], rules: PickingRules, *, has_deletions: Collection[str] = ()
 ) -> Pick | None:
-    """All files, to the highest level; of those that are there, the ones with deleted rows.
+    """All files, to the highest level; if all are on it already, those with deleted rows.
 
     Args:
         files: The live files of a bucket.
@@ -112,7 +112,7 @@ def pick_full(
 
 
 def pick_universal(files: Sequence[DataFile], rules: PickingRules) -> Pick | None:
-    """The newest runs, when there are many of them or they are large; None to leave all be."""
+    """The newest runs, if there are many of them or they are large; None to compact nothing."""
     runs = sorted_runs(files)
     top = top_level(files, rules)
     count = _count_runs(runs, rules)
@@ -126,7 +126,7 @@ def pick_universal(files: Sequence[DataFile], rules: PickingRules) -> Pick | Non
 
 
 def _count_runs(runs: Sequence[SortedRun], rules: PickingRules) -> int | None:
-    """How many of the newest runs are to be compacted."""
+    """How many of the newest runs to compact."""
     if runs and len(runs) >= rules.trigger:
         others = sum(run.size for run in runs[:-1])
         if others * 100 > rules.max_amplification * runs[-1].size:
@@ -147,7 +147,7 @@ def _count_runs(runs: Sequence[SortedRun], rules: PickingRules) -> int | None:
 def _extend(
     runs: Sequence[SortedRun], count: int, rules: PickingRules, *, has_begun: bool = False
 ) -> int:
-    """The first runs, and more of them as long as the next is not much larger than all before."""
+    """The first runs, and more as long as the next is not much larger than all before it."""
     size = sum(run.size for run in runs[:count])
     has_begun = has_begun or count > 1
     for run in runs[count:]:
@@ -161,7 +161,7 @@ def _extend(
 
 
 def _with_level(runs: Sequence[SortedRun], count: int, top: int) -> tuple[int, int]:
-    """How many runs are taken, and where they go: right below what is left, never to level 0."""
+    """How many runs are taken, and their new level: right below the rest, but never 0."""
     level = 0
     if count < len(runs):
         level = max(0, runs[count].level - 1)
@@ -176,7 +176,7 @@ def _with_level(runs: Sequence[SortedRun], count: int, top: int) -> tuple[int, i
 
 @dataclass(frozen=True)
 class Upgrade:
-    """A file that changes its level and stays as it is."""
+    """A file that only changes its level."""
 
     file: DataFile
 
@@ -203,9 +203,9 @@ def plan_steps(
 
     Args:
         sections: The files by section and run, in key order.
-        output_level: Where they go.
+        output_level: Their new level.
         small_bytes: Files below this size are rewritten together with their neighbours.
-        must_rewrite: Tells whether a file cannot be taken up as it is.
+        must_rewrite: Tells whether changing the level of a file is not enough.
     """
     steps = _Steps(output_level, must_rewrite)
     for section in sections:
@@ -224,7 +224,7 @@ def plan_steps(
 
 @dataclass
 class _Steps:
-    """Steps that are decided, and sections that wait for their neighbours."""
+    """The steps decided so far, and sections that wait for their neighbours."""
 
     output_level: int
     must_rewrite: Callable[[DataFile], bool]

@@ -1,7 +1,7 @@
-"""Postponed rows get their buckets: replayed in order, and written as if they came just now.
+"""Give postponed rows their buckets: replay them in order, as if they were written now.
 
-Spec: "Postpone". A partition that has buckets keeps their number; for one that gets its first ones
-the options say it, or how much is waiting. The files of a partition are read in the order in which
+Spec: "Postpone". A partition that has buckets keeps their number. For another one it follows from
+the options, or from how much is waiting. The files of a partition are read in the order in which
 they were written; their sequence numbers mean nothing.
 """
 
@@ -43,20 +43,20 @@ from emberlake.write.route import Group, split_rows
 def load_postponed(
     store: TableStore, snapshot: Snapshot | None, where: Predicate | None
 ) -> Iterator[Bucket]:
-    """The rows that wait for their bucket, by partition; files in the order of writing."""
+    """The rows that wait for their bucket, by partition, with files in the order of writing."""
     if snapshot is None:
         return
     entries, _ = load_files(store, manifests_of(store, snapshot), where)
     entries = entries.take(entries.bucket == POSTPONE_BUCKET)
     for places in bucket_files(entries):
         partition = entries.partitions[entries.partition_codes[places[0]]]
-        # Those of the same millisecond stay in the order in which they were committed.
+        # Files of the same millisecond stay in the order in which they were committed.
         files = sorted(entries.take(places).files(), key=lambda file: file.creation_time or 0)
         yield Bucket(store, partition, POSTPONE_BUCKET, POSTPONE_BUCKET, tuple(files))
 
 
 def bucket_count(options: TableOptions, waiting: Sequence[DataFile]) -> int:
-    """How many buckets a partition gets that has none."""
+    """How many buckets a partition without any gets."""
     given, rows = options.value(POSTPONE_BUCKET_COUNT), options.value(POSTPONE_BUCKET_ROWS)
     size = options.value(POSTPONE_BUCKET_SIZE)
     if given is not None:
@@ -77,11 +77,11 @@ def _at_least_one(key: str, number: int) -> int:
 
 
 def replay(waiting: Bucket, known: Mapping[tuple[bytes, int], Bucket]) -> list[CommitMessage]:
-    """Write the waiting rows of one partition to their buckets, and let their files go.
+    """Write the waiting rows of one partition to their buckets, and delete the waiting files.
 
     Args:
         waiting: The postponed files of a partition.
-        known: The buckets that are there, by partition and number.
+        known: The existing buckets, by partition and number.
     """
     counts = {b.total_buckets for b in known.values() if b.partition == waiting.partition}
     count = min(counts) if counts else bucket_count(waiting.store.options, waiting.files)
@@ -105,7 +105,7 @@ def replay(waiting: Bucket, known: Mapping[tuple[bytes, int], Bucket]) -> list[C
 
 
 def settle(message: CommitMessage) -> CommitMessage:
-    """What was written to a bucket and compacted with it, as a compaction alone."""
+    """A message that only compacts, made from one that writes to a bucket and compacts it."""
     new = {file.file_name for file in message.new_files}
     gone = {file.file_name for file in message.compact_before}
     stays = tuple(file for file in message.new_files if file.file_name not in gone)

@@ -1,7 +1,7 @@
-"""Deletion vectors of a bucket while it is compacted: rows marked, vectors of old files dropped.
+"""Change the deletion vectors of a bucket during compaction: mark rows, drop vectors of old files.
 
-Spec: "Deletion vectors", "Ownership". An index file never changes: who changes a vector in it
-writes all of its vectors anew, into other files.
+Spec: "Deletion vectors", "Ownership". Index files are immutable: to change one vector, all vectors
+of its file are written again, to other files.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from emberlake.spec.manifest import DELETION_VECTORS_INDEX, IndexFile
 
 
 class BucketVectors:
-    """What changes in the deletion vectors of one bucket."""
+    """Collects changes of the deletion vectors of one bucket."""
 
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
@@ -29,7 +29,7 @@ class BucketVectors:
         self._dropped: set[str] = set()
 
     def mark(self, file_name: str, positions: I64) -> None:
-        """Rows of a file are deleted."""
+        """Mark rows of a file as deleted."""
         if not len(positions):
             return
         if file_name not in self._marked:
@@ -37,11 +37,11 @@ class BucketVectors:
         self._marked[file_name].update(positions.tolist())
 
     def drop(self, file_names: Iterable[str]) -> None:
-        """Files leave the table, and their vectors with them."""
+        """Drop the vectors of files that leave the table."""
         self._dropped.update(file_names)
 
     def write(self) -> VectorChange:
-        """Write the index files that the changes make necessary."""
+        """Write the index files that have to change."""
         bucket = self._bucket
         changed = self._dropped | self._marked.keys()
         stale = [file for file in bucket.vector_files if _names(file) & changed]
@@ -83,7 +83,7 @@ class BucketVectors:
             yield file
 
     def _parts(self, vectors: dict[str, DeletionVector]) -> Iterator[dict[str, DeletionVector]]:
-        """Vectors for one file each."""
+        """Groups of vectors, one for each index file."""
         if self._is_single:
             if vectors:
                 yield vectors

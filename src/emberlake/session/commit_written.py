@@ -1,7 +1,7 @@
-"""Commit what was written, and then the compaction of it.
+"""Commit what was written, then commit its compaction.
 
-The two are two snapshots. Should another writer compact the same buckets in between, the first
-snapshot stands and its compaction is done again on top of the other one's.
+These are two snapshots. If another writer compacts the same buckets in between, the first snapshot
+stands, and the compaction is done again on top of the other one.
 """
 
 import itertools
@@ -33,14 +33,11 @@ def commit_written(
     changes: Sequence[Change],
     messages: Sequence[CommitMessage],
 ) -> CommitResult:
-    """Commit what was written and then what was compacted of it.
-
-    When another writer has compacted the same buckets meanwhile, what was written stands, and is
-    compacted anew together with what the other one made.
+    """Commit what was written, then its compaction; again if others compact the same buckets.
 
     Args:
         store: The table.
-        commit: Makes snapshots of changes.
+        commit: Turns changes into snapshots.
         changes: The snapshots that the messages become.
         messages: What was written and compacted.
     """
@@ -54,10 +51,10 @@ def commit_written(
     try:
         return combined([done, _commit_compacted(store, commit, compacted, messages, done)])
     except (StorageError, CommitUnknown) as error:
-        # Whoever writes the rows again would have them twice.
+        # Writing the rows again would duplicate them.
         raise type(error)(
-            f"snapshot {done.snapshot_id} stands, but is not compacted, so that its rows are not "
-            f"seen yet: {error}. Compact the table; do not write the rows again"
+            f"snapshot {done.snapshot_id} stands, but is not compacted, so its rows are not seen "
+            f"yet: {error}. Compact the table; do not write the rows again"
         ) from error
 
 
@@ -89,10 +86,10 @@ def _commit_compacted(
 
 
 def as_replacement(message: CommitMessage) -> CommitMessage:
-    """A message of an overwrite, in which what was written is what became of it by compaction.
+    """A message of an overwrite that adds the compacted files right away.
 
-    An overwrite that is one snapshot, compacted files and all, is seen at once. Files that were
-    there before belong to a compaction of their own.
+    As one snapshot the overwrite is visible at once. If the compaction also took in files from
+    before, it stays a snapshot of its own.
     """
     new = {file.file_name for file in message.new_files}
     gone = {file.file_name for file in message.compact_before}
@@ -112,19 +109,19 @@ def as_replacement(message: CommitMessage) -> CommitMessage:
 
 
 def discard_passing(store: TableStore, messages: Iterable[CommitMessage]) -> None:
-    """Delete new files that were compacted before anybody saw them."""
+    """Delete new files that were compacted before any snapshot had them."""
     for m in messages:
         Bucket(store, m.partition, m.bucket, m.total_buckets, ()).discard(passing_files(m))
 
 
 def _is_left_out(message: CommitMessage) -> bool:
-    """Whether its rows would stay hidden: an older message was pending when it was prepared."""
+    """Whether its rows are not compacted, because an older message was pending at that time."""
     is_compacted = bool(message.compact_before) or all(f.level > 0 for f in message.new_files)
     return message.bucket >= 0 and not is_compacted
 
 
 def _compact_again(store: TableStore, messages: Sequence[CommitMessage]) -> list[CommitMessage]:
-    """Compact the buckets of messages as they are by now."""
+    """Compact the buckets of messages as they are now."""
     snapshot = store.snapshots.latest()
     store = with_present_schema(store)
     places = {(message.partition, message.bucket) for message in messages}
@@ -133,7 +130,7 @@ def _compact_again(store: TableStore, messages: Sequence[CommitMessage]) -> list
 
 
 def _compacted_part(message: CommitMessage) -> CommitMessage:
-    """A message without what was written, whose files stay: as deletes of them would have it."""
+    """A message of the compaction alone: the files that were written count as existing ones."""
     return replace(
         message,
         new_files=(),

@@ -1,7 +1,7 @@
-"""Compact what a writer has written, before it is committed, where reads skip level 0.
+"""Compact what a writer has written before it is committed, in tables whose reads skip level 0.
 
-Tables with deletion vectors or first rows hide files of level 0, so a write to them is not finished
-until its files have been taken up.
+Reads of tables with deletion vectors or first rows skip level 0, so a write to them is not finished
+until its files are on a higher level.
 """
 
 from collections.abc import Iterable
@@ -22,11 +22,11 @@ from emberlake.write.fixed_buckets import RowsWriter
 
 
 class WrittenCompaction:
-    """Takes up from level 0 what a writer writes, where reads would not see it otherwise.
+    """Compacts the files of a writer, if reads would not see them otherwise.
 
     Args:
         store: The table.
-        ignore_previous: The writer's commits replace what is there.
+        ignore_previous: Whether the writer's commits replace the existing files.
     """
 
     def __init__(self, store: TableStore, *, ignore_previous: bool) -> None:
@@ -36,10 +36,10 @@ class WrittenCompaction:
         self._handed_over: list[CommitMessage] = []
 
     def compact(self, messages: list[CommitMessage]) -> list[CommitMessage]:
-        """The messages with their files, and what is there of their buckets, compacted.
+        """Compact the files of messages, together with the existing files of their buckets.
 
-        Should it fail, the files of the messages are deleted. A bucket is left out while messages
-        about it are not committed: what it consists of is not known before that.
+        If that fails, the files of the messages are deleted. A bucket is left out while earlier
+        messages for it are not committed: until then nobody knows which files it has.
         """
         if not self._is_needed:
             return messages

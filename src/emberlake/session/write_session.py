@@ -1,9 +1,9 @@
 """One write, from its rows to a snapshot: write, accept, commit, and then finish, abort or leave.
 
-Everybody who writes uses a ``WriteSession``: local writers, the tasks and drivers of Spark, and
-compaction. Its rule decides what becomes of the files when a commit fails. A commit that was
-refused has changed nothing, so its files are deleted. After any other failure a snapshot may refer
-to them: they stay, and orphan cleaning finds them if none does.
+Every write uses a ``WriteSession``: local writers, the tasks and drivers of Spark, and compaction.
+It decides what happens to the files when a commit fails. A commit that is refused has changed
+nothing, so its files are deleted. After any other failure a snapshot may refer to them, so they
+stay; if none does, orphan cleaning finds them.
 """
 
 from collections import Counter
@@ -88,11 +88,11 @@ class WriteSession:
         return self.compacting(writer)
 
     def compacting(self, writer: RowsWriter) -> RowsWriter:
-        """The same writer, with messages that hold the compaction which the table needs."""
+        """The same writer, with the compaction that the table needs in its messages."""
         return CompactingWriter(writer, self.new_compaction())
 
     def new_compaction(self) -> WrittenCompaction:
-        """Compacts messages of writers that do not do so themselves."""
+        """The compaction for messages of writers that do not compact."""
         return WrittenCompaction(self.store, ignore_previous=self.is_overwrite)
 
     # --- messages to a snapshot -------------------------------------------------------------------
@@ -121,7 +121,7 @@ class WriteSession:
         identifier: int = BATCH_COMMIT_IDENTIFIER,
         properties: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Make the files of the messages visible; whatever happens, none of them is deleted.
+        """Make the files of the messages visible; none of them is deleted, whatever happens.
 
         Raises:
             MessageMismatch: they are of another table, or were written to append and this
@@ -140,7 +140,7 @@ class WriteSession:
         replaces: Replacement,
         properties: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Put the files of the messages in the place of others, whatever the session is for.
+        """Replace partitions by the files of the messages, whatever the session is for.
 
         Raises:
             MessageMismatch: messages that cannot replace anything.
@@ -167,7 +167,7 @@ class WriteSession:
             self.store.storage.delete(path)
 
     def accept(self, messages: Sequence[CommitMessage]) -> None:
-        """Refuse messages of another table, or of writers that had another purpose."""
+        """Refuse messages of another table, or written for another kind of commit."""
         self._check_table(messages)
         if self.replaces is None:
             check_appended(messages)
@@ -231,7 +231,7 @@ class WriteSession:
 
 
 def _check_one_index_a_bucket(messages: Sequence[CommitMessage]) -> None:
-    """An index of keys is written whole: of two, one would forget the keys of the other."""
+    """An index of keys is written as a whole: of two, one would lose the keys of the other."""
     indexed = Counter(
         (message.partition, message.bucket)
         for message in messages
@@ -242,6 +242,6 @@ def _check_one_index_a_bucket(messages: Sequence[CommitMessage]) -> None:
         if count > 1:
             raise CommitConflict(
                 ConflictReason.KEY_INDEX_CHANGED,
-                f"{count} of the messages to commit have given new keys to bucket {bucket}",
+                f"{count} of the messages to commit put new keys into bucket {bucket}",
                 "let one writer write all rows of a partition of a table with dynamic buckets",
             )
