@@ -16,6 +16,7 @@ from emberlake.datasource.options import Use, parse_options
 from emberlake.datasource.stream_write import StreamWriter
 from emberlake.datasource.written import WrittenFiles, write_rows
 from emberlake.errors import IncompleteJob, InvalidState, StorageError
+from emberlake.spark import job
 from emberlake.spark.job_files import marked
 from emberlake.spark.reports import TaskReport
 from emberlake.spark.types import spark_schema
@@ -68,7 +69,7 @@ def test_a_write_that_fails_before_its_commit_leaves_nothing(
     table = new_table(tmp_path)
     writer = batch_writer(table, overwrite=overwrite)
     message = writer.write(batches())
-    monkeypatch.setattr(batch_write, "sweep_repeated", failing)
+    monkeypatch.setattr(job, "sweep_repeated", failing)
 
     with pytest.raises(StorageError):
         writer.commit([message])
