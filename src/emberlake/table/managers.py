@@ -1,6 +1,6 @@
-"""Snapshots, tags, branches and schemas of a table as users hold them.
+"""Snapshots, tags, branches and schemas of a table, for users.
 
-They are the stores of the metadata, with the names that pypaimon has for the same things.
+These are the metadata stores, with the method names of pypaimon.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class SnapshotManager(PublishedSnapshots):
         self._snapshots = store.snapshots_of(self._layout)
 
     def find(self, snapshot_id: int) -> Snapshot | None:
-        """The snapshot of that id; None when it was never written, or has expired."""
+        """The snapshot of that id; None if it was never written or has expired."""
         return self._snapshots.find(snapshot_id)
 
     def exists(self, snapshot_id: int) -> bool:
@@ -38,15 +38,15 @@ class SnapshotManager(PublishedSnapshots):
         return self._snapshots.exists(snapshot_id)
 
     def latest(self) -> Snapshot | None:
-        """The newest snapshot; None while nothing was committed."""
+        """The newest snapshot; None if nothing was committed yet."""
         return self._snapshots.latest()
 
     def latest_id(self) -> int | None:
-        """The id of the newest snapshot; None while nothing was committed."""
+        """The id of the newest snapshot; None if nothing was committed yet."""
         return self._snapshots.latest_id()
 
     def earliest_id(self) -> int | None:
-        """The id of the oldest snapshot; None while nothing was committed."""
+        """The id of the oldest snapshot; None if nothing was committed yet."""
         return self._snapshots.earliest_id()
 
     def list_ids(self) -> tuple[int, ...]:
@@ -74,7 +74,7 @@ class SnapshotManager(PublishedSnapshots):
         return self.find(snapshot_id)
 
     def try_get_earliest_snapshot(self, stop_snapshot_id: int | None = None) -> Snapshot | None:
-        """The oldest snapshot, unless it is later than the one of the given id."""
+        """The oldest snapshot, unless it is later than the one with the given id."""
         earliest = self.earliest()
         is_later = stop_snapshot_id is not None and earliest and earliest.id > stop_snapshot_id
         return None if is_later else earliest
@@ -95,12 +95,12 @@ class SnapshotManager(PublishedSnapshots):
     def get_snapshots_batch(
         self, snapshot_ids: Sequence[int], max_workers: int = 4
     ) -> dict[int, Snapshot | None]:
-        """Many snapshots by their ids; None for those that are not there."""
+        """Several snapshots by their ids; None for those that do not exist."""
         found = parallel_map(self.find, snapshot_ids, workers=max_workers)
         return dict(zip(snapshot_ids, found, strict=True))
 
     def get_snapshot_path(self, snapshot_id: int) -> str:
-        """Where the file of a snapshot is."""
+        """The path of a snapshot."""
         return self._layout.snapshot(snapshot_id)
 
     def copy_with_branch(self, branch_name: str) -> "SnapshotManager":
@@ -120,7 +120,7 @@ class TagManager(TagStore):
         return self._layout.branch
 
     def get(self, tag_name: str) -> Tag | None:
-        """A tag; None when there is none of that name."""
+        """A tag; None if there is none of that name."""
         return self.load_tag(tag_name) if self.exists(tag_name) else None
 
     def get_or_throw(self, tag_name: str) -> Tag:
@@ -152,11 +152,11 @@ class TagManager(TagStore):
         tag_name: str,
         time_retained: str | timedelta | None = None,
     ) -> None:
-        """Let a tag keep another snapshot."""
+        """Make a tag keep another snapshot."""
         self.replace(tag_name, self._tag_of(snapshot, time_retained))
 
     def delete_tag(self, tag_name: str) -> bool:
-        """Delete a tag; False when there is none of that name."""
+        """Delete a tag; False if there is none of that name."""
         is_there = self.exists(tag_name)
         self.delete(tag_name)
         return is_there
@@ -166,7 +166,7 @@ class TagManager(TagStore):
         self.rename(old_name, new_name)
 
     def tag_path(self, tag_name: str) -> str:
-        """Where the file of a tag is."""
+        """The path of a tag."""
         return self._layout.tag(tag_name)
 
     def tag_directory(self) -> str:
@@ -199,7 +199,7 @@ class BranchManager:
         return self._branches.list()
 
     def branch_exists(self, branch_name: str) -> bool:
-        """Whether there is such a branch; the main one always is."""
+        """Whether there is such a branch; the main one always exists."""
         return branch_name == MAIN_BRANCH or branch_name in self.branches()
 
     def create_branch(
@@ -208,7 +208,7 @@ class BranchManager:
         tag_name: str | None = None,
         ignore_if_exists: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
-        """Make a branch: a history of its own that begins with a tag, or empty."""
+        """Create a branch: a separate history that starts with a tag, or empty."""
         create_branch(self._store, branch_name, tag_name, ignore_if_exists=ignore_if_exists)
 
     def drop_branch(self, branch_name: str) -> None:
@@ -216,7 +216,7 @@ class BranchManager:
         self._branches.delete(branch_name)
 
     def rename_branch(self, from_branch: str, to_branch: str) -> None:
-        """Give a branch another name."""
+        """Rename a branch."""
         self._branches.rename(from_branch, to_branch)
 
     def fast_forward(self, branch_name: str) -> None:
@@ -232,7 +232,7 @@ class SchemaManager(SchemaStore):
     """The schemas of one branch of a table."""
 
     def get_schema(self, schema_id: int) -> TableSchema | None:
-        """The schema of that id; None when there is none."""
+        """The schema of that id; None if there is none."""
         try:
             return self.load(schema_id)
         except SchemaNotFound:

@@ -1,4 +1,4 @@
-"""Read builder and scan: what to read, and which files that takes."""
+"""Read builder and scan: what to read, and the files that it takes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,14 +31,14 @@ from emberlake.types import DataField
 
 @dataclass
 class ReadBuilder:
-    """Says what to read: which rows, which columns, how many; pickles."""
+    """Describes a read: which rows, which columns, how many. It pickles."""
 
     store: TableStore
     _filter: Predicate | None = field(default=None, repr=False)
     _partition_filter: Predicate | None = field(default=None, repr=False)
     _projection: Projection | None = field(default=None, repr=False)
     _limit: int | None = field(default=None, repr=False)
-    # The name of the table, for people; its folder says it where none is given.
+    # The name of the table for people; by default that of its folder.
     _name: str | None = field(default=None, repr=False, compare=False)
 
     def with_filter(self, predicate: Predicate | str | None) -> Self:
@@ -47,7 +47,7 @@ class ReadBuilder:
         return self
 
     def with_partition_filter(self, partition_filter: Predicate | str | None) -> Self:
-        """Keep only matching partitions, besides what ``with_filter`` says."""
+        """Keep only matching partitions, in addition to ``with_filter``."""
         bound = self._bind(partition_filter)
         others = columns_of(bound) - set(self.store.schema.partition_keys) if bound else ()
         if others:
@@ -59,32 +59,32 @@ class ReadBuilder:
 
     @property
     def partition_filter(self) -> Predicate | None:
-        """What ``with_partition_filter`` said, in the form of a predicate."""
+        """The argument of ``with_partition_filter`` as a predicate."""
         return self._partition_filter
 
     def with_projection(self, projection: Sequence[str] | Mapping[str, str] | None) -> Self:
-        """Hand out these columns, or fields of ROW columns (``"s.x"``, handed out as ``s_x``).
+        """Read these columns, or fields of ROW columns (``"s.x"``, returned as ``s_x``).
 
-        A mapping gives columns other names: ``{"zip": "ship.zip"}``.
+        A mapping renames columns: ``{"zip": "ship.zip"}``.
         """
         fields = self.store.schema.fields
         self._projection = None if projection is None else project(fields, projection)
         return self
 
     def with_read_type(self, read_type: Sequence[DataField]) -> Self:
-        """Hand out these columns, ROW columns with just the fields that are given."""
+        """Read these columns; of ROW columns, only the given fields."""
         self._projection = project_type(self.store.schema.fields, read_type)
         return self
 
     def with_limit(self, limit: int | None) -> Self:
-        """Hand out at most this many rows, whichever come first."""
+        """Read at most this many rows, whichever come first."""
         if limit is not None and limit < 0:
             raise InvalidInput(f"a limit is a number of rows, not {limit!r}")
         self._limit = limit
         return self
 
     def new_predicate_builder(self) -> PredicateBuilder:
-        """Makes predicates on the columns of the table, and on what is projected of them."""
+        """Makes predicates on the columns of the table and on projected columns."""
         return PredicateBuilder(list(self.store.schema.fields), self._aliases)
 
     def new_scan(self) -> "TableScan":
@@ -108,12 +108,12 @@ class ReadBuilder:
 
     @property
     def _aliases(self) -> dict[str, tuple[str, ...]]:
-        """What projected columns are called, and where they come from."""
+        """The names of projected columns, and where they come from."""
         outputs = self._projection.outputs if self._projection else ()
         return {output.field.name: output.path for output in outputs}
 
     def _bind(self, predicate: Predicate | str | None) -> Predicate | None:
-        """The predicate, made sure of that it speaks of this table's columns."""
+        """The predicate, after checking that it is on columns of this table."""
         schema = self.store.schema
         if isinstance(predicate, str):
             return parse_predicate(predicate, schema.fields, self._aliases)
@@ -138,7 +138,7 @@ class ReadBuilder:
         return predicate
 
     def read_type(self) -> list[DataField]:
-        """The columns that come out."""
+        """The columns of the result."""
         projection = self._projection or project_all(self.store.schema.fields)
         return list(projection.fields)
 
@@ -169,9 +169,9 @@ class TableScan:
     def with_shard(self, idx_of_this_subtask: int, number_of_para_subtasks: int) -> Self:
         """Plan for one of several readers, numbered from 0; together they read every row once.
 
-        The shards of an append table have as many rows as one another, before filters and
-        deletions. A table with a primary key is dealt out by bucket, and by file where it has
-        deletion vectors or keeps first rows.
+        The shards of an append table have equally many rows, before filters and deletions. A table
+        with a primary key is divided by bucket, or by file if it has deletion vectors or keeps
+        first rows.
 
         Raises:
             InvalidInput: there is no such shard, or the scan has a slice already.
@@ -183,10 +183,10 @@ class TableScan:
         return self
 
     def with_slice(self, start_pos: int, end_pos: int) -> Self:
-        """Plan for the rows from one number on, before another; for append tables.
+        """Plan for the rows from one number up to another, exclusive; for append tables.
 
-        Rows are counted as they are stored, in the files that the filter does not rule out; those
-        that are deleted, or do not match, count too.
+        Rows are counted as they are stored, in the files that the filter does not rule out. Rows
+        that are deleted or do not match count too.
 
         Raises:
             InvalidInput: there are no such rows, or the scan has a shard already.
@@ -215,7 +215,7 @@ class Plan:
     _plan: ScanPlan = field(repr=False)
 
     def splits(self) -> list[DataSplit]:
-        """Units of reading; they pickle, so that workers can read one each."""
+        """Units of reading; they pickle, so each can go to another worker."""
         return list(self._plan.splits)
 
     @property

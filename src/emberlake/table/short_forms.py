@@ -1,6 +1,6 @@
 """The short forms of a table: one call is one read, or one commit.
 
-The builders stay for programs in which many processes write for one commit or read one plan.
+The builders are for programs in which many processes write for one commit or read one plan.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ShortForms:
-    """What a table can do in one call; ``Table`` is one of these."""
+    """What a table can do in one call; ``Table`` inherits it."""
 
     store: TableStore
 
@@ -44,7 +44,7 @@ class ShortForms:
     def append(self, data: object) -> CommitResult:
         """Add rows, in one commit.
 
-        In a table with a primary key a row replaces, or merges with, the one that has its key.
+        In a table with a primary key, a row replaces or merges with the row that has its key.
 
         Args:
             data: An Arrow table or batch, a pandas or Polars DataFrame, or anything with
@@ -58,11 +58,11 @@ class ShortForms:
         return write_rows(session_of(self.new_batch_write_builder()), data)
 
     def upsert(self, data: object, on: Sequence[str] | None = None) -> CommitResult:
-        """Put rows in the place of those with their keys, and add the others, in one commit.
+        """Replace the rows that have the same keys, and add the others, in one commit.
 
         Args:
             data: As for ``append``.
-            on: The columns that tell rows apart: the primary key, which need not be said.
+            on: The columns that identify a row: the primary key. It can be left out.
 
         Raises:
             Unsupported: the table has no primary key.
@@ -72,13 +72,13 @@ class ShortForms:
     def overwrite(
         self, data: object, partition: Mapping[str, object] | None = None
     ) -> CommitResult:
-        """Put rows in the place of those that are there, in one commit.
+        """Replace existing rows, in one commit.
 
         Args:
             data: As for ``append``.
-            partition: What is replaced: by default the partitions that the rows touch, or the
-                whole of a table without partitions; ``{"dt": "2026-06-26"}`` all partitions that
-                match, also by no rows; ``{}`` the whole table.
+            partition: What is replaced: by default the partitions of the new rows, or the whole
+                table if it has no partitions; ``{"dt": "2026-06-26"}`` all partitions that match,
+                even if there are no new rows; ``{}`` the whole table.
 
         Raises:
             DataMismatch: rows that do not fit the table, or outside of ``partition``.
@@ -97,11 +97,11 @@ class ShortForms:
         """Delete the rows that have these keys, in one commit; unknown keys delete nothing.
 
         Args:
-            data: The primary key of every row to delete, its partition, and what orders records
-                (``sequence.field``). Columns that the table does not have are left aside.
+            data: The primary key of every row to delete, its partition, and the column that orders
+                records (``sequence.field``). Columns that the table does not have are ignored.
 
         Raises:
-            Unsupported: the table has no primary key, or deletes remove no rows of it.
+            Unsupported: the table has no primary key, or a delete does not remove its row.
         """
         return delete_keys(session_of(self.new_batch_write_builder()), data)
 
@@ -118,15 +118,15 @@ class ShortForms:
         """The rows as an Arrow table.
 
         Args:
-            columns: These alone, or fields of ROW columns (``"s.x"``, handed out as ``s_x``).
+            columns: Only these columns, or fields of ROW columns (``"s.x"``, returned as ``s_x``).
             filter: Only rows that match: text such as ``"city = 'paris'"``, or a predicate.
             limit: At most this many rows, whichever come first.
             snapshot: The table as it was at that snapshot.
             tag: The table as it was when that tag was made.
 
         Raises:
-            ColumnNotFound, InvalidPredicate: what is asked for is not in the table.
-            SnapshotNotFound, TagNotFound: there is none of that name.
+            ColumnNotFound, InvalidPredicate: the table has no such column.
+            SnapshotNotFound, TagNotFound: there is no such snapshot or tag.
         """
         builder, splits = self._planned(columns, filter, limit, snapshot, tag)
         return builder.new_read().to_arrow(splits)
@@ -184,8 +184,8 @@ class ShortForms:
     def count(self, filter: Predicate | str | None = None) -> int:  # noqa: A002
         """The number of rows, or of those that match.
 
-        Metadata tells it where rows need not be merged and all rows of a file match, or none;
-        the other files are read.
+        Metadata answers it for files whose rows need no merging and match all or not at all. The
+        other files are read.
         """
         builder = self.new_read_builder().with_filter(filter)
         scan = builder.new_scan()
@@ -196,7 +196,7 @@ class ShortForms:
         counted = sum(rows for rows in told if rows is not None)
         if not unknown:
             return counted
-        # One column is enough, and those of the filter have to be read anyway.
+        # One column is enough, and those of the filter must be read anyway.
         asked = sorted(columns_of(scan.predicate)) if scan.predicate else []
         names = asked or list(self.store.schema.field_names)
         batches = builder.with_projection(names[:1]).new_read().to_arrow_batch_reader(unknown)
@@ -222,7 +222,7 @@ class ShortForms:
 
 
 def _told_rows(split: DataSplit, *, has_keys: bool) -> int | None:
-    """The rows that a split gives, where metadata knows it."""
+    """The number of rows of a split, if metadata tells it."""
     if not all(split.is_exact) or (has_keys and any(map(may_retract, split.files))):
         return None
     return split.merged_row_count()

@@ -1,4 +1,4 @@
-"""Streaming reads: a builder, and a scan that goes on as the table does."""
+"""Streaming reads: a builder, and a scan that follows the table."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -14,7 +14,7 @@ from emberlake.table.table_read import TableRead
 
 @dataclass
 class StreamReadBuilder(ReadBuilder):
-    """Says what to follow of a table: which rows, which columns, as which consumer."""
+    """Describes a streaming read: which rows, which columns, as which consumer."""
 
     _poll_interval_ms: int = field(default=1000, repr=False)
     _include_row_kind: bool = field(default=False, repr=False)
@@ -24,7 +24,7 @@ class StreamReadBuilder(ReadBuilder):
     def with_limit(self, limit: int | None) -> Self:
         """A stream has no end: there is no limit to set."""
         if limit is not None:
-            raise InvalidInput("a stream takes no limit; stop reading when there is enough")
+            raise InvalidInput("a stream has no limit; stop reading when you have enough")
         return self
 
     def with_poll_interval_ms(self, poll_interval_ms: int) -> Self:
@@ -35,20 +35,20 @@ class StreamReadBuilder(ReadBuilder):
         return self
 
     def with_include_row_kind(self, include: bool = True) -> Self:  # noqa: FBT001, FBT002
-        """Hand out the row kind (``+I``, ``-U``, ``+U``, ``-D``) in a first column ``_row_kind``.
+        """Return the row kind (``+I``, ``-U``, ``+U``, ``-D``) in a first column ``_row_kind``.
 
-        Without it, changes that take a row back are left out.
+        Without it, changes that remove a row are left out.
         """
         self._include_row_kind = include
         return self
 
     def with_consumer_id(self, consumer_id: str) -> Self:
-        """Remember in the table how far this reader has come; wins over where to start."""
+        """Store the progress of this reader in the table; it overrides the starting position."""
         self._consumer_id = consumer_id
         return self
 
     def with_bucket_filter(self, bucket_filter: Callable[[int], bool]) -> Self:
-        """Read only some buckets, so that several readers share a table."""
+        """Read only some buckets: several readers can share a table."""
         self._bucket_filter = bucket_filter
         return self
 
@@ -75,24 +75,24 @@ class StreamingTableScan:
     poll_interval_ms: int = 1000
 
     def plan(self) -> Plan | None:
-        """What to read next; None when there is nothing new yet."""
+        """What to read next; None if there is nothing new yet."""
         plan = self._scan.plan()
         return None if plan is None else Plan(plan)
 
     def checkpoint(self) -> int | None:
-        """Where the scan stands: the snapshot that comes next."""
+        """The position of the scan: the next snapshot."""
         return self._scan.checkpoint()
 
     def restore(self, next_snapshot: int | None) -> None:
-        """Go on where a checkpoint was taken."""
+        """Continue from a checkpoint."""
         self._scan.restore(next_snapshot)
 
     def notify_checkpoint_complete(self, next_snapshot: int | None) -> None:
-        """What was planned before this checkpoint is dealt with: the consumer may move on."""
+        """Confirm that all plans before a checkpoint are processed: the consumer moves on."""
         self._scan.notify_checkpoint_complete(next_snapshot)
 
     def stream_sync(self) -> Iterator[Plan]:
-        """Plans without end; asking for the next one says that the one before is dealt with."""
+        """Plans without end; asking for the next one confirms that the one before is processed."""
         while True:
             plan = self.plan()
             if plan is None:
@@ -102,7 +102,7 @@ class StreamingTableScan:
             self.notify_checkpoint_complete(self.checkpoint())
 
     async def stream(self) -> AsyncIterator[Plan]:
-        """The same for an event loop, which is free while there is nothing new."""
+        """The same for an event loop, which is not blocked while there is nothing new."""
         while True:
             plan = await asyncio.to_thread(self.plan)
             if plan is None:

@@ -44,21 +44,21 @@ _SHOWN_OPTIONS: Final = 6
 
 
 class Comment(str):
-    """What a table is for: a text, empty without one, that ``comment()`` gives as well.
+    """The comment of a table: a string, empty if there is none, that can also be called.
 
-    In pypaimon it is a method, which gives None for a table without a comment.
+    In pypaimon ``comment()`` is a method that returns None for a table without a comment.
     """
 
     __slots__ = ()
 
     def __call__(self) -> str | None:
-        """The text, or None without one."""
+        """The text, or None if there is none."""
         return str(self) or None
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Table(VersionedTable, ShortForms):
-    """A table of a catalog; pickles, so that it can be used on workers."""
+    """A table of a catalog; it pickles, so workers can use it."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Table(VersionedTable, ShortForms):
         """The table in a folder, without a catalog; it is named after the folder.
 
         Raises:
-            TableNotFound: there is none.
+            TableNotFound: there is no table in the folder.
         """
         texts = {key: _text(value) for key, value in (file_io_options or {}).items()}
         storage, path = open_storage(table_path, texts)
@@ -145,7 +145,7 @@ class Table(VersionedTable, ShortForms):
 
     @property
     def comment(self) -> Comment:
-        """What the table is for: ``table.comment``, or ``table.comment()``."""
+        """The comment of the table: ``table.comment``, or ``table.comment()``."""
         return Comment(self.store.schema.comment or "")
 
     @property
@@ -164,14 +164,14 @@ class Table(VersionedTable, ShortForms):
     def copy(self, options: Mapping[str, object]) -> "Table":
         """The same table with other options for this program alone, or at an earlier snapshot.
 
-        An option of None goes back to its default. The option ``branch`` gives another branch of
-        the table, with its own columns.
+        None resets an option to its default. The option ``branch`` opens another branch of the
+        table, with its own columns.
 
         Raises:
             SnapshotNotFound, TagNotFound: the snapshot to travel to does not exist.
             BranchNotFound: there is no such branch.
-            InvalidOption: an option cannot be read, contradicts another one, or decides how the
-                rows that are there are understood (the number of buckets, say).
+            InvalidOption: an option cannot be parsed, contradicts another one, or decides how
+                existing rows are interpreted (the number of buckets, for example).
         """
         texts = {key: None if value is None else _text(value) for key, value in options.items()}
         if BRANCH.key in texts:
@@ -194,28 +194,27 @@ class Table(VersionedTable, ShortForms):
 
     def new_stream_read_builder(self) -> StreamReadBuilder:
         """Start a read that follows the table: its state first, then every change."""
-        # Changes come with the columns that the table has now, wherever the stream starts.
+        # Changes have the columns that the table has now, wherever the stream starts.
         return StreamReadBuilder(self.store.with_schema(self._present_schema()))
 
     def new_batch_write_builder(self) -> BatchWriteBuilder:
-        """Start a write of one commit."""
+        """Start a write with one commit."""
         self._check_present()
         return BatchWriteBuilder(self.store, new_commit_user(self.store))
 
     def new_write_builder(self) -> BatchWriteBuilder:
-        """Start a write of one commit; another name of ``new_batch_write_builder``."""
+        """Start a write with one commit; another name for ``new_batch_write_builder``."""
         return self.new_batch_write_builder()
 
     def new_postpone_fixed_bucket_write_builder(self) -> PostponeFixedBucketWriteBuilder:
-        """Start a write of one commit whose rows get their buckets at once, with bucket=-2."""
+        """Start a write with one commit that assigns buckets at once, for tables with bucket=-2."""
         self._check_present()
         return PostponeFixedBucketWriteBuilder(self.store, new_commit_user(self.store))
 
     def new_stream_write_builder(self, commit_user: str | None = None) -> StreamWriteBuilder:
-        """Start a write of many commits.
+        """Start a write with many commits.
 
-        Give the same ``commit_user`` after a restart: it is how commits that were made before
-        are recognised.
+        Give the same ``commit_user`` after a restart: it identifies the commits made before.
         """
         self._check_present()
         return StreamWriteBuilder(self.store, commit_user or new_commit_user(self.store))
@@ -232,22 +231,22 @@ class Table(VersionedTable, ShortForms):
     ) -> ExpireResult:
         """Delete old snapshots, and the files that no other snapshot, tag or branch needs.
 
-        What is not given comes from the table's options ``snapshot.num-retained.max``,
+        Defaults come from the table's options ``snapshot.num-retained.max``,
         ``snapshot.num-retained.min``, ``snapshot.time-retained`` and ``snapshot.expire.limit``.
 
         Args:
-            retain_max: Snapshots beyond so many go, whatever their age.
-            retain_min: So many of the newest stay in any case.
-            older_than: In between go those that were replaced before that moment: a datetime, or
+            retain_max: Snapshots beyond this many go, whatever their age.
+            retain_min: This many of the newest always stay.
+            older_than: In between, those that were replaced before this moment go: a datetime, or
                 milliseconds since the epoch.
-            max_deletes: So many go in one run; the result says how many more are due
-                (``remaining``).
-            dry_run: Whether to tell what would be deleted, and delete nothing.
-            progress: Is told how many files are deleted so far, and of how many.
+            max_deletes: At most this many go in one run; ``remaining`` of the result says how many
+                more are due.
+            dry_run: Only report what would be deleted.
+            progress: Called with the number of files deleted so far, and of all files to delete.
 
         Raises:
             InvalidInput: ``retain_max`` is less than ``retain_min``.
-            InvalidState: what other snapshots need cannot be told; nothing was deleted.
+            InvalidState: what other snapshots need cannot be found out; nothing was deleted.
             Unsupported: the table keeps changelogs for longer than snapshots.
         """
         self._check_present()
@@ -271,10 +270,10 @@ class Table(VersionedTable, ShortForms):
         """Delete files of the table that no snapshot, tag or branch refers to.
 
         Args:
-            older_than: Only what was last modified before that moment, by default a day ago; give
-                none that a write which is still running has begun before.
-            dry_run: Whether to tell what would be deleted, and delete nothing.
-            progress: Is told how many files are deleted so far, and of how many.
+            older_than: Only files last modified before this moment, by default a day ago. It must
+                be earlier than the start of every write that is still running.
+            dry_run: Only report what would be deleted.
+            progress: Called with the number of files deleted so far, and of all files to delete.
 
         Raises:
             InvalidInput: ``older_than`` is in the future.
@@ -291,35 +290,35 @@ class Table(VersionedTable, ShortForms):
         read_data: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> CheckReport:
-        """Look for damage: read every file of a snapshot, and compare what they say.
+        """Look for damage: read every file of a snapshot and compare it with its metadata.
 
         Args:
-            snapshot_id: The snapshot whose files are read, by default the latest; without one the
-                metadata of all others and of tags is read as well, their files are looked for but
-                not read, and so are files that nothing refers to.
-            read_data: Whether to read data files, rather than see that they are there in full size.
-            progress: Is told how many files are checked so far, and of how many.
+            snapshot_id: The snapshot whose files are read, by default the latest. Without it, the
+                metadata of all other snapshots and of tags is read too, their files are looked up
+                but not read, and files that nothing refers to are reported.
+            read_data: Whether to read data files, or only check that they exist in full size.
+            progress: Called with the number of files checked so far, and of all files to check.
 
         Raises:
-            SnapshotNotFound: there is no snapshot of that id.
+            SnapshotNotFound: there is no snapshot with that id.
         """
         return check_table(
             self.store, snapshot_id=snapshot_id, read_data=read_data, progress=progress
         )
 
     def compact(self, full: bool = False, where: Predicate | str | None = None) -> CommitResult:  # noqa: FBT001, FBT002
-        """Merge files, which changes no rows but makes reading faster, and commit that.
+        """Merge files and commit that: no row changes, but reads get faster.
 
         Args:
-            full: Whether all files of a bucket become as few as possible, rather than those that
-                are due by the table's options; rows that are deleted are gone then.
+            full: Whether to merge all files of a bucket into as few as possible, and drop deleted
+                rows, instead of merging only those that are due by the table's options.
             where: Which partitions: a predicate on partition columns, or text.
 
         Raises:
             CommitConflict: another writer compacted the same files; nothing changes.
         """
         self._check_present()
-        # The filter of a read, bound the same way.
+        # Bound in the same way as the filter of a read.
         bound = self.new_read_builder().with_partition_filter(where).partition_filter
         user = new_commit_user(self.store)
         return compact_table(self.store, user, full=full, where=bound)
@@ -354,7 +353,7 @@ class Table(VersionedTable, ShortForms):
         return ", ".join(role for role, names in roles.items() if name in names)
 
     def _present_schema(self) -> TableSchema:
-        """The schema to copy from: a table that travels has the columns of another time."""
+        """The schema to copy from: with time travel, the table has the columns of another time."""
         latest = self.store.schemas.latest() if is_travelling(self.options) else None
         return self.store.schema if latest is None else _as_of(latest, self.store)
 
@@ -376,7 +375,7 @@ class Table(VersionedTable, ShortForms):
 
 
 def table_of(store: TableStore) -> Table:
-    """The table of a store: who it is and who publishes for it are in there."""
+    """The table of a store, which knows its identity and its publisher."""
     table = Table.__new__(Table)
     object.__setattr__(table, "store", store)
     return table

@@ -17,14 +17,14 @@ from emberlake.wire import CommitMessage
 
 @runtime_checkable
 class HasCall(Protocol):
-    """What wants to be told of commits by its method ``call``."""
+    """A callback object with a method ``call``, as in pypaimon."""
 
     def call(self, context: CommitCallbackContext, /) -> None:
-        """A commit was made."""
+        """Called after a commit."""
 
 
 class TableCommit(Closing):
-    """Makes written files visible, all of them at once."""
+    """Makes written files visible, all at once."""
 
     def __init__(
         self, store: TableStore, commit_user: str, replaces: Replacement | None = None
@@ -34,9 +34,9 @@ class TableCommit(Closing):
         self._session = WriteSession(store, commit_user, replaces, self._callbacks)
 
     def add_commit_callback(self, callback: CommitCallback | HasCall) -> None:
-        """Call ``callback(context)`` after every commit; should it fail, the commit stands.
+        """Call ``callback(context)`` after every commit; if it fails, the commit still stands.
 
-        An object that has a method ``call`` instead, as in pypaimon, is called by that.
+        An object with a method ``call``, as in pypaimon, works too.
         """
         self._callbacks.append(callback.call if isinstance(callback, HasCall) else callback)
 
@@ -50,7 +50,7 @@ class TableCommit(Closing):
         self._session.abort(messages)
 
     def close(self) -> None:
-        """Release everything; a commit is durable without it."""
+        """Release everything. Commits are durable without it."""
 
 
 class BatchTableCommit(TableCommit):
@@ -61,10 +61,9 @@ class BatchTableCommit(TableCommit):
         messages: Sequence[CommitMessage],
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Make the messages' files visible in one snapshot, as the builder was told.
+        """Make the messages' files visible in one snapshot, appending or overwriting.
 
-        The builder was told to append, or by its ``overwrite`` to replace; the messages must be of
-        a writer that was told the same.
+        The builder decides which; the messages must come from a writer of such a builder.
 
         Raises:
             MessageMismatch: the messages are of another table, or were written to append and this
@@ -73,7 +72,7 @@ class BatchTableCommit(TableCommit):
             FilesMissing: files of the messages are not there any more; nothing changes.
             CommitConflict: a concurrent change makes this commit wrong; nothing changes, unless
                 the error says that a snapshot stands.
-            CommitUnknown: the storage failed and the outcome cannot be found out.
+            CommitUnknown: the storage failed, and the outcome cannot be found out.
         """
         return self._session.commit(messages, properties=snapshot_properties)
 
@@ -83,13 +82,13 @@ class BatchTableCommit(TableCommit):
         static_partitions: Mapping[str, object] | Replacement | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Put the messages' files in the place of what is there, whatever the builder was told.
+        """Replace partitions by the messages' files, whatever the builder says.
 
-        Without ``static_partitions`` the partitions that the messages touch are replaced, and no
-        messages replace nothing; with it all partitions that match, also by no messages. ``{}``
-        matches the whole table. The messages may be of a writer that was told to overwrite, or of
-        one that appends, but in key tables with dynamic buckets, deletion vectors or first rows:
-        there the rows of such a writer depend on those that are to go.
+        Without ``static_partitions`` the partitions of the messages are replaced, and no messages
+        replace nothing. With it all partitions that match are replaced, even if there are no
+        messages. ``{}`` matches the whole table. The messages may come from a writer that
+        overwrites or one that appends; not the latter in key tables with dynamic buckets, deletion
+        vectors or first rows, where its rows depend on the rows to be replaced.
 
         Raises:
             MessageMismatch: messages that cannot replace anything; nothing changes.
@@ -152,13 +151,13 @@ class StreamTableCommit(TableCommit):
         return result
 
     def filter_and_commit(self, commits: Mapping[int, Sequence[CommitMessage]]) -> int:
-        """Commit what is not committed yet, in order; how many commits were made.
+        """Commit what is not committed yet, in order; return how many commits were made.
 
-        For restarts: give all commits whose outcome is not known.
+        For restarts: give it all commits whose outcome is unknown.
 
         Raises:
             MessageMismatch: messages of another table, or that were written to overwrite.
-            FilesMissing: files of a commit that is to be made are not there; none is made.
+            FilesMissing: files of one of these commits are not there; none of them is made.
         """
         for messages in commits.values():
             self._session.accept(messages)

@@ -1,4 +1,4 @@
-"""The half of a read that reads: splits in the form that is asked for."""
+"""The half of a read that reads: splits as Arrow, pandas, Polars, DuckDB, Spark or PyTorch."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableRead:
-    """Reads splits in the form that is asked for."""
+    """Reads splits, in any of several forms."""
 
     _reader: TableReader = field(repr=False)
 
     @property
     def read_type(self) -> list[DataField]:
-        """The columns that come out."""
+        """The columns of the result."""
         return list(self._reader.projection.fields)
 
     @property
     def predicate(self) -> Predicate | None:
-        """What rows must match."""
+        """The predicate that rows must match."""
         return self._reader.predicate
 
     @property
     def limit(self) -> int | None:
-        """How many rows come out at most."""
+        """The maximum number of rows."""
         return self._reader.limit
 
     @property
     def include_row_kind(self) -> bool:
-        """Whether row kinds come out, unless a call says otherwise."""
+        """Whether results have row kinds, unless a call says otherwise."""
         return self._reader.with_kind
 
     def to_arrow(
@@ -59,13 +59,13 @@ class TableRead:
         """All rows as an Arrow table.
 
         With row kinds the first column is ``_row_kind``: ``+I``, ``-U``, ``+U`` or ``-D``. Without
-        them the changes of a primary-key table come without those that take a row back.
+        them, changes of a primary-key table that remove a row are left out.
 
         Args:
             splits: What to read.
-            parallelism: How many files are read at a time; by default what the machine has cores.
-            blob_parallelism: For programs that give it: no BLOB columns are read.
-            with_row_kind: Whether row kinds come out.
+            parallelism: How many files are read at a time; by default the number of cores.
+            blob_parallelism: Accepted but unused: no BLOB columns are read.
+            with_row_kind: Whether the result has row kinds.
         """
         workers = _checked_parallelism(parallelism, blob_parallelism)
         return self._with_kind(with_row_kind).read_table(splits, workers=workers)
@@ -131,15 +131,15 @@ class TableRead:
     ) -> "DataFrame":
         """All rows as a Spark DataFrame; nothing is read before an action of Spark.
 
-        Plain Parquet files are read by Spark itself. What must be merged, has deleted rows, another
-        format or an older schema is read by Python workers: they read the columns and rows that
-        ``with_projection`` and ``with_filter`` ask for, whatever is selected of the DataFrame.
+        Plain Parquet files are read by Spark itself. Files that must be merged, or have deleted
+        rows, another format or an older schema, are read by Python workers. Those read the columns
+        and rows that ``with_projection`` and ``with_filter`` ask for, whatever the query selects.
 
         Args:
             splits: What to read.
             spark: The session; the active one by default.
-            num_partitions: The number of partitions, at least one; Python workers read all splits
-                then. Splits are not cut: more partitions than splits stay empty.
+            num_partitions: The number of partitions, at least one. Python workers then read all
+                splits. Splits are not divided: with more partitions than splits, some are empty.
         """
         load_extra("pyspark", extra="spark")
         session = load_extra("emberlake.spark.session", extra="spark").find_session(spark)
@@ -168,25 +168,24 @@ class TableRead:
 
         Args:
             splits: What to read.
-            streaming: Whether rows are read as they are asked for: an ``IterableDataset``, whose
-                splits are dealt out to the workers of the loader. Else all rows are in memory.
-            prefetch_concurrency: How many threads of a worker read ahead, when it streams rows.
-            batch_format: What comes out: ``"row"`` is a dict, ``"pyarrow"`` a record batch,
-                ``"torch"`` a dict of tensors. Batches are streamed; give the loader
-                ``batch_size=None`` for them.
-            batch_size: The rows of a batch; by default as they are read.
-            to_tensor_fn: Makes of a record batch what comes out, in place of a dict of tensors.
-            shuffle: Whether streamed rows are mixed, in a buffer of bounded size.
-            seed: Decides on the mix, with the epoch (``set_epoch``).
-            buffer_size: The rows that are mixed with one another.
-            max_buffer_input_splits: The splits that are read at the same time to be mixed.
-            auto_detect_rank: Whether a stream is one of many, by ``torch.distributed`` or by the
-                variables ``RANK`` and ``WORLD_SIZE``.
-            sharding_rank: Which one of them this is, if that is known.
-            sharding_world_size: How many there are.
+            streaming: Whether rows are read on demand: an ``IterableDataset`` whose splits are
+                shared by the workers of the loader. Otherwise all rows are held in memory.
+            prefetch_concurrency: How many threads of a worker read ahead when it streams rows.
+            batch_format: The items: ``"row"`` is a dict, ``"pyarrow"`` a record batch, ``"torch"``
+                a dict of tensors. Batches need streaming, and ``batch_size=None`` of the loader.
+            batch_size: The rows of a batch; by default batches are as they are read.
+            to_tensor_fn: Turns a record batch into an item, instead of a dict of tensors.
+            shuffle: Whether to shuffle streamed rows, in a buffer of bounded size.
+            seed: Determines the order, together with the epoch (``set_epoch``).
+            buffer_size: The number of rows in the shuffle buffer.
+            max_buffer_input_splits: The number of splits that are read into the buffer in parallel.
+            auto_detect_rank: Whether to find out from ``torch.distributed``, or from the variables
+                ``RANK`` and ``WORLD_SIZE``, which part of the rows this process reads.
+            sharding_rank: The rank of this process, if it is known.
+            sharding_world_size: The number of processes.
 
         Raises:
-            InvalidInput: arguments that do not go together.
+            InvalidInput: the arguments contradict each other.
         """
         load_extra("torch", extra="torch")
         torch_data = load_extra("emberlake.table.torch_data", extra="torch")

@@ -1,8 +1,8 @@
 """Rows of splits as datasets of PyTorch: all in memory, or as a stream.
 
-A stream is shared out by splits: to the processes of a distributed training, and among those of
-one of them to the workers of its loader. Rows stay in Arrow until they are handed out: they are
-mixed and cut into batches column at a time.
+The splits of a stream are divided among the processes of a distributed training, and then among the
+workers of the loader of each. Rows stay in Arrow until they are returned: they are shuffled and cut
+into batches column at a time.
 """
 
 import os
@@ -26,7 +26,7 @@ from emberlake.scan.splits import DataSplit
 from emberlake.table.table_read import TableRead
 
 _FORMATS: Final = ("row", "pyarrow", "torch")
-_ROWS_AT_ONCE: Final = 1024  # so many rows are Python objects at the same time
+_ROWS_AT_ONCE: Final = 1024  # at most this many rows are Python objects at the same time
 _WAIT_SECONDS: Final = 0.1
 
 _T = TypeVar("_T")
@@ -55,7 +55,7 @@ class Streaming:
 
     @property
     def given_rank(self) -> tuple[int, int] | None:
-        """The rank that was given, and of how many."""
+        """The given rank and world size."""
         if self.sharding_rank is None and self.sharding_world_size is None:
             return None
         if self.sharding_rank is None or self.sharding_world_size is None:
@@ -66,10 +66,10 @@ class Streaming:
 def open_dataset(
     read: TableRead, splits: Sequence[DataSplit], how: Streaming, *, streaming: bool
 ) -> "TorchDataset | TorchIterDataset":
-    """The dataset that is asked for.
+    """The dataset that the arguments describe.
 
     Raises:
-        InvalidInput: arguments that do not go together.
+        InvalidInput: the arguments contradict each other.
     """
     _check(how, streaming=streaming)
     if streaming:
@@ -78,7 +78,7 @@ def open_dataset(
 
 
 class TorchDataset(Dataset):  # type: ignore[misc]
-    """Rows by their number, as dicts; all of them are in memory, in Arrow."""
+    """Rows by their number, as dicts; all are held in memory, in Arrow."""
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows
@@ -112,21 +112,21 @@ class TorchIterDataset(IterableDataset):  # type: ignore[misc]
         self._splits = list(splits)
         self._how = how
         self._rank = _find_rank(how)
-        # Workers that live on from epoch to epoch see it change.
+        # Persistent workers see it change from epoch to epoch.
         self._epoch = torch.tensor(0, dtype=torch.long).share_memory_()
 
     @property
     def epoch(self) -> int:
-        """What rows are mixed anew by."""
+        """The epoch, which changes the order of shuffled rows."""
         return int(self._epoch)
 
     def set_epoch(self, epoch: int) -> "TorchIterDataset":
-        """Mix rows in another way from the next iteration on."""
+        """Shuffle rows in another way from the next iteration on."""
         self._epoch += as_index(epoch) - self.epoch
         return self
 
     def __getstate__(self) -> dict[str, object]:
-        # A worker that is started anew does not know of the processes of its training.
+        # A newly started worker does not know the processes of its training.
         return {**vars(self), "_rank": self._current_rank()}
 
     def __iter__(self) -> Iterator[Any]:
@@ -159,7 +159,7 @@ class TorchIterDataset(IterableDataset):  # type: ignore[misc]
 
     @property
     def _is_cut_off(self) -> bool:
-        """Whether the limit may leave out rows, which one worker alone can tell."""
+        """Whether the limit may leave out rows, which takes a single worker to count."""
         limit = self._read.limit
         if limit is None:
             return False
@@ -193,7 +193,7 @@ def as_tensors(batch: pa.RecordBatch) -> dict[str, torch.Tensor]:
     """The columns of a batch as tensors, by name.
 
     Raises:
-        InvalidInput: a column has nulls, or no numbers.
+        InvalidInput: a column has nulls, or is not numeric.
     """
     tensors = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -204,7 +204,7 @@ def as_tensors(batch: pa.RecordBatch) -> dict[str, torch.Tensor]:
                 f"column {name} is {kind} with {column.null_count} nulls, and a tensor holds "
                 "numbers alone; project other columns, or give to_tensor_fn"
             )
-        # A copy: tensors can be written to, memory of Arrow cannot.
+        # A copy: tensors are writable, memory of Arrow is not.
         tensors[name] = torch.from_numpy(column.to_numpy(zero_copy_only=False, writable=True))
     return tensors
 
@@ -213,7 +213,7 @@ def as_tensors(batch: pa.RecordBatch) -> dict[str, torch.Tensor]:
 
 
 def checked_rank(rank: object, world_size: object) -> tuple[int, int]:
-    """A rank, and of how many, that make sense."""
+    """Check a rank and a world size."""
     numbers = (rank, world_size)
     if any(isinstance(n, bool) or not isinstance(n, int) for n in numbers):
         raise InvalidInput(f"rank {rank!r} of {world_size!r}: both are whole numbers")
@@ -225,7 +225,7 @@ def checked_rank(rank: object, world_size: object) -> tuple[int, int]:
 
 
 def _find_rank(how: Streaming) -> tuple[int, int]:
-    """Which process of a distributed training this is, and of how many."""
+    """The rank of this process in a distributed training, and the world size."""
     if not how.auto_detect_rank:
         return how.given_rank or (0, 1)
     distributed = getattr(torch, "distributed", None)
@@ -243,7 +243,7 @@ def _find_rank(how: Streaming) -> tuple[int, int]:
 
 
 def _part(items: Sequence[_T], index: int, count: int) -> list[_T]:
-    """Number ``index`` of so many parts that are alike in size."""
+    """Part ``index`` of this many parts of about the same size."""
     size, rest = divmod(len(items), count)
     start = index * size + min(index, rest)
     return list(items[start : start + size + (index < rest)])
@@ -258,14 +258,14 @@ def _rows(batches: Batches) -> Iterator[dict[str, Any]]:
 
 
 def _pieces(batches: Batches, size: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of at most so many."""
+    """The same rows in batches of at most this many."""
     for batch in batches:
         for start in range(0, batch.num_rows, size):
             yield batch.slice(start, size)
 
 
 def _sized(batches: Batches, size: int | None) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of exactly so many, but for the last one."""
+    """The same rows in batches of exactly this many, except the last one."""
     if size is None:
         yield from batches
         return
@@ -286,7 +286,7 @@ def _sized(batches: Batches, size: int | None) -> Iterator[pa.RecordBatch]:
 
 
 def _mixed(batches: Batches, size: int, chance: np.random.Generator) -> Iterator[pa.RecordBatch]:
-    """The same rows in another order: of so many in a buffer, some go as others come."""
+    """The same rows, shuffled in a buffer: some leave it as others come in."""
     pool: pa.RecordBatch | None = None
     for batch in _sized(batches, size):
         if pool is None:
@@ -301,7 +301,7 @@ def _mixed(batches: Batches, size: int, chance: np.random.Generator) -> Iterator
 
 
 def _in_turn(streams: Iterable[Iterator[pa.RecordBatch]], at_once: int) -> Iterator[pa.RecordBatch]:
-    """One batch of each of several streams; one that is used up makes place for the next."""
+    """One batch from each of several streams in turn; an exhausted one is replaced by the next."""
     waiting = iter(streams)
     active: deque[Iterator[pa.RecordBatch]] = deque()
     while True:
@@ -316,13 +316,13 @@ def _in_turn(streams: Iterable[Iterator[pa.RecordBatch]], at_once: int) -> Itera
             yield batch
 
 
-_Item: TypeAlias = pa.RecordBatch | BaseException | None  # None: a stream is at its end
+_Item: TypeAlias = pa.RecordBatch | BaseException | None  # None: a stream has ended
 
 
 def _read_ahead(
     streams: Sequence[Iterator[pa.RecordBatch]],
 ) -> Generator[pa.RecordBatch, None, None]:
-    """What several streams give, each read by a thread, as it comes; few batches wait."""
+    """The batches of several streams as they arrive, each read by a thread; few are held."""
     waiting: queue.Queue[_Item] = queue.Queue(2 * len(streams))
     is_over = threading.Event()
     threads = [
@@ -360,7 +360,7 @@ def _fill(
 
 
 def _put(waiting: queue.Queue[_Item], item: _Item, is_over: threading.Event) -> bool:
-    """Wait for room; False when nobody wants the item any more."""
+    """Wait for room; False if nobody wants the item any more."""
     while not is_over.is_set():
         with suppress(queue.Full):
             waiting.put(item, timeout=_WAIT_SECONDS)

@@ -1,4 +1,4 @@
-"""What a table was and can be again: its snapshots, tags and branches."""
+"""The versions of a table: its snapshots, tags and branches."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -38,7 +38,7 @@ class VersionedTable:
         return BranchManager(self.store)
 
     def latest_snapshot(self) -> Snapshot | None:
-        """The newest snapshot, or None when nothing was ever committed."""
+        """The newest snapshot, or None if nothing was ever committed."""
         return self.store.snapshots.latest()
 
     def create_tag(
@@ -53,13 +53,13 @@ class VersionedTable:
         Args:
             tag_name: The name.
             snapshot_id: The snapshot.
-            ignore_if_exists: Whether a tag of that name may be there, and stays as it is.
-            time_retained: How long the tag is kept, such as ``"7 d"``: ``expire_tags`` deletes it
-                when that time is over. By default it is the option ``tag.default-time-retained``
-                of the table, and without one the tag stays for good.
+            ignore_if_exists: Whether to keep a tag of that name as it is, instead of failing.
+            time_retained: How long the tag is kept, such as ``"7 d"``; after that ``expire_tags``
+                deletes it. The default is the table's option ``tag.default-time-retained``;
+                without that, the tag is kept for good.
 
         Raises:
-            TagAlreadyExists: the name is taken and that is not to be ignored.
+            TagAlreadyExists: the name is taken, unless that is to be ignored.
             SnapshotNotFound: there is no such snapshot, or none at all.
         """
         retained = (
@@ -83,7 +83,7 @@ class VersionedTable:
         self.tag_manager().replace_tag(snapshot, tag_name, time_retained)
 
     def delete_tag(self, tag_name: str) -> bool:
-        """Delete a tag; False when there is none of that name."""
+        """Delete a tag; False if there is none of that name."""
         return self.tag_manager().delete_tag(tag_name)
 
     def rename_tag(self, old_name: str, new_name: str) -> None:
@@ -99,18 +99,17 @@ class VersionedTable:
     ) -> list[str]:
         """Delete the tags whose retention time has passed, and return their names.
 
-        What such a tag alone refers to is left for ``remove_orphan_files``.
+        Files that only such a tag refers to are left for ``remove_orphan_files``.
 
         Args:
-            older_than: Tags that were made before that moment go as well, those that are kept for
-                good included.
-            dry_run: Whether to tell which ones would go, and delete nothing.
+            older_than: Tags created before this moment go too, even those that are kept for good.
+            dry_run: Only report which tags would go.
         """
         before = None if older_than is None else to_millis(older_than)
         return expire_tags(self.store, before, dry_run=dry_run)
 
     def rollback_to(self, target: int | str) -> None:
-        """Make a snapshot (by id) or a tag (by name) the latest; what came after is gone.
+        """Make a snapshot (by id) or a tag (by name) the latest; later snapshots are deleted.
 
         Raises:
             SnapshotNotFound, TagNotFound: there is no such snapshot or tag.
@@ -135,7 +134,7 @@ class VersionedTable:
         rollback_to_snapshot(self.store, snapshot.id)
 
     def current_branch(self) -> str:
-        """The branch that this is; ``main`` unless another one was opened."""
+        """The name of this branch; ``main`` unless another one was opened."""
         return self.store.layout.branch
 
     def create_branch(
@@ -144,18 +143,18 @@ class VersionedTable:
         tag_name: str | None = None,
         ignore_if_exists: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
-        """Make a branch: a history of its own that begins with a tag, or empty.
+        """Create a branch: a separate history that starts with a tag, or empty.
 
-        It is opened as ``db.t$branch_name``, and written to like any table.
+        Open it as ``db.t$branch_name``, and write to it like to any table.
 
         Raises:
-            BranchAlreadyExists: the name is taken and that is not to be ignored.
+            BranchAlreadyExists: the name is taken, unless that is to be ignored.
             TagNotFound: there is no such tag.
         """
         self.branch_manager().create_branch(branch_name, tag_name, ignore_if_exists)
 
     def delete_branch(self, branch_name: str) -> None:
-        """Delete a branch; what it alone refers to is left for ``remove_orphan_files``.
+        """Delete a branch; files that only it refers to are left for ``remove_orphan_files``.
 
         Raises:
             BranchNotFound: there is no such branch.
@@ -163,13 +162,13 @@ class VersionedTable:
         self.branch_manager().drop_branch(branch_name)
 
     def rename_branch(self, from_branch: str, to_branch: str) -> None:
-        """Copy a branch under another name, then delete the one of the old name.
+        """Copy a branch to another name, then delete the old one.
 
-        Nobody may write to it meanwhile: what is committed after the copy goes with the old name.
+        Nobody may write to it meanwhile: a commit after the copy would be deleted with the old one.
 
         Raises:
-            BranchNotFound, BranchAlreadyExists: there is none to rename, or the name is taken.
-            InvalidState: somebody wrote to the branch meanwhile; it has the old name.
+            BranchNotFound, BranchAlreadyExists: there is no such branch, or the name is taken.
+            InvalidState: somebody wrote to the branch meanwhile; it keeps the old name.
         """
         self.branch_manager().rename_branch(from_branch, to_branch)
 
@@ -180,8 +179,8 @@ class VersionedTable:
     def fast_forward(self, branch_name: str) -> None:
         """Give this table the history of a branch, from the branch's first snapshot on.
 
-        Snapshots and tags that this table has from there on are gone. Open it anew afterwards: its
-        schema may be another one.
+        The table's own snapshots and tags from there on are deleted. Open the table again
+        afterwards: its schema may have changed.
 
         Raises:
             BranchNotFound, SnapshotNotFound: there is no such branch, or it is empty.

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
     from emberlake.spark.write import SparkWriteResult, WriteJob
 
-_UNSAID: Final[Mapping[str, object]] = {}  # this very object, not any empty one
+_UNSAID: Final[Mapping[str, object]] = {}  # compared by identity
 
 
 def new_commit_user(store: TableStore) -> str:
-    """A fresh name for whoever commits."""
+    """A new name for a commit user."""
     prefix = store.options.value(COMMIT_USER_PREFIX)
     unique = store.env.new_id()
     return f"{prefix}_{unique}" if prefix else unique
@@ -48,7 +48,7 @@ def session_of(builder: "BatchWriteBuilder") -> WriteSession:
 
 @dataclass
 class BatchWriteBuilder:
-    """Makes the two halves of a batch write; pickles, so that workers can write for one commit."""
+    """Makes the two halves of a batch write; it pickles, so workers can write for one commit."""
 
     store: TableStore
     commit_user: str
@@ -56,7 +56,7 @@ class BatchWriteBuilder:
 
     @property
     def replaces(self) -> Replacement | None:
-        """What is to be replaced; None: nothing is."""
+        """What the write replaces; None: it appends."""
         return self._replaces
 
     @property
@@ -66,11 +66,11 @@ class BatchWriteBuilder:
     def overwrite(self, static_partition: Mapping[str, object] | Replacement | None = None) -> Self:
         """Replace instead of append.
 
-        With ``dynamic-partition-overwrite`` (the default) the partitions that the new data touches
-        are replaced, and no data replaces nothing. Without it all partitions that match
-        ``static_partition`` are, also by no data, and without a partition the whole table. Data
-        outside of ``static_partition`` is refused either way. ``{}``, and any overwrite of an
-        unpartitioned table, is the whole table, also by no data. A ``Replacement`` says itself what
+        With ``dynamic-partition-overwrite`` (the default) only the partitions of the new data are
+        replaced, so no data replaces nothing. Without it, all partitions that match
+        ``static_partition`` are replaced, or the whole table if none is given, even by no data.
+        Data outside of ``static_partition`` is refused either way. ``{}``, and any overwrite of an
+        unpartitioned table, replaces the whole table, even by no data. A ``Replacement`` says what
         is replaced, whatever the option is.
         """
         if not isinstance(static_partition, Replacement):
@@ -88,7 +88,7 @@ class BatchWriteBuilder:
         return BatchTableCommit(self.store, self.commit_user, self._replaces)
 
     def with_overwrite(self, static_partition: Mapping[str, object] | None = _UNSAID) -> Self:
-        """Replace instead of append, as ``overwrite``; an explicit None goes back to appending.
+        """Replace instead of append, like ``overwrite``; an explicit None goes back to appending.
 
         Without an argument it is ``overwrite()``; an explicit ``{}`` is the whole table.
         """
@@ -100,7 +100,7 @@ class BatchWriteBuilder:
 
 @dataclass
 class PostponeFixedBucketWriteBuilder(BatchWriteBuilder):
-    """A batch write to a table with postponed buckets whose rows get their buckets at once."""
+    """A batch write to a table with postponed buckets that assigns the buckets at once."""
 
     def __post_init__(self) -> None:
         if self.store.schema.profile.bucket_mode is not BucketMode.POSTPONED:
@@ -109,8 +109,8 @@ class PostponeFixedBucketWriteBuilder(BatchWriteBuilder):
     def new_write(self) -> "BatchTableWrite":
         """The half that writes files.
 
-        A partition that has buckets keeps their number. Another one gets as many as the option
-        ``postpone.default-bucket-num`` says.
+        A partition that has buckets keeps their number. For another one the option
+        ``postpone.default-bucket-num`` says it.
         """
         check_writable(self.store.schema)
         session = session_of(self)
@@ -150,9 +150,9 @@ class TableWrite(Closing):
         self._store = store
 
     def with_write_type(self, write_cols: Sequence[str]) -> Self:
-        """Declare that the data has just these columns; the others become null or default.
+        """Declare that the data has exactly these columns; the others become null or their default.
 
-        In key tables that is how to say that a row is to lose the values of the others.
+        In key tables this confirms that rows are to lose their values in the other columns.
         """
         names = self._store.schema.field_names
         unknown = [name for name in write_cols if name not in names]
@@ -166,56 +166,55 @@ class TableWrite(Closing):
     def write_arrow(self, data: object, row_kind: str | None = None) -> None:
         """Write a table, a batch, or anything with ``__arrow_c_stream__``, aligned by name.
 
-        In a table with a primary key a row replaces, or merges with, the one that has its key.
-        What it does is its kind: ``+I`` insert, ``-U`` and ``+U`` the row before and after an
-        update, ``-D`` delete. Rows are inserts unless something tells their kind: ``row_kind`` for
-        all of them, a text column ``_row_kind`` of the data, or the column that the option
-        ``rowkind.field`` names. The key is enough to delete a row (and the partition, where the key
-        lacks it): ``write_arrow(keys, row_kind="-D")``.
+        In a table with a primary key, a row replaces or merges with the row that has its key. The
+        kind of a row says what it does: ``+I`` insert, ``-U`` and ``+U`` the row before and after
+        an update, ``-D`` delete. Rows are inserts unless their kind is given: by ``row_kind`` for
+        all of them, by a text column ``_row_kind`` of the data, or by the column that the option
+        ``rowkind.field`` names. The key is enough to delete a row (with the partition, if that is
+        not in the key): ``write_arrow(keys, row_kind="-D")``.
 
-        Columns that may be null, or have a default, can be left out, but not where that would set
-        values of a row to null (``merge-engine=deduplicate``) and ``with_write_type`` does not say
-        that it is meant.
+        Columns that are nullable or have a default can be left out. Where that would overwrite
+        values with null (``merge-engine=deduplicate``), ``with_write_type`` must confirm it.
 
         Raises:
-            InvalidInput: a row kind that is none, or kinds from two places; nothing was written.
-            DataMismatch: listing every column that does not fit; nothing of it was written. In the
-                middle of a stream it ends the write, and what was written is deleted.
+            InvalidInput: an unknown row kind, or kinds from two places; nothing was written.
+            DataMismatch: listing every column that does not fit; none of the data was written. In
+                the middle of a stream it ends the write, and what was written is deleted.
         """
         self._writer.write(data, row_kind)
 
     def write_arrow_batch(self, data: pa.RecordBatch, row_kind: str | None = None) -> None:
-        """Write one record batch; as ``write_arrow``."""
+        """Write one record batch, like ``write_arrow``."""
         self._writer.write(data, row_kind)
 
     def write_pandas(self, dataframe: "pd.DataFrame", row_kind: str | None = None) -> None:
-        """Write a pandas DataFrame; as ``write_arrow``. Its index is not written, NaN is null.
+        """Write a pandas DataFrame, like ``write_arrow``. Its index is not written, NaN is null.
 
-        pandas keeps integers with missing values as floats; they are taken for what they were.
+        pandas keeps integers with missing values as floats; they are written as integers.
         """
         self._writer.write(from_pandas(dataframe, self._store.schema.fields), row_kind)
 
     def write_row(self, row: object, row_kind: str | None = None) -> None:
-        """Write one row; rows are gathered and written many at a time.
+        """Write one row; rows are collected and written many at a time.
 
         Args:
-            row: Its values by name (a dict, or a ``GenericRow``), or in the order of the table's
+            row: Its values by name (a dict or a ``GenericRow``), or in the order of the table's
                 columns, or of those that ``with_write_type`` names.
-            row_kind: What it does, as in ``write_arrow``; that of a ``GenericRow`` by default.
+            row_kind: Its kind, as in ``write_arrow``; by default that of a ``GenericRow``.
 
         Raises:
             DataMismatch: the row's columns do not match the table's. A value that does not fit its
-                column is found when the rows are written: with a later one, or at the end. That
-                ends the write, and what was written is deleted.
+                column is only found when the collected rows are written, with a later row or at
+                the end. That ends the write, and what was written is deleted.
         """
         self._row_buffer.add(row, row_kind)
 
     def abort(self) -> None:
-        """Delete what was written and not handed over by ``prepare_commit``; ends the write."""
+        """End the write, and delete what ``prepare_commit`` has not handed over."""
         self._writer.abort()
 
     def close(self) -> None:
-        """Release everything; what was not handed over by ``prepare_commit`` is deleted."""
+        """Release everything, and delete what ``prepare_commit`` has not handed over."""
         self._writer.close()
 
 
@@ -235,23 +234,23 @@ class BatchTableWrite(TableWrite):
         concurrency: int | None = None,
         resource_profile: "ResourceProfile | Mapping[str, object] | None" = None,
     ) -> "SparkWriteResult":
-        """Write a Spark DataFrame by parallel tasks, and commit it: nothing more is to be done.
+        """Write a Spark DataFrame in parallel tasks, and commit it: there is nothing more to do.
 
         Args:
-            df: Its columns are aligned with the table's by name, as ``write_arrow`` does.
-            overwrite: Replace instead of append. ``True``: as ``overwrite()`` of the builder;
-                what that was told to replace stays as it is. ``"dynamic"``: the partitions that
-                the data touches; ``"static"``: all that match the partition that the builder was
-                told, or the whole table, also by no rows; ``"all"``: the whole table.
-            concurrency: The number of write tasks; Spark decides without it. A bucket is written
-                by one of them, so that some may have nothing to do.
-            resource_profile: What Spark is to give every write task: a profile of Spark's, or a
+            df: The data; its columns are aligned with the table's by name, as in ``write_arrow``.
+            overwrite: Replace instead of append. ``True``: like ``overwrite()`` of the builder,
+                unless that was called already. ``"dynamic"``: the partitions of the data.
+                ``"static"``: all partitions that match the one given to the builder, or the whole
+                table, even by no rows. ``"all"``: the whole table.
+            concurrency: The number of write tasks; by default Spark decides. Each bucket is written
+                by one task, so some may have nothing to do.
+            resource_profile: The resources of a write task: a ``ResourceProfile`` of Spark, or a
                 dict such as ``{"cpus": 2, "memory": "4g"}``.
 
         Raises:
             DataMismatch: listing every column that does not fit; no task was started.
-            Unsupported: the session's master gives tasks no resource profiles.
-            IncompleteJob: not every task told what it wrote; nothing changes.
+            Unsupported: the session's master does not support resource profiles.
+            IncompleteJob: not every task reported what it wrote; nothing changes.
             CommitConflict: a concurrent change makes the commit wrong; nothing changes, unless the
                 error says that a snapshot stands.
         """
@@ -288,5 +287,5 @@ class StreamTableWrite(TableWrite):
     """Writes for many commits, one after the other."""
 
     def prepare_commit(self, commit_identifier: int) -> list[CommitMessage]:  # noqa: ARG002
-        """Finish the files since the last call; the identifier goes to the commit."""
+        """Finish the files since the last call; the identifier is for the commit."""
         return self._writer.prepare()
