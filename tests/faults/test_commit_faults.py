@@ -1,5 +1,6 @@
 """A storage call fails, any of them, before or after its effect: the table stays whole."""
 
+import itertools
 from collections.abc import Callable
 from functools import cache
 
@@ -13,6 +14,7 @@ from append_tables import (
     copy_of,
     create_table,
     data_files,
+    files_under,
     latest_snapshot,
     manifest_files,
     open_catalog,
@@ -28,6 +30,7 @@ from emberlake.commit.change import CommitResult
 from emberlake.errors import (
     AlreadyCommitted,
     CommitUnknown,
+    EmberlakeError,
     InvalidInput,
     InvalidState,
     StorageError,
@@ -394,3 +397,29 @@ def test_a_commit_user_that_is_no_text_is_refused_before_anything_is_written(use
         builder.new_commit().commit(messages, 1, properties)
 
     assert manifest_files(table) == before
+
+
+def drop_at(storage, path, moment):
+    def watch(call):
+        if call.number == moment and not call.is_done:
+            storage.delete_folder(path)
+
+    return watch
+
+
+def test_a_table_that_is_dropped_at_any_moment_of_a_commit_stays_away():
+    for moment in itertools.count(1):
+        storage = an_old_table()
+        watched = WatchedStorage(storage)
+        table = open_table(watched)
+        messages = prepare(table, NEW)
+        commit = table.new_batch_write_builder().new_commit()
+        watched.calls.clear()
+        watched.watch = drop_at(storage, table.table_path, moment)
+
+        with pytest.raises(EmberlakeError):
+            commit.commit(messages)
+
+        assert files_under(storage, table.table_path) == set(), watched.calls[moment - 1]
+        if watched.calls[moment - 1].method == "put_if_absent":
+            break

@@ -31,7 +31,7 @@ from emberlake.commit.conflicts import check_change_itself
 from emberlake.commit.draft import Draft, Drafter, Request
 from emberlake.commit.history import History, claims_of, newest_identifier, stream_of
 from emberlake.commit.presence import check_present
-from emberlake.commit.resolve import Resolved, present_schema, resolve_change
+from emberlake.commit.resolve import Resolved, check_not_dropped, present_schema, resolve_change
 from emberlake.errors import (
     CommitConflict,
     CommitUnknown,
@@ -283,6 +283,7 @@ class _Attempts:
         return self._published[ours.uuid or ""]
 
     def _publish(self, draft: Draft) -> _Outcome:
+        check_not_dropped(self._store, draft.snapshot.schema_id)
         self._published[draft.uuid] = draft
         before, self._unsettled = self._unsettled, (draft.snapshot.id, None)
         failure: EmberlakeError | None = None

@@ -64,11 +64,25 @@ def present_schema(store: TableStore) -> TableSchema:
     """
     schema = store.schemas.latest()
     if schema is None:
-        raise TableNotFound(
-            f"{store.layout.metadata_root} has no schema any more: the table was dropped or "
-            "renamed while it was written to"
-        )
+        raise _gone(store)
     return schema
+
+
+def check_not_dropped(store: TableStore, schema_id: int) -> None:
+    """Look again for the schema of a change that was resolved: writing it took some time.
+
+    Raises:
+        TableNotFound: it is gone. Publishing would bring back a table without a schema.
+    """
+    if not store.storage.exists(store.layout.schema(schema_id)):
+        raise _gone(store)
+
+
+def _gone(store: TableStore) -> TableNotFound:
+    return TableNotFound(
+        f"{store.layout.metadata_root} has no schema any more: the table was dropped or renamed "
+        "while it was written to"
+    )
 
 
 # --- data files -----------------------------------------------------------------------------------

@@ -47,6 +47,17 @@ class SnapshotStore(Snapshots):
             return hint
         return max(self.list_ids(), default=None)
 
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot; None while nothing was committed."""
+        # As latest_id, but the snapshot that the hint names is read without looking for it first.
+        hint = self._read_hint(self._layout.latest_hint)
+        if hint is not None and not self.exists(hint + 1):
+            snapshot = self.find(hint)
+            if snapshot is not None:
+                return snapshot
+        newest = max(self.list_ids(), default=None)
+        return None if newest is None else self.load(newest)
+
     def earliest_id(self) -> int | None:
         """The id of the oldest snapshot; None while nothing was committed."""
         hint = self._read_hint(self._layout.earliest_hint)
