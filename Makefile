@@ -15,12 +15,12 @@ BENCH ?= full
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test test-all check interop torture bench python-version java
+.PHONY: help setup demo quick test test-all check interop torture bench python-version java object-stores
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  %-10s %s\n", $$1, $$2}'
 
-setup: .venv/.stamp .venv-peers/.stamp java ## Build the virtual environments and the Java judge (only what changed)
+setup: .venv/.stamp .venv-peers/.stamp java object-stores ## Build the virtual environments, the Java judge and the object-store servers (only what changed)
 
 demo: ## Run the pipeline on local Spark; its warehouse stays in ./demo
 	@.ci/require-java
@@ -28,7 +28,7 @@ demo: ## Run the pipeline on local Spark; its warehouse stays in ./demo
 	@$(BIN)/python examples/demo.py demo
 
 quick: .venv/.stamp ## While editing: tests without a JVM, with few examples a property
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope -m "$(FAST)" --hypothesis-profile=quick $(WHAT)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "$(FAST)" --hypothesis-profile=quick $(WHAT)
 
 test: setup ## Run all tests but the slow ones, peers and Java included
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope -m "$(FAST)"
@@ -61,9 +61,9 @@ bench: setup ## Measure emberlake and its peers side by side: BENCH=quick|full
 	@touch $@
 
 .venv/.stamp: .venv/.stamp-run
-	@echo "Installing the development tools into .venv: DuckDB, Polars, Lance, Spark Connect, matplotlib, mypy, pytest, ruff:"
-	@echo "  about 220 MB to download, 720 MB on disk."
-	@$(PIP) --no-build-isolation -e '.[pandas,polars,duckdb,spark,connect,lance,cli,dev,bench]'
+	@echo "Installing the development tools into .venv: DuckDB, Polars, Lance, obstore, Spark Connect, matplotlib, mypy, pytest, ruff:"
+	@echo "  about 230 MB to download, 740 MB on disk."
+	@$(PIP) --no-build-isolation -e '.[pandas,polars,duckdb,spark,connect,lance,s3,cli,dev,bench]'
 	@touch $@
 
 # pypaimon pins an old pyarrow, so the peers never share an environment with emberlake.
@@ -77,6 +77,9 @@ java: .venv/.stamp
 	@.ci/require-java
 	@.ci/require-java judge
 	@tests/interop/java/build
+
+object-stores: | python-version
+	@PYTHON=$(PYTHON) .ci/object-stores
 
 python-version:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -1,5 +1,6 @@
 """Fixtures and settings that every folder of tests shares."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from xdist.scheduler import LoadScopeScheduling
 import effort  # noqa: F401 - it has the profiles
 from golden.reads import Golden, unpack
 from interop.judges import JavaJudge, Peer, java_judge, peer
+from servers import Server, s3_server
 
 settings.load_profile("emberlake")  # pytest --hypothesis-profile=quick comes after it
 
@@ -50,6 +52,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> InOrder:
 def golden(tmp_path_factory: pytest.TempPathFactory) -> Golden:
     """The golden tables, unpacked."""
     return unpack(tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server of S3's protocol with an empty bucket, or a skip that says what is missing."""
+    with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

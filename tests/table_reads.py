@@ -1,25 +1,20 @@
-"""Reads for tests: in one line, and what a read ought to give, in plain Python."""
+"""Reads for tests: in one line, and what is on the storage, file by file."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pyroaring import BitMap, BitMap64
+import pyarrow as pa
 
-from append_tables import NAME, Row, latest_snapshot, open_catalog
-from emberlake import SchemaChange
-from emberlake.io import MemoryStorage
+from emberlake.formats import format_of, open_reader
+from emberlake.io import MemoryStorage, Storage
 from emberlake.scan.files import live_entries, manifests_of
-from emberlake.spec.deletion_vector import encode_deletion_vectors
-from emberlake.spec.manifest import (
-    DELETION_VECTORS_INDEX,
-    FileKind,
-    IndexFile,
-    IndexManifestEntry,
-    ManifestEntry,
-)
-from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from emberlake.spec.key_value import KIND, SEQUENCE, RowKind, key_value_fields
+from emberlake.spec.manifest import DataFile, IndexManifestEntry, ManifestEntry
+from emberlake.spec.snapshot import Snapshot
 from emberlake.table import Table
+
+Row = dict[str, Any]
+Record = tuple[Any, ...]
 
 
 def read_rows(
@@ -41,77 +36,112 @@ def planned_files(table: Table, where: Any = None) -> list[str]:
     return [file.file_name for split in splits for file in split.files]
 
 
-def alter(table: Table, *changes: SchemaChange) -> Table:
-    """The table after a change of its schema."""
-    catalog = open_catalog(table.store.storage)
-    catalog.alter_table(NAME, list(changes))
-    return catalog.get_table(NAME)
+def read(table: Table, **options: object) -> list[Row]:
+    """All rows, in order of their columns."""
+    seen = table.copy({key.replace("_", "-"): value for key, value in options.items()})
+    rows = read_arrow(seen).to_pylist()
+    return sorted(rows, key=lambda row: [(v is None, str(type(v)), v) for v in row.values()])
+
+
+def read_ids(table: Table) -> list[int]:
+    return sorted(read_arrow(table).column("id").to_pylist())
+
+
+def read_arrow(table: Table) -> pa.Table:
+    """All rows, in the order in which they come."""
+    builder = table.new_read_builder()
+    return builder.new_read().to_arrow(builder.new_scan().plan().splits())
+
+
+def files_under(storage: Storage, folder: str) -> set[str]:
+    """The paths of all files below a folder."""
+    found: set[str] = set()
+    for info in storage.list(folder):
+        found |= files_under(storage, info.path) if info.is_folder else {info.path}
+    return found
+
+
+def data_files(table: Table) -> set[str]:
+    root = table.table_path
+    return {
+        path
+        for path in files_under(table.store.storage, root)
+        if "/bucket-" in path.removeprefix(root)
+    }
+
+
+def manifest_files(table: Table) -> set[str]:
+    return files_under(table.store.storage, f"{table.table_path}/manifest")
+
+
+def referenced_manifests(table: Table) -> set[str]:
+    """The manifests, lists and index manifests that any snapshot needs."""
+    store = table.store
+    names: set[str | None] = set()
+    for snapshot_id in store.snapshots.list_ids():
+        snapshot = store.snapshots.load(snapshot_id)
+        names |= {
+            snapshot.base_manifest_list,
+            snapshot.delta_manifest_list,
+            snapshot.changelog_manifest_list,
+            snapshot.index_manifest,
+        }
+        names |= {manifest.file_name for manifest in manifests_of(store, snapshot)}
+    return {store.layout.manifest(name) for name in names if name is not None}
+
+
+def check_whole(table: Table) -> None:
+    """Every snapshot's files exist, with the size that is told of them; its counts are right."""
+    storage, store = table.store.storage, table.store
+    assert referenced_manifests(table) <= manifest_files(table)
+    for snapshot_id in store.snapshots.list_ids():
+        snapshot = store.snapshots.load(snapshot_id)
+        live = live_entries(store, snapshot).entries()
+        assert snapshot.total_record_count == sum(entry.file.row_count for entry in live)
+        for entry in live:
+            path = store.data_file_path(entry.partition, entry.bucket, entry.file)
+            assert storage.size(path) == entry.file.file_size
+
+
+def latest_snapshot(table: Table) -> Snapshot:
+    snapshot = table.latest_snapshot()
+    assert snapshot is not None
+    return snapshot
 
 
 def live_files(table: Table) -> list[ManifestEntry]:
-    entries = live_entries(table.store, latest_snapshot(table)).entries()
-    return sorted(entries, key=lambda entry: entry.file.min_sequence_number)
+    """The files of the latest snapshot, in the order of their sequence numbers."""
+    snapshot = table.store.snapshots.latest()
+    found = live_entries(table.store, snapshot).entries() if snapshot else []
+    return sorted(found, key=lambda entry: (entry.bucket, entry.file.min_sequence_number))
 
 
-def publish(
-    table: Table, entries: Sequence[ManifestEntry] | None = None, **changes: Any
-) -> Snapshot:
-    """One more snapshot: the latest one with some values changed, or with these files alone."""
-    store, latest = table.store, latest_snapshot(table)
-    manifests = manifests_of(store, latest)
-    if entries is not None:
-        manifests = store.manifests.write_manifests(entries, store.partition_types)
-    whole, whole_size = store.manifests.write_list(manifests)
-    empty, empty_size = store.manifests.write_list(())
-    made = replace(
-        latest,
-        id=latest.id + 1,
-        base_manifest_list=whole,
-        base_manifest_list_size=whole_size,
-        delta_manifest_list=empty,
-        delta_manifest_list_size=empty_size,
-        delta_record_count=0,
-        commit_identifier=min(latest.commit_identifier + 1, BATCH_COMMIT_IDENTIFIER),
-        **changes,
-    )
-    assert store.snapshots.publish(made)
-    store.snapshots.write_latest_hint(made.id)
-    return made
+def records_in(table: Table, entry: ManifestEntry) -> list[Record]:
+    """The records of a data file: values, sequence number, symbol of the kind."""
+    return records_of(table, entry.partition, entry.bucket, entry.file)
 
 
-def delete_rows(
-    table: Table, positions: Mapping[str, Iterable[int]], *, bitmap64: bool = False
-) -> Snapshot:
-    """Mark rows, given by data file and position in it, as deleted by a new snapshot."""
+def records_of(table: Table, partition: bytes, bucket: int, file: DataFile) -> list[Record]:
     store = table.store
-    kind = BitMap64 if bitmap64 else BitMap
-    entries = []
-    for number, entry in enumerate(live_files(table)):
-        if entry.file.file_name in positions:
-            vector = kind(positions[entry.file.file_name])
-            raw, ranges = encode_deletion_vectors({entry.file.file_name: vector}, bitmap64=bitmap64)
-            name = f"index-{latest_snapshot(table).id}-{number}"
-            store.storage.put(store.layout.index(name), raw)
-            file = IndexFile(
-                index_type=DELETION_VECTORS_INDEX,
-                file_name=name,
-                file_size=len(raw),
-                row_count=1,
-                deletion_vectors=ranges,
-            )
-            entries.append(
-                IndexManifestEntry(
-                    kind=FileKind.ADD,
-                    partition=entry.partition,
-                    bucket=entry.bucket,
-                    index_file=file,
-                )
-            )
-    return publish(
-        table,
-        index_manifest=store.manifests.write_index(entries),
-        commit_kind=CommitKind.OVERWRITE,
-    )
+    path = store.data_file_path(partition, bucket, file)
+    fields = key_value_fields(store.schema)
+    with open_reader(store.storage, path, fields, format_of(file.file_name)) as reader:
+        rows = reader.read_table(fields).to_pylist()
+    names = [f.name for f in store.schema.fields]
+    return [(*(row[n] for n in names), row[SEQUENCE], RowKind(row[KIND]).symbol) for row in rows]
+
+
+def all_records(table: Table) -> Iterator[Record]:
+    """The records of all live files."""
+    for entry in live_files(table):
+        yield from records_in(table, entry)
+
+
+def index_entries(table: Table) -> list[IndexManifestEntry]:
+    snapshot = table.store.snapshots.latest()
+    if snapshot is None or snapshot.index_manifest is None:
+        return []
+    return list(table.store.manifests.read_index(snapshot.index_manifest))
 
 
 class OpenFiles(MemoryStorage):

@@ -11,17 +11,18 @@ EmberlakeError
 │                       IncompleteJob
 ├── Unsupported         also a RuntimeError: a feature of the format that is not implemented is
 │                       refused, never guessed
-├── CorruptFile         a file that is there but does not hold what the format says
-├── StorageError        the storage failed; whether the last write took effect may be unknown
+├── CorruptFile         a file exists but does not hold what the format says
+├── StorageError        the storage failed; whether the last write took effect may be unknown;
+│                       CredentialsEnded
 ├── CommitConflict      also a RuntimeError: a concurrent change makes this commit wrong;
 │                       AlreadyCommitted, FilesMissing
 └── CommitUnknown       also a RuntimeError: the commit may or may not have happened
 
-Programs that were written for pypaimon catch ValueError for tags, branches and snapshots that are
-not there or there already, and RuntimeError for what a table cannot be altered to. Errors that can
-come of these are of that kind, too.
+Programs written for pypaimon catch ValueError for tags, branches and snapshots that are missing or
+already exist, and RuntimeError for changes that a table does not allow. The errors raised in these
+cases have those types, too.
 
-EmberlakeWarning is the one category of warnings: something works, but not as one would expect.
+EmberlakeWarning is the only warning category: something works, but not as one would expect.
 """
 
 from enum import StrEnum
@@ -36,7 +37,7 @@ class EmberlakeWarning(UserWarning):
     """Something works, but not as one would expect."""
 
 
-# Which one it is that is missing, or there already; None where only the message can say it.
+# These carry the name of what is missing or already exists; None where only the message has it.
 
 
 class _OfDatabase(EmberlakeError):
@@ -114,31 +115,31 @@ class FileNotFound(NotFound):
 
 
 class AlreadyExists(EmberlakeError):
-    """Something that should be created is there already."""
+    """Something that should be created already exists."""
 
 
 class DatabaseAlreadyExists(AlreadyExists, _OfDatabase):
-    """The database exists."""
+    """The database already exists."""
 
 
 class TableAlreadyExists(AlreadyExists, _OfTable):
-    """The table exists."""
+    """The table already exists."""
 
 
 class ColumnAlreadyExists(AlreadyExists, _OfColumn, ValueError, RuntimeError):
-    """The column exists."""
+    """The column already exists."""
 
 
 class TagAlreadyExists(AlreadyExists, _OfTag, ValueError):
-    """The tag exists."""
+    """The tag already exists."""
 
 
 class BranchAlreadyExists(AlreadyExists, _OfBranch, ValueError):
-    """The branch exists."""
+    """The branch already exists."""
 
 
 class InvalidInput(EmberlakeError, ValueError):
-    """What the caller gave cannot be used; nothing was written."""
+    """The caller's input cannot be used; nothing was written."""
 
 
 class InvalidIdentifier(InvalidInput):
@@ -150,7 +151,7 @@ class InvalidSchema(InvalidInput, RuntimeError):
 
 
 class DatabaseNotEmpty(InvalidInput, _OfDatabase):
-    """The database holds tables; it is dropped with all of them only on request."""
+    """The database has tables; it is dropped together with them only on request."""
 
 
 class InvalidOption(InvalidInput, RuntimeError):
@@ -174,13 +175,13 @@ class InvalidState(EmberlakeError, RuntimeError):
 
 
 class IncompleteJob(InvalidState):
-    """Not every task of a Spark job told what it wrote; nothing was committed, or deleted."""
+    """Not every task of a Spark job reported what it wrote; nothing was committed or deleted."""
 
 
 class Unsupported(EmberlakeError, RuntimeError):
     """A feature of the format that emberlake does not implement.
 
-    It is no NotImplementedError: PySpark takes one for a reader without partitions of its own.
+    It is not a NotImplementedError: PySpark takes that to mean a reader without partitions.
     """
 
 
@@ -197,11 +198,15 @@ class CorruptFile(EmberlakeError):
 
 
 class StorageError(EmberlakeError):
-    """The storage failed. After a failed write its effect is unknown, unless it had none."""
+    """The storage failed. The effect of a failed write is unknown, unless ``had_no_effect``."""
 
     def __init__(self, message: str, *, had_no_effect: bool = False) -> None:
         super().__init__(message)
         self.had_no_effect = had_no_effect
+
+
+class CredentialsEnded(StorageError):
+    """The store no longer accepts the credentials; new ones are needed."""
 
 
 class ConflictReason(StrEnum):
@@ -212,20 +217,20 @@ class ConflictReason(StrEnum):
     BUCKET_COUNT_CHANGED = "the number of buckets of a partition changed"
     KEY_RANGES_OVERLAP = "files of one level overlap in their key ranges"
     BUCKET_COMPACTED_ELSEWHERE = "a bucket was compacted meanwhile"
-    KEY_INDEX_CHANGED = "the index of the keys of a bucket changed"
+    KEY_INDEX_CHANGED = "the key index of a bucket changed"
     DELETION_VECTOR_CHANGED = "the deletion vector of a file changed"
     SEQUENCE_NUMBERS_TAKEN = "rows of another writer have the same sequence numbers, or later ones"
     SCHEMA_CHANGED = "the schema changed"
     RETRIES_EXHAUSTED = "other writers won every attempt"
-    ALREADY_COMMITTED = "these messages were committed before"
-    FILES_MISSING = "files of the messages are not there"
+    ALREADY_COMMITTED = "these messages were already committed"
+    FILES_MISSING = "files of the messages are missing"
 
 
 class CommitConflict(EmberlakeError, RuntimeError):
     """A concurrent change makes this commit wrong; the table is unchanged by it.
 
-    A commit of several snapshots can end after the first: then the message says which one stands,
-    and what was written must not be written again.
+    A commit of several snapshots can fail after the first. The message then says which snapshot
+    stands, and the data must not be written again.
     """
 
     def __init__(self, reason: ConflictReason, detail: str, remedy: str) -> None:
@@ -239,7 +244,7 @@ class CommitConflict(EmberlakeError, RuntimeError):
 
 
 class AlreadyCommitted(CommitConflict):
-    """The same messages, or the same stream identifier, are in the table already."""
+    """The same messages, or the same stream identifier, are already in the table."""
 
 
 class FilesMissing(CommitConflict):
@@ -251,13 +256,13 @@ class CommitUnknown(EmberlakeError, RuntimeError):
 
 
 def with_context(error: EmberlakeError, context: str) -> EmberlakeError:
-    """The same error with what it is about in front of its message: a table, say."""
+    """The same error with its context, such as a table, in front of its message."""
     explained = type(error)(f"{context}: {error}")
     vars(explained).update(vars(error))
     return explained
 
 
-# The names under which pypaimon users know these errors.
+# The names of these errors in pypaimon.
 CatalogException = EmberlakeError
 IllegalArgumentError = InvalidInput
 IllegalStateError = InvalidState

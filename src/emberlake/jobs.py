@@ -1,6 +1,6 @@
-"""Whole jobs on Spark: a table by its name in, a DataFrame or the outcome of a commit out.
+"""Whole jobs on Spark: they take the name of a table and return a DataFrame or a commit result.
 
-``emberlake.spark`` hands these out. They open the table; the work is done in ``emberlake.spark``.
+``emberlake.spark`` exports these functions. They open the table; ``emberlake.spark`` does the work.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def open_table(identifier: str | Identifier, catalog_options: Mapping[str, object]) -> Table:
-    """The table of a catalog; system tables are none that jobs can work on."""
+    """Open a table of a catalog. Jobs cannot work on system tables."""
     table = CatalogFactory.create(dict(catalog_options)).get_table(identifier)
     if not isinstance(table, Table):
         raise InvalidInput(f"{identifier} is a system table; read it without Spark")
@@ -45,28 +45,28 @@ def read_paimon(  # noqa: PLR0913
     dynamic_options: Mapping[str, object] | None = None,
     num_partitions: int | None = None,
 ) -> "DataFrame":
-    """A table as a DataFrame; files are pruned now, rows are read by actions of Spark.
+    """Read a table as a DataFrame; files are pruned now, rows are read by Spark actions.
 
     Plain Parquet files are read by Spark itself, the others by Python workers, in one DataFrame.
-    Say with ``projection`` and ``filter`` what is needed: of what workers read, Spark leaves out
-    nothing by itself, whatever is selected of the DataFrame.
+    Say with ``projection`` and ``filter`` what is needed: Spark cannot prune what the workers read,
+    whatever is later selected from the DataFrame.
 
     Args:
         identifier: ``"db.t"``, or ``"db.t$branch_b"``.
         catalog_options: What ``CatalogFactory.create`` takes.
         spark: The session; the active one by default.
         filter: Keep only matching rows: a predicate, or text such as ``"city = 'paris'"``.
-        projection: Columns, or fields of ROW columns (``"s.x"``, handed out as ``s_x``).
+        projection: Columns, or fields of ROW columns (``"s.x"``, returned as ``s_x``).
         limit: At most this many rows, whichever come first.
-        snapshot_id: The state of that snapshot, rather than the latest.
-        tag_name: The state that has the tag.
+        snapshot_id: Read that snapshot rather than the latest.
+        tag_name: Read the snapshot that has the tag.
         dynamic_options: Table options for this read, such as ``incremental-between``.
-        num_partitions: The number of partitions, at least one; Python workers read all files then.
+        num_partitions: The number of partitions, at least one. Python workers then read all files.
 
     Raises:
-        TableNotFound, SnapshotNotFound, TagNotFound: there is none of that name.
-        InvalidOption: an option that does not exist, or cannot be used.
-        InvalidInput: arguments that cannot be used, or that contradict each other.
+        TableNotFound, SnapshotNotFound, TagNotFound: it does not exist.
+        InvalidOption: an option does not exist or cannot be used.
+        InvalidInput: arguments cannot be used, or contradict each other.
     """
     table = open_table(identifier, catalog_options)
     options = _scan_options(snapshot_id, tag_name, dynamic_options or {})
@@ -82,7 +82,7 @@ def _scan_options(
     snapshot_id: int | None, tag_name: str | None, dynamic_options: Mapping[str, object]
 ) -> dict[str, object]:
     if snapshot_id is not None and tag_name is not None:
-        raise InvalidInput("a read is of one snapshot: give snapshot_id or tag_name, not both")
+        raise InvalidInput("a read has one snapshot: give snapshot_id or tag_name, not both")
     named = {SCAN_SNAPSHOT_ID.key: snapshot_id, SCAN_TAG_NAME.key: tag_name}
     given = {key: value for key, value in named.items() if value is not None}
     twice = [key for key in given if key in dynamic_options]
@@ -90,7 +90,7 @@ def _scan_options(
         raise InvalidInput(f"{twice[0]} is given twice: as an argument, and as an option")
     unknown = [unknown_option(key) for key in dynamic_options if key not in KNOWN_KEYS]
     if unknown:
-        # A misspelt way to travel would read the latest snapshot.
+        # A misspelt time travel option would silently read the latest snapshot.
         raise InvalidOption("; ".join(unknown))
     return {**dynamic_options, **given}
 
@@ -105,32 +105,33 @@ def write_paimon(
     concurrency: int | None = None,
     resource_profile: "ResourceProfile | Mapping[str, object] | None" = None,
 ) -> "SparkWriteResult":
-    """Write a DataFrame to a table by parallel tasks, and make it visible in one commit.
+    """Write a DataFrame to a table in parallel tasks, and make it visible in one commit.
 
     Args:
-        df: Its columns are aligned with the table's by name. In tables with a primary key rows
-            replace, or merge with, those of their key; a column ``_row_kind`` (``+I``, ``-D``, ...)
-            tells what a row does.
+        df: Its columns are aligned with the table's by name. In tables with a primary key, a row
+            replaces the row of its key or merges with it; a column ``_row_kind`` (``+I``, ``-D``,
+            ...) says what each row does.
         identifier: ``"db.t"``.
         catalog_options: What ``CatalogFactory.create`` takes.
-        overwrite: Replace instead of append. ``True``: the partitions that match
-            ``static_partition``, also by no rows; without it those that the data touches, or all
-            that is there in tables without partitions and with the table option
-            ``dynamic-partition-overwrite=false``. Whatever the option says: ``"dynamic"`` replaces
-            the partitions that the data touches, ``"static"`` all that match ``static_partition``
-            or the whole table, also by no rows, and ``"all"`` the whole table.
-        static_partition: With ``overwrite``: data outside of the partitions that match is refused,
+        overwrite: Replace instead of append. ``True`` replaces the partitions that match
+            ``static_partition``, even if there are no rows. Without ``static_partition`` it
+            replaces the partitions that the data touches, or everything if the table has no
+            partitions or has the option ``dynamic-partition-overwrite=false``. The other values
+            ignore that option: ``"dynamic"`` replaces the partitions that the data touches,
+            ``"static"`` those that match ``static_partition`` or else the whole table, even if
+            there are no rows, and ``"all"`` the whole table.
+        static_partition: With ``overwrite``: data outside of the matching partitions is refused,
             and no other partition is replaced.
-        concurrency: The number of write tasks; Spark decides without it. A bucket is written by
-            one of them, so that some may have nothing to do.
-        resource_profile: What Spark is to give every write task: a profile of Spark's, or a dict
+        concurrency: The number of write tasks; by default Spark decides. Each bucket is written by
+            one task, so some tasks may have nothing to do.
+        resource_profile: The resources of every write task: a Spark ``ResourceProfile``, or a dict
             such as ``{"cpus": 2, "memory": "4g"}``.
 
     Raises:
-        DataMismatch: listing every column that does not fit; no task was started.
-        InvalidInput: arguments that cannot be used, or that contradict each other.
-        Unsupported: the session's master gives tasks no resource profiles.
-        IncompleteJob: not every task told what it wrote; nothing changes.
+        DataMismatch: lists every column that does not fit; no task was started.
+        InvalidInput: arguments cannot be used, or contradict each other.
+        Unsupported: the session's master does not support resource profiles.
+        IncompleteJob: not every task reported what it wrote; nothing changes.
         CommitConflict: a concurrent change makes the commit wrong; nothing changes, unless the
             error says that a snapshot stands.
     """
@@ -150,21 +151,21 @@ def compact(
     where: Predicate | str | None = None,
     full: bool = False,
 ) -> CommitResult:
-    """Compact a table: its buckets in parallel by Spark's tasks, all of it in one commit.
+    """Compact the buckets of a table in parallel Spark tasks, and publish them in one commit.
 
     Args:
         identifier: ``"db.t"``.
         catalog_options: What ``CatalogFactory.create`` takes.
-        spark: The session; the active one without it.
-        where: Only the partitions that match, as a filter on partition columns.
+        spark: The session; the active one by default.
+        where: Only the partitions that match this filter on partition columns.
         full: Rewrite every bucket into one sorted run, whatever it costs.
 
     Raises:
         CommitConflict: another writer replaced the same files; nothing changes.
-        IncompleteJob: of some buckets nothing was heard; nothing changes.
+        IncompleteJob: not every bucket was reported; nothing changes.
     """
     table = open_table(identifier, catalog_options)
-    # Both say what is wrong, before anything starts, as a write and a read would.
+    # Both raise before anything starts if something is wrong, just as a write and a read would.
     user = table.new_batch_write_builder().commit_user
     partitions = table.new_read_builder().with_partition_filter(where).partition_filter
     session = find_session(spark)

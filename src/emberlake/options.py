@@ -1,7 +1,8 @@
-"""Table options: the ones that emberlake acts on, with their defaults and how their text is read.
+"""Table options that emberlake acts on, with their defaults and parsers.
 
 Raw option strings are parsed once, by ``TableOptions``; everything inside asks for typed values:
-``options[BUCKET]``. Keys that emberlake does not know are kept as they are: other engines use them.
+``options.value(BUCKET)``. Keys that emberlake does not know are kept as they are: other engines use
+them.
 """
 
 import math
@@ -19,7 +20,7 @@ T = TypeVar("T")
 
 MEBIBYTE: Final = 1024 * 1024
 UNAWARE_BUCKET: Final = -1
-POSTPONE_BUCKET: Final = -2  # also the number of the bucket in which rows wait for theirs
+POSTPONE_BUCKET: Final = -2  # also the bucket number of rows that have no bucket yet
 
 
 def parse_bool(text: str) -> bool:
@@ -34,7 +35,7 @@ def parse_bool(text: str) -> bool:
 
 
 def is_true(text: str) -> bool:
-    """Whether a text says true; one that says nothing does not."""
+    """Whether the text is ``true`` in any case; any other text means false."""
     return text.strip().lower() == "true"
 
 
@@ -93,7 +94,7 @@ def parse_duration(text: str) -> timedelta:
     try:
         return timedelta(microseconds=micros)
     except OverflowError as error:
-        raise ValueError("it is longer than a clock can count") from error
+        raise ValueError("it is too long") from error
 
 
 def _parse_unit(text: str, units: Mapping[str, int], expected: str) -> int:
@@ -105,7 +106,7 @@ def _parse_unit(text: str, units: Mapping[str, int], expected: str) -> int:
 
 
 def parse_levels(text: str) -> dict[int, str]:
-    """A format for some levels: ``0:avro,5:orc``."""
+    """A word per level, such as a file format: ``0:avro,5:orc``."""
     pairs = [word.partition(":") for word in parse_words(text)]
     if not all(level.strip().isdecimal() and name.strip() for level, _, name in pairs):
         raise ValueError("expected pairs such as 0:avro")
@@ -113,7 +114,7 @@ def parse_levels(text: str) -> dict[int, str]:
 
 
 class Choice(StrEnum):
-    """One of some words; capitals do not matter."""
+    """One of a fixed set of words; case does not matter."""
 
     @classmethod
     def _missing_(cls, value: object) -> "Choice | None":
@@ -121,7 +122,7 @@ class Choice(StrEnum):
 
 
 class MergeEngine(Choice):
-    """What becomes of rows with the same primary key."""
+    """How rows with the same primary key are merged."""
 
     DEDUPLICATE = "deduplicate"
     PARTIAL_UPDATE = "partial-update"
@@ -130,7 +131,7 @@ class MergeEngine(Choice):
 
 
 class ChangelogProducer(Choice):
-    """How changelog files come to be."""
+    """How changelog files are produced."""
 
     NONE = "none"
     INPUT = "input"
@@ -146,7 +147,7 @@ class SortOrder(Choice):
 
 
 class BucketFunction(Choice):
-    """How the bucket key becomes a bucket."""
+    """How a bucket key is mapped to a bucket."""
 
     DEFAULT = "default"
     MOD = "mod"
@@ -155,7 +156,7 @@ class BucketFunction(Choice):
 
 @dataclass(frozen=True)
 class Option(Generic[T]):
-    """One option: its key, its default, and how its text is read."""
+    """One option: its key, its default, and the parser of its text."""
 
     key: str
     default: T
@@ -215,7 +216,7 @@ COMMIT_MAX_RETRIES: Final = Option("commit.max-retries", 10, parse_int)
 COMMIT_TIMEOUT_MS: Final = Option[int | None]("commit.timeout", None, _optional(parse_duration_ms))
 COMMIT_MIN_WAIT_MS: Final = Option("commit.min-retry-wait", 10, parse_duration_ms)
 COMMIT_MAX_WAIT_MS: Final = Option("commit.max-retry-wait", 10_000, parse_duration_ms)
-# Not one of Paimon's: other engines do not look.
+# Not an option of Paimon: other engines do not check.
 CHECK_FILES: Final = Option("commit.check-files", True, parse_bool)
 DYNAMIC_PARTITION_OVERWRITE: Final = Option("dynamic-partition-overwrite", True, parse_bool)
 IGNORE_EMPTY_COMMIT: Final = Option[bool | None](
@@ -267,7 +268,7 @@ MERGE_ENGINE: Final = Option("merge-engine", MergeEngine.DEDUPLICATE, MergeEngin
 CHANGELOG_PRODUCER: Final = Option("changelog-producer", ChangelogProducer.NONE, ChangelogProducer)
 SEQUENCE_FIELD: Final = Option[tuple[str, ...]]("sequence.field", (), parse_words)
 SEQUENCE_SORT_ORDER: Final = Option("sequence.field.sort-order", SortOrder.ASCENDING, SortOrder)
-# The first of these that is set counts; all but the first are old names.
+# The first of these that is set wins; all but the first are old names.
 IGNORE_DELETE: Final = tuple(
     Option(f"{engine}ignore-delete", False, parse_bool)
     for engine in ("", "first-row.", "deduplicate.", "partial-update.")
@@ -320,7 +321,7 @@ NULL_TO_NOT_NULL_DISABLED: Final = Option(
     "alter-column-null-to-not-null.disabled", True, parse_bool
 )
 
-# What makes a table one that emberlake refuses; a text that says nothing refuses nothing.
+# Options that make emberlake refuse a table. A flag with any other text than ``true`` is off.
 FALLBACK_BRANCH: Final = Option[str | None]("scan.fallback-branch", None, _optional(_text))
 PRIMARY_BRANCH: Final = Option[str | None]("scan.primary-branch", None, _optional(_text))
 MANIFEST_FORMAT: Final = Option("manifest.format", "avro", str.lower)
@@ -351,7 +352,7 @@ _BY_KEY: Final = {option.key: option for option in KNOWN}
 
 
 def unknown_option(key: str, choices: Iterable[str] = KNOWN_KEYS) -> str:
-    """What to say of an option that means nothing."""
+    """The message for an unknown option."""
     return f"unknown option {key}" + did_you_mean([key], sorted(choices), before=": ")
 
 
@@ -362,7 +363,7 @@ class TableOptions(Mapping[str, str]):
 
     def __init__(self, raw: Mapping[str, str] | None = None) -> None:
         self._raw = dict(raw or {})
-        self._parsed: dict[str, object] = {}  # of the options that are given
+        self._parsed: dict[str, object] = {}  # only of options that are set
         problems: list[str] = []
         for key, text in self._raw.items():
             option = _BY_KEY.get(key)
@@ -380,7 +381,7 @@ class TableOptions(Mapping[str, str]):
         return cast("T", self._parsed.get(option.key, option.default))
 
     def is_set(self, option: Option[Any]) -> bool:
-        """Whether the option is given rather than defaulted."""
+        """Whether the option is set explicitly."""
         return option.key in self._raw
 
     def merged(self, overrides: Mapping[str, str | None]) -> "TableOptions":

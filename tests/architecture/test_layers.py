@@ -48,6 +48,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "typer": ("emberlake.cli",),
     "rich": ("emberlake.cli",),
     "fastavro": ("emberlake.store.avro_container", "emberlake.formats.avro"),
+    "obstore": ("emberlake.io.object",),
     "pypaimon": (),
     "pypaimon_rust": (),
     "pickle": (),  # nothing that comes from storage or another process is unpickled
@@ -69,6 +70,7 @@ EXTRAS = (
     "pandas",
     "polars",
     "duckdb",
+    "obstore",
     "typer",
     "rich",
     "pytest",

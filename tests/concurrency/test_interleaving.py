@@ -7,25 +7,12 @@ from functools import cache
 
 import pytest
 
-from append_tables import (
-    FakeEnv,
-    append,
-    check_whole,
-    copy_of,
-    create_table,
-    data_files,
-    manifest_files,
-    open_table,
-    overwrite,
-    prepare,
-    read,
-    referenced_manifests,
-    rows_of,
-)
+from builders import FakeEnv, append, copy_of, create_table, open_table, overwrite, prepare, rows_of
 from emberlake.commit.change import CommitResult
 from emberlake.errors import AlreadyCommitted, CommitConflict, ConflictReason, SnapshotNotFound
 from emberlake.io import MemoryStorage
 from emberlake.table import Table
+from table_reads import check_whole, data_files, manifest_files, read, referenced_manifests
 from watched_storage import Call, WatchedStorage
 
 Operation = Callable[[Table], CommitResult]

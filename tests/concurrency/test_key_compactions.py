@@ -4,21 +4,21 @@ import random
 
 import pytest
 
+from builders import NUMBERED, create_key_table, prepare, upsert
 from emberlake.table import Table
-from key_tables import create_key_table, upsert
-from key_writes import prepare_rows
 from table_reads import live_files, read_rows
 
 
 def with_levels(**options: str) -> Table:
     """A table with rows on two levels, on which a small and a large write end differently."""
     table = create_key_table(
-        {
+        NUMBERED,
+        **{
             "deletion-vectors.enabled": "true",
             "sequence.field": "n",
             "num-sorted-run.compaction-trigger": "6",
             **{key.replace("__", ".").replace("_", "-"): value for key, value in options.items()},
-        }
+        },
     )
     chance = random.Random(7)
     upsert(table, [{"id": i, "v": chance.randbytes(100).hex(), "n": 0} for i in range(1000, 5000)])
@@ -43,8 +43,8 @@ def test_a_key_of_two_writers_that_compact_to_different_levels_is_there_once(
     one, two = (table.new_batch_write_builder() for _ in range(2))
     many = [(i, random.Random(i).randbytes(60).hex(), 1) for i in range(6000, 7000)]
 
-    large = prepare_rows(table, [(1, "a", 5), *many], builder=one)
-    small = prepare_rows(table, [(1, "b", 6)], builder=two)
+    large = prepare(table, [(1, "a", 5), *many], builder=one)
+    small = prepare(table, [(1, "b", 6)], builder=two)
     levels = [{file.level for m in part for file in m.compact_after} for part in (large, small)]
     assert levels == [{5}, {4}]
     one.new_commit().commit(large)
@@ -58,8 +58,8 @@ def test_a_key_of_two_writers_that_compact_to_different_levels_is_there_once(
 def test_two_compactions_of_a_bucket_whose_levels_know_of_each_other_conflict() -> None:
     table = with_levels()
     one, two = (table.new_batch_write_builder() for _ in range(2))
-    stale = prepare_rows(table, [(1, "b", 6)], builder=two)
-    fresh = prepare_rows(table, [(1, "a", 5)], builder=one)
+    stale = prepare(table, [(1, "b", 6)], builder=two)
+    fresh = prepare(table, [(1, "a", 5)], builder=one)
     one.new_commit().commit(fresh)
 
     result = two.new_commit().commit(stale)
@@ -71,10 +71,10 @@ def test_two_compactions_of_a_bucket_whose_levels_know_of_each_other_conflict() 
 
 
 def test_a_first_row_that_gave_way_to_one_that_was_then_truncated_is_there() -> None:
-    table = create_key_table({"merge-engine": "first-row"})
+    table = create_key_table(NUMBERED, **{"merge-engine": "first-row"})
     upsert(table, [{"id": 1, "v": "old", "n": 0}])
     builder = table.new_batch_write_builder()
-    mine = prepare_rows(table, [(1, "mine", 1), (2, "mine", 1)], builder=builder)
+    mine = prepare(table, [(1, "mine", 1), (2, "mine", 1)], builder=builder)
     table.new_batch_write_builder().new_commit().truncate_table()
 
     builder.new_commit().commit(mine)

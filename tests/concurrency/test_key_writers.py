@@ -11,22 +11,20 @@ from typing import Any
 
 import pytest
 
-from append_tables import (
-    FakeEnv,
-    check_whole,
-    copy_of,
-    data_files,
-    manifest_files,
-    open_table,
-    read,
-    referenced_manifests,
-)
+from builders import FakeEnv, Row, copy_of, create_key_table, data_of, open_table, prepare, upsert
 from emberlake.commit.change import CommitResult
 from emberlake.errors import CommitConflict, ConflictReason
 from emberlake.io import MemoryStorage
 from emberlake.table import Table
 from emberlake.wire import CommitMessage
-from key_writes import Row, create_key_table, data_of, live_files, prepare_rows, upsert
+from table_reads import (
+    check_whole,
+    data_files,
+    live_files,
+    manifest_files,
+    read,
+    referenced_manifests,
+)
 from watched_storage import Call, WatchedStorage
 
 OLD = [(n, "old") for n in range(10)]
@@ -42,7 +40,7 @@ def commit(table: Table, messages: list[CommitMessage]) -> CommitResult:
 
 def overwrite(table: Table, rows: list[Row]) -> CommitResult:
     builder = table.new_batch_write_builder().overwrite()
-    return builder.new_commit().commit(prepare_rows(table, rows, builder=builder))
+    return builder.new_commit().commit(prepare(table, rows, builder=builder))
 
 
 def truncate(table: Table) -> CommitResult:
@@ -101,8 +99,8 @@ def check_refused(table: Table, messages: list[CommitMessage]) -> CommitConflict
 def test_of_two_writers_of_the_same_keys_only_the_first_to_commit_lands(options: dict[str, str]):
     table = with_old_rows(**options)
     files = data_files(table)
-    mine = prepare_rows(table, [(1, "mine"), (2, "mine")])
-    theirs = prepare_rows(table, [(2, "theirs"), (1, "theirs")])
+    mine = prepare(table, [(1, "mine"), (2, "mine")])
+    theirs = prepare(table, [(2, "theirs"), (1, "theirs")])
     commit(table, theirs)
     before = rows_in(table)
 
@@ -119,7 +117,7 @@ def test_of_two_writers_of_the_same_keys_only_the_first_to_commit_lands(options:
 
 def test_a_row_that_came_first_is_not_replaced_by_who_did_not_know_of_it():
     table = with_old_rows(**FIRST_ROW)
-    mine = prepare_rows(table, [(20, "mine"), (21, "mine")])
+    mine = prepare(table, [(20, "mine"), (21, "mine")])
     upsert(table, [(21, "theirs"), (22, "theirs")])
 
     check_refused(table, mine)
@@ -129,7 +127,7 @@ def test_a_row_that_came_first_is_not_replaced_by_who_did_not_know_of_it():
 
 def test_rows_that_came_too_late_and_are_gone_do_no_harm():
     table = with_old_rows(**FIRST_ROW)
-    mine = prepare_rows(table, [(1, "mine"), (20, "mine")])
+    mine = prepare(table, [(1, "mine"), (20, "mine")])
     upsert(table, [(1, "theirs")])
 
     commit(table, mine)
@@ -139,7 +137,7 @@ def test_rows_that_came_too_late_and_are_gone_do_no_harm():
 
 def test_the_first_two_writers_of_a_table_are_no_exception():
     table = create_key_table()
-    mine, theirs = (prepare_rows(table, [(1, who)]) for who in ("mine", "theirs"))
+    mine, theirs = (prepare(table, [(1, who)]) for who in ("mine", "theirs"))
     commit(table, theirs)
 
     check_refused(table, mine)
@@ -149,7 +147,7 @@ def test_the_first_two_writers_of_a_table_are_no_exception():
 
 def test_a_delete_is_not_undone_by_who_did_not_know_of_it():
     table = with_old_rows()
-    mine = prepare_rows(table, [(1, "mine")])
+    mine = prepare(table, [(1, "mine")])
     upsert(table, [(1, "gone")], row_kind="-D")
 
     check_refused(table, mine)
@@ -240,7 +238,7 @@ def test_writers_of_other_partitions_buckets_and_key_ranges_do_not_disturb_each_
     rows = [(n, "x", day) for day in ("mon", "tue") for n in range(8)]
     upsert(table, rows[::2])
     # Even and odd ids are not the buckets; each key alone is a range that touches no other.
-    prepared = [prepare_rows(table, [row]) for row in rows]
+    prepared = [prepare(table, [row]) for row in rows]
 
     for messages in prepared:
         commit(table, messages)
@@ -250,7 +248,7 @@ def test_writers_of_other_partitions_buckets_and_key_ranges_do_not_disturb_each_
 
 def test_key_ranges_that_touch_in_one_key_do_disturb_each_other():
     table = with_old_rows()
-    mine = prepare_rows(table, [(5, "mine"), (7, "mine")])
+    mine = prepare(table, [(5, "mine"), (7, "mine")])
     upsert(table, [(3, "theirs"), (5, "theirs")])
 
     check_refused(table, mine)
@@ -259,7 +257,7 @@ def test_key_ranges_that_touch_in_one_key_do_disturb_each_other():
 def test_workers_of_one_commit_may_give_the_same_numbers():
     table = with_old_rows()
     builder = table.new_batch_write_builder()
-    parts = [prepare_rows(table, [(n, "new") for n in ids], builder=builder)
+    parts = [prepare(table, [(n, "new") for n in ids], builder=builder)
              for ids in ((0, 2, 4), (1, 3, 5))]  # fmt: skip
     table.compact(full=True)
 
@@ -270,9 +268,9 @@ def test_workers_of_one_commit_may_give_the_same_numbers():
 
 def test_of_the_messages_of_a_commit_one_that_is_too_old_is_enough_to_refuse_all():
     table = with_old_rows()
-    old = prepare_rows(table, [(1, "mine")])
+    old = prepare(table, [(1, "mine")])
     upsert(table, [(1, "theirs")])
-    new = prepare_rows(table, [(2, "mine")])
+    new = prepare(table, [(2, "mine")])
 
     check_refused(table, [*new, *old])
 
@@ -282,7 +280,7 @@ def test_of_the_messages_of_a_commit_one_that_is_too_old_is_enough_to_refuse_all
 
 def test_with_a_sequence_field_the_rows_say_which_is_newer():
     table = create_key_table(COUNTED, **{"sequence.field": "n"})
-    mine = prepare_rows(table, [(1, 10), (2, 5)])
+    mine = prepare(table, [(1, 10), (2, 5)])
     upsert(table, [(1, 7), (2, 7), (3, 7)])
 
     commit(table, mine)
@@ -293,7 +291,7 @@ def test_with_a_sequence_field_the_rows_say_which_is_newer():
 def test_sums_are_the_same_in_every_order():
     options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
     table = create_key_table(COUNTED, **options)
-    mine = prepare_rows(table, [(1, 10), (2, 5)])
+    mine = prepare(table, [(1, 10), (2, 5)])
     upsert(table, [(1, 7), (2, 7)])
 
     commit(table, mine)
@@ -305,7 +303,7 @@ def test_sequence_groups_order_partial_updates():
     columns = {"id": "BIGINT", "g": "BIGINT", "a": "STRING", "h": "BIGINT", "b": "STRING"}
     groups = {"fields.g.sequence-group": "a", "fields.h.sequence-group": "b"}
     table = create_key_table(columns, **PARTIAL, **groups)
-    mine = prepare_rows(table, [(1, 2, "mine", 1, "mine")])
+    mine = prepare(table, [(1, 2, "mine", 1, "mine")])
     upsert(table, [(1, 1, "theirs", 2, "theirs")])
 
     commit(table, mine)
@@ -315,7 +313,7 @@ def test_sequence_groups_order_partial_updates():
 
 def test_postponed_rows_are_ordered_when_they_get_their_buckets():
     table = create_key_table(bucket="-2")
-    mine = prepare_rows(table, [(1, "mine")])
+    mine = prepare(table, [(1, "mine")])
     upsert(table, [(1, "theirs")])
 
     commit(table, mine)
@@ -364,7 +362,7 @@ def test_a_stream_goes_on_after_a_batch_that_was_refused():
 
 def test_a_compaction_does_not_hide_what_others_wrote():
     table = with_old_rows()
-    mine = prepare_rows(table, [(1, "mine")])
+    mine = prepare(table, [(1, "mine")])
     upsert(table, [(1, "theirs")])
     table.compact(full=True)
     assert len(live_files(table)) == 1
@@ -376,7 +374,7 @@ def test_a_compaction_does_not_hide_what_others_wrote():
 def test_a_compaction_of_what_was_there_before_does_no_harm(options: dict[str, str]):
     table = with_old_rows(**options)
     upsert(table, [(1, "older")])
-    mine = prepare_rows(table, [(1, "mine")])
+    mine = prepare(table, [(1, "mine")])
     table.compact(full=True)
 
     commit(table, mine)
@@ -386,7 +384,7 @@ def test_a_compaction_of_what_was_there_before_does_no_harm(options: dict[str, s
 
 def test_what_others_wrote_and_is_gone_again_does_no_harm():
     table = with_old_rows()
-    mine = prepare_rows(table, [(1, "mine")])
+    mine = prepare(table, [(1, "mine")])
     upsert(table, [(1, "theirs")])
     truncate(table)
 
@@ -397,7 +395,7 @@ def test_what_others_wrote_and_is_gone_again_does_no_harm():
 
 def test_new_rows_are_newer_than_an_overwrite_that_has_not_reached_their_numbers():
     table = with_old_rows()
-    mine = prepare_rows(table, [(1, "mine")])
+    mine = prepare(table, [(1, "mine")])
     overwrite(table, [(1, "theirs"), (2, "theirs")])
 
     commit(table, mine)
@@ -407,7 +405,7 @@ def test_new_rows_are_newer_than_an_overwrite_that_has_not_reached_their_numbers
 
 def test_new_rows_are_not_hidden_under_an_overwrite_with_more_rows_than_there_were():
     table = with_old_rows()
-    mine = prepare_rows(table, [(1, "mine")])
+    mine = prepare(table, [(1, "mine")])
     overwrite(table, [(n, "theirs") for n in range(20)])
 
     check_refused(table, mine)
@@ -416,7 +414,7 @@ def test_new_rows_are_not_hidden_under_an_overwrite_with_more_rows_than_there_we
 def test_an_overwrite_replaces_what_others_wrote_whatever_its_numbers():
     table = with_old_rows()
     builder = table.new_batch_write_builder().overwrite()
-    mine = prepare_rows(table, [(1, "mine")], builder=builder)
+    mine = prepare(table, [(1, "mine")], builder=builder)
     upsert(table, [(1, "theirs")])
 
     builder.new_commit().commit(mine)
@@ -430,7 +428,7 @@ def test_an_overwrite_replaces_what_others_wrote_whatever_its_numbers():
 def test_when_what_happened_has_expired_the_live_files_tell():
     table = with_old_rows()
     upsert(table, [(0, "old")])
-    mine = prepare_rows(table, [(1, "mine")])
+    mine = prepare(table, [(1, "mine")])
     upsert(table, [(9, "theirs")])
     upsert(table, [(9, "theirs")])
     expire(table, 1, 2, 3)
@@ -443,7 +441,7 @@ def test_when_what_happened_has_expired_the_live_files_tell():
 @pytest.mark.parametrize("expired", [[1], [1, 2], [1, 2, 3]], ids=str)
 def test_rows_of_others_are_not_forgotten_when_their_snapshot_expires(expired: list[int]):
     table = with_old_rows()
-    mine = prepare_rows(table, [(1, "mine")])
+    mine = prepare(table, [(1, "mine")])
     upsert(table, [(1, "theirs")])
     table.compact(full=True)
     upsert(table, [(9, "theirs")])
@@ -454,7 +452,7 @@ def test_rows_of_others_are_not_forgotten_when_their_snapshot_expires(expired: l
 
 def test_messages_are_not_committed_again_when_their_snapshot_expired_after_a_compaction():
     table = with_old_rows()
-    mine = prepare_rows(table, [(1, "mine"), (2, "mine")])
+    mine = prepare(table, [(1, "mine"), (2, "mine")])
     commit(table, mine)
     upsert(table, [(1, "newer")])
     table.compact(full=True)
@@ -470,7 +468,7 @@ def test_messages_are_not_committed_again_when_their_snapshot_expired_after_a_co
 def test_a_rollback_to_before_the_writer_began_does_no_harm_by_itself():
     table = with_old_rows()
     upsert(table, [(1, "newer")])
-    mine = prepare_rows(table, [(2, "mine")])
+    mine = prepare(table, [(2, "mine")])
     table.rollback_to(1)
 
     commit(table, mine)
@@ -512,7 +510,7 @@ def test_a_rollback_while_a_commit_is_tried_again_is_noticed():
         if call.method == "put_if_absent" and "/snapshot-" in call.path and not call.is_done:
             next(turns, lambda table: None)(open_table(storage))
 
-    mine = prepare_rows(open_table(storage), [(1, "mine")])
+    mine = prepare(open_table(storage), [(1, "mine")])
     with pytest.raises(CommitConflict) as caught:
         commit(open_table(WatchedStorage(storage, compete), FakeEnv().env()), mine)
 
@@ -533,7 +531,7 @@ def test_only_what_happened_since_the_writer_began_is_read():
     table = create_key_table(**{"manifest.merge-min-count": "1000"})
     for number in range(20):
         upsert(table, [(number, "old")])
-    mine, later = (prepare_rows(table, [(n, "mine")]) for n in (1, 5))
+    mine, later = (prepare(table, [(n, "mine")]) for n in (1, 5))
     storage = WatchedStorage(table.store.storage)
 
     commit(open_table(storage), mine)

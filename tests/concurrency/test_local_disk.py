@@ -2,16 +2,10 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from append_tables import (
-    COLUMNS,
-    append,
-    check_whole,
-    manifest_files,
-    referenced_manifests,
-    rows_of,
-)
+from builders import COLUMNS, append, rows_of
 from emberlake import CatalogFactory, Schema
 from emberlake.commit.change import CommitResult
+from table_reads import check_whole, manifest_files, referenced_manifests
 
 WRITERS, COMMITS = 4, 6
 # Manifests are merged at nearly every commit, and nobody gives up.

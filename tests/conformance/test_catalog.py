@@ -2,6 +2,7 @@
 
 import pickle
 import time
+import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -31,6 +32,7 @@ from emberlake.spec.instant import Instant
 from emberlake.spec.schema import Schema
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.types import AtomicType
+from servers import Server
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("day", pa.date32())])
 
@@ -43,11 +45,27 @@ def _in_memory(_) -> Catalog:
     return FileSystemCatalog(MemoryStorage(), "/warehouse")
 
 
+def _on_s3(server: Server) -> Catalog:
+    warehouse = f"{server.root}/{uuid.uuid4()}"
+    return CatalogFactory.create({"warehouse": warehouse, **server.options})
+
+
 CATALOGS: dict[str, Callable[..., Catalog]] = {"disk": _on_disk, "memory": _in_memory}
 
 
-@pytest.fixture(params=CATALOGS)
+@pytest.fixture(params=[*CATALOGS, "s3"])
 def catalog(request, tmp_path) -> Catalog:
+    if request.param == "s3":
+        made = _on_s3(request.getfixturevalue("s3"))
+    else:
+        made = CATALOGS[request.param](tmp_path)
+    made.create_database("db")
+    return made
+
+
+@pytest.fixture(params=CATALOGS)
+def renaming(request, tmp_path) -> Catalog:
+    """A catalog that can give tables other names."""
     made = CATALOGS[request.param](tmp_path)
     made.create_database("db")
     return made
@@ -306,25 +324,35 @@ def test_a_dropped_table_is_gone_and_can_be_made_again(catalog):
     assert catalog.get_table("db.t").table_schema.comment == "new"
 
 
-def test_a_table_is_renamed_also_into_another_database(catalog):
-    catalog.create_database("other")
-    catalog.create_table("db.t", a_schema(comment="mine"))
+def test_a_table_is_renamed_also_into_another_database(renaming):
+    renaming.create_database("other")
+    renaming.create_table("db.t", a_schema(comment="mine"))
 
-    catalog.rename_table("db.t", "other.u")
+    renaming.rename_table("db.t", "other.u")
 
-    assert (catalog.list_tables("db"), catalog.list_tables("other")) == ([], ["u"])
-    assert catalog.get_table("other.u").table_schema.comment == "mine"
+    assert (renaming.list_tables("db"), renaming.list_tables("other")) == ([], ["u"])
+    assert renaming.get_table("other.u").table_schema.comment == "mine"
 
 
-def test_a_rename_never_replaces_anything(catalog):
-    catalog.create_table("db.t", a_schema(comment="t"))
-    catalog.create_table("db.u", a_schema(comment="u"))
+def test_a_rename_never_replaces_anything(renaming):
+    renaming.create_table("db.t", a_schema(comment="t"))
+    renaming.create_table("db.u", a_schema(comment="u"))
 
     with pytest.raises(TableAlreadyExists, match=r"db\.u already exists"):
-        catalog.rename_table("db.t", "db.u")
+        renaming.rename_table("db.t", "db.u")
     with pytest.raises(DatabaseNotFound):
-        catalog.rename_table("db.t", "no.u")
-    assert catalog.get_table("db.u").table_schema.comment == "u"
+        renaming.rename_table("db.t", "no.u")
+    assert renaming.get_table("db.u").table_schema.comment == "u"
+
+
+def test_where_a_table_cannot_be_renamed_it_is_refused(s3):
+    catalog = _on_s3(s3)
+    catalog.create_database("db")
+    catalog.create_table("db.t", a_schema())
+
+    with pytest.raises(Unsupported, match=r"create db\.u and copy the rows"):
+        catalog.rename_table("db.t", "db.u")
+    assert catalog.list_tables("db") == ["t"]
 
 
 @pytest.mark.parametrize("identifier", ["db.t$branch_b", "db.t$snapshots"])

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from append_tables import append, check_whole, create_table, overwrite, prepare, read_ids, rows_of
+from builders import append, create_table, overwrite, prepare, rows_of
 from emberlake import Table
 from emberlake.errors import CommitConflict, InvalidState, SnapshotNotFound
 from emberlake.io import MemoryStorage
 from publishers import Server, ServerPublisher, published_by
+from table_reads import check_whole, read_ids
 from watched_storage import WatchedStorage
 
 WRITES = ("put", "put_if_absent", "put_hint", "create", "delete", "delete_folder")

@@ -2,27 +2,40 @@
 
 import pickle
 import threading
+import uuid
 from pathlib import Path
 
 import pytest
 
-from emberlake.errors import AlreadyExists, FileNotFound, InvalidState, StorageError
-from emberlake.io import LocalStorage, MemoryStorage, Storage, WrappedStorage
+from emberlake.errors import AlreadyExists, FileNotFound, InvalidState, StorageError, Unsupported
+from emberlake.io import LocalStorage, MemoryStorage, Storage, WrappedStorage, open_storage
+from servers import Server
 
-STORAGES = {
+MOVING = {
     "local": LocalStorage,
     "memory": MemoryStorage,
     "wrapped": lambda: WrappedStorage(MemoryStorage()),
 }
 
 
-@pytest.fixture(params=STORAGES)
+@pytest.fixture(params=[*MOVING, "s3"])
 def storage(request: pytest.FixtureRequest) -> Storage:
-    return STORAGES[request.param]()
+    if request.param == "s3":
+        server: Server = request.getfixturevalue("s3")
+        return open_storage(server.root, server.options)[0]
+    return MOVING[request.param]()
+
+
+@pytest.fixture(params=MOVING)
+def moving(request: pytest.FixtureRequest) -> Storage:
+    """A storage that moves folders."""
+    return MOVING[request.param]()
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> str:
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if "s3" in request.node.name.partition("[")[2]:
+        return f"{request.getfixturevalue('s3').root}/{uuid.uuid4()}/warehouse"
     return str(tmp_path / "warehouse")
 
 
@@ -275,6 +288,7 @@ def test_many_files_are_deleted_together(storage: Storage, root: str) -> None:
 
 
 def test_deleting_is_idempotent(storage: Storage, root: str) -> None:
+    storage.make_folder(root)
     storage.put(f"{root}/file", b"")
 
     storage.delete(f"{root}/file")
@@ -302,28 +316,37 @@ def test_making_a_folder_is_idempotent(storage: Storage, root: str) -> None:
     assert names(storage, f"{root}/a") == ["b"]
 
 
-def test_a_folder_is_moved(storage: Storage, root: str) -> None:
-    storage.put(f"{root}/old/a/file", b"1")
+def test_a_folder_is_moved(moving: Storage, root: str) -> None:
+    moving.put(f"{root}/old/a/file", b"1")
 
-    storage.move_folder(f"{root}/old", f"{root}/other/new")
+    moving.move_folder(f"{root}/old", f"{root}/other/new")
 
-    assert storage.read(f"{root}/other/new/a/file") == b"1"
-    assert not storage.exists(f"{root}/old")
+    assert moving.traits.moves_folders
+    assert moving.read(f"{root}/other/new/a/file") == b"1"
+    assert not moving.exists(f"{root}/old")
 
 
-def test_a_folder_is_not_moved_onto_another(storage: Storage, root: str) -> None:
-    storage.put(f"{root}/old/file", b"1")
-    storage.make_folder(f"{root}/new")
+def test_a_folder_is_not_moved_onto_another(moving: Storage, root: str) -> None:
+    moving.put(f"{root}/old/file", b"1")
+    moving.make_folder(f"{root}/new")
 
     with pytest.raises(AlreadyExists, match="new"):
-        storage.move_folder(f"{root}/old", f"{root}/new")
+        moving.move_folder(f"{root}/old", f"{root}/new")
 
-    assert storage.read(f"{root}/old/file") == b"1"
+    assert moving.read(f"{root}/old/file") == b"1"
 
 
-def test_a_missing_folder_cannot_be_moved(storage: Storage, root: str) -> None:
+def test_a_missing_folder_cannot_be_moved(moving: Storage, root: str) -> None:
     with pytest.raises(FileNotFound):
-        storage.move_folder(f"{root}/old", f"{root}/new")
+        moving.move_folder(f"{root}/old", f"{root}/new")
+
+
+def test_a_storage_that_cannot_move_a_folder_says_so(s3: Server) -> None:
+    storage, _ = open_storage(s3.root, s3.options)
+
+    assert not storage.traits.moves_folders
+    with pytest.raises(Unsupported, match="another name"):
+        storage.move_folder(f"{s3.root}/old", f"{s3.root}/new")
 
 
 def test_it_survives_pickling(storage: Storage, root: str) -> None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from append_tables import NAME, append, create_table, files_under, open_catalog, overwrite, rows_of
+from builders import NAME, append, create_table, open_catalog, overwrite, rows_of
 from emberlake import AtomicType, Schema, SchemaChange
 from emberlake.errors import (
     ColumnNotFound,
@@ -23,7 +23,7 @@ from emberlake.errors import (
     TagNotFound,
 )
 from emberlake.table import Table
-from table_reads import read_rows
+from table_reads import files_under, read_rows
 
 COLUMNS = pa.schema(
     [

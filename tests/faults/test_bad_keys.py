@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from append_tables import NAME, files_under, open_catalog
+from builders import NAME, open_catalog
 from emberlake import Schema, SchemaChange, Table
 from emberlake.errors import (
     DataMismatch,
@@ -18,6 +18,7 @@ from emberlake.errors import (
     Unsupported,
 )
 from emberlake.io import MemoryStorage
+from table_reads import files_under
 
 COLUMNS = pa.schema(
     [

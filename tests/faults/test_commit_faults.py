@@ -6,23 +6,16 @@ from functools import cache
 
 import pytest
 
-from append_tables import (
+from builders import (
     NAME,
     append,
     as_arrow,
-    check_whole,
     copy_of,
     create_table,
-    data_files,
-    files_under,
-    latest_snapshot,
-    manifest_files,
     open_catalog,
     open_table,
     overwrite,
     prepare,
-    read,
-    referenced_manifests,
     rows_of,
 )
 from emberlake import AtomicType, SchemaChange
@@ -38,6 +31,15 @@ from emberlake.errors import (
 )
 from emberlake.io import MemoryStorage
 from emberlake.table import Table
+from table_reads import (
+    check_whole,
+    data_files,
+    files_under,
+    latest_snapshot,
+    manifest_files,
+    read,
+    referenced_manifests,
+)
 from watched_storage import FaultyStorage, WatchedStorage
 
 OLD = [*rows_of([1, 2], "mon"), *rows_of([3], "tue")]

@@ -5,17 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from append_tables import (
-    append,
-    create_table,
-    data_files,
-    files_under,
-    latest_snapshot,
-    open_table,
-    overwrite,
-    read,
-    rows_of,
-)
+from builders import append, create_table, open_table, overwrite, rows_of
 from emberlake.errors import (
     CorruptFile,
     EmberlakeError,
@@ -27,6 +17,7 @@ from emberlake.io import MemoryStorage
 from emberlake.scan.files import manifests_of
 from emberlake.store.manifests import forget_manifests
 from emberlake.table import Table
+from table_reads import data_files, files_under, latest_snapshot, read
 
 Damage = Callable[[MemoryStorage, str], None]
 
@@ -189,7 +180,7 @@ def test_a_data_file_of_another_size_or_with_other_rows_is_corrupt(file_format):
     other = next(path for path in data_files(table) if path != mine)
     table.store.storage.put(mine, table.store.storage.read(other))
 
-    with pytest.raises(CorruptFile, match="where its manifest says") as caught:
+    with pytest.raises(CorruptFile, match="but its manifest says") as caught:
         read(table)
 
     assert caught.value.path == mine

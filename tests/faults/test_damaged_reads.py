@@ -5,20 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from append_tables import (
-    append,
-    create_table,
-    data_files,
-    files_under,
-    latest_snapshot,
-    open_table,
-    rows_of,
-)
+from builders import alter, append, create_table, delete_rows, open_table, publish, rows_of
 from emberlake import AtomicType, SchemaChange
 from emberlake.errors import CorruptFile, EmberlakeError, FileNotFound, SchemaNotFound, Unsupported
 from emberlake.store.manifests import forget_manifests
 from emberlake.table import Table
-from table_reads import alter, delete_rows, live_files, publish, read_rows
+from table_reads import data_files, files_under, latest_snapshot, live_files, read_rows
 
 
 def with_deletions() -> Table:

@@ -7,27 +7,29 @@ from functools import cache
 
 import pytest
 
-from append_tables import (
+from builders import (
     NAME,
     FakeEnv,
     append,
-    check_whole,
     create_table,
-    data_files,
-    files_under,
-    manifest_files,
     open_catalog,
     open_table,
     overwrite,
     prepare,
-    read,
-    read_ids,
-    referenced_manifests,
     rows_of,
 )
 from emberlake.errors import BranchAlreadyExists, BranchNotFound, StorageError
 from emberlake.io import MemoryStorage
 from emberlake.table import Table
+from table_reads import (
+    check_whole,
+    data_files,
+    files_under,
+    manifest_files,
+    read,
+    read_ids,
+    referenced_manifests,
+)
 from watched_storage import FaultyStorage, WatchedStorage
 
 AFTER = pytest.mark.parametrize("after_effect", [False, True], ids=["before", "after"])

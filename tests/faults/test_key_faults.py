@@ -4,19 +4,11 @@ from functools import cache
 
 import pytest
 
-from append_tables import check_whole, copy_of, data_files, files_under, open_table
+from builders import copy_of, create_key_table, data_of, open_table, prepare, upsert
 from emberlake.errors import CommitUnknown, StorageError
 from emberlake.io import MemoryStorage
 from emberlake.table import Table
-from key_writes import (
-    all_records,
-    create_key_table,
-    data_of,
-    index_entries,
-    live_files,
-    prepare_rows,
-    upsert,
-)
+from table_reads import all_records, check_whole, data_files, files_under, index_entries, live_files
 from watched_storage import FaultyStorage, WatchedStorage
 
 OLD = [(1, "a"), (2, "a"), (3, "a")]
@@ -114,7 +106,7 @@ def test_an_error_says_when_the_rows_stand_although_they_are_not_compacted():
     upsert(create_key_table(storage=storage, **{"deletion-vectors.enabled": "true"}), OLD)
     faulty = FaultyStorage(storage, 0, after_effect=False)
     table = open_table(faulty)
-    messages = prepare_rows(table, NEW)
+    messages = prepare(table, NEW)
     compacted = table.store.layout.snapshot(4)
 
     def watch(call):

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from append_tables import latest_snapshot
 from canonical import canonical_rows, sorted_rows
 from emberlake import Table
 from emberlake.scan.files import live_entries
@@ -27,7 +26,7 @@ from interop.engines import (
 )
 from interop.judges import java_judge, known_gap, peer
 from interop.samples import ATOMIC, NESTED, Sample
-from key_writes import live_files, records_in
+from table_reads import latest_snapshot, live_files, records_in
 
 pytestmark = pytest.mark.interop
 

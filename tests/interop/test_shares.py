@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from append_tables import as_arrow, rows_of
+from builders import as_arrow, delete_rows, rows_of
 from emberlake import CatalogFactory, Schema, Table
 from interop.judges import JudgeError, Peer
-from table_reads import delete_rows, live_files
+from table_reads import live_files
 
 pytestmark = pytest.mark.interop
 

@@ -8,21 +8,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from append_tables import (
-    NAME,
-    append,
-    check_whole,
-    create_table,
-    open_catalog,
-    open_table,
-    overwrite,
-    prepare,
-    read,
-)
+from builders import NAME, append, create_table, open_catalog, open_table, overwrite, prepare
 from emberlake.errors import AlreadyCommitted
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.types import AtomicType
 from emberlake.wire import CommitMessage
+from table_reads import check_whole, read
 
 Row = dict[str, Any]
 

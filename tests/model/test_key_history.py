@@ -6,9 +6,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from append_tables import check_whole, open_catalog
+from builders import open_catalog
 from emberlake.io import MemoryStorage
 from key_histories import History, random_shape
+from table_reads import check_whole
 
 ENGINES = ("deduplicate", "partial-update", "aggregation", "first-row")
 STEPS = 8

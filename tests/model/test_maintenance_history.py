@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from append_tables import NAME, FakeEnv, append, open_catalog, overwrite, read_arrow
+from builders import NAME, NUMBERED, FakeEnv, append, numbered, open_catalog, overwrite, upsert
 from emberlake import Schema, Table
 from emberlake.io import MemoryStorage
 from emberlake.options import DELETION_VECTORS
-from key_tables import COLUMNS, numbered, upsert
+from table_reads import read_arrow
 
 Rows = dict[int, str]
 SHAPES = {
@@ -61,7 +61,7 @@ class History:
         self.storage = MemoryStorage(self.world.env())
         self.catalog = open_catalog(self.storage, self.world.env())
         self.catalog.create_database("db")
-        self.catalog.create_table(NAME, Schema.from_pyarrow_schema(COLUMNS, **SHAPES[shape]))
+        self.catalog.create_table(NAME, Schema.from_pyarrow_schema(NUMBERED, **SHAPES[shape]))
         self.lines = {"main": Line()}
         self.made = 0
 

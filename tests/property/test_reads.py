@@ -17,13 +17,13 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from append_tables import append, create_table
+from builders import alter, append, create_table, delete_rows
 from effort import examples
 from emberlake import AtomicType, PredicateBuilder, SchemaChange
 from emberlake.predicates import Predicate
 from emberlake.table import Table
 from emberlake.table.read_builder import ReadBuilder
-from table_reads import alter, delete_rows, live_files
+from table_reads import live_files
 
 Row = dict[str, Any]
 Truth = bool | None  # None is SQL's unknown

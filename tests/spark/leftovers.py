@@ -1,8 +1,8 @@
 """Files of a table that no snapshot of it refers to."""
 
-from append_tables import files_under, referenced_manifests
 from emberlake import Table
 from emberlake.scan.files import live_entries
+from table_reads import files_under, referenced_manifests
 
 
 def left_over(table: Table) -> set[str]:

@@ -18,12 +18,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from append_tables import NAME, FakeEnv, copy_of, files_under, open_catalog, open_table
+from builders import NAME, FakeEnv, copy_of, open_catalog, open_table
 from emberlake import Schema
 from emberlake.errors import CorruptFile, EmberlakeError
 from emberlake.io import MemoryStorage
 from emberlake.store.manifests import forget_manifests
 from emberlake.table import Table
+from table_reads import files_under
 from torture.core import Step, Steps, chance_of
 from torture.forks import FAILED, Forks
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from append_tables import FakeEnv, open_catalog
+from builders import FakeEnv, open_catalog
 from emberlake.errors import CommitUnknown, EmberlakeError
 from emberlake.io import MemoryStorage
 from torture.core import Step, Steps, chance_of, one_core

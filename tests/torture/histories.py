@@ -17,7 +17,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from append_tables import check_whole
 from canonical import Row, canonical_rows, sorted_rows
 from emberlake import AtomicType, CatalogFactory, DataField, Schema, SchemaChange, Table
 from emberlake.catalog import FileSystemCatalog
@@ -28,6 +27,7 @@ from interop.engines import READERS
 from interop.judges import PEERS_PYTHON
 from interop.test_key_histories import IN_ALL_ENGINES, NANOSECONDS, PlainHistory, PlainShape
 from key_histories import NAME, VALUES, WIDER, Entry, History, random_shape, read
+from table_reads import check_whole
 from torture.core import Step, Steps, chance_of
 
 STEPS = 12

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from append_tables import FakeEnv, open_catalog, open_table
+from builders import FakeEnv, open_catalog, open_table
 from emberlake.errors import CommitConflict, EmberlakeError
 from emberlake.io import MemoryStorage
 from torture.core import Step, Steps, chance_of, one_core

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from append_tables import NAME
+from builders import NAME
 from emberlake import AtomicType, CatalogFactory, DataField, Schema, SchemaChange
 from emberlake.catalog import FileSystemCatalog
 from emberlake.errors import CommitConflict, EmberlakeError, StorageError

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import cramjam
 
-from append_tables import append, create_table, open_table, read, rows_of
+from builders import append, create_table, open_table, rows_of
 from emberlake import AtomicType, DataField
 from emberlake.base.avro_blocks import Block, encode_container
 from emberlake.errors import EmberlakeError
 from emberlake.formats import open_reader
 from emberlake.io import MemoryStorage
 from emberlake.store.manifest_avro import decode_entries, decode_manifest_list
+from table_reads import read
 from torture.core import Step, Steps
 from torture.forks import Forks
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from append_tables import check_whole
 from emberlake.errors import EmberlakeError
 from emberlake.io import LocalStorage
 from emberlake.table import Table
+from table_reads import check_whole
 from torture.core import Step, Steps, chance_of
 from torture.forks import FAILED, Forks
 from torture.jobs import KINDS, ROWS, Diary, create, open_table, operate, read, write_batch

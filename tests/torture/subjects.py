@@ -7,20 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from append_tables import (
-    NAME,
-    check_whole,
-    copy_of,
-    manifest_files,
-    open_catalog,
-    open_table,
-    referenced_manifests,
-)
+from builders import NAME, copy_of, open_catalog, open_table
 from emberlake import AtomicType, DataField, Schema, SchemaChange
 from emberlake.catalog import FileSystemCatalog
 from emberlake.io import MemoryStorage
 from emberlake.table import Table
 from emberlake.types import arrow_type
+from table_reads import check_whole, manifest_files, referenced_manifests
 
 Record = tuple[Any, ...]
 State = tuple[tuple[str, ...], tuple[Record, ...]]  # columns, and rows in an order of their own

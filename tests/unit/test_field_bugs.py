@@ -6,19 +6,19 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from append_tables import (
+from builders import (
     NAME,
     append,
+    create_key_table,
     create_table,
-    data_files,
-    files_under,
-    latest_snapshot,
+    data_of,
+    delete_rows,
     open_catalog,
     open_table,
     overwrite,
     prepare,
-    read_ids,
     rows_of,
+    upsert,
 )
 from emberlake import AtomicType, CatalogFactory, DataField, MultisetType, Schema, Table
 from emberlake.errors import (
@@ -33,8 +33,15 @@ from emberlake.errors import (
 from emberlake.io import MemoryStorage
 from emberlake.predicates import filter_rows, parse_predicate
 from emberlake.scan.files import manifests_of
-from key_writes import create_key_table, data_of, prepare_rows, upsert
-from table_reads import delete_rows, live_files, planned_files, read_rows
+from table_reads import (
+    data_files,
+    files_under,
+    latest_snapshot,
+    live_files,
+    planned_files,
+    read_ids,
+    read_rows,
+)
 from watched_storage import Call, WatchedStorage
 
 # --- timestamps -----------------------------------------------------------------------------------
@@ -61,7 +68,7 @@ def test_nanoseconds_stay_nanoseconds(file_format: str) -> None:
 def test_messages_are_committed_once_however_often_they_are_given() -> None:
     table = create_table()
     builder = table.new_batch_write_builder()
-    messages = prepare(table, rows_of([1]), builder)
+    messages = prepare(table, rows_of([1]), builder=builder)
     builder.new_commit().commit(messages)
 
     with pytest.raises(AlreadyCommitted):
@@ -387,7 +394,7 @@ def test_what_was_written_can_be_read_at_once(options: dict[str, str]) -> None:
 def test_of_two_writers_in_one_commit_the_later_message_wins(is_turned: bool) -> None:
     table = create_key_table()
     builder = table.new_batch_write_builder()
-    messages = [prepare_rows(table, [(1, value)], builder=builder) for value in "ab"]
+    messages = [prepare(table, [(1, value)], builder=builder) for value in "ab"]
     if is_turned:
         messages.reverse()
 
@@ -403,7 +410,7 @@ def test_of_two_writers_the_one_with_the_greater_sequence_field_wins(is_turned: 
     table = create_key_table(KEYED, **{"sequence.field": "g"})
     builder = table.new_batch_write_builder()
     rows = [[(1, "old", 0, 1), (2, "old", 0, 1)], [(1, "new", 0, 2)]]
-    messages = [prepare_rows(table, one, builder=builder) for one in rows]
+    messages = [prepare(table, one, builder=builder) for one in rows]
     if is_turned:
         messages.reverse()
 

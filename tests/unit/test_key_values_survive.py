@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from append_tables import NAME, open_catalog
+from builders import NAME, open_catalog
 from canonical import Row, canonical_rows, sorted_rows
 from emberlake import AtomicType, DataField, Schema, Table
 from emberlake.io import MemoryStorage

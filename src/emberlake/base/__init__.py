@@ -1,1 +1,1 @@
-"""Hashing, Avro blocks, parallel map, clock, ids, rows. Nothing here knows of tables."""
+"""Hashing, Avro blocks, parallel map, clock, ids, rows. Nothing here knows about tables."""

@@ -1,7 +1,7 @@
-"""Arrow arrays of NumPy numbers and of Python values, and back, by way of their buffers.
+"""Convert NumPy numbers and Python values to Arrow arrays and back, through the buffers.
 
-``pa.array`` and ``to_numpy`` do that too, but where pandas is installed they import it first, and
-that takes several times as long as planning a read of ten thousand files.
+``pa.array`` and ``to_numpy`` do this too, but they import pandas first where it is installed. That
+import takes several times as long as planning a read of ten thousand files.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ Nulls = npt.NDArray[np.bool_] | None
 
 
 def numbers_array(numbers: npt.NDArray[np.integer[Any]], *, is_null: Nulls = None) -> pa.Array:
-    """The numbers, and null where a mask says so; not copied."""
+    """The numbers as an array, null where the mask says so; nothing is copied."""
     values = np.ascontiguousarray(numbers)
     buffers = [_validity(is_null), pa.py_buffer(values)]
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
 
 
 def array_numbers(array: pa.Array) -> npt.NDArray[Any]:
-    """The whole numbers of an array without nulls; not copied."""
+    """The whole numbers of an array without nulls; nothing is copied."""
     dtype = np.dtype(array.type.to_pandas_dtype())
     if not len(array):
         return np.empty(0, dtype)
@@ -31,10 +31,10 @@ def array_numbers(array: pa.Array) -> npt.NDArray[Any]:
 
 
 def values_array(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
-    """Values that are all whole numbers, bytes, texts, or lists of such, or None.
+    """An array of whole numbers, bytes, strings, or lists of these; None is null.
 
     Raises:
-        TypeError, ValueError, OverflowError: a value is not of the type.
+        TypeError, ValueError, OverflowError: a value does not have the type.
     """
     is_null: Nulls = None
     if None in values:
@@ -42,7 +42,7 @@ def values_array(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
     if pa.types.is_integer(data_type):
         plain = values if is_null is None else [0 if v is None else v for v in values]
         if not all(isinstance(value, int) for value in plain):
-            raise TypeError("a value is no whole number")
+            raise TypeError("a value is not a whole number")
         numbers = np.fromiter(plain, data_type.to_pandas_dtype(), len(values))
         return numbers_array(numbers, is_null=is_null)
     if pa.types.is_large_list(data_type):

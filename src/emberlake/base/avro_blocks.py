@@ -5,8 +5,8 @@ Layout::
     "Obj" 0x01 | metadata: map of text to bytes | sync marker, 16 bytes
     per block:   record count | size in bytes | records, compressed | sync marker
 
-What the records hold is not known here, nor where the bytes come from: whoever reads a file names
-it in the error that it makes of ``BAD_BYTES``.
+This module knows neither what the records hold nor where the bytes come from. A caller that reads a
+file turns ``BAD_BYTES`` into an error that names the file.
 """
 
 import bz2
@@ -25,7 +25,7 @@ SYNC_BYTES: Final = 16
 _MAGIC: Final = b"Obj\x01"
 _MAX_LONG_BYTES: Final = 10
 
-# What parsing and decompressing raise on bytes that are no Avro container, or no Avro records.
+# Parsing and decompressing raise these on bytes that are not an Avro container or Avro records.
 BAD_BYTES: Final = (
     EOFError,
     ValueError,
@@ -42,7 +42,7 @@ BAD_BYTES: Final = (
 
 
 class UnknownCodec(ValueError):
-    """Blocks are compressed in a way that is not known here."""
+    """The blocks are compressed with an unknown codec."""
 
     def __init__(self, codec: str) -> None:
         super().__init__(f"the codec {codec} is unknown")
@@ -51,7 +51,7 @@ class UnknownCodec(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What stands before the blocks."""
+    """The header before the blocks."""
 
     schema: str
     codec: str
@@ -72,7 +72,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some records, one after the other; compressed or not, as whoever passes it says."""
+    """Records, one after another. The caller knows whether they are compressed."""
 
     count: int
     data: bytes
@@ -83,7 +83,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """What a whole container holds: the schema of its records, and the records, uncompressed."""
+    """A whole container: the schema of its records, and the records, uncompressed."""
 
     schema: str
     blocks: tuple[Block, ...]
@@ -101,7 +101,7 @@ class Container:
 
 
 def encode_container(schema: str, codec: str, blocks: Sequence[Block]) -> bytes:
-    """The container of blocks that are compressed already, with Avro's ``codec``.
+    """Encode a container of blocks that are already compressed with Avro's ``codec``.
 
     The sync marker is a digest of the content: the same records always give the same file.
     """
@@ -114,11 +114,11 @@ def encode_container(schema: str, codec: str, blocks: Sequence[Block]) -> bytes:
 
 
 def parse_container(raw: bytes) -> Container:
-    """All of a container whose bytes are there.
+    """Parse a whole container.
 
     Raises:
         UnknownCodec: the blocks cannot be decompressed.
-        BAD_BYTES: this is no whole container.
+        BAD_BYTES: the bytes are not a whole container.
     """
     stream = io.BytesIO(raw)
     header = read_header(stream)
@@ -129,12 +129,12 @@ def parse_container(raw: bytes) -> Container:
 
 
 def read_header(stream: BinaryIO) -> Header:
-    """The header of a container; the stream then stands before the first block."""
+    """Read the header of a container and leave the stream before the first block."""
     if stream.read(len(_MAGIC)) != _MAGIC:
         raise ValueError("the magic bytes of Avro files are missing")
     metadata: dict[str, bytes] = {}
     while count := _read_long(stream):
-        if count < 0:  # a negative count is followed by the size of the part
+        if count < 0:  # a negative count is followed by a size in bytes
             _read_long(stream)
         for _ in range(abs(count)):
             key = _take(stream, _read_long(stream)).decode()
@@ -147,7 +147,7 @@ def read_header(stream: BinaryIO) -> Header:
 
 
 def iter_blocks(stream: BinaryIO, header: Header) -> Iterator[Block]:
-    """The blocks that follow, decompressed; those without records are left out."""
+    """The remaining blocks, decompressed; blocks without records are left out."""
     decompress = decompressor(header.codec)
     while (head := _read_block_head(stream)) is not None:
         count, size = head
@@ -155,14 +155,14 @@ def iter_blocks(stream: BinaryIO, header: Header) -> Iterator[Block]:
         _check_sync(stream, header)
         if count:
             plain = decompress(data)
-            # Every record takes a byte at least: who says more would have memory filled with them.
+            # Every record takes at least one byte. A larger count would only fill up memory.
             if count > len(plain):
                 raise ValueError(f"a block cannot have {count} records in {len(plain)} bytes")
             yield Block(count, plain)
 
 
 def count_records(stream: BinaryIO, header: Header) -> int:
-    """The records of all blocks that follow, which are not decompressed."""
+    """Count the records of the remaining blocks without decompressing them."""
     records = 0
     while (head := _read_block_head(stream)) is not None:
         count, size = head
@@ -173,7 +173,7 @@ def count_records(stream: BinaryIO, header: Header) -> int:
 
 
 def _read_block_head(stream: BinaryIO) -> tuple[int, int] | None:
-    """The count of records and of bytes of the next block; None at the end."""
+    """The number of records and the number of bytes of the next block; None at the end."""
     count = _read_long_or_end(stream)
     if count is None:
         return None
@@ -204,7 +204,7 @@ def check_items(schema: object) -> None:
     """Refuse arrays of items that take no bytes: a few bytes could announce any number of them.
 
     Raises:
-        ValueError: there are such arrays.
+        ValueError: the schema has such an array.
     """
     _takes_bytes(schema, {})
 
@@ -218,8 +218,8 @@ def _takes_bytes(schema: object, named: dict[str, bool]) -> bool:
         case list():
             return bool([_takes_bytes(branch, named) for branch in schema])
         case {"type": "record", "name": str(name), "fields": list(fields)}:
-            widths = [_takes_bytes(f["type"], named) for f in fields]  # all are looked at
-            named[name] = any(widths)
+            taking = [_takes_bytes(f["type"], named) for f in fields]  # a list: checks every field
+            named[name] = any(taking)
             return named[name]
         case {"type": "array", "items": items}:
             if not _takes_bytes(items, named):
@@ -283,7 +283,7 @@ def _read_long_or_end(stream: BinaryIO) -> int | None:
 
 # Codecs ------------------------------------------------------------------------------------------
 
-# The names that options have for the codecs that are written, and Avro's names for them.
+# The codecs that can be written: their names in options, and Avro's names.
 AVRO_CODECS: Final = {
     "zstd": "zstandard",
     "zstandard": "zstandard",
@@ -297,7 +297,7 @@ AVRO_CODECS: Final = {
 
 
 def compressor(codec: str, level: int) -> Callable[[bytes], bytes]:
-    """How blocks are compressed, by Avro's name of the codec; the level is for zstd."""
+    """The function that compresses blocks, by Avro's codec name; only zstd uses the level."""
     match codec:
         case "null":
             return bytes
@@ -313,7 +313,7 @@ def compressor(codec: str, level: int) -> Callable[[bytes], bytes]:
 
 
 def decompressor(codec: str) -> Callable[[bytes], bytes]:
-    """How blocks are decompressed, by Avro's name of the codec."""
+    """The function that decompresses blocks, by Avro's codec name."""
     match codec:
         case "null":
             return bytes
@@ -336,9 +336,9 @@ def _compress_deflate(data: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-# A few bytes can stand for any number of them: no writer makes blocks of this size.
+# A few compressed bytes can expand to any size. No writer makes blocks this large.
 _MAX_BLOCK_BYTES: Final = 1 << 30
-_MAX_ZSTD_RATIO: Final = 1 << 15  # 128 KiB of one byte take four
+_MAX_ZSTD_RATIO: Final = 1 << 15  # 128 KiB of one repeated byte take four bytes
 
 
 def _decompress_zstd(data: bytes) -> bytes:
@@ -347,7 +347,7 @@ def _decompress_zstd(data: bytes) -> bytes:
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
         try:
             return _bounded(stream.read(_MAX_BLOCK_BYTES + 1))
-        except OSError as error:  # which would pass for a failure of the storage
+        except OSError as error:  # it would look like a storage failure
             raise ValueError(str(error)) from error
 
 
@@ -363,7 +363,7 @@ def _decompress_bzip2(data: bytes) -> bytes:
     unpacker = bz2.BZ2Decompressor()
     try:
         plain = _bounded(unpacker.decompress(data, _MAX_BLOCK_BYTES + 1))
-    except OSError as error:  # which would pass for a failure of the storage
+    except OSError as error:  # it would look like a storage failure
         raise ValueError(str(error)) from error
     if not unpacker.eof:
         raise EOFError("a block ends too early")
@@ -384,7 +384,7 @@ def _bounded(plain: bytes) -> bytes:
     return plain
 
 
-# Avro puts the checksum of the plain bytes behind each block of snappy.
+# Avro appends the checksum of the plain bytes to each snappy block.
 def _compress_snappy(data: bytes) -> bytes:
     return bytes(cramjam.snappy.compress_raw(data)) + zlib.crc32(data).to_bytes(4, "big")
 
@@ -394,5 +394,5 @@ def _decompress_snappy(data: bytes) -> bytes:
         raise ValueError(f"a block has more than {_MAX_BLOCK_BYTES} bytes when decompressed")
     plain = bytes(cramjam.snappy.decompress_raw(data[:-4]))
     if zlib.crc32(plain) != int.from_bytes(data[-4:], "big"):
-        raise ValueError("the checksum of a block does not fit")
+        raise ValueError("the checksum of a block is wrong")
     return plain

@@ -1,7 +1,8 @@
-"""Remembers values up to a number of bytes: what every cache of this process is made of.
+"""A cache bounded by bytes. Every cache of this process is built on it.
 
-A bound on the number of values bounds nothing: one may take a kilobyte, the next a megabyte. So
-whoever keeps a value says what it takes, and the cache adds what itself and the key take.
+A bound on the number of values would not bound memory: one value may take a kilobyte, the next a
+megabyte. So the caller states the size of a value, and the cache adds the size of the key and of
+its own entry.
 """
 
 import sys
@@ -10,14 +11,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
 
-_SLOT_BYTES: Final = 220  # the place in the dictionary, and what ties key and value together
+_ENTRY_BYTES: Final = 220  # the dictionary entry, and the links between key and value
 
 
 class ByteCache:
-    """The least recently used values go when all together take too many bytes.
+    """Drops the least recently used values when all values together take too many bytes.
 
     Args:
-        limit: How many bytes to hold at most, asked for when the first value is kept.
+        limit: Returns the largest number of bytes to hold; called when the first value is kept.
     """
 
     def __init__(self, limit: Callable[[], int]) -> None:
@@ -29,7 +30,7 @@ class ByteCache:
 
     @property
     def held_bytes(self) -> int:
-        """What the cache takes, with keys and values."""
+        """The bytes that the cache takes, including keys and values."""
         return self._held_bytes
 
     def find(self, key: tuple[object, ...]) -> Any:
@@ -42,8 +43,8 @@ class ByteCache:
             return kept[0]
 
     def keep(self, key: tuple[object, ...], value: object, size: int) -> None:
-        """Remember a value that takes so many bytes, unless it alone is too large."""
-        size += _SLOT_BYTES + sys.getsizeof(key) + sum(map(sys.getsizeof, key))
+        """Remember a value that takes ``size`` bytes, unless it alone is too large."""
+        size += _ENTRY_BYTES + sys.getsizeof(key) + sum(map(sys.getsizeof, key))
         with self._lock:
             if self._limit is None:
                 self._limit = self._ask_limit()
@@ -56,7 +57,7 @@ class ByteCache:
                 self._held_bytes -= freed
 
     def clear(self) -> None:
-        """Forget everything; the limit is asked for again."""
+        """Forget everything, including the limit."""
         with self._lock:
             self._kept.clear()
             self._held_bytes = 0

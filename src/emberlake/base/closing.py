@@ -1,4 +1,4 @@
-"""For objects that hold something open: ``with`` closes them."""
+"""A base class for objects that hold something open: ``with`` closes them."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType

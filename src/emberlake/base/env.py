@@ -22,7 +22,7 @@ def _sleep_ms(milliseconds: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Env:
-    """The outside world but for storage."""
+    """The outside world, except for storage."""
 
     now_ms: Callable[[], int] = _now_ms
     new_id: Callable[[], str] = _new_id
@@ -30,12 +30,12 @@ class Env:
     chance: Callable[[], float] = random.random
 
     def marked(self, mark: str) -> "Env":
-        """The same world, in which every id begins with a mark; names of files then do, too."""
+        """The same world, but every id begins with a mark, and so do the names of files."""
         new_id = self.new_id
         return replace(self, new_id=lambda: f"{mark}-{new_id()}")
 
     def local_now_ms(self) -> int:
-        """The wall clock of this machine's zone as if it were UTC (file creation times)."""
+        """The local wall clock as if it were UTC, as file creation times are stored."""
         instant = datetime.fromtimestamp(self.now_ms() / 1000, tz=UTC)
         offset = instant.astimezone().utcoffset()
         return self.now_ms() + (int(offset.total_seconds() * 1000) if offset else 0)

@@ -1,4 +1,4 @@
-"""Optional libraries: loaded when they are asked for, named with what installs them when absent."""
+"""Load optional libraries on demand. If one is missing, the error says how to install it."""
 
 import importlib
 from typing import Any
@@ -13,7 +13,7 @@ def load_extra(module: str, *, extra: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != module.split(".", maxsplit=1)[0]:
             raise
-        # By the folder, not by its name: no package index has emberlake yet.
+        # Install from the folder, not by name: no package index has emberlake yet.
         raise Unsupported(
             f"{module} is not installed; in a checkout of emberlake, install it with: "
             f"pip install '.[{extra}]'"

@@ -1,7 +1,7 @@
 """Murmur3 (32 bits) over four-byte little-endian words, for one byte string and for many at once.
 
 The format hashes serialized rows whose length is a multiple of four, so the tail step of Murmur
-never happens. Many rows are hashed in step: ``mix_word`` takes the next word of every row.
+is never needed. Many rows are hashed in lockstep: ``mix_word`` takes the next word of every row.
 """
 
 from typing import Final
@@ -23,7 +23,7 @@ _MASK: Final = 0xFFFFFFFF
 def murmur3(raw: bytes, seed: int = DEFAULT_SEED) -> int:
     """The signed 32-bit hash of bytes whose length is a multiple of four."""
     if len(raw) % 4:
-        raise ValueError(f"{len(raw)} bytes are no whole number of four-byte words")
+        raise ValueError(f"{len(raw)} bytes are not a whole number of four-byte words")
     state = seed
     for at in range(0, len(raw), 4):
         state = mix_scalar(state, int.from_bytes(raw[at : at + 4], "little"))
@@ -69,7 +69,7 @@ def finish_hashes(states: U32, lengths: U32 | int) -> npt.NDArray[np.int32]:
 
 
 def _mix_constant(states: U32, word: int) -> None:
-    if word:  # a zero word leaves nothing to combine
+    if word:  # a zero word leaves nothing to mix in
         word = word * C1 & _MASK
         word = (word << 15 | word >> 17) & _MASK
         states ^= np.uint32(word * C2 & _MASK)

@@ -1,4 +1,4 @@
-"""How messages speak of names: as many as can be read, and those that were probably meant."""
+"""Names in messages: lists that are short enough to read, and suggestions for unknown names."""
 
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
@@ -7,29 +7,29 @@ from typing import Final
 _SHOWN: Final = 8
 _SHOWN_CHARACTERS: Final = 64
 _COMPARED: Final = 5000  # a table may have many columns, a catalog many tables
-_MEANT: Final = 3
+_SUGGESTED: Final = 3
 
 
 def listed(names: Collection[object], shown: int = _SHOWN) -> str:
-    """``a, b, c``; of many the first ones: ``a, b, c and 497 more``."""
+    """``a, b, c``; only the first of many: ``a, b, c and 497 more``."""
     texts = [_shortened(str(name)) for _, name in zip(range(shown), names, strict=False)]
     left = len(names) - len(texts)
     return ", ".join(texts) + (f" and {left:,} more" if left else "")
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The names that are written nearly as this one, the likeliest first; capitals do not count."""
+    """The names spelled most like this one, the closest first; case is ignored."""
     by_lower: dict[str, str] = {}
     for _, choice in zip(range(_COMPARED), known, strict=False):
         by_lower.setdefault(choice.lower(), choice)
-    near = get_close_matches(name.lower(), by_lower, n=_MEANT, cutoff=0.7)
+    near = get_close_matches(name.lower(), by_lower, n=_SUGGESTED, cutoff=0.7)
     return [by_lower[lower] for lower in near]
 
 
 def did_you_mean(unknown: Sequence[str], known: Collection[str], before: str = "") -> str:
-    """The question whether other names were meant, after some words; empty if none is likely."""
+    """Ask whether a similar name was meant, with ``before`` in front; empty if none is similar."""
     near = dict.fromkeys(near for name in unknown for near in nearest(name, known))
-    meant = [_shortened(name) for name in near][:_MEANT]
+    meant = [_shortened(name) for name in near][:_SUGGESTED]
     return f"{before}did you mean {' or '.join(meant)}?" if meant else ""
 
 
@@ -38,8 +38,8 @@ def choices(unknown: str | Sequence[str], known: Collection[str], there_are: str
 
     Args:
         unknown: The name, or the names.
-        known: What there is.
-        there_are: The words before a list of what there is: ``the table has``.
+        known: The valid names.
+        there_are: The words before the list of valid names: ``the table has``.
     """
     if not known:
         return f"{there_are} none"

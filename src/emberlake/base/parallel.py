@@ -12,15 +12,15 @@ _Out = TypeVar("_Out")
 
 
 def default_workers() -> int:
-    """As many threads as Arrow uses, which is one a core unless ``pyarrow.set_cpu_count`` was told.
+    """As many threads as Arrow uses: one per core, unless ``pyarrow.set_cpu_count`` was called.
 
-    Arrow and zstd release the interpreter lock, so that threads bring something.
+    Arrow and zstd release the interpreter lock, so threads do help.
     """
     return int(pa.cpu_count())
 
 
 def limit_threads() -> None:
-    """Work on one thread from now on: for processes of which there is one a core already."""
+    """Use one thread from now on, in processes that already run one per core."""
     pa.set_cpu_count(1)
 
 

@@ -1,4 +1,4 @@
-"""Rows as Python values, for those who ask for them one at a time."""
+"""Rows as Python values, for callers that take them one at a time."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +18,6 @@ class Row(tuple[Any, ...]):
 
 def iter_rows(batch: pa.RecordBatch) -> Iterator[Row]:
     """The rows of a batch."""
-    # Python objects are what is asked for here, so this loop cannot be avoided.
+    # The caller asks for Python objects, so this loop cannot be avoided.
     for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
         yield Row(values)

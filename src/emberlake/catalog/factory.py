@@ -23,7 +23,8 @@ class CatalogFactory:
 
         Args:
             options: ``warehouse`` is the folder of the databases; ``metastore`` is ``filesystem``
-                when not given; ``table-default.<key>`` is an option that new tables get.
+                when not given; ``table-default.<key>`` is an option that new tables get. Options
+                of object stores begin with ``s3.``, ``gs.``, ``azure.`` or ``fs.oss.``.
 
         Raises:
             InvalidOption: ``warehouse`` is missing, or an option has no usable value.
@@ -42,7 +43,9 @@ class CatalogFactory:
                 f"a {_FILESYSTEM} catalog needs the option {_WAREHOUSE!r}: "
                 "the folder of its databases"
             )
-        storage, warehouse = open_storage(texts[_WAREHOUSE], texts)
+        # Functions, such as a provider of credentials, are for the storage alone.
+        functions = {key: value for key, value in options.items() if callable(value)}
+        storage, warehouse = open_storage(texts[_WAREHOUSE], {**texts, **functions})
         return FileSystemCatalog(storage, warehouse, texts)
 
 
@@ -53,4 +56,5 @@ def _option_texts(options: Mapping[str, object]) -> dict[str, str]:
     return {
         str(key): str(value).lower() if isinstance(value, bool) else str(value)
         for key, value in options.items()
+        if not callable(value)
     }

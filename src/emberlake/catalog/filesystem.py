@@ -38,6 +38,7 @@ from emberlake.table import Table
 from emberlake.table.table import table_of
 
 _DATABASE_SUFFIX: Final = ".db"
+_FOLDERS_AT_ONCE: Final = 8  # that are deleted: a table may have many partitions
 
 
 class FileSystemCatalog(Catalog):
@@ -320,12 +321,14 @@ class FileSystemCatalog(Catalog):
         return self._load_store(identifier)
 
     def _delete_table(self, root: str) -> None:
-        # The schema goes last: a drop that fails half-way leaves a table that can be dropped
-        # again, never a folder with old snapshots under the name of a new table.
-        schema_folder = TableLayout(root).schema_folder
-        content = [info for info in self.storage.list(root) if info.path != schema_folder]
+        # Snapshots go first: nobody finds one whose files are gone. The schema goes last: a drop
+        # that fails half-way leaves a table that can be dropped again, and until it is done
+        # nobody creates a table of this name, whose files it would delete.
+        layout = TableLayout(root)
+        self.storage.delete_folder(layout.snapshot_folder)
+        content = [info for info in self.storage.list(root) if info.path != layout.schema_folder]
         self.storage.delete_all([info.path for info in content if not info.is_folder])
-        for info in content:
-            if info.is_folder:
-                self.storage.delete_folder(info.path)
+        folders = [info.path for info in content if info.is_folder]
+        for _ in parallel_map(self.storage.delete_folder, folders, workers=_FOLDERS_AT_ONCE):
+            pass
         self.storage.delete_folder(root)

@@ -1,7 +1,8 @@
 """Data file formats behind one writer and one reader.
 
-A format is a module of this package, called as the format is, with a ``Writer`` and a ``Reader``;
-``FILE_FORMATS`` lists them. It is loaded when the first file of its format is opened.
+A format is a module of this package that is named after the format and has a ``Writer`` and a
+``Reader``; ``FILE_FORMATS`` lists them. A module is loaded when the first file of its format is
+opened.
 """
 
 import importlib
@@ -41,9 +42,9 @@ def open_reader(
     format: str,  # noqa: A002
     file_size: int | None = None,
 ) -> FileReader:
-    """A reader of a file that was written with these columns.
+    """A reader for a file that was written with these columns.
 
-    ``file_size`` is what the manifest says: a file of another size is corrupt.
+    ``file_size`` is the size in the manifest: a file of another size is corrupt.
     """
     reader: FileReader = _module(format, path).Reader(storage, path, fields, file_size)
     return reader
@@ -56,6 +57,7 @@ def _module(name: str, path: str) -> Any:
 def _known(name: str, path: str) -> str:
     if name not in FILE_FORMATS:
         raise Unsupported(
-            f"{path}: emberlake has no data file format {name!r}; it has {', '.join(FILE_FORMATS)}"
+            f"{path}: emberlake does not know the file format {name!r}, only "
+            f"{', '.join(FILE_FORMATS)}"
         )
     return name

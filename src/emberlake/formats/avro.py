@@ -119,7 +119,7 @@ class AvroWriter:
 
 
 class AvroReader(Closing):
-    """One open Avro file. It has no statistics: predicates leave nothing out."""
+    """One open Avro file. It has no statistics, so predicates skip nothing."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class AvroReader(Closing):
         *,
         rows: tuple[int, int] | None = None,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        del predicate, use_threads, rows  # records are decoded one after the other
+        del predicate, use_threads, rows  # records are decoded one after another
         check_storable(columns, "avro")
         self._check_open()
         self._reads += 1
@@ -196,7 +196,7 @@ class AvroReader(Closing):
 
     @contextmanager
     def _stream(self) -> Iterator[BinaryIO]:
-        # Each pass opens the file anew, so that passes do not share a position.
+        # Each pass opens the file again, so that passes do not share a position.
         with self._storage.open_input(self._path) as source:
             yield io.BufferedReader(source, _BUFFER_BYTES)  # type: ignore[type-var]
 
@@ -235,7 +235,7 @@ class AvroReader(Closing):
             container = head + block.encode(self._header.sync)
             records = list(fastavro.reader(io.BytesIO(container)))
             if len(records) != block.count:
-                raise ValueError(f"a block has {len(records)} rows and says {block.count}")
+                raise ValueError(f"a block has {len(records)} rows but declares {block.count}")
             yield records
 
     def _batch(
@@ -269,15 +269,15 @@ def _codec(options: TableOptions) -> str:
     name = options.value(FILE_COMPRESSION)
     if name not in AVRO_CODECS:
         raise InvalidOption(
-            f"{FILE_COMPRESSION.key}={name}: avro files can be {', '.join(AVRO_CODECS)}"
+            f"{FILE_COMPRESSION.key}={name}: for avro files use one of {', '.join(AVRO_CODECS)}"
         )
     return AVRO_CODECS[name]
 
 
 def _record_of(schema: Json) -> Json:
-    # Some writers put the type of the rows into a union with null.
+    # Some writers wrap the type of the rows in a union with null.
     if isinstance(schema, list):
         (schema,) = (branch for branch in schema if branch != "null")
     if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise ValueError("its rows are no records")
+        raise ValueError("its rows are not records")
     return schema

@@ -1,7 +1,7 @@
 """Avro schemas of columns, and values in the plain form that Avro stores.
 
-Spec: "Avro data files". The names of the timestamp types are the other way round than Avro means
-them: TIMESTAMP is ``timestamp-*`` and TIMESTAMP_LTZ is ``local-timestamp-*``.
+Spec: "Avro data files". The names of the timestamp types are the reverse of what Avro means:
+TIMESTAMP is ``timestamp-*`` and TIMESTAMP_LTZ is ``local-timestamp-*``.
 """
 
 import re
@@ -74,7 +74,7 @@ def avro_schema(fields: tuple[DataField, ...]) -> Json:
 
 
 def without_logical_types(schema: Json) -> Json:
-    """The schema of the plain numbers and bytes behind a schema."""
+    """The schema of the plain numbers and bytes that a schema stores."""
     if isinstance(schema, list):
         return [without_logical_types(branch) for branch in schema]
     if isinstance(schema, dict):
@@ -113,7 +113,7 @@ def check_scales(schema: Json, names: Mapping[str, Json], data_type: DataType) -
         case AtomicType(root=TypeRoot.DECIMAL, scale=scale):
             found = schema.get("scale", 0)
             if schema.get("logicalType") == "decimal" and found != scale:
-                raise ValueError(f"the file has a scale of {found} where the schema has {scale}")
+                raise ValueError(f"the file has a scale of {found}, but the schema has {scale}")
         case ArrayType(element=element) if kind == "array":
             check_scales(schema["items"], names, element)
         case MapType(value=value) if kind == "map":
@@ -131,7 +131,7 @@ def check_scales(schema: Json, names: Mapping[str, Json], data_type: DataType) -
 
 
 def named_types(schema: Json) -> dict[str, Json]:
-    """The types that a schema defines by name, by full and by short name."""
+    """The named types that a schema defines, by full and by short name."""
     found: dict[str, Json] = {}
     pending = [schema]
     while pending:
@@ -149,7 +149,7 @@ def named_types(schema: Json) -> dict[str, Json]:
 
 
 class _Namer:
-    """Builds schemas; every record gets a name of its own, as Avro demands."""
+    """Builds schemas; every record gets a unique name, as Avro requires."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
@@ -165,14 +165,14 @@ class _Namer:
     def _field(self, field: DataField, record: str) -> Json:
         if not _NAME.match(field.name):
             raise Unsupported(
-                f"the column {field.name!r} cannot stand in Avro files: Avro allows letters, "
+                f"the column {field.name!r} cannot be stored in Avro files: Avro allows letters, "
                 "digits and underscores in names; choose another file.format or rename it"
             )
         try:
             kind = self.type(field.type, f"{record}_{field.name}")
         except ValueError as error:
             raise Unsupported(
-                f"the column {field.name} ({field.type}) cannot stand in Avro files: {error}; "
+                f"the column {field.name} ({field.type}) cannot be stored in Avro files: {error}; "
                 "choose another file.format"
             ) from error
         has_default = {"default": None} if field.type.nullable else {}
@@ -244,9 +244,9 @@ def _atomic(data_type: AtomicType) -> Json:
         case _ if root in _PLAIN:
             return _PLAIN[root]
         case TypeRoot.TIME:
-            raise ValueError("times go up to 3 digits there")
+            raise ValueError("Avro times have at most 3 digits")
         case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ:
-            raise ValueError("timestamps go up to 6 digits there")
+            raise ValueError("Avro timestamps have at most 6 digits")
         case _:
             raise ValueError("it has no Avro type")
 
@@ -307,7 +307,7 @@ def _plain_array(array: pa.Array, data_type: DataType) -> pa.Array:
         case RowType(fields=fields):
             return _plain_row(array, fields)
         case _:
-            raise Unsupported(f"{data_type} cannot stand in Avro files")
+            raise Unsupported(f"{data_type} cannot be stored in Avro files")
 
 
 def _plain_row(array: pa.Array, fields: tuple[DataField, ...]) -> pa.Array:
@@ -339,7 +339,7 @@ def _decimal_bytes(array: pa.Array) -> pa.Array:
     padding = np.where(negative, 0xFF, 0)[:, None]
     is_digit = digits != padding
     first = np.where(is_digit.any(axis=1), is_digit.argmax(axis=1), width)
-    # The first byte that is kept must show the sign by its highest bit.
+    # The highest bit of the first byte that is kept must show the sign.
     shown = digits[np.arange(len(array)), np.minimum(first, width - 1)] >= 0x80
     first = np.minimum(np.where(shown == negative, first, first - 1), width - 1)
     kept = digits[np.arange(width)[None, :] >= first[:, None]]

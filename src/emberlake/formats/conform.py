@@ -1,4 +1,4 @@
-"""From what a file holds to what the schema says: Arrow arrays of exactly ``arrow_type``.
+"""Convert what a file holds to what the schema says: Arrow arrays of exactly ``arrow_type``.
 
 Engines store the same column in different ways: timestamps in any unit or as INT96, decimals as
 integers or bytes of any width, TIME as a plain integer, lists whose child is ``item``. A conversion
@@ -39,15 +39,15 @@ _DECIMAL_BYTES: Final = 16
 
 @dataclass(frozen=True)
 class Conformance:
-    """How rows of a file become the asked columns."""
+    """How rows of a file become the requested columns."""
 
     path: str
     schema: pa.Schema
-    sources: tuple[int | None, ...]  # where each column stands in the file's rows; None: absent
-    conversions: tuple[Conversion | None, ...]  # None: the array is right as it is
+    sources: tuple[int | None, ...]  # the position of each column in the file; None: absent
+    conversions: tuple[Conversion | None, ...]  # None: the array needs no conversion
 
     def apply(self, rows: _Rows) -> _Rows:
-        """The asked columns of a batch or table of the file."""
+        """The requested columns of a batch or table of the file."""
         if not self.sources:
             batch = batch_of_rows(rows.num_rows)
             return batch if isinstance(rows, pa.RecordBatch) else pa.Table.from_batches([batch])
@@ -68,17 +68,17 @@ class Conformance:
             return conversion(column)
         except OutOfRange as error:
             raise Unsupported(
-                f"{self.path}: the column {field.name} holds a timestamp outside of the years that "
-                f"{field.type} can express ({error}); leave the column out"
+                f"{self.path}: the column {field.name} holds a timestamp outside of the range of "
+                f"{field.type} ({error}); leave the column out"
             ) from error
         except pa.ArrowInvalid as error:
             raise CorruptFile(
-                self.path, f"the column {field.name} is no {field.type}: {error}"
+                self.path, f"the column {field.name} is not {field.type}: {error}"
             ) from error
 
 
 def plan_conformance(path: str, found: pa.Schema, columns: tuple[DataField, ...]) -> Conformance:
-    """Match asked columns with those of a file, by name; columns that the file lacks are null."""
+    """Match requested columns with those of a file by name; missing columns are null."""
     sources = [_index_of(path, found, field.name) for field in columns]
     conversions = [
         None if at is None else _planned(path, found.field(at).type, field)
@@ -90,7 +90,7 @@ def plan_conformance(path: str, found: pa.Schema, columns: tuple[DataField, ...]
 def plan_conversion(source: pa.DataType, data_type: DataType) -> Conversion | None:
     """How arrays of an Arrow type become arrays of a column type.
 
-    None means that nothing is to be done; ``ValueError`` that the types have nothing in common.
+    None means that there is nothing to do; ``ValueError`` that the types have nothing in common.
     """
     if pa.types.is_dictionary(source):
         inner = plan_conversion(source.value_type, data_type)
@@ -113,8 +113,8 @@ def plan_conversion(source: pa.DataType, data_type: DataType) -> Conversion | No
 
 
 def is_identical(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether two Arrow types are the same, names of list and map children included."""
-    # Arrow's own comparison leaves those names out; the text of a type has them.
+    """Whether two Arrow types are the same, including the names of list and map children."""
+    # Arrow's own comparison ignores those names; the text of a type has them.
     return bool(one == other) and str(one) == str(other)
 
 
@@ -128,7 +128,7 @@ def decimal_from_bytes(array: pa.Array, decimal: pa.DataType) -> pa.Array:
     out = np.zeros((len(binary), _DECIMAL_BYTES), np.uint8)
     for size in np.unique(sizes[valid]).tolist():
         rows = np.flatnonzero(valid & (sizes == size))
-        if not size:  # what stands below a null row is arbitrary
+        if not size:  # the bytes of a null row are arbitrary
             continue
         digits = data[offsets[rows][:, None] + np.arange(size)[None, :]][:, ::-1]
         sign = np.where(digits[:, -1] >= 0x80, 0xFF, 0).astype(np.uint8)
@@ -141,10 +141,10 @@ def decimal_from_bytes(array: pa.Array, decimal: pa.DataType) -> pa.Array:
 
 
 def _index_of(path: str, found: pa.Schema, name: str) -> int | None:
-    places = found.get_all_field_indices(name)
-    if len(places) > 1:
-        raise CorruptFile(path, f"it has {len(places)} columns named {name}")
-    return places[0] if places else None
+    positions = found.get_all_field_indices(name)
+    if len(positions) > 1:
+        raise CorruptFile(path, f"it has {len(positions)} columns named {name}")
+    return positions[0] if positions else None
 
 
 def _planned(path: str, source: pa.DataType, field: DataField) -> Conversion | None:
@@ -155,7 +155,7 @@ def _planned(path: str, source: pa.DataType, field: DataField) -> Conversion | N
 
 
 def _mismatch(source: pa.DataType, data_type: DataType) -> ValueError:
-    return ValueError(f"the file holds {source} where the schema says {data_type}")
+    return ValueError(f"the file holds {source}, but the schema says {data_type}")
 
 
 def _decode_dictionary(array: pa.Array) -> pa.Array:
@@ -223,7 +223,7 @@ def _finer_instants(array: pa.Array, source: pa.DataType, target: pa.DataType) -
 
 
 def _floor_divided(array: pa.Array, divisor: int, target: pa.DataType) -> pa.Array:
-    # Towards the past also before 1970, which a cast of Arrow does not do.
+    # Rounds towards the past even before 1970; a cast by Arrow does not.
     numbers = array.view(pa.int64()).fill_null(0).to_numpy()
     return with_nulls_of(array, target, numbers // divisor)
 
@@ -294,7 +294,7 @@ def _map_conversion(
 def _pairs_conversion(
     source: pa.DataType, data_type: DataType, key: DataType, value: DataType
 ) -> Conversion:
-    # Maps whose keys are not text stand in Avro files as lists of records.
+    # Avro files store maps whose keys are not text as lists of records.
     pair = source.value_type
     if {pair.field(i).name for i in range(len(pair))} != {"key", "value"}:
         raise _mismatch(source, data_type)
@@ -314,17 +314,17 @@ def _pairs_conversion(
 def _row_conversion(source: pa.DataType, fields: tuple[DataField, ...]) -> Conversion:
     if not pa.types.is_struct(source):
         raise _mismatch(source, RowType(nullable=True, fields=fields))
-    places = [source.get_field_index(f.name) for f in fields]
+    positions = [source.get_field_index(f.name) for f in fields]
     inners = [
         plan_conversion(source.field(at).type, f.type) if at >= 0 else None
-        for at, f in zip(places, fields, strict=True)
+        for at, f in zip(positions, fields, strict=True)
     ]
     targets = [arrow_field(f) for f in fields]
 
     def child(array: pa.Array, at: int) -> pa.Array:
-        if places[at] < 0:
+        if positions[at] < 0:
             return pa.nulls(len(array), targets[at].type)
-        found, inner = array.field(places[at]), inners[at]
+        found, inner = array.field(positions[at]), inners[at]
         return inner(found) if inner else found
 
     def convert(array: pa.Array) -> pa.Array:

@@ -1,8 +1,8 @@
-"""Field ids inside data files: those of columns, and those made up for list and map children.
+"""Field ids in data files: those of columns, and generated ones for list and map children.
 
 Spec: "Field ids": an element or map value has ``base + parent * 1024 + depth``, a map key
 ``base - parent * 1024 - depth``, where depth counts the lists and maps since the last named field.
-Other engines show these ids but none needs them.
+Other engines show these ids, but none of them needs them.
 """
 
 from typing import Final

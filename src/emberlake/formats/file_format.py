@@ -1,7 +1,7 @@
-"""What every data file format offers: a writer that fills one file, a reader that streams one.
+"""The interface of data file formats: a writer that fills one file, a reader that streams one.
 
-Both speak Arrow: tables and batches have exactly the types of ``arrow_schema``. Whatever a file
-holds physically (other units, widths, child names) is turned into that by the reader.
+Both use Arrow: tables and batches have exactly the types of ``arrow_schema``. The reader converts
+whatever a file holds physically (other units, widths, child names) to these types.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,19 +31,19 @@ from emberlake.types import (
 )
 
 DEFAULT_BATCH_ROWS: Final = 131_072
-# What Arrow raises when a file cannot be read; ``read_failure`` tells the reasons apart.
+# Arrow raises these when a file cannot be read; ``read_failure`` tells the reasons apart.
 READ_FAILURES: Final = (pa.ArrowException, OSError)
 
 
 class FileWriter(Protocol):
-    """Writes one data file; it exists once ``close`` has returned, and never after ``abort``."""
+    """Writes one data file. It exists once ``close`` has returned, and never after ``abort``."""
 
     def write(self, table: pa.Table) -> None:
         """Append the rows of a table that has the Arrow schema of the file's fields."""
 
     @property
     def bytes_written(self) -> int:
-        """The bytes that went out so far; what the format still buffers is not in it."""
+        """The number of bytes written so far, without what the format still buffers."""
 
     def close(self) -> int:
         """Finish the file and return its size."""
@@ -57,15 +57,15 @@ class FileReader(Protocol):
 
     @property
     def num_rows(self) -> int:
-        """The rows of the file."""
+        """The number of rows in the file."""
 
     @property
     def row_group_count(self) -> int:
-        """The parts (row groups, stripes) that the file can be skipped by."""
+        """The number of parts (row groups, stripes) that can be skipped."""
 
     @property
     def row_groups_read(self) -> int:
-        """How many of them were read so far."""
+        """How many of these were read so far."""
 
     def read(
         self,
@@ -78,8 +78,8 @@ class FileReader(Protocol):
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Batches, each with the position of its first row in the file.
 
-        Rows that ``predicate`` does not match may be left out, and need not be; likewise those
-        before the first of ``rows``, and from the second on. Memory is bounded by one row group.
+        Rows that ``predicate`` does not match may be left out, but need not be. The same goes for
+        rows outside the half-open range ``rows``. Memory is bounded by one row group.
         """
 
     def read_table(
@@ -88,7 +88,7 @@ class FileReader(Protocol):
         predicate: Predicate | None = None,
         use_threads: bool = True,  # noqa: FBT001, FBT002
     ) -> pa.Table:
-        """The same rows at once, for callers who need no positions."""
+        """The same rows at once, for callers that need no positions."""
 
     def close(self) -> None:
         """Release the file."""
@@ -104,11 +104,11 @@ class FileReader(Protocol):
 
 
 def check_storable(fields: Iterable[DataField], format_name: str) -> None:
-    """Refuse columns whose types emberlake cannot keep in data files, all in one error."""
+    """Refuse columns whose types emberlake cannot store in data files, all in one error."""
     problems = [f"{f.name} ({problem})" for f in fields if (problem := _problem_of(f.type))]
     if problems:
         raise Unsupported(
-            f"columns that emberlake cannot keep in {format_name} files: {', '.join(problems)}; "
+            f"columns that emberlake cannot store in {format_name} files: {', '.join(problems)}; "
             "leave them out"
         )
 
@@ -127,13 +127,13 @@ def check_nulls(table: pa.Table, fields: tuple[DataField, ...], path: str) -> No
 
 
 def check_size(source: Any, path: str, file_size: int | None) -> None:
-    """Refuse a file, opened as an Arrow input, that has not the size that its manifest says."""
+    """Refuse a file, opened as an Arrow input, whose size differs from its manifest."""
     if file_size is not None and source.size() != file_size:
-        raise CorruptFile(path, f"it has {source.size()} bytes where its manifest says {file_size}")
+        raise CorruptFile(path, f"it has {source.size()} bytes, but its manifest says {file_size}")
 
 
 def read_failure(path: str, error: Exception) -> EmberlakeError:
-    """The typed error of a failure inside Arrow: bad bytes, or a storage that does not answer."""
+    """The typed error for a failure inside Arrow: bad bytes, or a storage that does not answer."""
     if isinstance(error, OSError) and error.errno is not None:
         return StorageError(f"cannot read {path}: {error}")
     if isinstance(error, NotImplementedError):
@@ -153,7 +153,7 @@ def table_of_batches(
 ) -> pa.Table:
     """The batches of a read as one table of these columns."""
     batches = [batch for _, batch in found]
-    # Without columns the batches alone know the number of rows.
+    # Without columns, only the batches know the number of rows.
     schema = arrow_schema(columns) if columns or not batches else None
     return pa.Table.from_batches(batches, schema)
 

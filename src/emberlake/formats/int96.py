@@ -1,4 +1,4 @@
-"""Timestamps of 96 bits, in which Parquet files of Java keep TIMESTAMP(7..9).
+"""Timestamps of 96 bits, in which Java's Parquet files store TIMESTAMP(7..9).
 
 Layout: nanoseconds of the day (8 bytes), Julian day (4 bytes), both little-endian.
 """
@@ -17,7 +17,7 @@ _NANOS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 class OutOfRange(Exception):
-    """A value that the file can hold and its Arrow type cannot."""
+    """A value that the file can hold but its Arrow type cannot."""
 
 
 def to_int96(array: pa.Array) -> pa.Array:
@@ -31,26 +31,26 @@ def to_int96(array: pa.Array) -> pa.Array:
 
 
 def from_int96(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Timestamps of any unit; ``OutOfRange`` where one does not fit."""
+    """Timestamps of any unit; raises ``OutOfRange`` if one does not fit."""
     data = np.frombuffer(array.buffers()[1] or b"", _DTYPE)
     raw = data[array.offset : array.offset + len(array)]
     nanos, days = raw["nanos"], raw["day"].astype(np.int64)
-    if array.null_count:  # what stands in the place of a null is arbitrary
+    if array.null_count:  # the bytes of a null are arbitrary
         valid = array.is_valid().to_numpy(zero_copy_only=False)
         nanos, days = np.where(valid, nanos, 0), np.where(valid, days, _JULIAN_EPOCH_DAY)
-    # Java counts back from the day after before 1970: a negative time of the day.
+    # Before 1970, Java counts back from the next day: the time of day is negative.
     days = days - _JULIAN_EPOCH_DAY + nanos // _DAY_NANOS
     units_of_day = _DAY_NANOS // _NANOS[target.unit]
     limit = 2**63 // units_of_day
     if len(days) and (days.min() <= -limit or days.max() >= limit):
-        raise OutOfRange("its 96 bits reach further")
+        raise OutOfRange("its 96 bits have a wider range")
     return with_nulls_of(
         array, target, days * units_of_day + nanos % _DAY_NANOS // _NANOS[target.unit]
     )
 
 
 def with_nulls_of(array: pa.Array, target: pa.DataType, values: np.ndarray) -> pa.Array:
-    """An array of fixed-width values that is null where another one is."""
+    """An array of fixed-width values with the nulls of another array."""
     validity = None
     if array.null_count:
         is_valid = array.is_valid().to_numpy(zero_copy_only=False)

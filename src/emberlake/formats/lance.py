@@ -1,8 +1,7 @@
-"""Lance data files, of version 2.2. They need the extra ``lance``.
+"""Lance data files, version 2.2. They need the extra ``lance``.
 
-The library opens files by their names on this machine. Where a storage has no such names, whole
-files pass through a folder of their own: a writer's always, so that the storage decides when a
-file is there.
+The library opens local files by name. If a storage has no local files, whole files pass through a
+temporary folder. Writers always use such a folder, so that the storage decides when a file exists.
 """
 
 import os
@@ -31,12 +30,12 @@ from emberlake.options import MEBIBYTE, TableOptions
 from emberlake.predicates.expressions import Predicate
 from emberlake.types import DataField, DataType, RowType, arrow_schema
 
-_VERSION: Final = "2.2"  # the first that keeps maps; older ones lose nulls of structs
+_VERSION: Final = "2.2"  # the first that stores maps; older ones lose nulls of structs
 _MAGIC: Final = b"LANC"  # the last bytes of a file
 _FOOTER_BYTES: Final = 40
 _COPIED_AT_ONCE: Final = 8 * MEBIBYTE
-_READ_AHEAD: Final = 4  # batches that are decoded before they are asked for
-_UNQUOTED: Final = (".", "`")  # characters that mean something in a projection
+_READ_AHEAD: Final = 4  # batches that are decoded before they are needed
+_SPECIAL: Final = (".", "`")  # characters that have a meaning in a projection
 
 
 class LanceWriter:
@@ -60,12 +59,12 @@ class LanceWriter:
             self._writer = library.LanceFileWriter(
                 str(self._spool), arrow_schema(fields), version=_VERSION
             )
-        # Last: nothing that fails after it could leave the file behind.
+        # This comes last, so that no later failure can leave the file behind.
         self._file = storage.open_output(path)
 
     @property
     def bytes_written(self) -> int:
-        """What is in the folder: the library tells no size before the end."""
+        """The size of the folder: the library reports no size before the end."""
         with os.scandir(self._folder.name) as files:
             return sum(file.stat().st_size for file in files)
 
@@ -200,25 +199,25 @@ def _library() -> Any:
 
 
 def _check_names(fields: tuple[DataField, ...]) -> None:
-    wrong = [f.name for f in fields if any(mark in f.name for mark in _UNQUOTED)]
+    wrong = [f.name for f in fields if any(mark in f.name for mark in _SPECIAL)]
     if wrong:
         raise Unsupported(
-            f"columns that emberlake cannot keep in lance files: {', '.join(wrong)}; Lance takes "
-            "no column with a dot or a backtick in its name"
+            f"columns that emberlake cannot store in lance files: {', '.join(wrong)}; Lance does "
+            "not allow a dot or a backtick in the name of a column"
         )
 
 
 def _check_end(storage: Storage, path: str, file_size: int | None) -> None:
-    """Refuse what is no Lance file; the library would stop the thread for some of it."""
+    """Refuse a file that is not a Lance file; the library would panic on some of these."""
     size = storage.size(path)
     if file_size is not None and size != file_size:
-        raise CorruptFile(path, f"it has {size} bytes where its manifest says {file_size}")
+        raise CorruptFile(path, f"it has {size} bytes, but its manifest says {file_size}")
     if size < _FOOTER_BYTES or storage.read_range(path, size - 4, 4) != _MAGIC:
-        raise CorruptFile(path, "it does not end as a Lance file does")
+        raise CorruptFile(path, "it does not end like a Lance file")
 
 
 def _paths(name: str, data_type: DataType, found: pa.Schema) -> list[str]:
-    """What to ask the library for: a column, or just the wanted fields of a ROW."""
+    """The paths to request from the library: a column, or only the wanted fields of a ROW."""
     at = found.get_field_index(name)
     return [] if at < 0 else _nested_paths(name, data_type, found.field(at).type)
 
@@ -229,7 +228,7 @@ def _nested_paths(path: str, data_type: DataType, found: pa.DataType) -> list[st
     stored = {child.name: child.type for child in found}
     wanted = [f for f in data_type.fields if f.name in stored]
     is_whole = len(wanted) == len(stored)
-    if is_whole or any(mark in f.name for f in wanted for mark in _UNQUOTED):
+    if is_whole or any(mark in f.name for f in wanted for mark in _SPECIAL):
         return [path]
     inner = [_nested_paths(f"{path}.{f.name}", f.type, stored[f.name]) for f in wanted]
     return [name for names in inner for name in names] or [path]
@@ -237,7 +236,7 @@ def _nested_paths(path: str, data_type: DataType, found: pa.DataType) -> list[st
 
 @contextmanager
 def _failures_of(path: str, action: str) -> Iterator[None]:
-    """The library's failures as ours: it raises Python's own errors, and panics of Rust."""
+    """Translate the library's failures: it raises Python's own errors, and Rust panics."""
     try:
         yield
     except EmberlakeError:

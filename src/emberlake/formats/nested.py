@@ -1,4 +1,4 @@
-"""Changes of the primitive parts of Arrow columns, at any depth of lists, maps and structs."""
+"""Change the primitive parts of Arrow columns, at any depth of lists, maps and structs."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ def map_leaf_types(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataTyp
 
 
 def map_leaves(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """The array with every primitive array in it changed; what holds them together is shared."""
+    """The array with every primitive array in it changed; the nesting around them is shared."""
     kind = array.type
     if pa.types.is_struct(kind):
         children = [map_leaves(array.field(i), change) for i in range(len(kind))]
@@ -40,12 +40,12 @@ def map_leaves(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Ar
 
 def relabelled(array: pa.Array, target: pa.DataType, values: pa.Array) -> pa.Array:
     """A list or map array with the same nulls and offsets around other values."""
-    # The values are whole, not those of a slice, so that the offsets still point into them.
+    # The values are complete rather than a slice, so the offsets still point into them.
     return pa.Array.from_buffers(
         target, len(array), array.buffers()[:2], array.null_count, array.offset, [values]
     )
 
 
 def entries_of(target: pa.DataType, keys: pa.Array, items: pa.Array) -> pa.Array:
-    """The pairs that a map array consists of."""
+    """The key-value pairs of a map array."""
     return pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])

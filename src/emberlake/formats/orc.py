@@ -1,8 +1,8 @@
 """ORC data files. Spec: "ORC".
 
-Arrow's ORC library writes and reads them; column ids go along as the attribute ``paimon.id``.
+Arrow's ORC library writes and reads them; column ids are stored in the attribute ``paimon.id``.
 TIME is stored as an integer of milliseconds; CHAR and VARCHAR are plain strings, since Arrow has no
-other text. TIMESTAMP_LTZ is stored as the instant it is: files of Java writers in another zone than
+other text. TIMESTAMP_LTZ is stored as the true instant. Files of Java writers in a zone other than
 UTC hold instants shifted by that zone, unless ``orc.timestamp-ltz.legacy.type`` is false.
 """
 
@@ -47,7 +47,7 @@ _CODECS: Final = {
 _STRIPE_BYTES: Final = 64 * MEBIBYTE
 _COMPRESSION_BLOCK_BYTES: Final = 256 * 1024
 _UNITS_OF_SECOND: Final = {"ms": 10**3, "us": 10**6, "ns": 10**9}
-_DICTIONARY_THRESHOLD: Final = 0.8  # a dictionary when at most this share of texts is distinct
+_DICTIONARY_THRESHOLD: Final = 0.8  # use a dictionary if at most this share is distinct
 
 
 class OrcWriter:
@@ -96,7 +96,7 @@ class OrcWriter:
 
     def abort(self) -> None:
         self._file.abort()
-        self._writer.is_open = False  # else it would write its footer when it is collected
+        self._writer.is_open = False  # or it would write its footer when collected
 
     def _check_timestamps(self, table: pa.Table) -> None:
         for field, column in zip(self._fields, table.columns, strict=True):
@@ -161,7 +161,7 @@ class OrcReader(Closing):
             predicate,
             use_threads,
             rows,
-        )  # Arrow shows neither statistics nor sizes of stripes, and decodes in one thread
+        )  # Arrow exposes neither statistics nor sizes of stripes, and decodes in one thread
         check_storable(columns, "orc")
         self._check_open()
         position = 0
@@ -201,7 +201,7 @@ class OrcReader(Closing):
                 batch = self._file.read_stripe(stripe, names)
             except READ_FAILURES as error:
                 raise _stripe_failure(self._path, error) from error
-            # Before slicing: children of a slice are converted whole.
+            # Convert before slicing: children of a slice are converted as a whole.
             yield plan_conformance(self._path, batch.schema, columns).apply(batch)
 
 
@@ -210,7 +210,7 @@ Reader: Final = OrcReader
 
 
 class _Sink:
-    """What Arrow wants of a Python file; closing it leaves the output file open."""
+    """What Arrow needs of a Python file; closing it leaves the output file open."""
 
     def __init__(self, file: Output) -> None:
         self._file = file
@@ -223,7 +223,7 @@ class _Sink:
         return self._file.position
 
     def flush(self) -> None:
-        """Nothing is held back here."""
+        """Nothing is buffered here."""
 
     def close(self) -> None:
         self.closed = True
@@ -232,7 +232,9 @@ class _Sink:
 def _codec(options: TableOptions) -> str:
     name = options.value(FILE_COMPRESSION)
     if name not in _CODECS:
-        raise InvalidOption(f"{FILE_COMPRESSION.key}={name}: orc files can be {', '.join(_CODECS)}")
+        raise InvalidOption(
+            f"{FILE_COMPRESSION.key}={name}: for orc files use one of {', '.join(_CODECS)}"
+        )
     return _CODECS[name]
 
 
@@ -280,7 +282,7 @@ def _stored(column: pa.ChunkedArray, stored: pa.DataType) -> pa.ChunkedArray:
 def _dense(array: pa.Array) -> pa.Array:
     """The same values without slices and without anything below nulls, at any depth.
 
-    Arrow's ORC writer takes slices of structs for the whole, and writes what stands below a null.
+    Arrow's ORC writer takes a slice of structs for the whole, and writes values below nulls.
     """
     kind = array.type
     mask = array.is_null() if array.null_count else None

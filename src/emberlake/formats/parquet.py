@@ -1,9 +1,9 @@
 """Reads Parquet data files of any writer. Spec: "Parquet".
 
-Row groups are pruned by their statistics and then decoded one after the other, batch by batch, so
-that memory does not grow with the file; where only some rows of a group match, the columns that
-tell come first. Columns are found by name; of nested columns only the parts
-that are asked for are decoded.
+Row groups are pruned by their statistics and then decoded one after another, batch by batch, so
+that memory does not grow with the file. Where only some rows of a group match, the filtered columns
+are decoded first. Columns are found by name, and only the requested parts of nested columns are
+decoded.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,8 +43,8 @@ from emberlake.types import (
     RowType,
 )
 
-# Rows at the start of a row group that tell whether matches come together, and how often these
-# may change from rows that match to others and back.
+# How many rows at the start of a row group show whether matching rows lie together, and how often
+# matching and other rows may alternate among them.
 _PROBED_ROWS: Final = 16_384
 _MAX_CHANGES: Final = 4
 
@@ -158,7 +158,7 @@ class ParquetReader(Closing):
         return [self._metadata.row_group(i).num_rows for i in range(self.row_group_count)]
 
     def _kept_groups(self, predicate: Predicate | None) -> dict[int, bool]:
-        """The row groups in which a row may match, and whether all rows of them do."""
+        """The row groups in which a row may match, and whether all of their rows do."""
         if predicate is None or not self.row_group_count:
             return dict.fromkeys(range(self.row_group_count), True)
         rows = np.array(self._group_rows(), np.int64)
@@ -176,12 +176,12 @@ class ParquetReader(Closing):
         return column_range(self._metadata, leaf, self._found.field(at).type, field)
 
     def _leaves(self, columns: tuple[DataField, ...]) -> list[int]:
-        asked = {f.name: f for f in columns}
+        requested = {f.name: f for f in columns}
         chosen: list[int] = []
         start = 0
         for found in self._found:
-            if found.name in asked:
-                chosen += select_leaves(found.type, asked[found.name].type, start)
+            if found.name in requested:
+                chosen += select_leaves(found.type, requested[found.name].type, start)
             start += _leaf_count(found.type)
         return chosen
 
@@ -194,14 +194,14 @@ class ParquetReader(Closing):
         *,
         use_threads: bool,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """What is stored of a group, each batch with its position in it."""
+        """The stored batches of a group, each with its position in the group."""
         tested, others = _split_columns(predicate, columns)
         if predicate is None or not others or self._is_scattered(group, tested, predicate):
             leaves = self._leaves(columns)
             yield from _located(self._batches(group, leaves, batch_rows, use_threads=use_threads))
             return
-        # Arrow decodes a column from its start, but need not go on to its end: where rows are
-        # sorted by what is filtered, or none matches, most of the other columns is left alone.
+        # Arrow decodes a column from its start, but need not reach its end. If rows are sorted by
+        # the filtered columns, or none match, most of the other columns is never decoded.
         known = self._read_groups([group], self._leaves(tested), use_threads=use_threads)
         matching = np.flatnonzero(self._evaluate(predicate, tested, known))
         start, stop = (int(matching[0]), int(matching[-1]) + 1) if len(matching) else (0, 0)
@@ -210,13 +210,13 @@ class ParquetReader(Closing):
         )
         for position, batch in _located(batches, stop):
             if position + batch.num_rows > start:
-                beside = known.slice(position, batch.num_rows).to_batches()
-                for offset, part in _located(iter(beside)):
+                matched = known.slice(position, batch.num_rows).to_batches()
+                for offset, part in _located(iter(matched)):
                     other = batch.slice(offset, part.num_rows)
                     yield position + offset, self._in_file_order(part, other)
 
     def _in_file_order(self, one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns of both, as a batch that was read at once has them."""
+        """The columns of both, in the order that a single read gives them."""
         columns = dict(zip(one.schema.names, one.columns, strict=True))
         columns |= zip(other.schema.names, other.columns, strict=True)
         names = [name for name in self._found.names if name in columns]
@@ -225,7 +225,7 @@ class ParquetReader(Closing):
     def _is_scattered(
         self, group: int, tested: tuple[DataField, ...], predicate: Predicate
     ) -> bool:
-        """Whether rows that match stand here and there, as far as the first rows tell."""
+        """Whether matching rows are scattered, judging by the first rows."""
         first = next(self._batches(group, self._leaves(tested), _PROBED_ROWS, use_threads=False))
         matches = self._evaluate(predicate, tested, first)
         return int(np.count_nonzero(np.diff(matches))) > _MAX_CHANGES
@@ -267,7 +267,7 @@ Reader: Final = ParquetReader
 def _split_columns(
     predicate: Predicate | None, columns: tuple[DataField, ...]
 ) -> tuple[tuple[DataField, ...], tuple[DataField, ...]]:
-    """The columns that a filter needs, and the others; none when it needs what is not read."""
+    """The columns that a filter needs, and the others; none if it needs one that is not read."""
     needed = columns_of(predicate) if predicate is not None else frozenset()
     tested = tuple(column for column in columns if column.name in needed)
     others = tuple(column for column in columns if column.name not in needed)
@@ -275,7 +275,7 @@ def _split_columns(
 
 
 def select_leaves(found: pa.DataType, asked: DataType, start: int) -> list[int]:
-    """The primitive columns to decode for a column, the first of which is number ``start``."""
+    """The primitive columns to decode for a column whose first primitive one is ``start``."""
     match asked:
         case RowType(fields=fields) if pa.types.is_struct(found):
             wanted = {f.name: f.type for f in fields}
@@ -285,7 +285,7 @@ def select_leaves(found: pa.DataType, asked: DataType, start: int) -> list[int]:
                 if child.name in wanted:
                     chosen += select_leaves(child.type, wanted[child.name], at)
                 at += _leaf_count(child.type)
-            # Any leaf tells which rows are null.
+            # Any leaf shows which rows are null.
             return chosen or [start]
         case ArrayType(element=element) if pa.types.is_list(found):
             return select_leaves(found.value_type, element, start)
@@ -316,7 +316,7 @@ def _has_int96(schema: pq.ParquetSchema) -> bool:
 def _located(
     batches: Iterator[pa.RecordBatch], stop: int | None = None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches with the number of rows before each, as long as that is below ``stop``."""
+    """Batches up to row ``stop``, each with the number of rows before it."""
     position = 0
     while position != stop and (batch := next(batches, None)) is not None:
         batch = batch if stop is None else batch.slice(0, stop - position)

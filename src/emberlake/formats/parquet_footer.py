@@ -1,4 +1,4 @@
-"""Parquet footers, taken apart and put together.
+"""Take Parquet footers apart and put them together.
 
 Columns are encoded in parallel, each group into a small Parquet file in memory. This module moves
 their column chunks into one file: bytes are copied as they are, only the offsets in the footer
@@ -64,7 +64,7 @@ class Chunk:
     column: Struct
 
     def as_int96(self) -> "Chunk":
-        """The chunk of a column of 12 bytes as what these bytes are."""
+        """The chunk of a column of 12 bytes, declared as INT96."""
         meta = dict(self.column[_META_DATA][1])
         meta[_COLUMN_TYPE] = _INT96
         # INT96 has no order: bounds of its bytes mean nothing.
@@ -114,19 +114,19 @@ def encode_row_group(chunks: Sequence[Chunk], row_count: int, offset: int, ordin
 
 @dataclass(frozen=True)
 class FooterFrame:
-    """What footers of files with the same columns share: all but the row groups."""
+    """What footers of files with the same columns share: everything except the row groups."""
 
     before: bytes
     after: bytes
 
     @staticmethod
     def of(empty_file: pa.Buffer) -> "FooterFrame":
-        """The frame of a Parquet file in memory without rows; bare 12 bytes stand for INT96."""
+        """The frame of a Parquet file in memory without rows; plain 12 bytes become INT96."""
         footer = _footer_of(empty_file)
         root, *elements = footer[_SCHEMA][1][1]
         root[_ELEMENT_NAME] = (thrift.BINARY, _ROOT_NAME)
         for element in elements:
-            if _is_bare_12_bytes(element):
+            if _is_plain_12_bytes(element):
                 element[_ELEMENT_TYPE] = _INT96
                 del element[_ELEMENT_LENGTH]
         before = {key: value for key, value in footer.items() if key < _NUM_ROWS}
@@ -150,8 +150,8 @@ class FooterFrame:
 def int96_as_bytes(footer: bytes) -> bytes:
     """A file without rows whose footer says that INT96 columns are fixed bytes, as they are stored.
 
-    Arrow reads INT96 as 64 bits of nanoseconds and lets what does not fit wrap around; as bytes
-    nothing is lost.
+    Arrow reads INT96 as 64 bits of nanoseconds and lets larger values wrap around; as bytes nothing
+    is lost.
     """
     metadata = thrift.decode_struct(footer)
     for element in metadata[_SCHEMA][1][1]:
@@ -167,7 +167,7 @@ def int96_as_bytes(footer: bytes) -> bytes:
     return MAGIC + _with_tail(thrift.encode_struct(metadata))
 
 
-def _is_bare_12_bytes(element: Struct) -> bool:
+def _is_plain_12_bytes(element: Struct) -> bool:
     return (
         element.get(_ELEMENT_TYPE) == _FIXED
         and element[_ELEMENT_LENGTH] == _INT96_BYTES

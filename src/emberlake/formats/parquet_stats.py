@@ -1,6 +1,6 @@
-"""Statistics of row groups as column ranges, so that row groups can be left out unread.
+"""Statistics of row groups as column ranges, so that row groups can be skipped unread.
 
-Minima and maxima are kept in the physical type of the column and are only as good as their writer.
+Minima and maxima have the physical type of the column and are only as good as their writer.
 Whatever is not certain (INT96, unsigned integers, NaN, broken text, missing values) is unknown.
 """
 
@@ -32,9 +32,9 @@ def column_range(
 
     Args:
         metadata: the footer of the file.
-        leaf: which primitive column of the file it is.
-        stored: the Arrow type that the file's column has.
-        field: the column as the schema has it.
+        leaf: the position of the primitive column in the file.
+        stored: the Arrow type of the column in the file.
+        field: the column in the schema.
     """
     if not isinstance(field.type, AtomicType) or pa.types.is_nested(stored):
         return _UNKNOWN
@@ -67,19 +67,19 @@ def _bounds(
     if pa.types.is_float16(stored) or pa.types.is_fixed_size_binary(stored):
         return None
     if pa.types.is_floating(stored):
-        # A NaN in the statistics makes them useless; it is the one value unlike itself.
+        # A NaN makes the statistics useless; it is the only value that differs from itself.
         raw = [value if value == value else None for value in raw]  # noqa: PLR0124
     try:
         values = _as_stored(pa.array(raw, _RAW_TYPES[physical]), stored, field)
         convert = plan_conversion(values.type, field.type)
         return convert(values) if convert else values
-    except ValueError:  # bounds that are no values of the column, such as cut text
+    except ValueError:  # bounds that are not values of the column, such as cut text
         return None
 
 
 def _as_stored(values: pa.Array, stored: pa.DataType, field: DataField) -> pa.Array:
     if pa.types.is_decimal(stored):
-        # Unscaled numbers: their meaning is the column's only if the scales are the same.
+        # Unscaled numbers: they only mean the same if the scales are the same.
         if stored.scale != arrow_type(field.type).scale:
             raise ValueError("another scale")
         return values

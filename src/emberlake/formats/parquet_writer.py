@@ -2,7 +2,7 @@
 
 Every call of ``write`` makes one row group. Its columns are encoded and compressed by several
 threads, since compression is most of the work, and then laid out in the order of the schema as any
-Parquet writer would do it. A column gets a dictionary only where a sample says that it pays.
+Parquet writer would do. A column gets a dictionary only if a sample shows that it pays off.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,11 +46,11 @@ _LAYOUT: Final[dict[str, Any]] = {
     "use_compliant_nested_type": True,
 }
 _MAX_GROUP_ROWS: Final = 16 * 1024 * 1024
-_SMALL_BYTES: Final = 1024 * 1024  # below this, threads cost more than they bring
+_SMALL_BYTES: Final = 1024 * 1024  # below this, threads cost more than they save
 _GROUPS_PER_WORKER: Final = 8
 
 _SAMPLE_ROWS: Final = 8192
-_MAX_DICTIONARY_BYTES: Final = 1024 * 1024  # where Arrow gives up a dictionary
+_MAX_DICTIONARY_BYTES: Final = 1024 * 1024  # where Arrow abandons a dictionary
 _MAX_DICTIONARY_VALUES: Final = 65_536
 
 
@@ -129,7 +129,7 @@ class ParquetWriter:
         dictionaries = [
             leaf
             for plan, column in zip(plans, columns, strict=True)
-            if pays_dictionary(column, sample)
+            if dictionary_pays_off(column, sample)
             for leaf, _ in _leaves(plan.name, column.type)
         ]
         out = pa.BufferOutputStream()
@@ -162,11 +162,11 @@ def plan_column_groups(sizes: Sequence[int], count: int) -> list[tuple[int, ...]
     return [tuple(sorted(groups[i])) for i in order]
 
 
-def pays_dictionary(column: pa.ChunkedArray, sample: np.ndarray) -> bool:
-    """Whether a column should be stored by way of a dictionary of its values.
+def dictionary_pays_off(column: pa.ChunkedArray, sample: np.ndarray) -> bool:
+    """Whether a column should be stored with a dictionary of its values.
 
-    Few values: smaller and faster. Many: the dictionary is built, given up at its limit, and
-    nothing but time is lost. Nested columns always try.
+    With few distinct values, a dictionary makes the file smaller and faster. With many, it is
+    built and then abandoned at its limit, which only costs time. Nested columns always try one.
     """
     if pa.types.is_nested(column.type):
         return True
@@ -189,7 +189,7 @@ def pays_dictionary(column: pa.ChunkedArray, sample: np.ndarray) -> bool:
 
 
 def estimate_distinct(sampled: int, distinct: int) -> float:
-    """How many distinct values there are when ``sampled`` random rows show ``distinct`` of them.
+    """Estimate the number of distinct values if ``sampled`` random rows show ``distinct``.
 
     Solves d = D (1 - exp(-n / D)), the expectation for D equally frequent values.
     """
@@ -205,7 +205,7 @@ def estimate_distinct(sampled: int, distinct: int) -> float:
 
 @dataclass(frozen=True)
 class _ColumnPlan:
-    """How one column is handed to the encoder."""
+    """How one column is passed to the encoder."""
 
     name: str
     is_nullable: bool
@@ -223,13 +223,13 @@ class _ColumnPlan:
 
 
 def _change_of(field: DataField) -> Callable[[pa.Array], pa.Array] | None:
-    # Decimals of up to 18 digits are integers on disk. Handing their low words over as integers
-    # spares the encoder its conversion digit by digit; the footer names the type.
+    # Decimals of up to 18 digits are integers on disk. Passing their low words as integers saves
+    # the encoder a conversion digit by digit; the footer names the type.
     integer = _integer_of(field)
     if integer is not None:
         return lambda array: _unscaled(array, integer)
-    # Java reads and writes nanoseconds as INT96 only, which Arrow has for all columns or none: they
-    # are encoded as the bytes they are, and the footer names the type.
+    # Java reads and writes nanoseconds only as INT96, which Arrow writes for all columns or none.
+    # So they are encoded as plain bytes, and the footer names the type.
     kind = arrow_type(field.type)
     if map_leaf_types(kind, _stored_type) != kind:
         return lambda array: map_leaves(array, _stored_leaf)
@@ -263,7 +263,7 @@ def _unscaled(decimals: pa.Array, integer: pa.DataType) -> pa.Array:
 
 
 def _frame(fields: tuple[DataField, ...]) -> FooterFrame:
-    """The frame of files with these columns; a writer has many of them."""
+    """The frame of files with these columns, cached: a writer makes many such files."""
     frame: FooterFrame | None = _FRAMES.find((fields,))
     if frame is None:
         frame = _make_frame(fields)
@@ -291,7 +291,7 @@ def _settings(options: TableOptions) -> dict[str, Any]:
     name = options.value(FILE_COMPRESSION)
     if name not in _CODECS:
         raise InvalidOption(
-            f"{FILE_COMPRESSION.key}={name}: parquet files can be {', '.join(_CODECS)}"
+            f"{FILE_COMPRESSION.key}={name}: for parquet files use one of {', '.join(_CODECS)}"
         )
     codec = _CODECS[name]
     return {

@@ -1,14 +1,14 @@
 """The compact protocol of Thrift, as far as Parquet footers need it.
 
 A struct is a dictionary from field id to ``(type, value)``; a list is ``(element type, values)``.
-Nothing is interpreted, so what is not understood here survives decoding and encoding.
+Nothing is interpreted, so unknown fields survive decoding and encoding.
 """
 
 import struct
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
-Struct: TypeAlias = dict[int, tuple[int, Any]]  # the values are as different as the fields are
+Struct: TypeAlias = dict[int, tuple[int, Any]]  # values of any type
 
 TRUE: Final = 1
 FALSE: Final = 2
@@ -28,7 +28,7 @@ _LISTS: Final = frozenset({LIST, SET})
 
 
 def decode_struct(raw: bytes) -> Struct:
-    """The struct that starts at the first byte; ``ValueError`` when the bytes are none."""
+    """The struct that starts at the first byte; raises ``ValueError`` if the bytes are not one."""
     try:
         return _Decoder(raw).struct()
     except (IndexError, struct.error) as error:
@@ -41,14 +41,14 @@ def encode_struct(value: Struct) -> bytes:
 
 
 def encode_fields(value: Struct, *, after: int = 0) -> bytes:
-    """The bytes of some fields of a struct, which follow the field ``after``; no end mark."""
+    """The bytes of the fields of a struct that follow the field ``after``; no end mark."""
     out = bytearray()
     _encode_fields(out, value, after)
     return bytes(out)
 
 
 def encode_structs(field_id: int, encoded: Sequence[bytes], *, after: int) -> bytes:
-    """The bytes of a field that is a list of structs, each of them encoded already."""
+    """The bytes of a field that is a list of structs, each of them already encoded."""
     out = bytearray()
     _encode_header(out, field_id - after, field_id, LIST)
     _encode_list_header(out, len(encoded), STRUCT)

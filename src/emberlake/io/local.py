@@ -183,7 +183,7 @@ def _new_file(target: str) -> "io.BufferedWriter[Any]":
     return io.BufferedWriter(io.FileIO(target, "xb"))
 
 
-def open_storage(path: str, options: Mapping[str, str]) -> tuple[Storage, str]:
+def open_storage(path: str, options: Mapping[str, object]) -> tuple[Storage, str]:
     """The local disk, and a folder of it in its normal form."""
     del options  # there are none
     # Absolute, because workers that open the same table may run in another folder; links are not

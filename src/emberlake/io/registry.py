@@ -15,8 +15,13 @@ from emberlake.io.storage import Storage
 
 _SCHEME: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
 _LOCAL: Final = "file"  # also of paths without a scheme
+_OBJECT: Final = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "oss")
 _MODULES: Final[Mapping[str, str]] = {
     _LOCAL: "emberlake.io.local",
+    **dict.fromkeys(_OBJECT, "emberlake.io.object"),
+}
+_WAYS_OUT: Final[Mapping[str, str]] = {
+    "hdfs": "; copy the warehouse to a disk or an object store, such as with hadoop distcp",
 }
 
 
@@ -26,11 +31,12 @@ def scheme_of(path: str) -> str:
     return found.group(1).lower() if found else _LOCAL
 
 
-def open_storage(path: str, options: Mapping[str, str]) -> tuple[Storage, str]:
+def open_storage(path: str, options: Mapping[str, object]) -> tuple[Storage, str]:
     """The storage that a warehouse or table path lives on, and the path in its normal form.
 
     Args:
-        path: a folder of this machine, plain or as ``file:/folder`` or ``file:///folder``.
+        path: a folder of this machine, plain or as ``file:/folder`` or ``file:///folder``, or of
+            an object store: ``s3://bucket/folder``, ``gs://``, ``abfss://``, ``oss://``.
         options: catalog options; storages that need credentials find them there.
 
     Raises:
@@ -40,7 +46,9 @@ def open_storage(path: str, options: Mapping[str, str]) -> tuple[Storage, str]:
         raise InvalidInput("the warehouse path is empty; give a folder")
     scheme = scheme_of(path)
     if scheme not in _MODULES:
-        raise Unsupported(f"{path}: emberlake has no storage for {scheme}://")
+        raise Unsupported(
+            f"{path}: emberlake has no storage for {scheme}://{_WAYS_OUT.get(scheme, '')}"
+        )
     opened: tuple[Storage, str] = importlib.import_module(_MODULES[scheme]).open_storage(
         path, options
     )

@@ -1,1 +1,1 @@
-"""Rows of the same key become one. Pure kernels on Arrow and NumPy, no I/O."""
+"""Merge rows of the same key into one. Pure kernels on Arrow and NumPy, no I/O."""

@@ -12,7 +12,7 @@ from emberlake.spec.column_buffers import I64, Mask
 def fold_aggregation(plan: MergePlan, rows: pa.Table, starts: I64) -> pa.Table:
     """One row per key of records that are sorted by key and merge order.
 
-    A row is there whatever its records are, unless deletes remove rows and the last one deletes.
+    Every key has a row, unless the table removes rows on delete and the last record is a delete.
 
     Args:
         plan: A function for every column that is read.
@@ -20,7 +20,7 @@ def fold_aggregation(plan: MergePlan, rows: pa.Table, starts: I64) -> pa.Table:
         starts: The first record of each key.
 
     Raises:
-        DataMismatch: a result does not fit its column, or a value cannot be taken back.
+        DataMismatch: a result does not fit its column, or a value cannot be retracted.
     """
     records = Records(rows, starts)
     is_removal = np.zeros(len(records), dtype=np.bool_)

@@ -31,7 +31,7 @@ MAX_COUNT: Final = 2_147_483_647
 
 
 class Aggregate(StrEnum):
-    """What becomes of the values that a column has in the records of one key."""
+    """How the values that a column has in the records of one key become one."""
 
     PRIMARY_KEY = "primary-key"
     SUM = "sum"
@@ -57,12 +57,12 @@ class Aggregate(StrEnum):
 
     @property
     def ignores_order(self) -> bool:
-        """Whether the result is the same in whatever order the records come."""
+        """Whether the result does not depend on the order of the records."""
         return self in _IGNORES_ORDER
 
 
 class NestedKeyNulls(Choice):
-    """What becomes of nested rows whose nested key has nulls."""
+    """What to do with nested rows whose nested key has nulls."""
 
     MERGE = "merge"
     IGNORE = "ignore"
@@ -85,12 +85,12 @@ class Aggregator:
 
     @property
     def takes_retracts(self) -> bool:
-        """Whether -U and -D records take their value back, or are ignored."""
+        """Whether -U and -D records retract their value, or are ignored."""
         return self.ignore_retract or self.function in _RETRACTABLE
 
 
 _LEGACY_NAMES: Final = {"first_not_null_value": Aggregate.FIRST_NON_NULL_VALUE}
-# Functions that can take a value back.
+# Functions that can retract a value.
 _RETRACTABLE: Final = frozenset(
     {
         Aggregate.PRIMARY_KEY,
@@ -103,7 +103,7 @@ _RETRACTABLE: Final = frozenset(
         Aggregate.NESTED_UPDATE,
     }
 )
-# Not product: what is taken back before anything came in is lost, and decimals are rounded.
+# Not product: a retraction before the first value is lost, and decimals are rounded.
 _IGNORES_ORDER: Final = frozenset(
     {
         Aggregate.PRIMARY_KEY,
@@ -118,7 +118,7 @@ _IGNORES_ORDER: Final = frozenset(
 
 
 def parse_aggregate(name: str) -> Aggregate:
-    """The function of a name.
+    """The function with that name.
 
     Raises:
         ValueError: there is no such function.
@@ -127,7 +127,7 @@ def parse_aggregate(name: str) -> Aggregate:
 
 
 def aggregate_of(options: TableOptions, column: str) -> Aggregate | None:
-    """The function that the options give a column, by itself or as the default of all."""
+    """The function that the options give a column, its own or the default of all columns."""
     name = options.get(_key(column, "aggregate-function"))
     if name is None:
         name = options.value(DEFAULT_AGGREGATE)
@@ -135,13 +135,13 @@ def aggregate_of(options: TableOptions, column: str) -> Aggregate | None:
 
 
 def read_aggregator(options: TableOptions, column: str, function: Aggregate) -> Aggregator:
-    """A function with the settings that the column has; they were checked before."""
+    """A function with the settings of the column, which were checked before."""
     get = _Settings(options, column)
     delimiter = get.text("list-agg-delimiter")
     return Aggregator(
         function,
-        ignore_retract=get.truth("ignore-retract"),
-        distinct=get.truth("distinct"),
+        ignore_retract=get.flag("ignore-retract"),
+        distinct=get.flag("distinct"),
         delimiter="," if delimiter is None else delimiter,
         nested_key=get.words("nested-key"),
         nested_key_nulls=NestedKeyNulls(get.text("nested-key-null-strategy") or "merge"),
@@ -158,7 +158,7 @@ def check_aggregator(
     key = _key(column.name, "aggregate-function")
     fits = _FITS.get(function)
     if fits is not None and not fits.test(column.type):
-        yield f"{key}={function} needs {fits.expected}, column {column} is none"
+        yield f"{key}={function} needs {fits.expected}, not column {column}"
         return
     settings = list(_check_settings(options, column.name))
     yield from settings
@@ -182,7 +182,7 @@ class _Settings:
     def text(self, name: str) -> str | None:
         return self.options.get(_key(self.column, name))
 
-    def truth(self, name: str) -> bool:
+    def flag(self, name: str) -> bool:
         return parse_bool(self.text(name) or "false")
 
     def words(self, name: str) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from emberlake.spec.column_buffers import I64, U64, Mask, bytes_of, nulls_of, ra
 from emberlake.types import AtomicType, DataField, TypeRoot
 from emberlake.types.data_types import COMPACT_DECIMAL_PRECISION
 
-# Texts longer than this are ranked as a whole: reading them word by word has no end in sight.
+# Texts longer than this are ranked as a whole: reading them word by word would take too long.
 MAX_WORDS_OF_TEXT: Final = 16
 
 _WORD: Final = 64
@@ -46,12 +46,12 @@ class Digit(ABC):
 
     @abstractmethod
     def packed(self) -> tuple[U64, int]:
-        """The digit of all rows in as few bits as keep their order, and how many bits these are."""
+        """The digit of all rows in as few bits as their order needs, and the number of bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Number(Digit):
-    """A digit that is there already; no value has more than so many bits."""
+    """A digit that is already computed; no value has more than ``bits`` bits."""
 
     values: U64
     bits: int
@@ -97,9 +97,9 @@ def digits_of(field: DataField, column: pa.ChunkedArray, *, descending: bool) ->
 
 
 def float_codes(values: npt.NDArray[Any], code: type[np.signedinteger[Any]]) -> npt.NDArray[Any]:
-    """Integers in the order of floats: -0.0 before 0.0, and every NaN as the one largest."""
+    """Integers in the order of floats: -0.0 before 0.0, and every NaN as the same largest one."""
     codes = values.view(code)
-    # The bits below the sign grow with the magnitude, so that negative values are turned around.
+    # The bits below the sign grow with the magnitude, so negative values are reversed.
     codes = np.where(codes < 0, codes ^ np.iinfo(code).max, codes)
     return np.where(np.isnan(values), np.iinfo(code).max, codes)
 
@@ -109,7 +109,7 @@ def _integers(values: npt.NDArray[Any], nulls: Mask | None, *, descending: bool)
     if not len(known):
         return Number(np.zeros(len(values), dtype=np.uint64), 0)
     low, high = int(known.min()), int(known.max())
-    # Differences are right as unsigned words even where they do not fit signed ones.
+    # Differences are correct as unsigned words even where they do not fit signed ones.
     wide = values.astype(np.uint64)
     distances = (
         np.uint64(high % 2**_WORD) - wide if descending else wide - np.uint64(low % 2**_WORD)
@@ -122,7 +122,7 @@ def _integers(values: npt.NDArray[Any], nulls: Mask | None, *, descending: bool)
 def _decimals(
     data_type: AtomicType, chunks: list[pa.Array], nulls: Mask | None, *, descending: bool
 ) -> Iterator[Number]:
-    # Arrow keeps 16 bytes per decimal, the low word first.
+    # Arrow stores 16 bytes per decimal, the low word first.
     words = np.concatenate(
         [raw_values(chunk, np.int64, per_value=2).reshape(-1, 2) for chunk in chunks]
         or [np.zeros((0, 2), dtype=np.int64)]
@@ -156,7 +156,7 @@ def _nulls(chunks: list[pa.Array]) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class _TextWord(Digit):
-    """Eight bytes of every text from a position on, zero behind its end."""
+    """Eight bytes of every text from a position on, zero after its end."""
 
     words: npt.NDArray[Any]  # big-endian, from every position of the bytes
     starts: I64
@@ -165,14 +165,14 @@ class _TextWord(Digit):
     descending: bool
 
     def of(self, rows: I64 | slice) -> U64:
-        places = self.starts[rows] + self.position
+        positions = self.starts[rows] + self.position
         if self.lengths is None:
-            words: U64 = self.words[places].astype(np.uint64)
+            words: U64 = self.words[positions].astype(np.uint64)
         else:
-            words = self.words[np.minimum(places, len(self.words) - 1)].astype(np.uint64)
-            behind = np.clip(self.position + 8 - self.lengths[rows], 0, 8)
-            shift = (np.minimum(behind, 7) * 8).astype(np.uint64)
-            words = np.where(behind == 8, np.uint64(0), words >> shift << shift)
+            words = self.words[np.minimum(positions, len(self.words) - 1)].astype(np.uint64)
+            past_end = np.clip(self.position + 8 - self.lengths[rows], 0, 8)
+            shift = (np.minimum(past_end, 7) * 8).astype(np.uint64)
+            words = np.where(past_end == 8, np.uint64(0), words >> shift << shift)
         return ~words if self.descending else words
 
     def packed(self) -> tuple[U64, int]:
@@ -191,7 +191,7 @@ def _texts(column: pa.ChunkedArray, nulls: Mask | None, *, descending: bool) -> 
     for position in range(0, longest, 8):
         known = None if position + 8 <= shortest else lengths
         yield _TextWord(words, starts, known, position, descending)
-    # Zero bytes look like the end of a text; then, and only then, the shorter one is first.
+    # Zero bytes look like the end of a text; only then must the shorter one come first.
     if not data[:-8].all():
         yield _integers(lengths, None, descending=descending)
 
@@ -213,7 +213,7 @@ def _text_bytes(chunks: list[pa.Array]) -> tuple[I64, I64, npt.NDArray[np.uint8]
 
 
 def _as_large(array: pa.Array) -> pa.Array:
-    """Texts and bytes in the one layout that ``bytes_of`` reads: views are laid out."""
+    """Texts and bytes in a layout that ``bytes_of`` reads; views are converted."""
     if pa.types.is_large_string(array.type):
         return array.cast(pa.large_binary())
     is_plain = pa.types.is_string(array.type) or pa.types.is_binary(array.type)
@@ -221,7 +221,7 @@ def _as_large(array: pa.Array) -> pa.Array:
 
 
 def _ranks(column: pa.ChunkedArray) -> I64:
-    """The rank of every text among the distinct ones; that of a null means nothing."""
+    """The rank of every text among the distinct ones; the rank of a null means nothing."""
     encoded = column.cast(pa.large_binary()).combine_chunks().dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy()
     ranks = np.zeros(max(len(order), 1), dtype=np.int64)
@@ -232,9 +232,9 @@ def _ranks(column: pa.ChunkedArray) -> I64:
 
 
 def _squeeze(words: U64) -> tuple[U64, int]:
-    """Words without the bits that are the same in all of them; their order stays.
+    """Words without the bits that are the same in all of them; they keep their order.
 
-    Digits and letters differ in few of their bits, so that long texts fit few words.
+    Digits and letters differ in few of their bits, so long texts fit into few words.
     """
     if not len(words):
         return words, 0

@@ -1,4 +1,4 @@
-"""The records of every key become one row, as the table's merge engine says.
+"""Merge the records of every key into one row, as the table's merge engine says.
 
 Spec: "Merge engines". A key with a single record is not merged: it is returned as it is, whatever
 its kind. Only keys with several records reach an engine.
@@ -19,8 +19,8 @@ from emberlake.options import MergeEngine
 from emberlake.spec.column_buffers import I64, Mask
 from emberlake.spec.key_value import KIND, SEQUENCE
 
-# Engines that make new rows: they get the records of keys with several of them, in order, and where
-# each key begins; they return one row per key, in that order, with the kind that it has.
+# Engines that build new rows. They get the records of the keys that have several, in order, and
+# where each key begins; they return one row per key, in that order, with its kind.
 _ENGINES: Final = {
     MergeEngine.PARTIAL_UPDATE: fold_partial_update,
     MergeEngine.AGGREGATION: fold_aggregation,
@@ -35,11 +35,11 @@ def fold(
     Args:
         plan: How records are merged.
         rows: Records with the columns of the plan, ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``.
-        is_sorted: The records are in the order of ``order_rows`` already.
-        keep_deletes: Rows that are deleted stay, with their kind.
+        is_sorted: The records are already in the order of ``order_rows``.
+        keep_deletes: Deleted rows stay, with their kind.
 
     Raises:
-        DataMismatch: records that the engine does not take, or whose result does not fit a column.
+        DataMismatch: the engine does not take a record, or a result does not fit its column.
     """
     rows = rows.select([*(f.name for f in plan.read_fields), SEQUENCE, KIND])
     if is_sorted:
@@ -54,7 +54,7 @@ def fold(
 
 
 def without_retracts(rows: pa.Table) -> pa.Table:
-    """The rows that are there: those whose kind takes a row back are dropped."""
+    """The rows without those whose kind retracts a row."""
     retracts = retracts_of(rows)
     return take_rows(rows, np.flatnonzero(~retracts)) if retracts.any() else rows
 
@@ -63,7 +63,7 @@ def without_retracts(rows: pa.Table) -> pa.Table:
 
 
 def _chosen(plan: MergePlan, rows: pa.Table, order: RowOrder, *, keep_deletes: bool) -> I64:
-    """For every key the one record that is its row."""
+    """The record of every key that is its row."""
     retracts = retracts_of(rows)
     has_retracts = bool(retracts.any())
     if plan.engine is MergeEngine.FIRST_ROW:
@@ -90,8 +90,8 @@ def _last_add(order: RowOrder, retracts: Mask) -> I64:
         return order.rows
     counts = ~retracts[order.rows]
     counts[order.starts[_is_single(order)]] = True
-    places = np.where(counts, np.arange(len(order.rows)), -1)
-    last = np.maximum.reduceat(places, order.starts)
+    positions = np.where(counts, np.arange(len(order.rows)), -1)
+    last = np.maximum.reduceat(positions, order.starts)
     return order.rows[last[last >= 0]]
 
 
@@ -103,21 +103,21 @@ def _first(plan: MergePlan, rows: pa.Table, order: RowOrder, retracts: Mask | No
     if not plan.ignore_delete and not counts.all():
         row = int(order.rows[np.flatnonzero(~counts)[0]])
         raise DataMismatch(
-            f"merge engine first-row takes no deletes, but key {key_at(rows, plan.keys, row)} has "
-            "one: set ignore-delete to true to skip them"
+            "merge engine first-row does not take deletes, but key "
+            f"{key_at(rows, plan.keys, row)} has one: set ignore-delete to true to skip them"
         )
-    places = np.where(counts, np.arange(len(order.rows)), len(order.rows))
-    first = np.minimum.reduceat(places, order.starts)
+    positions = np.where(counts, np.arange(len(order.rows)), len(order.rows))
+    first = np.minimum.reduceat(positions, order.starts)
     return order.rows[first[first < len(order.rows)]]
 
 
-# --- engines that make a new row ------------------------------------------------------------------
+# --- engines that build a new row -----------------------------------------------------------------
 
 
 def _fold_groups(
     plan: MergePlan, rows: pa.Table, order: RowOrder, *, keep_deletes: bool
 ) -> pa.Table:
-    """Folded rows of keys with several records among the records of the others, by key.
+    """The rows of all keys, in key order; only keys with several records are folded.
 
     Unless deletes are kept, folded rows that are deleted are left out: they may lack values.
     """
@@ -136,14 +136,14 @@ def _fold_groups(
     folded = folded.cast(rows.schema)
     if not singles.num_rows:
         return folded
-    places = np.empty(len(sizes), dtype=np.int64)
-    places[is_single] = np.arange(singles.num_rows)
-    places[is_folded] = np.arange(folded.num_rows) + singles.num_rows
-    return take_rows(pa.concat_tables([singles, folded]), places[is_single | is_folded])
+    positions = np.empty(len(sizes), dtype=np.int64)
+    positions[is_single] = np.arange(singles.num_rows)
+    positions[is_folded] = np.arange(folded.num_rows) + singles.num_rows
+    return take_rows(pa.concat_tables([singles, folded]), positions[is_single | is_folded])
 
 
 def _check_not_null(plan: MergePlan, folded: pa.Table) -> None:
-    """Values that are taken back, or that no sequence comes with, leave nulls."""
+    """Refuse nulls in NOT NULL columns: retracted values, or values without a sequence."""
     for field in plan.read_fields:
         column = folded.column(field.name)
         if field.type.nullable or not column.null_count:
@@ -151,6 +151,6 @@ def _check_not_null(plan: MergePlan, folded: pa.Table) -> None:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
         raise DataMismatch(
             f"column {field.name} is {field.type}, but the records of key "
-            f"{key_at(folded, plan.keys, row)} leave it without a value: let the column hold nulls "
+            f"{key_at(folded, plan.keys, row)} leave it without a value: make the column nullable "
             "with SchemaChange.update_column_nullability"
         )

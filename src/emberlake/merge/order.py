@@ -1,4 +1,4 @@
-"""The order of records: by key, and among those of one key from the oldest to the latest.
+"""The order of records: by key, and within a key from the oldest to the latest.
 
 Spec: "Comparison order" and "Reading". Nulls are first, texts and bytes compare as unsigned bytes,
 -0.0 is before 0.0 and NaN is the largest float.
@@ -22,7 +22,7 @@ from emberlake.types import DataField
 KeyBound: TypeAlias = tuple[Any, ...]  # a key as Python compares it
 
 _WORD: Final = 64
-# Up to so many sorted stretches are merged faster than sorted.
+# Up to this many sorted runs, merging is faster than sorting.
 _FEW_RUNS: Final = 64
 
 
@@ -36,7 +36,7 @@ class SequenceOrder:
 
 @dataclass(frozen=True, slots=True)
 class RowOrder:
-    """Rows in order, and where among them the records of each key begin."""
+    """Rows in order, and where the records of each key begin among them."""
 
     rows: I64
     starts: I64
@@ -45,10 +45,10 @@ class RowOrder:
 def order_rows(
     table: pa.Table, keys: Sequence[DataField], sequences: Sequence[SequenceOrder]
 ) -> RowOrder:
-    """Records by key, and among those of one key the oldest first.
+    """Records by key, and within a key the oldest first.
 
-    They are ordered by the sequence columns, then by sequence number, then retracts before adds,
-    then as they stand.
+    The records of a key are ordered by the sequence columns, then by sequence number, then retracts
+    before adds, then by position.
     """
     refinement = _sort(list(_key_digits(table, keys)), table.num_rows)
     starts = np.flatnonzero(refinement.is_start)
@@ -88,7 +88,7 @@ def key_bound(key: Sequence[Value]) -> KeyBound:
 
 
 def rows_up_to(table: pa.Table, keys: Sequence[DataField], bound: KeyBound) -> int:
-    """How many of the leading rows of a table, which is sorted by key, have keys up to a bound."""
+    """How many leading rows of a table that is sorted by key have keys up to a bound."""
     low, high = 0, table.num_rows
     # A loop over the few rows that a binary search visits.
     while low < high:
@@ -120,7 +120,7 @@ def _key_digits(table: pa.Table, keys: Sequence[DataField]) -> Iterator[Digit]:
 def _sequence_digits(
     table: pa.Table, sequences: Sequence[SequenceOrder], refinement: "_Refinement"
 ) -> Iterator[Digit]:
-    """What orders the records of one key; a digit is only made when some are not yet in order."""
+    """The digits that order the records of one key; none is made once all are in order."""
     if not refinement.has_ties:
         return
     for order in sequences:
@@ -131,16 +131,16 @@ def _sequence_digits(
 
 
 class _Refinement:
-    """Rows that are in order as far as their digits were looked at.
+    """Rows that are sorted by the digits seen so far.
 
-    Rows with the same digits so far are tied. They stand next to each other, as they stood in the
-    table; the first of them is a start. Only what is tied is looked at again.
+    Rows with the same digits so far are tied. They are next to each other, in the order of the
+    table; the first of them is a start. Only tied rows are looked at again.
     """
 
     def __init__(self, rows: I64, is_start: Mask) -> None:
         self.rows = rows
         self.is_start = is_start
-        self._tied = _tied_places(is_start)
+        self._tied = _tied_positions(is_start)
         self._tied_rows = rows[self._tied]
         self._tied_starts = is_start[self._tied]
 
@@ -161,27 +161,27 @@ class _Refinement:
             self._untie(is_new)
 
     def _move(self, values: U64, inside: Mask) -> U64:
-        """Put the rows of every tie that the digit finds in disorder into its order."""
+        """Sort the rows of every tie that is out of order by the digit."""
         ties = np.cumsum(self._tied_starts) - 1
         is_disordered = np.zeros(int(ties[-1]) + 1, dtype=np.bool_)
         is_disordered[ties[1:][(values[1:] < values[:-1]) & inside]] = True
-        places = np.flatnonzero(is_disordered[ties])
-        moved = places[_stable_order(ties[places], values[places])]
-        self._tied_rows[places] = self._tied_rows[moved]
+        positions = np.flatnonzero(is_disordered[ties])
+        moved = positions[_stable_order(ties[positions], values[positions])]
+        self._tied_rows[positions] = self._tied_rows[moved]
         self.rows[self._tied] = self._tied_rows
-        values[places] = values[moved]
+        values[positions] = values[moved]
         return values
 
     def _untie(self, is_new: Mask) -> None:
         self._tied_starts[1:] |= is_new
         self.is_start[self._tied] = self._tied_starts
-        still = _tied_places(self._tied_starts)
+        still = _tied_positions(self._tied_starts)
         self._tied = self._tied[still]
         self._tied_rows = self._tied_rows[still]
         self._tied_starts = self._tied_starts[still]
 
 
-def _tied_places(is_start: Mask) -> I64:
+def _tied_positions(is_start: Mask) -> I64:
     is_tied = ~is_start
     is_tied[:-1] |= is_tied[1:]
     return np.flatnonzero(is_tied)
@@ -193,8 +193,8 @@ def _sort(digits: list[Digit], count: int) -> _Refinement:
     is_start = np.zeros(count, dtype=np.bool_)
     is_start[:1] = True
     if bits:
-        # In place where possible: a writer's buffer is sorted at once, and each of these arrays is
-        # an eighth of it or so.
+        # In place where possible: a writer's buffer is sorted as a whole, and each of these arrays
+        # is about an eighth of it.
         index_bits = np.uint64(max(count - 1, 0).bit_length())
         words = heads << index_bits
         del heads
@@ -214,10 +214,10 @@ def _sort(digits: list[Digit], count: int) -> _Refinement:
 
 
 def _pack(digits: list[Digit], count: int) -> tuple[U64, int, list[Digit]]:
-    """The leading digits in one word, which leaves room for a row number, and the digits left."""
+    """The leading digits in one word that leaves room for a row number, and the digits left."""
     room = _WORD - max(count - 1, 0).bit_length()
     heads, used = np.zeros(count, dtype=np.uint64), 0
-    for place, digit in enumerate(digits):
+    for index, digit in enumerate(digits):
         values, bits = digit.packed()
         if used + bits > room:
             spill = used + bits - room
@@ -225,7 +225,7 @@ def _pack(digits: list[Digit], count: int) -> tuple[U64, int, list[Digit]]:
             low = Number(values & np.uint64(2**spill - 1), spill)
             if high is not None:
                 heads = (heads << np.uint64(room - used)) | high if used else high
-            return heads, room, [low, *digits[place + 1 :]]
+            return heads, room, [low, *digits[index + 1 :]]
         if bits:
             heads = (heads << np.uint64(bits)) | values if used else values
             used += bits
@@ -239,7 +239,7 @@ def _sort_words(words: U64) -> None:
 
 
 def _stable_order(groups: I64, values: U64) -> I64:
-    """The order by group and value; equal ones stay as they stand."""
+    """The order by group and value; equal values keep their order."""
     count = len(groups)
     index_bits = (count - 1).bit_length()
     low = values.min()

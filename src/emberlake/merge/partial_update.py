@@ -25,7 +25,7 @@ from emberlake.types import DataField
 def fold_partial_update(plan: MergePlan, rows: pa.Table, starts: I64) -> pa.Table:
     """One row per key of records that are sorted by key and merge order.
 
-    A row is deleted when its last record removed it, or when no record gave it.
+    A row is deleted if its last record removed it, or if no record added it.
 
     Args:
         plan: The sequence groups and functions of the columns that are read.
@@ -33,42 +33,42 @@ def fold_partial_update(plan: MergePlan, rows: pa.Table, starts: I64) -> pa.Tabl
         starts: The first record of each key.
 
     Raises:
-        DataMismatch: a delete that the table does not take, a missing value, or a result that does
-            not fit its column.
+        DataMismatch: the table does not take a delete, a value is missing, or a result does not fit
+            its column.
     """
     records = Records(rows, starts)
     if not len(records):
         empty = {f.name: records.column(f.name) for f in plan.read_fields}
         return records.result(empty, starts, np.zeros(0, dtype=np.bool_))
-    course = _plot(plan, records)
-    arrays = dict(_fold_columns(plan, course))
+    effects = _find_effects(plan, records)
+    arrays = dict(_fold_columns(plan, effects))
     columns = {f.name: arrays[f.name] for f in plan.read_fields}
-    return records.result(columns, course.latest, course.is_deleted)
+    return records.result(columns, effects.latest, effects.is_deleted)
 
 
-def _fold_columns(plan: MergePlan, course: "_Course") -> Iterator[tuple[str, pa.Array]]:
+def _fold_columns(plan: MergePlan, effects: "_Effects") -> Iterator[tuple[str, pa.Array]]:
     grouped: set[str] = set()
-    for group in course.groups:
+    for group in effects.groups:
         for field in group.group.ordering:
-            yield field.name, last_value(course.records.column(field.name), group.ordering_steps)
+            yield field.name, last_value(effects.records.column(field.name), group.ordering_steps)
         for field in group.group.members:
-            yield field.name, _fold_member(plan, course, group, field)
+            yield field.name, _fold_member(plan, effects, group, field)
         grouped.update(f.name for f in (*group.group.ordering, *group.group.members))
-    last = course.records.ends - 1
+    last = effects.records.ends - 1
     for field in plan.read_fields:
-        column = course.records.column(field.name)
+        column = effects.records.column(field.name)
         aggregator = plan.aggregators.get(field.name)
         if aggregator is not None and aggregator.function is Aggregate.PRIMARY_KEY:
             yield field.name, pick(column, last)
         elif field.name not in grouped:
-            # The only function that is allowed outside of groups is the one it has without.
-            yield field.name, last_non_null_value(column, course.free_steps)
+            # Outside of groups only the default function is allowed.
+            yield field.name, last_non_null_value(column, effects.free_steps)
 
 
 def _fold_member(
-    plan: MergePlan, course: "_Course", group: "_GroupCourse", field: DataField
+    plan: MergePlan, effects: "_Effects", group: "_GroupEffects", field: DataField
 ) -> pa.Array:
-    column = course.records.column(field.name)
+    column = effects.records.column(field.name)
     aggregator = plan.aggregators.get(field.name)
     if aggregator is None:
         return last_value(column, group.plain_steps)
@@ -80,55 +80,55 @@ def _fold_member(
 
 
 @dataclass(frozen=True)
-class _GroupCourse:
+class _GroupEffects:
     """What each record does to the columns of a group."""
 
     group: SequenceGroup
     ordering_steps: Steps
     plain_steps: Steps
-    # For functions. A record that both starts a key and takes values back is there twice: then the
-    # record of each step comes first.
+    # For functions. A record that both starts a key and retracts values has two steps; then the
+    # array is the record of each step.
     function_steps: tuple[pa.Array | None, Steps]
 
 
 @dataclass(frozen=True)
-class _Course:
+class _Effects:
     """What each record does."""
 
     records: Records
     free_steps: Steps  # for columns outside of groups
-    groups: tuple[_GroupCourse, ...]
+    groups: tuple[_GroupEffects, ...]
     latest: I64  # the record of each key whose sequence number the row gets
     is_deleted: Mask  # keys
 
 
-def _plot(plan: MergePlan, records: Records) -> _Course:
+def _find_effects(plan: MergePlan, records: Records) -> _Effects:
     retracts = records.is_retract & records.is_merged
     if not (plan.ignore_delete or plan.remove_on_delete or plan.has_groups) and retracts.any():
         raise DataMismatch(
-            "merge engine partial-update takes no -U and -D records unless the table says what "
-            "they do: ignore-delete, partial-update.remove-record-on-delete or sequence groups"
+            "merge engine partial-update does not take -U and -D records unless the table says "
+            "what they do: ignore-delete, partial-update.remove-record-on-delete or sequence groups"
         )
     is_ignored = retracts if plan.ignore_delete else np.zeros(len(records), dtype=np.bool_)
     orders = [_GroupOrder.of(group, records, is_ignored) for group in plan.groups]
     removals = _removals(plan, records, orders)
-    # A key that begins with a retract begins with the values that this one names.
+    # A key whose first record is a retract starts with the values of that record.
     opens = np.zeros(len(records), dtype=np.bool_)
     opens[records.starts] = retracts[records.starts]
     starts = opens | removals | ~records.is_merged
     _check_not_null(plan, records, opens | removals)
     add = np.where(records.is_retract, np.uint8(Step.SKIP), np.uint8(Step.ADD))
     free_steps = Steps(add, records.starts).started_at(starts)
-    takes_back = retracts & ~is_ignored & ~removals
+    is_retract = retracts & ~is_ignored & ~removals
     groups = [
-        _plot_group(records, order, order.accepted(removals), starts, takes_back)
+        _find_group_effects(records, order, order.accepted(removals), starts, is_retract)
         for order in orders
     ]
     last = records.ends - 1
     steps = Steps(add, records.starts)
     has_add = steps.counts(add == Step.ADD) > 0
     latest = steps.last(~is_ignored)
-    return _Course(
+    return _Effects(
         records,
         free_steps,
         tuple(groups),
@@ -159,14 +159,14 @@ class _GroupOrder:
         columns = [records.column(f.name) for f in group.ordering]
         has_sequence = np.logical_or.reduce([valid_of(column) for column in columns])
         ranks = np.where(has_sequence, tuple_order_codes(columns) + 1, 0)
-        # An ignored record counts only where a key begins with it.
+        # An ignored record counts only if it is the first of its key.
         is_first = np.zeros(len(records), dtype=np.bool_)
         is_first[records.starts] = True
         ranks[is_ignored & ~is_first] = 0
         return cls(group, records, has_sequence & ~is_ignored, ranks)
 
     def accepted(self, removals: Mask) -> Mask:
-        """Records that are not older than all before them since the key began or was removed."""
+        """Records that are not older than any before them since the key began or was removed."""
         begins = removals.copy()
         begins[self.records.starts] = True
         ranks = self.ranks + np.cumsum(begins) * (self.ranks.max(initial=0) + 1)
@@ -174,28 +174,28 @@ class _GroupOrder:
         return accepted
 
 
-def _plot_group(
-    records: Records, order: _GroupOrder, accepted: Mask, starts: Mask, takes_back: Mask
-) -> _GroupCourse:
-    comes_in = ~records.is_retract
+def _find_group_effects(
+    records: Records, order: _GroupOrder, accepted: Mask, starts: Mask, is_retract: Mask
+) -> _GroupEffects:
+    is_add = ~records.is_retract
     ordering = np.where(accepted, np.uint8(Step.ADD), np.uint8(Step.SKIP))
     plain = ordering.copy()
-    plain[accepted & takes_back] = Step.RETRACT
+    plain[accepted & is_retract] = Step.RETRACT
     ordering_steps = Steps(ordering, records.starts).started_at(starts)
-    # Taking values back from a key that starts with them leaves nothing.
-    plain_steps = Steps(plain, records.starts).started_at(starts & ~(accepted & takes_back))
-    functions = np.where(accepted & comes_in, np.uint8(Step.ADD), np.uint8(Step.SKIP))
-    functions[order.is_present & ~accepted & comes_in] = Step.ADD_OLDER
-    functions[order.is_present & takes_back] = Step.RETRACT
+    # Retracting the values that a key starts with leaves nothing.
+    plain_steps = Steps(plain, records.starts).started_at(starts & ~(accepted & is_retract))
+    functions = np.where(accepted & is_add, np.uint8(Step.ADD), np.uint8(Step.SKIP))
+    functions[order.is_present & ~accepted & is_add] = Step.ADD_OLDER
+    functions[order.is_present & is_retract] = Step.RETRACT
     function_steps = Steps(functions, records.starts).started_at(starts)
-    doubled = order.is_present & takes_back & (function_steps.kinds == Step.START)
-    return _GroupCourse(
+    doubled = order.is_present & is_retract & (function_steps.kinds == Step.START)
+    return _GroupEffects(
         order.group, ordering_steps, plain_steps, _with_doubled(function_steps, doubled)
     )
 
 
 def _with_doubled(steps: Steps, doubled: Mask) -> tuple[pa.Array | None, Steps]:
-    """Steps in which some records that start a key take back their values as a second step."""
+    """Steps in which some records that start a key retract their values in a second step."""
     again = np.flatnonzero(doubled)
     if not len(again):
         return None, steps
@@ -211,7 +211,7 @@ def _with_doubled(steps: Steps, doubled: Mask) -> tuple[pa.Array | None, Steps]:
 
 
 def _removals(plan: MergePlan, records: Records, orders: Sequence[_GroupOrder]) -> Mask:
-    """Records that remove the row: what comes later begins with their values."""
+    """Records that remove the row: later records build on their values."""
     deletes = records.is_delete & records.is_merged
     if plan.remove_on_delete:
         return deletes
@@ -220,11 +220,11 @@ def _removals(plan: MergePlan, records: Records, orders: Sequence[_GroupOrder]) 
     if not deciding or not deletes.any():
         return removals
     if len(deciding) == 1:
-        # What a group removes is the newest it knows, so its own order goes on.
+        # A group removes the newest record that it knows, so its own order does not change.
         return deletes & deciding[0].accepted(removals)
     steps = Steps(np.zeros(len(records), dtype=np.uint8), records.starts)
-    # A removal by one group takes the order of the others back to what its record says: each
-    # turn finds the next removal of every key.
+    # A removal by one group resets the order of the others to that of its record. So each pass
+    # finds the next removal of every key.
     while True:
         accepted = np.logical_or.reduce([order.accepted(removals) for order in deciding])
         is_later = np.arange(len(records)) > steps.last(removals)[steps.keys]

@@ -1,7 +1,7 @@
 """How the records of one key become one row: the merge options of a table, read once.
 
-A plan is a value: it is made from a schema and the columns that somebody wants, travels to where
-rows are merged, and names the columns that must be read for it. Spec: "Merge engines".
+A plan is a value: it is made from a schema and the wanted columns, travels to where rows are
+merged, and names the columns that must be read for it. Spec: "Merge engines".
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -38,8 +38,8 @@ from emberlake.types import DataField
 
 _GROUP_PREFIX: Final = "fields."
 _GROUP_SUFFIX: Final = ".sequence-group"
-# Engines that put rows together, column by column.
-_MAKING_ENGINES: Final = (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
+# Engines that build rows column by column.
+_BUILDING_ENGINES: Final = (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 # Functions on bytes of libraries that have no Python counterpart.
 _NOT_SUPPORTED: Final = frozenset({Aggregate.RBM64, Aggregate.HLL_SKETCH, Aggregate.THETA_SKETCH})
 
@@ -54,7 +54,7 @@ class SequenceGroup:
 
 @dataclass(frozen=True)
 class MergePlan:
-    """What merging needs to know of a table."""
+    """What merging needs to know about a table."""
 
     engine: MergeEngine
     keys: tuple[DataField, ...]
@@ -70,7 +70,7 @@ class MergePlan:
     aggregators: Mapping[str, Aggregator] = field(default_factory=dict, hash=False)
 
     def refusal_of(self, kind: RowKind) -> str | None:
-        """What the table lacks to take records of that kind; None when it takes them."""
+        """The options that the table lacks to take records of that kind; None if it takes them."""
         if self.ignore_delete or kind not in (RowKind.UPDATE_BEFORE, RowKind.DELETE):
             return None
         match self.engine:
@@ -90,9 +90,9 @@ class MergePlan:
         return None
 
     def nulled_without(self, given: Collection[str]) -> frozenset[str]:
-        """The columns of a key's row that a record without them sets to null.
+        """The columns that a record sets to null in its key's row because it lacks them.
 
-        Of the columns that are read. Engines that take a null for no change set few of them:
+        Only columns that are read count. Engines that take a null as no change set few of them:
         those whose last value counts, and those of a sequence group that the record has.
         """
         match self.engine:
@@ -117,13 +117,13 @@ class MergePlan:
 
 
 def plan_merge(schema: TableSchema, outputs: tuple[DataField, ...]) -> MergePlan:
-    """The plan to merge rows of a table of which some columns are wanted.
+    """Plan how to merge the rows of a table if some columns are wanted.
 
-    A wanted column may be a part of a nested one. Where engines ask whether there is a value it is
-    read whole: of a file that lacks the part, the part alone would be null where the value is not.
+    A wanted column may be a part of a nested one. Engines that test for null read it whole: in a
+    file that lacks the part, the part alone would be null where the value is not.
 
     Raises:
-        InvalidSchema: lists everything that is wrong with the merge options.
+        InvalidSchema: the message lists everything that is wrong with the merge options.
         Unsupported: a column that is read has a function that emberlake does not implement.
     """
     problems = check_merge_options(schema)
@@ -168,17 +168,17 @@ def plan_merge(schema: TableSchema, outputs: tuple[DataField, ...]) -> MergePlan
 def depends_on_arrival(schema: TableSchema) -> bool:
     """Whether it matters which record of a key came first, because the table has no other order.
 
-    Sequence numbers tell who came first. A ``sequence.field`` or sequence groups order the records
-    by what is in them; rows that are equal there are the table's own affair.
+    Sequence numbers show which came first. A ``sequence.field`` or sequence groups order the
+    records by their values; what happens to rows that are equal there is up to the table.
     """
     options = schema.options
     engine = options.value(MERGE_ENGINE)
     if options.value(SEQUENCE_FIELD):
         return False
-    if engine not in _MAKING_ENGINES:
+    if engine not in _BUILDING_ENGINES:
         return True
     if _removes_on_delete(options) or options.value(REMOVE_ON_SEQUENCE_GROUP):
-        return True  # what came before the delete is gone, what comes after it stays
+        return True  # records before the delete are gone, those after it stay
     functions = _functions(schema)
     groups = _sequence_groups(schema)
     ordered = {f.name for group in groups for f in (*group.ordering, *group.members)}
@@ -198,10 +198,10 @@ def check_merge_options(schema: TableSchema) -> list[str]:
 
 
 def check_functions(new: TableSchema, old: TableSchema | None = None) -> None:
-    """Refuse columns whose aggregate function could not be written, unless they were there before.
+    """Refuse columns whose aggregate function is not implemented, unless the old schema has them.
 
     Raises:
-        Unsupported: naming every such column.
+        Unsupported: names every such column.
     """
     known = {} if old is None else _unsupported_functions(old)
     refused = {n: f for n, f in _unsupported_functions(new).items() if known.get(n) is not f}
@@ -255,7 +255,7 @@ def _fields(schema: TableSchema, names: str) -> tuple[DataField, ...]:
 def _functions(schema: TableSchema) -> dict[str, Aggregate]:
     """The function of every column that has one."""
     engine = schema.options.value(MERGE_ENGINE)
-    if engine not in _MAKING_ENGINES:
+    if engine not in _BUILDING_ENGINES:
         return {}
     aggregates = engine is MergeEngine.AGGREGATION
     order_columns = {f.name for group in _sequence_groups(schema) for f in group.ordering}
@@ -267,7 +267,7 @@ def _functions(schema: TableSchema) -> dict[str, Aggregate]:
         if name in order_columns:
             functions[name] = Aggregate.LAST_VALUE if aggregates else None
         elif name in schema.primary_keys or name in schema.partition_keys:
-            # Of a partition column outside the key all records that meet have the same value.
+            # Records that are merged have the same value in a partition column outside the key.
             functions[name] = Aggregate.PRIMARY_KEY
         else:
             functions[name] = aggregate_of(schema.options, name) or default
@@ -294,7 +294,7 @@ def _read_fields(
     functions: Mapping[str, Aggregate],
 ) -> tuple[DataField, ...]:
     as_wanted = {f.name: f for f in outputs}
-    is_whole = schema.options.value(MERGE_ENGINE) in _MAKING_ENGINES
+    is_whole = schema.options.value(MERGE_ENGINE) in _BUILDING_ENGINES
     read: list[DataField] = []
     for column in schema.fields:
         function = functions.get(column.name)

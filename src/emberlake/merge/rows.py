@@ -1,4 +1,4 @@
-"""Rows of tables: which take a row back, and some of them by position."""
+"""Find the rows of a table that retract a row, and take rows by position."""
 
 from typing import Final
 
@@ -8,14 +8,14 @@ import pyarrow as pa
 from emberlake.spec.column_buffers import I64, Mask
 from emberlake.spec.key_value import KIND, RowKind
 
-# Rows that stand together in stretches of so many on average are cut out, not copied.
-_LONG_STRETCH: Final = 4096
-# Texts are put together with 32-bit offsets: more bytes than this are taken in several steps.
+# Rows in runs of at least this many on average are sliced, not copied.
+_LONG_RUN: Final = 4096
+# Arrow joins texts with 32-bit offsets: more bytes than this are taken in several steps.
 _MAX_BYTES_AT_ONCE: Final = 1 << 30
 
 
 def retracts_of(rows: pa.Table) -> Mask:
-    """Which records take a row back rather than give one."""
+    """Which records retract a row rather than add one."""
     kinds = rows.column(KIND).to_numpy()
     retracts: Mask = (kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE)
     return retracts
@@ -26,7 +26,7 @@ def take_rows(table: pa.Table, rows: I64) -> pa.Table:
     if not len(rows):
         return table.slice(0, 0)
     breaks = np.flatnonzero(rows[1:] != rows[:-1] + 1) + 1
-    if len(rows) >= (len(breaks) + 1) * min(_LONG_STRETCH, table.num_rows):
+    if len(rows) >= (len(breaks) + 1) * min(_LONG_RUN, table.num_rows):
         return _cut(table, rows, breaks)
     steps = -(-table.nbytes // _MAX_BYTES_AT_ONCE)
     if steps < 2:

@@ -1,9 +1,9 @@
-"""Sorted runs become one, in bounded memory.
+"""Merge sorted runs into one, in bounded memory.
 
 A run is a stream of tables, sorted by key, in which every key appears once. The bound of a step is
-the smallest last key among the runs' current tables: no later table can hold a key up to it, so
-that all rows up to the bound can be merged and handed out. Memory is one table per run, and what a
-step takes of them.
+the smallest last key among the runs' current tables: no later table can hold a key up to it, so all
+rows up to the bound can be merged and returned. Memory holds one table per run, and the rows of one
+step.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ from emberlake.merge.order import KeyBound, key_at, key_bound, rows_up_to
 from emberlake.merge.plan import MergePlan
 from emberlake.spec.key_value import KIND, SEQUENCE
 
-# The records of a step, and the bound that none of their keys passes, become what is to be merged.
+# Takes the records of a step and the bound of their keys, and returns the records to merge.
 Completion: TypeAlias = Callable[[pa.Table, KeyBound], pa.Table]
 
 
@@ -29,15 +29,15 @@ def merge_runs(
 ) -> Iterator[pa.Table]:
     """The rows of all runs, merged and sorted by key; no key spans two of the tables.
 
-    Records that are equal in every order of the table count by run: a later run is newer. Runs are
-    closed, where they can be, when the last table was handed out or the caller stops.
+    Records that are equal in every order of the table are ordered by run: a later run is newer.
+    Runs that can be closed are closed after the last table, or when the caller stops.
 
     Args:
         plan: How records are merged.
         runs: The runs, the oldest first.
-        keep_deletes: Rows that are deleted stay, with their kind.
+        keep_deletes: Deleted rows stay, with their kind.
         complete: Adds older records of the same keys, which are in no run, or drops records. It is
-            asked in the order of the keys.
+            called in key order.
     """
     columns = [*(f.name for f in plan.read_fields), SEQUENCE, KIND]
     try:
@@ -51,7 +51,7 @@ def merge_runs(
                 yield merged
             live = [cursor for cursor in live if cursor.has_rows or cursor.advance()]
         for cursor in live:
-            yield from _alone(plan, cursor, complete, keep_deletes=keep_deletes)
+            yield from _rest(plan, cursor, complete, keep_deletes=keep_deletes)
     finally:
         for run in runs:
             close = getattr(run, "close", None)
@@ -60,7 +60,7 @@ def merge_runs(
 
 
 class _Cursor:
-    """Where a run stands: what is left of its current table."""
+    """The position in a run: what is left of its current table."""
 
     def __init__(self, plan: MergePlan, run: Iterable[pa.Table], columns: list[str]) -> None:
         self._keys = plan.keys
@@ -74,7 +74,7 @@ class _Cursor:
         return self.rows is not None and self.rows.num_rows > 0
 
     def advance(self) -> bool:
-        """Go to the next table with rows; False at the end."""
+        """Move on to the next table with rows; False at the end."""
         for table in self._tables:
             if table.num_rows:
                 self.rows = table.select(self._columns)
@@ -103,16 +103,16 @@ def _merge(
 ) -> pa.Table:
     rows = parts[0] if len(parts) == 1 else pa.concat_tables(parts)
     completed = rows if complete is None else complete(rows, bound)
-    # The keys of one run are distinct: what it has alone is merged already.
+    # The keys of one run are distinct: rows of one run alone are already merged.
     if len(parts) == 1 and completed.num_rows <= rows.num_rows:
         return completed if keep_deletes else without_retracts(completed)
     return fold(plan, completed, keep_deletes=keep_deletes)
 
 
-def _alone(
+def _rest(
     plan: MergePlan, cursor: _Cursor, complete: Completion | None, *, keep_deletes: bool
 ) -> Iterator[pa.Table]:
-    """What one run still has; its keys are in no other."""
+    """The rest of the last run; its keys are in no other."""
     while cursor.has_rows or cursor.advance():
         rows, cursor.rows = cursor.rows, None
         merged = _merge(plan, [rows], cursor.last, complete, keep_deletes=keep_deletes)

@@ -1,10 +1,11 @@
 """Filters from Python: ``builder.equal("city", "paris")``.
 
-Literals are checked and cast against the column. One that the column cannot hold (1.5 on INT, 300
-on TINYINT, half a second on TIMESTAMP(0)) is compared exactly all the same: ``less_than("i", 1.5)``
-becomes ``i <= 1``, ``equal("i", 1.5)`` a filter that no row satisfies, ``not_equal("i", 1.5)`` one
-that every non-null row satisfies. FLOAT and DOUBLE take the nearest value that they can hold.
-A null literal makes a comparison unknown, as in SQL, so that no row satisfies it.
+Literals are checked and cast to the type of the column. A literal that the column cannot hold (1.5
+on INT, 300 on TINYINT, half a second on TIMESTAMP(0)) is still compared exactly:
+``less_than("i", 1.5)`` becomes ``i <= 1``, ``equal("i", 1.5)`` a filter that no row satisfies,
+``not_equal("i", 1.5)`` one that every non-null row satisfies. FLOAT and DOUBLE take the nearest
+value that they can hold. A null literal makes a comparison unknown, as in SQL, so no row satisfies
+it.
 """
 
 import math
@@ -43,8 +44,8 @@ class PredicateBuilder:
     """Makes filters on the given columns.
 
     A name with dots addresses the field of a ROW column (``"address.city"``), unless a column has
-    literally that name. Other names for columns and fields are in ``aliases``; a column that has
-    such a name goes before. The result pickles.
+    literally that name. ``aliases`` gives columns and fields other names; a column that has such a
+    name takes precedence. The result pickles.
 
     Example:
         >>> from emberlake.types import AtomicType, DataField
@@ -70,7 +71,7 @@ class PredicateBuilder:
         return self._compare(field, Op.EQUAL, literal)
 
     def not_equal(self, field: str, literal: object) -> Predicate:
-        """Rows whose value is there and is not the literal."""
+        """Rows whose value is neither null nor the literal."""
         return self._compare(field, Op.NOT_EQUAL, literal)
 
     def less_than(self, field: str, literal: object) -> Predicate:
@@ -128,11 +129,11 @@ class PredicateBuilder:
         return self.resolve(tuple(field.split("."))).like(pattern_literal)
 
     def is_in(self, field: str, literals: Iterable[object]) -> Predicate:
-        """Rows whose value is one of the literals; none without literals."""
+        """Rows whose value is one of the literals; no rows without literals."""
         return self.resolve(tuple(field.split("."))).is_in(literals)
 
     def is_not_in(self, field: str, literals: Iterable[object]) -> Predicate:
-        """Rows whose value is none of the literals; all rows without literals, none with a null."""
+        """Rows whose value is not a literal; all rows without literals, no rows with a null."""
         return self.resolve(tuple(field.split("."))).is_not_in(literals)
 
     @staticmethod
@@ -149,7 +150,7 @@ class PredicateBuilder:
         """The column, or the field of a ROW, that the parts of a name lead to.
 
         Raises:
-            ColumnNotFound: There is none; the message lists the choices.
+            ColumnNotFound: There is no such column; the message lists the choices.
         """
         found = _resolve(self._fields, parts)
         if found is None and (path := self._aliases.get(".".join(parts))):
@@ -171,7 +172,7 @@ class PredicateBuilder:
 
 @dataclass(frozen=True)
 class Target:
-    """What a comparison is made on; makes the leaves."""
+    """The column or field that a comparison tests; makes the leaves."""
 
     column: DataField
     path: tuple[str, ...]
@@ -182,7 +183,7 @@ class Target:
         return ".".join((self.column.name, *self.path))
 
     def leaf(self, op: Op, *literals: Value) -> Leaf:
-        """A leaf on this column with literals that are values already."""
+        """A leaf on this column with literals that are already values."""
         return Leaf(self.column, op, literals, self.path)
 
     def compare(self, op: Op, literal: object) -> Predicate:
@@ -203,7 +204,7 @@ class Target:
                 return self._bounded(Op.GREATER_OR_EQUAL, placed.above)
 
     def not_compare(self, op: Op, literal: object) -> Predicate:
-        """The complement of a comparison; for an order on floats it is true for NaN."""
+        """The complement of a comparison; for <, <=, > and >= on floats it is true for NaN."""
         placed = self._place(literal)
         if placed is None or op in (Op.EQUAL, Op.NOT_EQUAL):
             return self.compare(COMPLEMENT[op], literal)
@@ -215,7 +216,7 @@ class Target:
         bound = placed.below if is_below else placed.above
         end = -math.inf if is_below else math.inf
         if placed.is_exact and op in (Op.LESS_THAN, Op.GREATER_THAN):
-            if bound == end:  # nothing lies beyond it
+            if bound == end:  # there is nothing beyond it
                 return self.leaf(Op.IS_NOT_NULL)
             bound = self._next_float(bound, end)
         return self.leaf(Op.NOT_BETWEEN, *((end, bound) if is_below else (bound, end)))
@@ -228,7 +229,7 @@ class Target:
         return self.leaf(Op.BETWEEN, lower.above, upper.below)
 
     def not_between(self, low: object, high: object) -> Predicate:
-        """Outside two literals; with one that is null the other decides."""
+        """Outside two literals; if one is null, the other decides."""
         lower, upper = self._place(low), self._place(high)
         if lower is None:
             return self.not_compare(Op.LESS_OR_EQUAL, high)
@@ -261,7 +262,7 @@ class Target:
         return self._never if placed is None else self.leaf(op, placed.below)
 
     def like(self, pattern: object) -> Predicate:
-        """A SQL pattern, as the simplest test that does the same."""
+        """A SQL pattern, as the simplest equivalent test."""
         leaf = self.match_text(Op.LIKE, pattern)
         if not isinstance(leaf, Leaf) or leaf.op is not Op.LIKE:
             return leaf
@@ -272,7 +273,7 @@ class Target:
         """The complement of a SQL pattern."""
         leaf = self.match_text(Op.NOT_LIKE, pattern)
         if isinstance(leaf, Leaf) and leaf.literals:
-            parse_like(str(leaf.literals[0]))  # refuses a pattern that is not one
+            parse_like(str(leaf.literals[0]))  # refuses an invalid pattern
         return leaf
 
     def _place(self, literal: object) -> Placement | None:
@@ -304,12 +305,12 @@ class Target:
         assert isinstance(self.type, AtomicType)
         if self.type.root is TypeRoot.DOUBLE:
             return math.nextafter(value, towards)
-        with np.errstate(all="ignore"):  # the step from the largest value to infinity is meant
+        with np.errstate(all="ignore"):  # a step to infinity is intended
             return float(np.nextafter(np.float32(value), np.float32(towards)))
 
 
 def _resolve(fields: Sequence[DataField], parts: tuple[str, ...]) -> list[DataField] | None:
-    """The chain of fields that a name leads to; a literal name goes before a nested one."""
+    """The chain of fields that a name leads to; an exact name comes before a nested one."""
     for length in range(len(parts), 0, -1):
         name = ".".join(parts[:length])
         field = next((f for f in fields if f.name == name), None)
@@ -325,7 +326,7 @@ def _resolve(fields: Sequence[DataField], parts: tuple[str, ...]) -> list[DataFi
 
 
 def _simplify_like(tokens: list[LikeToken]) -> tuple[Op, str]:
-    """The simplest test that does the same as a pattern, with its text."""
+    """The simplest test that is equivalent to a pattern, with its text."""
     starts = tokens[:1] == [Wildcard.ANY_TEXT]
     ends = len(tokens) > starts and tokens[-1] is Wildcard.ANY_TEXT
     middle = tokens[starts : len(tokens) - ends]

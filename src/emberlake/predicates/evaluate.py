@@ -1,8 +1,8 @@
-"""Filters on rows, a column at a time, with SQL's three truth values.
+"""Evaluate filters on rows, a column at a time, with SQL's three truth values.
 
-Floats compare as IEEE says: NaN differs from everything, itself included, and is on no side of
-anything; texts and bytes compare by their bytes. Columns are found by name and are expected in the
-Arrow type of their column; others are cast to it.
+Floats compare as IEEE says: NaN differs from everything, including itself, and is neither less nor
+greater than anything. Texts and bytes compare by their bytes. Columns are found by name; those that
+do not have the Arrow type of their column are cast to it.
 """
 
 import math
@@ -31,15 +31,15 @@ def evaluate(
         case Leaf():
             return match_values(predicate, _column(predicate, batch))
         case And(children):
-            return _join(pc.and_kleene, children, batch, nothing=True)
+            return _join(pc.and_kleene, children, batch, if_empty=True)
         case Or(children):
-            return _join(pc.or_kleene, children, batch, nothing=False)
+            return _join(pc.or_kleene, children, batch, if_empty=False)
         case _:
             assert_never(predicate)
 
 
 def filter_rows(predicate: Predicate, batch: _Rows) -> _Rows:
-    """The rows for which the filter is true; the same object if that is all of them."""
+    """The rows for which the filter is true; the same object if all rows match."""
     mask = evaluate(predicate, batch)
     if mask.null_count == 0 and pc.all(mask, min_count=0).as_py():
         return batch
@@ -49,7 +49,7 @@ def filter_rows(predicate: Predicate, batch: _Rows) -> _Rows:
 def match_values(
     leaf: Leaf, values: pa.Array | pa.ChunkedArray
 ) -> pa.BooleanArray | pa.ChunkedArray:
-    """A leaf's truth for values of its type; null for null, except where the leaf tests for it."""
+    """Whether values satisfy a leaf; null for null, unless the leaf tests for null."""
     if leaf.op is Op.IS_NULL:
         return values.is_null()
     if leaf.op is Op.IS_NOT_NULL:
@@ -88,11 +88,11 @@ def _join(
     children: tuple[Predicate, ...],
     batch: pa.RecordBatch | pa.Table,
     *,
-    nothing: bool,
+    if_empty: bool,
 ) -> pa.BooleanArray | pa.ChunkedArray:
     if children:
         return reduce(combine, (evaluate(child, batch) for child in children))
-    constant = pa.repeat(nothing, batch.num_rows)
+    constant = pa.repeat(if_empty, batch.num_rows)
     return pa.chunked_array([constant]) if isinstance(batch, pa.Table) else constant
 
 
@@ -117,14 +117,14 @@ def _is_between(leaf: Leaf, values: pa.Array | pa.ChunkedArray) -> pa.Array | pa
 
 
 def _is_in(leaf: Leaf, values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    if not leaf.literals:  # in nothing: known even for null
+    if not leaf.literals:  # an empty list: known to be false even for null
         return pc.and_not(values.is_null(), values.is_null())
     known: list[Value] = [literal for literal in leaf.literals if literal is not None]
     if known and len(known) == len(leaf.literals) <= _FEW_LITERALS:
         scalars = (to_arrow_scalar(leaf.type, literal) for literal in known)
         return reduce(pc.or_, (pc.equal(values, scalar) for scalar in scalars))
     if pa.types.is_floating(values.type):
-        # The kernel compares bits: there NaN would be NaN, and the two zeros would differ.
+        # The kernel compares bits: NaN would equal NaN, and the two zeros would differ.
         known = [v + 0.0 for v in known if isinstance(v, float) and not math.isnan(v)]
         values = pc.add(values, pa.scalar(0.0, values.type))
     found = pc.is_in(values, value_set=to_arrow_array(leaf.type, known))
@@ -134,7 +134,7 @@ def _is_in(leaf: Leaf, values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chun
     return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
 
 
-# Up to here a comparison per literal is faster than building and asking a hash table.
+# Up to this many literals, one comparison each is faster than building and probing a hash table.
 _FEW_LITERALS: Final = 8
 
 

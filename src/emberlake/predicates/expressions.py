@@ -18,7 +18,7 @@ from emberlake.types import DataField, DataType, RowType, TypeRoot
 
 
 class Op(StrEnum):
-    """What a leaf asks of its column; comparisons follow IEEE for floats, bytes for texts."""
+    """The test that a leaf makes; comparisons follow IEEE for floats, bytes for texts."""
 
     EQUAL = "equal"
     NOT_EQUAL = "notEqual"
@@ -29,7 +29,7 @@ class Op(StrEnum):
     BETWEEN = "between"  # two literals, both included
     NOT_BETWEEN = "notBetween"  # the complement: true for NaN too
     IN = "in"  # without literals: never true
-    NOT_IN = "notIn"  # without literals: always true, also for null
+    NOT_IN = "notIn"  # without literals: always true, even for null
     IS_NULL = "isNull"
     IS_NOT_NULL = "isNotNull"
     STARTS_WITH = "startsWith"
@@ -63,7 +63,7 @@ class Leaf:
 
     @property
     def method(self) -> str:
-        """What is asked, by its name: ``equal``, ``isNull`` and so on."""
+        """The name of the test: ``equal``, ``isNull`` and so on."""
         return self.op.value
 
     @property
@@ -88,24 +88,24 @@ class Leaf:
 
 @dataclass(frozen=True)
 class _Compound:
-    """A predicate that is made of others."""
+    """A predicate made up of others."""
 
     children: tuple["Predicate", ...]
 
     @property
     def field(self) -> None:
-        """None: the children have columns."""
+        """None: only the children have columns."""
         return None
 
     @property
     def literals(self) -> tuple["Predicate", ...]:
-        """The children, where pypaimon has them."""
+        """The children, under the name that pypaimon uses."""
         return self.children
 
 
 @dataclass(frozen=True)
 class And(_Compound):
-    """True when every child is; without children always true."""
+    """True if every child is; always true without children."""
 
     @property
     def method(self) -> str:
@@ -117,7 +117,7 @@ class And(_Compound):
 
 @dataclass(frozen=True)
 class Or(_Compound):
-    """True when any child is; without children never true."""
+    """True if any child is; never true without children."""
 
     @property
     def method(self) -> str:
@@ -148,7 +148,7 @@ def leaves_of(predicate: Predicate) -> list[Leaf]:
 
 
 def map_columns(predicate: Predicate, change: Callable[[DataField], DataField]) -> Predicate:
-    """The same filter on other columns; ``change`` is asked once per leaf."""
+    """The same filter on other columns; ``change`` is called once per leaf."""
     match predicate:
         case Leaf():
             return replace(predicate, column=change(predicate.column))
@@ -159,7 +159,7 @@ def map_columns(predicate: Predicate, change: Callable[[DataField], DataField]) 
 
 
 def split_conjuncts(predicate: Predicate | None) -> list[Predicate]:
-    """Filters whose AND is the given one; none for no filter."""
+    """Filters whose AND is the given filter; an empty list for None."""
     if predicate is None:
         return []
     if isinstance(predicate, And):
@@ -168,13 +168,13 @@ def split_conjuncts(predicate: Predicate | None) -> list[Predicate]:
 
 
 def and_all(predicates: Iterable[Predicate | None]) -> Predicate | None:
-    """The AND of filters, flat; None, which keeps every row, where there is none."""
+    """The AND of filters, flattened; None, which keeps every row, if there are none."""
     parts = [part for predicate in predicates for part in split_conjuncts(predicate)]
     return And(tuple(parts)) if len(parts) > 1 else next(iter(parts), None)
 
 
 def or_all(predicates: Iterable[Predicate]) -> Predicate | None:
-    """The OR of filters, flat; None if there is none."""
+    """The OR of filters, flattened; None if there are none."""
     parts: list[Predicate] = []
     for predicate in predicates:
         parts.extend(predicate.children if isinstance(predicate, Or) else [predicate])

@@ -9,7 +9,7 @@ LIKE_ESCAPE: Final = "\\"
 
 
 class Wildcard(Enum):
-    """The parts of a pattern that stand for other texts."""
+    """The parts of a pattern that match any text or character."""
 
     ANY_TEXT = "%"
     ANY_CHARACTER = "_"
@@ -42,12 +42,12 @@ def parse_like(pattern: str) -> list[LikeToken]:
 
 
 def escape_like(text: str) -> str:
-    """A pattern that matches just this text."""
+    """A pattern that matches only this text."""
     return "".join(f"{LIKE_ESCAPE}{c}" if c in "%_\\" else c for c in text)
 
 
 def like_prefix(pattern: str) -> str:
-    """What every text that matches starts with."""
+    """The prefix that every matching text has."""
     prefix: list[str] = []
     for token in parse_like(pattern):
         if isinstance(token, Wildcard):
@@ -57,14 +57,14 @@ def like_prefix(pattern: str) -> str:
 
 
 def is_prefix_pattern(pattern: str) -> bool:
-    """Whether the pattern asks for nothing but a prefix, as ``abc%`` does."""
+    """Whether the pattern asks only for a prefix, as ``abc%`` does."""
     tokens = parse_like(pattern)
     wildcards = [token for token in tokens if isinstance(token, Wildcard)]
     return wildcards == [Wildcard.ANY_TEXT] and tokens[-1] is Wildcard.ANY_TEXT
 
 
 def like_regex(pattern: str) -> str:
-    """A regular expression of the RE2 dialect that matches the same whole texts."""
+    """A regular expression for RE2 that matches the same whole texts."""
     return rf"(?s)\A{''.join(_regex_of(token) for token in parse_like(pattern))}\z"
 
 

@@ -1,8 +1,8 @@
-"""Filters on statistics: which files can have a matching row, and which have only such rows.
+"""Test filters on statistics: which files can have a matching row, and which have only such rows.
 
 One engine for files, manifests, partitions and row groups: each is a *unit* with a row count and,
-per column, a range that holds every non-null value, and a count of nulls. What is not known is
-never guessed. Spec: "Pruning pipeline", "Statistics".
+per column, a range that holds every non-null value, and a count of nulls. Unknown values are never
+guessed. Spec: "Pruning pipeline", "Statistics".
 """
 
 from collections.abc import Callable, Iterable
@@ -28,8 +28,8 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 class ColumnRange:
     """Statistics of one column for all units, one element per unit.
 
-    ``min`` and ``max`` have the column's Arrow type and bound the non-null values; they need not be
-    values that occur. A null in either, or None, says that nothing is known.
+    ``min`` and ``max`` have the column's Arrow type and bound the non-null values; they need not
+    occur as values. A null in either, or None, means that nothing is known.
     """
 
     min: pa.Array | None = None
@@ -50,12 +50,12 @@ def test_ranges(
     row_counts: npt.NDArray[np.integer[Any]],
     lookup: Callable[[DataField], ColumnRange | None],
 ) -> Verdict:
-    """Tests a filter against the statistics of units.
+    """Test a filter against the statistics of units.
 
     Args:
         predicate: The filter.
         row_counts: The number of rows of each unit.
-        lookup: Gives the statistics of a top-level column, None if there are none.
+        lookup: Returns the statistics of a top-level column, None if there are none.
     """
     match predicate:
         case Leaf():
@@ -87,7 +87,7 @@ def _test_leaf(
     row_counts: npt.NDArray[np.integer[Any]],
     lookup: Callable[[DataField], ColumnRange | None],
 ) -> Verdict:
-    # Statistics describe top-level columns; of the fields of a ROW nothing is known.
+    # Statistics describe top-level columns; nothing is known about the fields of a ROW.
     found = None if leaf.path else lookup(leaf.column)
     nulls, nulls_known = _null_counts(found, len(row_counts))
     some_nulls = ~nulls_known | (nulls > 0)
@@ -97,7 +97,7 @@ def _test_leaf(
             return Verdict(may=some_nulls, all=~some_values)
         case Op.IS_NOT_NULL:
             return Verdict(may=some_values, all=~some_nulls)
-        case Op.NOT_IN if not leaf.literals:  # always true, also for null
+        case Op.NOT_IN if not leaf.literals:  # always true, even for null
             return _constant(len(row_counts), value=True)
         case Op.IN if not leaf.literals:
             return _constant(len(row_counts), value=False)
@@ -142,7 +142,7 @@ def _test_values(leaf: Leaf, found: ColumnRange | None, count: int) -> Verdict:
     verdict = _test_bounds(positive, bounds)
     every = bounds.known & verdict.all
     if pa.types.is_floating(bounds.low.type):
-        every = np.zeros_like(every)  # a NaN, which matches no positive leaf, is in no range
+        every = np.zeros_like(every)  # there may be a NaN: outside every range, it matches nothing
     verdict = Verdict(may=~bounds.known | verdict.may, all=every)
     if positive.op is leaf.op:
         return verdict
@@ -150,7 +150,7 @@ def _test_values(leaf: Leaf, found: ColumnRange | None, count: int) -> Verdict:
 
 
 def _test_with_null(leaf: Leaf, found: ColumnRange | None, count: int) -> Verdict:
-    """Comparisons with null are unknown; only a list, or a half-open range, can still match."""
+    """A comparison with null is unknown; only a list or a half-open range can still match."""
     if leaf.op is Op.IN:
         known = tuple(literal for literal in leaf.literals if literal is not None)
         if known:
@@ -162,7 +162,7 @@ def _test_with_null(leaf: Leaf, found: ColumnRange | None, count: int) -> Verdic
 
 @dataclass(frozen=True)
 class _Bounds:
-    """Bounds of every unit; where not ``known`` they mean nothing."""
+    """Bounds of every unit; they mean nothing where they are not ``known``."""
 
     low: pa.Array
     high: pa.Array
@@ -208,7 +208,7 @@ def _test_bounds(leaf: Leaf, bounds: _Bounds) -> Verdict:
 
 
 def _test_list(leaf: Leaf, bounds: _Bounds) -> Verdict:
-    """Counts the literals inside each range by binary search in the sorted literals."""
+    """Count the literals inside each range by binary search in the sorted literals."""
     literals: list[Any] = sorted({v for v in leaf.literals if v == v})  # noqa: PLR0124
     if not literals:  # only NaN, which equals nothing
         return _constant(len(bounds.known), value=False)
@@ -224,7 +224,7 @@ def _test_list(leaf: Leaf, bounds: _Bounds) -> Verdict:
 
 
 def _test_text(leaf: Leaf, bounds: _Bounds) -> Verdict:
-    """A range of one text is tested exactly; else only what texts start with can be compared."""
+    """A range of one text is tested exactly; otherwise only prefixes can be compared."""
     text = leaf.literals[0]
     assert isinstance(text, str)
     low, high = bounds.low, bounds.high

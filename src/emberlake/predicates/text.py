@@ -1,14 +1,14 @@
 """Filters from text: ``"city = 'paris' AND price BETWEEN 1 AND 5"``.
 
-The language is the usual part of SQL, words in any case:
+The language is the usual subset of SQL, keywords in any case:
 
     filter     = filter OR filter | filter AND filter | NOT filter | "(" filter ")" | test
-    test       = name ("=" | "==" | "<>" | "!=" | "<" | "<=" | ">" | ">=") literal | the same turned
+    test       = name ("=" | "==" | "<>" | "!=" | "<" | "<=" | ">" | ">=") literal | or reversed
                | name [NOT] BETWEEN literal AND literal
                | name [NOT] IN "(" [literal {"," literal}] ")"
                | name [NOT] LIKE text [ESCAPE character]
                | name IS [NOT] NULL
-               | name                                    (of a BOOLEAN)
+               | name                                    (a BOOLEAN)
     name       = part {"." part};  part = word | `quoted` | "quoted"
     literal    = 'text' | number | TRUE | FALSE | NULL | X'hex'
                | DATE 'text' | TIME 'text' | TIMESTAMP 'text'
@@ -39,11 +39,11 @@ def parse_predicate(
     fields: Sequence[DataField],
     aliases: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Predicate:
-    """The filter that a text describes, on the given columns, which may have other names too.
+    """Parse a filter on the given columns; ``aliases`` are more names for them.
 
     Raises:
         InvalidPredicate: The text is not a filter; the message says where and what was expected.
-        ColumnNotFound: It names a column that is not there.
+        ColumnNotFound: It names a column that does not exist.
     """
     parser = _Parser(text, PredicateBuilder(fields, aliases))
     predicate = parser.parse_or(negated=False)
@@ -77,7 +77,7 @@ class _Token:
 
 @dataclass(frozen=True)
 class _Temporal:
-    """A literal with its kind in front, such as DATE '2026-06-26'."""
+    """A literal with its type in front, such as DATE '2026-06-26'."""
 
     word: str
     text: str
@@ -104,8 +104,8 @@ _COMPARISONS: Final = {
     ">": Op.GREATER_THAN,
     ">=": Op.GREATER_OR_EQUAL,
 }
-# What "literal op name" is as "name op literal".
-_TURNED: Final = {
+# The operator that turns "literal op name" into "name op literal".
+_REVERSED: Final = {
     Op.LESS_THAN: Op.GREATER_THAN,
     Op.LESS_OR_EQUAL: Op.GREATER_OR_EQUAL,
     Op.GREATER_THAN: Op.LESS_THAN,
@@ -147,7 +147,7 @@ def _token(kind: _Kind, raw: str, position: int) -> _Token:
 
 
 class _Parser:
-    """Recursive descent; ``negated`` says that an odd number of NOT stands above."""
+    """Recursive descent; ``negated`` means that an odd number of NOTs applies."""
 
     def __init__(self, text: str, builder: PredicateBuilder) -> None:
         self._text = text
@@ -187,7 +187,7 @@ class _Parser:
             return self._parse_test(negated=negated)
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            self.fail(f"at most {_MAX_DEPTH} parentheses inside each other")
+            self.fail(f"at most {_MAX_DEPTH} nested parentheses")
         inner = self.parse_or(negated=negated)
         self._expect_symbol(")")
         self._depth -= 1
@@ -198,7 +198,7 @@ class _Parser:
         if self._starts_literal():
             literal = self._literal()
             op = self._comparison()
-            test = (self._target(), _TURNED.get(op, op), literal)
+            test = (self._target(), _REVERSED.get(op, op), literal)
             return self._compare(test, start, negated=negated)
         target = self._target()
         if self.current.kind is _Kind.SYMBOL and self.current.text in _COMPARISONS:
@@ -276,7 +276,7 @@ class _Parser:
 
     def _literal(self) -> object:
         if not self._starts_literal():
-            self.fail("a literal (texts stand in single quotes)")
+            self.fail("a literal (text goes in single quotes)")
         token = self.current
         self._at += 1
         match token.kind:

@@ -5,7 +5,7 @@ weighs as much as opening it costs. Spec: "Splits".
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -22,6 +22,18 @@ from emberlake.spec.manifest import (
     IndexManifestEntry,
 )
 from emberlake.store.entries import ManifestEntries
+
+FolderOf = Callable[[bytes, int], str]  # of a partition and a bucket
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownFolder:
+    """The folder of one bucket, once it is known."""
+
+    path: str
+
+    def __call__(self, _partition: bytes, _bucket: int) -> str:
+        return self.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +65,9 @@ class DataSplit:
     before: "DataSplit | None" = field(default=None, repr=False, hash=False)
     # Of files that are not read whole: the first row, and the one behind the last.
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict, repr=False, hash=False)
-    # The folder of the bucket, for those who look at files by themselves.
-    bucket_path: str | None = field(default=None, repr=False, compare=False)
+    # The folder of a bucket, for callers that look at files themselves. Few ask, so it is worked
+    # out on demand; a pickled split takes its folder along.
+    folder_of: FolderOf | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def files(self) -> list[DataFile]:
@@ -62,8 +75,15 @@ class DataSplit:
         return self.entries.files()
 
     def __getstate__(self) -> dict[str, object]:
-        # The files are in the entries already.
-        return {name: value for name, value in vars(self).items() if name != "files"}
+        path = self.bucket_path
+        state = dict(vars(self), folder_of=None if path is None else _KnownFolder(path))
+        state.pop("files", None)  # they are in the entries
+        return state
+
+    @property
+    def bucket_path(self) -> str | None:
+        """The folder of the bucket; None where the split was not planned here."""
+        return self.folder_of(self.partition, self.bucket) if self.folder_of else None
 
     @property
     def row_count(self) -> int:
@@ -96,9 +116,10 @@ class DataSplit:
     @property
     def file_paths(self) -> list[str]:
         """Where the files are; none where the split was not planned here."""
-        if self.bucket_path is None:
+        folder = self.bucket_path
+        if folder is None:
             return []
-        return [f.external_path or f"{self.bucket_path}/{f.file_name}" for f in self.files]
+        return [f.external_path or f"{folder}/{f.file_name}" for f in self.files]
 
     @property
     def total_buckets(self) -> int | None:
@@ -144,10 +165,11 @@ def pack_splits(
     ordered, codes, buckets = entries.take(order), codes[order], buckets[order]
     exact = plan.is_exact[order].tolist()
     weights = np.maximum(ordered.file_size, options.value(SPLIT_OPEN_FILE_COST))
+    ranges = pack(weights, _group_ends(codes, buckets), options.value(SPLIT_TARGET_SIZE))
+    partitions, code_of, bucket_of = entries.partitions, codes.tolist(), buckets.tolist()
     splits = []
-    for start, stop in pack(weights, _group_ends(codes, buckets), options.value(SPLIT_TARGET_SIZE)):
-        partition = entries.partitions[codes[start]]
-        bucket = int(buckets[start])
+    for start, stop in ranges:
+        partition, bucket = partitions[code_of[start]], bucket_of[start]
         part = ordered.slice(start, stop)
         splits.append(
             DataSplit(
@@ -161,6 +183,12 @@ def pack_splits(
             )
         )
     return splits
+
+
+def tell_folders(splits: Iterable[DataSplit], folder_of: FolderOf) -> None:
+    """Let new splits know where their files are, without a copy of each."""
+    for split in splits:
+        object.__setattr__(split, "folder_of", folder_of)
 
 
 def index_deletion_files(

@@ -1,14 +1,14 @@
 """BinaryRow: how the format serializes partitions, keys and statistics, one row at a time.
 
-Spec: "BinaryRow, BinaryArray, BinaryMap". All numbers are little-endian but the arity::
+Spec: "BinaryRow, BinaryArray, BinaryMap". All numbers are little-endian except the arity::
 
     serialized   4 bytes   arity, big-endian; then the row
     row          1 byte    row kind, 0 in metadata
-                 ...       one bit a field, 1 is null; with the row kind padded to 8 bytes
+                 ...       one bit per field, 1 is null; with the row kind padded to 8 bytes
                  8 bytes   a slot for each field: the value, or offset << 32 | length
                  ...       values that do not fit a slot, in field order, padded to 8 bytes each
     array        4 bytes   number of elements
-                 ...       one bit an element, 1 is null, padded to 4 bytes
+                 ...       one bit per element, 1 is null, padded to 4 bytes
                  ...       elements in their own width (8 bytes when variable), padded to 8 bytes
                  ...       values that do not fit, as in a row
     map          4 bytes   size of the array of keys; then that array; then the array of values
@@ -77,7 +77,7 @@ _Buffer: TypeAlias = bytes | memoryview
 class CorruptRow(EmberlakeError, ValueError):
     """Bytes that are not a serialized row of the given types.
 
-    Who knows which file they are from makes a ``CorruptFile`` of it.
+    A caller that knows the file turns it into a ``CorruptFile``.
     """
 
 
@@ -87,12 +87,12 @@ def null_area_size(arity: int) -> int:
 
 
 def encode_row(types: Sequence[DataType], values: Sequence[Value]) -> bytes:
-    """The serialized row, as manifests hold it: arity and row."""
+    """The serialized row as manifests store it: arity and row."""
     return _ARITY.pack(len(types)) + encode_row_body(types, values)
 
 
 def encode_row_body(types: Sequence[DataType], values: Sequence[Value]) -> bytes:
-    """The row without its arity: what is hashed."""
+    """The row without its arity, which is the form that is hashed."""
     if len(types) != len(values):
         raise InvalidInput(f"{len(values)} values do not make a row of {len(types)} fields")
     header = null_area_size(len(types))
@@ -112,7 +112,7 @@ def encode_row_body(types: Sequence[DataType], values: Sequence[Value]) -> bytes
 def decode_row(types: Sequence[DataType], raw: bytes) -> tuple[Value, ...]:
     """The values of a serialized row."""
     if len(raw) < _ARITY.size:
-        raise CorruptRow(f"{len(raw)} bytes are no serialized row")
+        raise CorruptRow(f"{len(raw)} bytes are not a serialized row")
     (arity,) = _ARITY.unpack_from(raw)
     if arity != len(types):
         raise CorruptRow(f"a row of {arity} fields cannot be read as {len(types)} fields")
@@ -120,7 +120,7 @@ def decode_row(types: Sequence[DataType], raw: bytes) -> tuple[Value, ...]:
 
 
 def unscaled(data_type: AtomicType, value: Decimal) -> int:
-    """The whole number that stands for a decimal; a decimal that does not fit is refused."""
+    """The unscaled whole number of a decimal; a decimal that does not fit is refused."""
     scaled = value.scaleb(data_type.scale, EXACT) if value.is_finite() else value
     number = int(scaled) if value.is_finite() else 0
     if number != scaled or abs(number) >= 10**data_type.precision:
@@ -172,7 +172,7 @@ def _put_atomic(
 ) -> None:
     root = data_type.root
     if packer := _FIXED.get(root):
-        packer.pack_into(fixed, at, _one_nan(value))
+        packer.pack_into(fixed, at, _canonical_nan(value))
     elif root in _TEXT:
         _put_bytes(value.encode(), fixed, at, tail)
     elif root in _BYTES:
@@ -194,7 +194,7 @@ def _put_atomic(
         raise _refusal(data_type)
 
 
-def _one_nan(value: Any) -> Any:
+def _canonical_nan(value: Any) -> Any:
     # Many bit patterns are NaN; a key must have one hash, so all become the usual one.
     return math.nan if value != value else value  # noqa: PLR0124
 
@@ -306,7 +306,7 @@ def _get_bytes(body: _Buffer, at: int) -> bytes:
     if mark & 0x80:
         length = mark & 0x7F
         if length > MAX_INLINE_BYTES:
-            raise CorruptRow(f"{length} bytes cannot stand inside a slot")
+            raise CorruptRow(f"{length} bytes do not fit inside a slot")
         return bytes(body[at : at + length])
     return bytes(_section(body, at))
 
@@ -317,7 +317,7 @@ def _get_timestamp(data_type: AtomicType, body: _Buffer, at: int) -> int:
     (slot,) = _SLOT.unpack_from(body, at)
     offset, nanos = slot >> 32, slot & 0xFFFFFFFF
     if nanos >= NANOS_PER_MILLI:
-        raise CorruptRow(f"{nanos} is no number of nanoseconds within a millisecond")
+        raise CorruptRow(f"{nanos} is not a number of nanoseconds within a millisecond")
     millis = _LONG.unpack(_slice(body, offset, 8))[0]
     return int(millis) * NANOS_PER_MILLI + int(nanos)
 
@@ -350,7 +350,7 @@ def _slice(body: _Buffer, offset: int, length: int) -> _Buffer:
 
 def _decode_array(element: DataType, body: _Buffer) -> list[Value]:
     if len(body) < 4:
-        raise CorruptRow(f"{len(body)} bytes are no array")
+        raise CorruptRow(f"{len(body)} bytes are not an array")
     (count,) = _LENGTH.unpack_from(body)
     header, width = _array_header_size(count), _element_width(element)
     if count < 0 or header + width * count > len(body):
@@ -365,10 +365,10 @@ def _decode_array(element: DataType, body: _Buffer) -> list[Value]:
 
 def _decode_map(key: DataType, item: DataType, body: _Buffer) -> list[tuple[Value, Value]]:
     if len(body) < 4:
-        raise CorruptRow(f"{len(body)} bytes are no map")
+        raise CorruptRow(f"{len(body)} bytes are not a map")
     (size,) = _LENGTH.unpack_from(body)
     if size < 0:
-        raise CorruptRow(f"{size} is no size of an array of keys")
+        raise CorruptRow(f"{size} is not a valid size of an array of keys")
     keys = _decode_array(key, _slice(body, 4, size))
     items = _decode_array(item, body[4 + size :])
     if len(keys) != len(items):
@@ -377,4 +377,4 @@ def _decode_map(key: DataType, item: DataType, body: _Buffer) -> list[tuple[Valu
 
 
 def _refusal(data_type: DataType) -> Unsupported:
-    return Unsupported(f"values of type {data_type} inside serialized rows")
+    return Unsupported(f"values of type {data_type} are not supported inside serialized rows")

@@ -1,7 +1,7 @@
 """Which bucket a row belongs to. Spec: "Buckets".
 
 ``default`` hashes the serialized row of the bucket key, ``mod`` takes the remainder of one whole
-number, ``hive`` combines a hash per column as Hive does it.
+number, and ``hive`` combines one hash per column as Hive does.
 """
 
 from collections.abc import Sequence
@@ -29,11 +29,11 @@ _HIVE_INTS: Final = {
     TypeRoot.TINYINT: np.int8,
     TypeRoot.SMALLINT: np.int16,
     TypeRoot.INT: np.int32,
-    # The format keeps dates and times as whole numbers, and hashes what it keeps.
+    # The format stores dates and times as whole numbers, and hashes these.
     TypeRoot.DATE: np.int32,
     TypeRoot.TIME: np.int32,
 }
-# 31 times this is 1 modulo 2**32: it turns powers of 31 that fall into powers that rise.
+# 31 times this is 1 modulo 2**32: it turns falling powers of 31 into rising ones.
 _INVERSE_OF_31: Final = pow(31, -1, 1 << 32)
 
 
@@ -101,7 +101,7 @@ def bucket_of(
 
 def _check(function: BucketFunction, types: Sequence[DataType], num_buckets: int) -> None:
     if num_buckets < 1:
-        raise InvalidInput(f"{num_buckets} is no number of buckets: it must be 1 or more")
+        raise InvalidInput(f"{num_buckets} is not a valid number of buckets: it must be 1 or more")
     problem = check_bucket_key(function, types)
     if problem:
         raise InvalidInput(problem)
@@ -109,7 +109,7 @@ def _check(function: BucketFunction, types: Sequence[DataType], num_buckets: int
 
 def _absolute_remainder(hashes: I32, num_buckets: int) -> I32:
     """``abs(hash % n)`` with the remainder of C, which is ``abs(hash) % n``."""
-    # The absolute value of the least number is itself, which is right once it is unsigned.
+    # The absolute value of the smallest number is itself, which is right once it is unsigned.
     unsigned = np.abs(hashes).view(np.uint32)
     whole = unsigned // np.uint32(num_buckets)
     whole *= np.uint32(num_buckets)
@@ -117,12 +117,12 @@ def _absolute_remainder(hashes: I32, num_buckets: int) -> I32:
 
 
 def _floor_remainder(column: ArrowColumn, num_buckets: int) -> I32:
-    # A null is hashed by the zero in its slot.
-    values: npt.NDArray[np.int64] = _whole(column.fill_null(0)).to_numpy().astype(np.int64)
+    # A null counts as the zero in its slot.
+    values: npt.NDArray[np.int64] = _one_array(column.fill_null(0)).to_numpy().astype(np.int64)
     return (values - values // num_buckets * num_buckets).astype(np.int32)
 
 
-def _whole(column: ArrowColumn) -> pa.Array:
+def _one_array(column: ArrowColumn) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
@@ -134,10 +134,10 @@ def _hive_hashes(types: Sequence[DataType], columns: Sequence[ArrowColumn]) -> I
     for data_type, column in zip(types, columns, strict=True):
         assert isinstance(data_type, AtomicType)
         declared = arrow_type(data_type)
-        array = _whole(column if column.type == declared else column.cast(declared))
-        one = _hive_column(data_type, array)
+        array = _one_array(column if column.type == declared else column.cast(declared))
+        column_hashes = _hive_column(data_type, array)
         hashes *= np.uint32(31)
-        hashes += zeroed(one, nulls_of(array))
+        hashes += zeroed(column_hashes, nulls_of(array))
     return hashes.view(np.int32)
 
 
@@ -187,7 +187,7 @@ def _powers(base: int, count: int) -> npt.NDArray[np.uint32]:
 
 
 def _hive_decimals(array: pa.Array) -> npt.NDArray[np.uint32]:
-    # Python steps over distinct values only: removing zeros from 128-bit numbers has no kernel.
+    # This loop is over distinct values only: no kernel removes zeros from 128-bit numbers.
     encoded = array.dictionary_encode()
     hashes = [_hive_decimal(value) for value in encoded.dictionary.to_pylist()]
     codes: npt.NDArray[np.int32] = encoded.indices.fill_null(0).to_numpy()

@@ -1,4 +1,4 @@
-"""The buffers of Arrow arrays as NumPy arrays, without copies where there is a choice."""
+"""The buffers of Arrow arrays as NumPy arrays, without copies where possible."""
 
 from typing import Any, Final, TypeAlias
 
@@ -14,7 +14,7 @@ U64: TypeAlias = npt.NDArray[np.uint64]
 I64: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
-# Types whose slot in a row begins with the value as Arrow keeps it.
+# Types whose slot in a row begins with the value as Arrow stores it.
 RAW_WORDS: Final = {
     TypeRoot.TINYINT: np.uint8,
     TypeRoot.SMALLINT: np.uint16,
@@ -27,7 +27,7 @@ UNITS_PER_MILLI: Final = {"us": 1000, "ns": 1_000_000}
 
 
 def bytes_of(array: pa.Array) -> tuple[I64, U8]:
-    """Offsets from the first value's first byte, and all bytes with eight more behind them."""
+    """Offsets relative to the first value, and the bytes of all values followed by eight more."""
     offset_type = np.int64 if pa.types.is_large_binary(array.type) else np.int32
     _, offset_buffer, data_buffer = array.buffers()
     if not len(array):
@@ -42,7 +42,7 @@ def bytes_of(array: pa.Array) -> tuple[I64, U8]:
 
 
 def nulls_of(array: pa.Array) -> Mask | None:
-    """Where an array is null; None when it is nowhere."""
+    """A mask of the nulls of an array; None if there are none."""
     if not array.null_count:
         return None
     nulls: Mask = array.is_null().to_numpy(zero_copy_only=False)
@@ -50,7 +50,7 @@ def nulls_of(array: pa.Array) -> Mask | None:
 
 
 def raw_values(array: pa.Array, dtype: npt.DTypeLike, *, per_value: int = 1) -> npt.NDArray[Any]:
-    """The values as they stand in the array's buffer; nulls hold anything."""
+    """The values in the array's buffer; those of nulls are arbitrary."""
     values = np.frombuffer(array.buffers()[1], dtype=dtype)
     return values[per_value * array.offset : per_value * (array.offset + len(array))]
 

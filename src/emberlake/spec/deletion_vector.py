@@ -5,8 +5,8 @@ An index file is a version byte and then one blob after another::
     4 bytes   size of magic and bitmap, big-endian
     4 bytes   magic: 32-bit vectors 1581511376 big-endian, 64-bit vectors 1681511377 little-endian
     ...       32-bit: a portable Roaring bitmap
-              64-bit: number of bitmaps (8 bytes, little-endian), then each with its high half of
-              the positions (4 bytes, little-endian) before it
+              64-bit: number of bitmaps (8 bytes, little-endian), then the bitmaps, each after the
+              high half of its positions (4 bytes, little-endian)
     4 bytes   CRC-32 of magic and bitmap, big-endian
 
 The index manifest gives the position of the size field; its length is that of magic and bitmap
@@ -46,23 +46,23 @@ class CorruptDeletionVector(ValueError):
 def deletion_vector_extent(vector: DeletionVectorRange) -> tuple[int, int]:
     """Offset and number of bytes to read for ``decode_deletion_vector``.
 
-    Only the bytes tell which kind a vector is, so this is what the longer form needs; there may
-    be fewer bytes at the end of the file, and other vectors' bytes behind the shorter form.
+    Only the bytes show which kind a vector is, so this covers the longer form. There may be fewer
+    bytes at the end of the file, and bytes of other vectors after the shorter form.
     """
     return vector.offset, vector.length + _FRAME_BYTES
 
 
 def decode_deletion_vector(blob: bytes, length: int | None = None) -> DeletionVector:
-    """The vector at the start of the bytes; ``length`` is what the index manifest says of it."""
+    """The vector at the start of the bytes; ``length`` is its length in the index manifest."""
     if len(blob) < _FRAME_BYTES + 4:
-        raise CorruptDeletionVector(f"{len(blob)} bytes are no deletion vector")
+        raise CorruptDeletionVector(f"{len(blob)} bytes are not a deletion vector")
     (size,) = _SIZE.unpack_from(blob)
     end = _SIZE.size + size
     if size < 4 or end + _CRC.size > len(blob):
         raise CorruptDeletionVector(f"a vector of {size} bytes does not fit {len(blob)} bytes")
     magic, body = blob[4:8], blob[4:end]
     if magic not in (_MAGIC_32, _MAGIC_64):
-        raise CorruptDeletionVector(f"{magic.hex()} does not begin a deletion vector")
+        raise CorruptDeletionVector(f"{magic.hex()} is not the magic number of a deletion vector")
     expected = size if magic == _MAGIC_32 else size + _FRAME_BYTES
     if length is not None and length != expected:
         raise CorruptDeletionVector(f"its length is {expected}, the index says {length}")
@@ -81,7 +81,7 @@ def encode_deletion_vector(vector: DeletionVector, *, bitmap64: bool) -> bytes:
 def encode_deletion_vectors(
     vectors: Mapping[str, DeletionVector], *, bitmap64: bool
 ) -> tuple[bytes, tuple[DeletionVectorRange, ...]]:
-    """A whole index file with the vectors of data files, and where each stands in it."""
+    """A whole index file with the vectors of data files, and the range of each vector in it."""
     out = bytearray(INDEX_FILE_VERSION)
     ranges = []
     for name, vector in vectors.items():
@@ -132,7 +132,7 @@ def _encode_32(vector: DeletionVector) -> bytes:
 
 
 def _encode_64(vector: DeletionVector) -> bytes:
-    # Keys from 0 on without gaps, as other engines write them.
+    # Keys run from 0 without gaps, as other engines write them.
     keys = range((vector.max() >> 32) + 1) if vector else range(0)
     out = bytearray(_MAGIC_64 + _COUNT.pack(len(keys)))
     for key in keys:
@@ -145,11 +145,11 @@ def _part_of(vector: DeletionVector, key: int) -> BitMap:
         return vector
     inside = vector & BitMap64(range(key << 32, (key + 1) << 32))
     low = np.array(inside.to_array(), dtype=np.uint64).astype(np.uint32)
-    return BitMap(array("I", low.tobytes()))  # the form that is taken in whole, not one by one
+    return BitMap(array("I", low.tobytes()))  # an array is read as a whole
 
 
 def _serialize(bitmap: BitMap) -> bytes:
-    optimized = bitmap.copy()  # run-length encoding happens in place; the caller's stays as it is
+    optimized = bitmap.copy()  # run_optimize works in place; keep the caller's as it is
     optimized.run_optimize()
     raw: bytes = optimized.serialize()
     return raw

@@ -1,4 +1,4 @@
-"""Ids of columns: a column keeps its id for life, whatever it is called. Spec: "Schema files"."""
+"""Ids of columns: a column keeps its id even if it is renamed. Spec: "Schema files"."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -39,7 +39,7 @@ def _number(data_type: DataType, ids: Iterator[int]) -> DataType:
         case RowType(nullable=nullable, fields=fields):
             numbered = []
             for field in fields:
-                inner = _number(field.type, ids)  # what is inside a field is numbered before it
+                inner = _number(field.type, ids)  # nested fields are numbered first
                 numbered.append(replace(field, id=next(ids), type=inner))
             return RowType(nullable, tuple(numbered))
         case ArrayType(nullable=nullable, element=element):

@@ -1,6 +1,6 @@
-"""Columns found by their path, also inside others, and changed there.
+"""Find columns by their path, nested ones too, and change them.
 
-Paths are those of ``schema_change``. Every function gives back the columns of the whole table.
+Paths are those of ``schema_change``. The ``edit`` functions return the columns of the whole table.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Fields: TypeAlias = tuple[DataField, ...]
 
 
 def edit_siblings(fields: Fields, path: Path, edit: Callable[[Fields], Fields]) -> Fields:
-    """The columns after a change of those among which the last name of the path stands."""
+    """The columns after a change of the siblings that the last name of the path is one of."""
     if len(path) == 1:
         return edit(fields)
 
@@ -34,7 +34,7 @@ def edit_siblings(fields: Fields, path: Path, edit: Callable[[Fields], Fields]) 
 def edit_column(fields: Fields, path: Path, edit: Callable[[DataField], DataField]) -> Fields:
     """The columns after a change of the one that the path leads to."""
     return edit_siblings(
-        fields, path, lambda siblings: _edit_at(siblings, place_of(siblings, path), edit)
+        fields, path, lambda siblings: _edit_at(siblings, position_of(siblings, path), edit)
     )
 
 
@@ -43,11 +43,11 @@ def edit_type(fields: Fields, path: Path, edit: Callable[[DataType], DataType]) 
     return _edit_type(fields, path, 0, edit)
 
 
-def place_of(fields: Fields, path: Path, depth: int = -1) -> int:
-    """Where the column that is named at some depth of a path stands among others.
+def position_of(fields: Fields, path: Path, depth: int = -1) -> int:
+    """The position among ``fields`` of the column that the path names at ``depth``.
 
     Raises:
-        ColumnNotFound: it is none of them.
+        ColumnNotFound: no field has that name.
     """
     names = [field.name for field in fields]
     if path[depth] not in names:
@@ -64,8 +64,8 @@ def format_path(path: Path) -> str:
     return ".".join(path)
 
 
-def _edit_at(fields: Fields, place: int, edit: Callable[[DataField], DataField]) -> Fields:
-    return (*fields[:place], edit(fields[place]), *fields[place + 1 :])
+def _edit_at(fields: Fields, position: int, edit: Callable[[DataField], DataField]) -> Fields:
+    return (*fields[:position], edit(fields[position]), *fields[position + 1 :])
 
 
 def _edit_type(
@@ -73,7 +73,7 @@ def _edit_type(
 ) -> Fields:
     return _edit_at(
         fields,
-        place_of(fields, path, depth),
+        position_of(fields, path, depth),
         lambda field: replace(field, type=_edit_inside(field.type, path, depth + 1, edit)),
     )
 

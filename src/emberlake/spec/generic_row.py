@@ -1,4 +1,4 @@
-"""A row as programs hold it that write rows one at a time."""
+"""A row for programs that write rows one at a time."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ class _HasValue(Protocol):
 
 
 class GenericRow:
-    """One row that knows its columns, and what it does."""
+    """One row with its columns and its row kind."""
 
     __slots__ = ("fields", "row_kind", "values")
 
@@ -31,11 +31,11 @@ class GenericRow:
         return self.values[pos]
 
     def get_row_kind(self) -> RowKind:
-        """What the row does."""
+        """The kind of change that the row makes."""
         return self.row_kind
 
     def to_dict(self) -> dict[str, Any]:
-        """The values by the names of their columns."""
+        """The values by column name."""
         return {f.name: value for f, value in zip(self.fields, self.values, strict=True)}
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
 """Names of tables: ``db.t``, `` `a.b`.t ``, ``db.t$branch_x``, ``db.t$snapshots``.
 
-Databases, tables, branches and tags become folders and files, so a name that could lead out of its
-folder, or be taken for something else there, is refused before any path is made of it.
+Databases, tables, branches and tags become folders and files. A name that could lead out of its
+folder, or be mistaken for something else there, is refused before it becomes part of a path.
 """
 
 import re
@@ -45,14 +45,14 @@ class Identifier:
         *,
         object: str | None = None,  # noqa: A002 - the word for it in Paimon's own clients
     ) -> None:
-        """A database and what is in it: a table, or ``table$branch_x$files`` in one text.
+        """A database and an object in it: a table, or ``table$branch_x$files`` as one name.
 
         Args:
             database: The database.
-            table: The table; without the next two it may carry them behind a ``$``.
-            branch: The branch; none for the main one.
-            system_table: What is behind the last ``$``.
-            object: Another name of ``table``.
+            table: The table; it may include the next two after a ``$`` if they are not given.
+            branch: The branch; None for the main one.
+            system_table: The name after the last ``$``.
+            object: Another name for ``table``.
         """
         _refuse(NameKind.DATABASE, database, _find_problem(database))
         table = object if table is None else table
@@ -65,7 +65,7 @@ class Identifier:
             check_name(NameKind.BRANCH, branch)
         if system_table is not None:
             check_name(NameKind.SYSTEM_TABLE, system_table)
-        # It is frozen from here on.
+        # The identifier is frozen from here on.
         vars(self).update(database=database, table=table, branch=branch, system_table=system_table)
 
     @classmethod
@@ -81,15 +81,15 @@ class Identifier:
 
     @classmethod
     def parse(cls, text: str) -> "Identifier":
-        """The identifier that a text spells: the database ends at the first dot.
+        """Parse an identifier; the database ends at the first dot.
 
-        A database whose own name holds a dot stands in backticks; a table may.
+        A database with a dot in its name must be in backticks; a table may be.
         """
         match = _TEXT.fullmatch(text.strip())
         if match is None:
             raise InvalidIdentifier(
                 f"{text!r} is not an identifier: expected database.table, "
-                "with backticks around a database that holds a dot"
+                "with backticks around a database that contains a dot"
             )
         quoted_database, database, quoted_table, table = match.groups()
         return cls(
@@ -120,7 +120,7 @@ class Identifier:
     def __str__(self) -> str:
         return self.full_name
 
-    # The names under which pypaimon users know the parts.
+    # The names of these properties in pypaimon.
 
     @property
     def object(self) -> str:
@@ -155,9 +155,9 @@ def check_name(kind: NameKind | str, name: str) -> None:
     """Refuse a name that cannot be given to a new database, table, branch or tag.
 
     Raises:
-        InvalidIdentifier: says what is wrong with the name.
+        InvalidIdentifier: the message says what is wrong with the name.
     """
-    _refuse(NameKind(kind), name, _find_problem_as(NameKind(kind), name))
+    _refuse(NameKind(kind), name, _find_problem_of(NameKind(kind), name))
 
 
 # Either side of the dot: in backticks or plain. A plain database ends at the first dot.
@@ -170,7 +170,7 @@ def _refuse(kind: NameKind, name: object, problem: str | None) -> None:
         raise InvalidIdentifier(f"{kind} name {name!r} is not allowed: {problem}")
 
 
-def _find_problem_as(kind: NameKind, name: str) -> str | None:
+def _find_problem_of(kind: NameKind, name: str) -> str | None:
     match kind:
         case NameKind.DATABASE if name == SYSTEM_DATABASE:
             return "it is reserved for system tables"
@@ -184,25 +184,25 @@ def _find_problem_as(kind: NameKind, name: str) -> str | None:
 
 def _find_problem(name: object) -> str | None:
     if not isinstance(name, str):
-        return f"it is a {type(name).__name__}, not a text"
+        return f"it is a {type(name).__name__}, not a string"
     if not name.strip():
         return "it is empty"
     if name != name.strip():
         return "it begins or ends with a space"
     if _CONTROL.search(name):
-        return "it holds a control character"
+        return "it contains a control character"
     forbidden = next((part for part in ("/", "\\", "..", "`") if part in name), None)
     if forbidden is not None:
-        return f"it holds {forbidden!r}"
+        return f"it contains {forbidden!r}"
     if name.startswith("."):
-        return "it begins with a dot, as hidden folders do"
+        return "it begins with a dot, like a hidden folder"
     return None
 
 
 def _find_table_problem(name: object) -> str | None:
     problem = _find_problem(name)
     if problem is None and isinstance(name, str) and _SEPARATOR in name:
-        return f"it holds {_SEPARATOR!r}, which sets off branches and system tables"
+        return f"it contains {_SEPARATOR!r}, which separates branches and system tables"
     return problem
 
 
@@ -213,7 +213,7 @@ def _find_branch_problem(name: str) -> str | None:
     if name.lower() == MAIN_BRANCH:
         return "it is the name of the default branch"
     if name.isdigit():
-        return "it has digits only, as snapshot ids do"
+        return "it has only digits, like a snapshot id"
     return None
 
 

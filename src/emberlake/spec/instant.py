@@ -1,4 +1,4 @@
-"""What a table can be rolled back to: a snapshot or a tag. Servers speak of it in JSON."""
+"""A snapshot or a tag that a table can be rolled back to. Servers use its JSON form."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ class Instant(ABC):
 
     @staticmethod
     def snapshot(snapshot_id: int) -> "SnapshotInstant":
-        """The snapshot of that id."""
+        """The snapshot with that id."""
         return SnapshotInstant(snapshot_id)
 
     @staticmethod
     def tag(tag_name: str) -> "TagInstant":
-        """The tag of that name."""
+        """The tag with that name."""
         return TagInstant(tag_name)
 
     @abstractmethod

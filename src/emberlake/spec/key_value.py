@@ -1,7 +1,7 @@
-"""The columns that data files of primary-key tables have besides those of the table.
+"""The columns that data files of primary-key tables have in addition to those of the table.
 
-Spec: "Physical columns and order". A record is a row of the table with the number that orders it
-among the records of its key, and the kind of change that it is.
+Spec: "Physical columns and order". A record is a row of the table with a number that orders it
+among the records of its key, and the kind of change that it makes.
 """
 
 from dataclasses import replace
@@ -39,11 +39,11 @@ class RowKind(IntEnum):
 
     @property
     def is_retract(self) -> bool:
-        """Whether the record takes a row back rather than giving one."""
+        """Whether the record retracts a row rather than adding one."""
         return self in (RowKind.UPDATE_BEFORE, RowKind.DELETE)
 
     def is_add(self) -> bool:
-        """Whether the record gives a row."""
+        """Whether the record adds a row."""
         return not self.is_retract
 
     def to_string(self) -> str:
@@ -60,7 +60,7 @@ class RowKind(IntEnum):
         """The kind of a symbol.
 
         Raises:
-            InvalidInput: it is none of ``+I``, ``-U``, ``+U``, ``-D``.
+            InvalidInput: it is not one of ``+I``, ``-U``, ``+U``, ``-D``.
         """
         if symbol not in _SYMBOLS:
             raise InvalidInput(f"row kind {symbol!r}: expected one of {', '.join(_SYMBOLS)}")

@@ -80,7 +80,7 @@ class TableLayout:
 
     @property
     def branch_folder(self) -> str:
-        """The folder of all branches but the main one."""
+        """The folder of all branches except the main one."""
         return f"{self.root}/branch"
 
     @property
@@ -120,11 +120,11 @@ class TableLayout:
         return f"{self.bucket_folder(partition_path, bucket, data_directory)}/{file.file_name}"
 
     def extra_file(self, data_file_path: str, name: str) -> str:
-        """The path of a file that goes with a data file: its sibling, wherever that is."""
+        """The path of an extra file of a data file; both are in the same folder."""
         return f"{data_file_path.rpartition('/')[0]}/{name}"
 
 
 def parse_numbered(name: str, prefix: str) -> int | None:
-    """The number in a file name that is ``prefix`` and digits; None for any other name."""
+    """The number in a file name of ``prefix`` and digits; None for any other name."""
     digits = name.removeprefix(prefix)
     return int(digits) if name.startswith(prefix) and _DIGITS.fullmatch(digits) else None

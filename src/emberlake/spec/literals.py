@@ -1,9 +1,9 @@
-"""Literals as the values of columns that they stand for, or stand next to.
+"""Literals as values of columns, or as positions between the values of columns.
 
-A literal from outside becomes a value by ``cast_literal`` (exactly, or it is refused) or by
-``place_literal`` (where it stands between the values that the column can hold). Nanoseconds are
-never lost on the way. For TIMESTAMP_LTZ a literal without zone is UTC; for TIMESTAMP, DATE and
-TIME a literal with a zone is refused, since the zone to convert to would be a guess.
+``cast_literal`` turns a literal into a value exactly, or refuses it. ``place_literal`` finds where
+it lies among the values that the column can hold. Nanoseconds are never lost. For TIMESTAMP_LTZ a
+literal without a zone is UTC; for TIMESTAMP, DATE and TIME a literal with a zone is refused, since
+the zone to convert to would be a guess.
 """
 
 import decimal
@@ -32,10 +32,11 @@ from emberlake.types.data_types import INTEGER_BITS
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a literal stands between the values that a column can hold.
+    """Where a literal lies among the values that a column can hold.
 
-    ``below`` is the greatest such value that is not above the literal and ``above`` the least that
-    is not below it; None if there is none. Both are the literal itself when the column can hold it.
+    ``below`` is the largest such value that is not above the literal and ``above`` the smallest
+    that is not below it; None if there is none. If the column can hold the literal, both are the
+    literal itself.
     """
 
     below: Value
@@ -44,20 +45,20 @@ class Placement:
 
     @property
     def is_nan(self) -> bool:
-        """Whether the literal is NaN, which is on no side of anything."""
+        """Whether the literal is NaN, which is neither above nor below any value."""
         if self.below is None and self.above is None:
             return True
         return isinstance(self.below, float) and math.isnan(self.below)
 
 
 def cast_literal(data_type: DataType, literal: object) -> Value:
-    """The value of a column that a literal stands for; None is null.
+    """Turn a literal into a value of a column; None is null.
 
     Accepts Python, NumPy, pandas and Arrow scalars, and text for every atomic type. FLOAT and
     DOUBLE take the nearest value they can hold; every other type takes a literal exactly.
 
     Raises:
-        InvalidInput: The literal is of another kind, out of range, or would lose digits.
+        InvalidInput: The literal is of the wrong kind, out of range, or would lose digits.
     """
     placed = place_literal(data_type, literal)
     if placed is None:
@@ -71,7 +72,7 @@ def cast_literal(data_type: DataType, literal: object) -> Value:
 
 
 def place_literal(data_type: DataType, literal: object) -> Placement | None:
-    """Where a literal stands among the values of a column; None for null.
+    """Where a literal lies among the values of a column; None for null.
 
     The grid of values is that of the column's Arrow type: a literal of 12:00:00.5 on TIMESTAMP(0)
     lies between two seconds, 1.5 on INT between 1 and 2, 300 on TINYINT above all. Texts longer
@@ -81,13 +82,13 @@ def place_literal(data_type: DataType, literal: object) -> Placement | None:
         InvalidInput: The literal is of a kind that cannot be compared with the column.
     """
     if not isinstance(data_type, AtomicType) or data_type.root not in _PLACERS:
-        raise InvalidInput(f"{data_type} has no literals, only its null can be asked for")
+        raise InvalidInput(f"{data_type} has no literals; it can only be tested for null")
     plain = plain_literal(literal)
     if plain is None:
         return None
     placed = _PLACERS[data_type.root](data_type, plain)
     if placed is None:
-        raise InvalidInput(f"{literal!r} is no {data_type}: {_EXPECTED[data_type.root]}")
+        raise InvalidInput(f"{literal!r} is not of type {data_type}: {_EXPECTED[data_type.root]}")
     return placed
 
 
@@ -97,7 +98,7 @@ _MAX_FLOAT: Final = {
     TypeRoot.FLOAT: float(np.finfo(np.float32).max),
     TypeRoot.DOUBLE: float(np.finfo(np.float64).max),
 }
-# Beyond the range of every type; such numbers are not written out as integers.
+# Beyond the range of every type; such numbers are not expanded into integers.
 _FAR_EXPONENT: Final = 64
 
 
@@ -128,10 +129,10 @@ def _place_number(
     bounds: tuple[int, int],
     value_of: Callable[[int], Value],
 ) -> Placement | None:
-    """Places a number on the grid of multiples of ``10**-scale`` within bounds."""
+    """Place a number on the grid of multiples of ``10**-scale`` within bounds."""
     if number is None:
         return None
-    if number.is_nan():  # on no side of any value
+    if number.is_nan():  # neither above nor below any value
         return Placement(None, None, is_exact=False)
     if number.is_infinite() or (number and number.adjusted() > _FAR_EXPONENT):
         steps = bounds[0] - 1 if number < 0 else bounds[1] + 1
@@ -164,7 +165,7 @@ def _place_float(data_type: AtomicType, plain: Plain) -> Placement | None:
         return _exactly(math.nan)
     value = float(plain if isinstance(plain, float | np.floating) else number)
     if data_type.root is TypeRoot.FLOAT:
-        with np.errstate(over="ignore"):  # an overflow is the infinity that is looked at below
+        with np.errstate(over="ignore"):  # an overflow gives infinity, handled below
             value = float(np.float32(value))
     if math.isinf(value) and number.is_finite():
         largest = _MAX_FLOAT[data_type.root]
@@ -204,7 +205,7 @@ def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInput(f"{text!r} is not a text: {error.reason}") from error
+        raise InvalidInput(f"{text!r} is not valid text: {error.reason}") from error
 
 
 # --- dates and times ------------------------------------------------------------------------------
@@ -239,7 +240,7 @@ def _place_timestamp(data_type: AtomicType, plain: Plain) -> Placement | None:
 def _place_nanos(
     nanos: int | Fraction, step: int, bounds: tuple[int, int], value_step: int
 ) -> Placement:
-    """Places nanoseconds on multiples of ``step``; a value is counted in ``value_step``."""
+    """Place nanoseconds on multiples of ``step``; values are multiples of ``value_step``."""
     floor, ceiling = int(nanos // step), int(-(-nanos // step))
     return _place_steps(floor, ceiling, bounds, lambda steps: steps * value_step)
 
@@ -279,7 +280,7 @@ _EXPECTED: Final = {
 
 
 def _check_size(data_type: AtomicType, value: Value) -> str | None:
-    """What keeps a value on the grid of the Arrow type from being one of the declared type."""
+    """Why a value that fits the Arrow type does not fit the declared type; None if it does."""
     if isinstance(value, str | bytes) and len(value) > data_type.length:
         return f"its length is {len(value)}"
     if data_type.root.is_timestamp and isinstance(value, int):

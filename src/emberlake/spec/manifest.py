@@ -27,7 +27,7 @@ class FileKind(IntEnum):
 
 
 class FileSource(IntEnum):
-    """Who wrote a data file. Stored in manifests. Never renumber."""
+    """Which operation wrote a data file. Stored in manifests. Never renumber."""
 
     APPEND = 0
     COMPACT = 1
@@ -35,7 +35,7 @@ class FileSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SimpleStats:
-    """Least and greatest value and null count per column; a null value or count is unknown."""
+    """Minimum, maximum and null count per column; a null value or count is unknown."""
 
     min_values: bytes = EMPTY_ROW
     max_values: bytes = EMPTY_ROW
@@ -87,7 +87,7 @@ class ManifestEntry:
 
     @property
     def identity(self) -> FileIdentity:
-        """What makes two entries speak of the same file."""
+        """Two entries with the same identity are about the same file."""
         f = self.file
         return (
             self.partition,
@@ -124,7 +124,7 @@ DELETION_VECTORS_INDEX: Final = "DELETION_VECTORS"
 
 @dataclass(frozen=True, slots=True)
 class DeletionVectorRange:
-    """Where in an index file the deletion vector of one data file stands."""
+    """The place of one data file's deletion vector in an index file."""
 
     data_file_name: str
     offset: int

@@ -1,4 +1,4 @@
-"""From what a user declares to the first schema of a table. Spec: "Schema files"."""
+"""Build the first schema of a table from what a user declares. Spec: "Schema files"."""
 
 from collections.abc import Mapping
 
@@ -16,11 +16,11 @@ from emberlake.spec.support import check_creatable
 def build_table_schema(schema: Schema, *, time_millis: int) -> TableSchema:
     """The first schema of a new table.
 
-    Field ids are given out anew, primary key columns become NOT NULL, and keys that are given as
+    Columns get new field ids, primary key columns become NOT NULL, and keys that are given as
     options (``primary-key``, ``partition``) become the keys of the schema.
 
     Raises:
-        InvalidSchema: lists everything that is wrong.
+        InvalidSchema: the message lists everything that is wrong.
         Unsupported: the table is of a kind that emberlake does not know, or cannot write.
     """
     problems: list[str] = []
@@ -54,7 +54,7 @@ def _text_options(options: Mapping[str, object], problems: list[str]) -> dict[st
         elif isinstance(value, str | int | float):
             texts[key] = str(value)
         else:
-            problems.append(f"option {key} is a {type(value).__name__}, not a text")
+            problems.append(f"option {key} is a {type(value).__name__}, not a string")
     return dict(tidy_option(key, value) for key, value in texts.items())
 
 

@@ -1,6 +1,6 @@
-"""Options that are set or removed.
+"""Set and remove options.
 
-Options that decide how the rows that are there are to be understood are fixed once there are rows.
+Options that decide how existing rows are interpreted are fixed once there are rows.
 """
 
 from dataclasses import replace
@@ -25,7 +25,7 @@ from emberlake.spec.rules.keys import normalise_key_columns
 from emberlake.spec.schema import TableSchema
 
 _FIXED: Final = frozenset({TYPE.key, "primary-key", "partition", "path"})
-# Options that decide how the rows that are there are to be understood.
+# Options that decide how existing rows are interpreted.
 _FIXED_WITH_DATA: Final = frozenset(
     {
         BUCKET.key,
@@ -57,13 +57,13 @@ _KNOWN: Final = {option.key: option for option in KNOWN}
 def set_option(schema: TableSchema, key: str, value: str, *, has_snapshots: bool) -> TableSchema:
     """The schema with a value for an option."""
     key, value = tidy_option(key, value)
-    if key in _FIXED and _is_as_declared(schema, key, value):
+    if key in _FIXED and _is_unchanged(schema, key, value):
         return schema
     return _change_option(schema, key, value, has_snapshots=has_snapshots)
 
 
 def remove_option(schema: TableSchema, key: str, *, has_snapshots: bool) -> TableSchema:
-    """The schema with an option back at its default."""
+    """The schema with an option reset to its default."""
     if key not in schema.options:
         return schema
     return _change_option(schema, key, None, has_snapshots=has_snapshots)
@@ -80,7 +80,7 @@ def _change_option(
     return replace(schema, options=options, fields=fields)
 
 
-def _is_as_declared(schema: TableSchema, key: str, value: str) -> bool:
+def _is_unchanged(schema: TableSchema, key: str, value: str) -> bool:
     match key:
         case "primary-key":
             return split_names(value) == schema.primary_keys

@@ -1,4 +1,4 @@
-"""Options that name columns: which they are, how their lists are read, and new names in them."""
+"""Options that name columns: find them, parse their lists, and rename columns in them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -29,14 +29,14 @@ _NESTED_LISTS: Final = (".nested-key", ".nested-sequence-field")
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """The names of a list separated by commas; where one is missing it is empty."""
+    """The names in a list separated by commas; a missing name is empty."""
     return tuple(word.strip() for word in text.split(","))
 
 
 def tidy_option(key: str, value: str) -> tuple[str, str]:
-    """An option whose lists of columns have no blanks: engines split them and do not trim.
+    """Remove blanks from the lists of columns in an option: engines split them without trimming.
 
-    A name that is missing stays so: ``column_lists`` shows it.
+    A missing name stays missing, so that ``column_lists`` shows it.
     """
     if _is_group(key):
         key = f"fields.{','.join(split_names(_group_order(key)))}.sequence-group"
@@ -44,7 +44,7 @@ def tidy_option(key: str, value: str) -> tuple[str, str]:
 
 
 def column_lists(options: TableOptions) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The lists of names in options: what to call the list, and the names, empty ones too."""
+    """The lists of names in options: a title for each list, and its names, empty ones too."""
     for key, value in options.items():
         if _is_group(key):
             yield f"the order of {key}", split_names(_group_order(key))
@@ -57,7 +57,7 @@ def _group_order(key: str) -> str:
 
 
 def rename_in_options(options: TableOptions, old: str, new: str) -> TableOptions:
-    """The options with a column's new name where they named it."""
+    """The options with a column renamed wherever they name it."""
     return TableOptions(
         {
             _rename_in_key(key, old, new): _rename_in_value(key, value, old, new)
@@ -67,17 +67,17 @@ def rename_in_options(options: TableOptions, old: str, new: str) -> TableOptions
 
 
 def rename_all_in_options(options: TableOptions, names: Mapping[str, str]) -> TableOptions:
-    """The options with new names of columns, by the old ones, all at once: two may be swapped."""
+    """The options with columns renamed from old to new, all at once: two may swap names."""
     changed = {old: new for old, new in names.items() if old != new}
-    for place, old in enumerate(changed):
-        options = rename_in_options(options, old, _unused_name(place))
-    for place, new in enumerate(changed.values()):
-        options = rename_in_options(options, _unused_name(place), new)
+    for number, old in enumerate(changed):
+        options = rename_in_options(options, old, _unused_name(number))
+    for number, new in enumerate(changed.values()):
+        options = rename_in_options(options, _unused_name(number), new)
     return options
 
 
-def _unused_name(place: int) -> str:
-    return f"\0{place}"  # no column can be called that
+def _unused_name(number: int) -> str:
+    return f"\0{number}"  # no column can have this name
 
 
 def _rename_in_value(key: str, value: str, old: str, new: str) -> str:
@@ -114,5 +114,5 @@ def _rename_in_key(key: str, old: str, new: str) -> str:
 
 
 def rename_in(names: tuple[str, ...], old: str, new: str) -> tuple[str, ...]:
-    """The names with a new one in place of the old."""
+    """The names with the old one replaced by the new."""
     return tuple(new if name == old else name for name in names)

@@ -1,6 +1,6 @@
 """Partition values as text and as folders: ``dt=2024-01-15/region=eu``. Spec: "Partition path".
 
-Folders carry text only; the true values stand in manifests. ``legacy_name`` (the default of
+Folders carry text only; the true values are in manifests. ``legacy_name`` (the default of
 tables) writes internal values, such as the number of a day; otherwise values are readable.
 """
 
@@ -18,7 +18,7 @@ from emberlake.types import AtomicType, DataField, TypeRoot
 
 _ESCAPED: Final = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
-# White space as Java knows it: Unicode separators but for those that forbid a line break.
+# White space as Java defines it: Unicode separators except those that forbid a line break.
 _BLANK: Final = re.compile(
     "[\t-\r\x1c-\x20\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]*"
 )
@@ -37,7 +37,7 @@ def partition_path(
 def partition_spec(
     fields: Sequence[DataField], values: Sequence[Value], *, default_name: str, legacy_name: bool
 ) -> dict[str, str]:
-    """The text of every partition value; null and blank values have the default name."""
+    """The text of every partition value; null and blank values get the default name."""
     if len(fields) != len(values):
         raise InvalidInput(f"{len(values)} values do not make a partition of {len(fields)} keys")
     return {
@@ -54,20 +54,22 @@ def parse_partition_path(path: str) -> dict[str, str]:
     for part in path.strip("/").split("/") if path.strip("/") else ():
         key, separator, value = part.partition("=")
         if not separator or not key or not value:
-            raise InvalidInput(f"{part!r} in {path!r} is no partition folder: it needs key=value")
+            raise InvalidInput(
+                f"{part!r} in {path!r} is not a folder of a partition: use key=value"
+            )
         spec[unescape_path_name(key)] = unescape_path_name(value)
     return spec
 
 
 def escape_path_name(name: str) -> str:
-    """A name without the characters that file systems and paths give a meaning."""
+    """Escape the characters that have a meaning in file systems and paths."""
     if not name:
         raise InvalidInput("an empty text cannot be part of a partition path")
     return _ESCAPED.sub(lambda match: f"%{ord(match.group()):02X}", name)
 
 
 def unescape_path_name(name: str) -> str:
-    """The name that was escaped."""
+    """Undo ``escape_path_name``."""
     return _ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), name)
 
 
@@ -108,8 +110,8 @@ def _refusal(field: DataField) -> Unsupported:
 
 
 def _format_day(day: int) -> str:
-    """A day since the epoch as ``2024-01-15``, by the Gregorian calendar before its start too."""
-    # Counted from 0000-03-01, leap days end a year and 400 years always have as many days.
+    """A day since the epoch as ``2024-01-15``, in the Gregorian calendar even before its start."""
+    # From 0000-03-01 on, a leap day ends its year, and 400 years always have as many days.
     era, day_of_era = divmod(day + 719_468, 146_097)
     year_of_era = (
         day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096
@@ -128,7 +130,7 @@ def _format_time(millis: int, precision: int) -> str:
     text = _format_clock(millis // 1000)
     if precision == 0:
         return text
-    # At least one digit, and none that are zero after it.
+    # At least one digit, and no trailing zeros after it.
     return f"{text}.{f'{millis % 1000:03d}'[:precision].rstrip('0') or '0'}"
 
 

@@ -15,7 +15,7 @@ from emberlake.types import DataField
 
 @dataclass(frozen=True)
 class PartitionMatch:
-    """Tells which serialized partitions have the given values; no values match every partition."""
+    """Matches serialized partitions that have the given values; no values match all partitions."""
 
     fields: tuple[DataField, ...]
     values: tuple[tuple[int, Value], ...]  # (position of the partition column, value)
@@ -29,7 +29,7 @@ class PartitionMatch:
 
 @dataclass(frozen=True)
 class AnyPartitionMatch:
-    """Tells which serialized partitions fit at least one of several descriptions."""
+    """Matches serialized partitions that fit at least one of several descriptions."""
 
     matches: tuple[PartitionMatch, ...]
 
@@ -38,7 +38,7 @@ class AnyPartitionMatch:
 
 
 def partitions_of(schema: TableSchema, literals: Mapping[str, object]) -> PartitionMatch:
-    """The partitions of a table that some values describe; an empty description matches all."""
+    """Match the partitions of a table by some of their values; no values match all partitions."""
     return match_partition(
         schema.partition_fields,
         literals,
@@ -52,7 +52,7 @@ def match_partition(
     """Match partitions by literals, each cast to its column's type.
 
     Raises:
-        InvalidInput: naming every key that is no partition column and every literal that does
+        InvalidInput: names every key that is not a partition column and every literal that does
             not fit its column.
     """
     names = [f.name for f in fields]

@@ -1,8 +1,8 @@
-"""Literals from outside, made plain: without the library they come from, nothing lost.
+"""Reduce literals of any library to plain values, without loss.
 
-Python, NumPy, pandas and Arrow scalars become one of few kinds (``Plain``): bool, number, text,
-bytes, a moment or a time of day with all their digits, or null. Text is read as a number, a moment
-or a time of day when the column it meets asks for that.
+Python, NumPy, pandas and Arrow scalars become one of a few kinds (``Plain``): bool, number, text,
+bytes, a moment or a time of day with all their digits, or null. Text is parsed as a number, a
+moment or a time of day if the column calls for it.
 """
 
 import datetime as dt
@@ -21,7 +21,7 @@ from emberlake.spec.values import NANOS_OF_UNIT, NANOS_PER_DAY
 
 @dataclass(frozen=True)
 class Moment:
-    """A point in time: nanoseconds since the epoch, of UTC if zoned, else of some local clock."""
+    """A point in time in nanoseconds since the epoch, in UTC if zoned, else on some local clock."""
 
     nanos: int | Fraction
     is_zoned: bool
@@ -41,7 +41,7 @@ Plain: TypeAlias = (
 
 
 def plain_literal(literal: object) -> Plain:
-    """A literal without its library; null for every kind of missing value."""
+    """The plain value of a literal; null for every kind of missing value."""
     match literal:
         case None:
             return None
@@ -74,7 +74,7 @@ def _plain_temporal(literal: object) -> Plain:
         case _ if type(literal).__name__ == "NAType":  # pandas.NA, without importing pandas
             return None
         case _:
-            raise InvalidInput(f"{literal!r} of type {type(literal).__name__} is no literal")
+            raise InvalidInput(f"{literal!r} of type {type(literal).__name__} is not a literal")
 
 
 _EPOCH_ORDINAL: Final = dt.date(1970, 1, 1).toordinal()
@@ -159,9 +159,9 @@ MILLIS_OF_DAY: Final = re.compile(r"[0-9]{1,8}")
 
 
 def number_of(plain: Plain) -> decimal.Decimal | None:
-    """A literal as a number, None if it is none; the Decimal may be NaN or infinite."""
+    """A literal as a number, None if it is not one; the Decimal may be NaN or infinite."""
     if isinstance(plain, float | np.floating):
-        # The shortest text that means this float: 1.1 is meant as 1.1, not as its binary tail.
+        # The shortest text of this float: 1.1 means 1.1, not its binary expansion.
         return decimal.Decimal(str(plain))
     if isinstance(plain, str) and _NUMBER.fullmatch(plain.strip()):
         return decimal.Decimal(plain.strip())
@@ -169,7 +169,7 @@ def number_of(plain: Plain) -> decimal.Decimal | None:
 
 
 def moment_of(plain: Plain) -> Moment | None:
-    """A literal as a point in time, None if it is none."""
+    """A literal as a point in time, None if it is not one."""
     if not isinstance(plain, str):
         return plain if isinstance(plain, Moment) else None
     match = _MOMENT.fullmatch(plain.strip())
@@ -193,7 +193,7 @@ def moment_of(plain: Plain) -> Moment | None:
 
 
 def clock_of(plain: Plain) -> Clock | None:
-    """A literal as a time of day, None if it is none."""
+    """A literal as a time of day, None if it is not one."""
     if not isinstance(plain, str):
         return plain if isinstance(plain, Clock) else None
     match = _CLOCK.fullmatch(plain.strip())

@@ -1,6 +1,6 @@
-"""What a table is, decided once from its schema: its kind, its buckets, what reads see of it.
+"""The profile of a table, derived once from its schema: its kind, its buckets, what reads see.
 
-The parts of the engine ask the profile; none of them works it out from options by itself.
+All parts of the engine ask the profile; none of them derives this from options itself.
 """
 
 from collections.abc import Sequence
@@ -29,17 +29,17 @@ class TableKind(Enum):
 
 
 class BucketMode(Enum):
-    """How a row comes to its bucket. Spec: "Buckets"."""
+    """How a row gets its bucket. Spec: "Buckets"."""
 
     UNAWARE = auto()  # an append table without buckets: all files are in bucket 0
     FIXED = auto()  # by a hash of the bucket key
     DYNAMIC = auto()  # by an index of keys
-    POSTPONED = auto()  # compaction gives it one
+    POSTPONED = auto()  # compaction assigns it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableProfile:
-    """What sets a table apart."""
+    """The traits of a table that the engine depends on."""
 
     kind: TableKind
     bucket_mode: BucketMode
@@ -48,12 +48,12 @@ class TableProfile:
     merge_engine: MergeEngine
     changelog_producer: ChangelogProducer
     has_deletion_vectors: bool
-    # Compaction leaves one record of a key above level 0; what it has not taken up yet may be
+    # Compaction leaves one record per key above level 0. Records that are not compacted yet may be
     # outdated, or outdate others.
     keeps_levels_apart: bool
     # Batch reads see only what was compacted.
     hides_level_0: bool
-    # Writers compact what they write before they commit it, since reads would not see it.
+    # Writers compact what they write before they commit it, since reads would not see it otherwise.
     compacts_on_write: bool
 
     @property
@@ -62,7 +62,7 @@ class TableProfile:
 
     @property
     def has_buckets(self) -> bool:
-        """Whether a bucket has an identity: one index file of deletion vectors, say."""
+        """Whether buckets have an identity, such as one index file of deletion vectors each."""
         return self.bucket_mode is not BucketMode.UNAWARE
 
     @property
@@ -72,7 +72,7 @@ class TableProfile:
 
     @property
     def has_changelog(self) -> bool:
-        """Whether changes are kept in files of their own."""
+        """Whether changes are kept in separate files."""
         return self.has_keys and self.changelog_producer is not ChangelogProducer.NONE
 
 

@@ -9,16 +9,17 @@ from emberlake.options import DYNAMIC_PARTITION_OVERWRITE
 from emberlake.spec.partition_match import PartitionMatch, partitions_of
 from emberlake.spec.schema import TableSchema
 
-# What a call can say beside yes and no.
+# The choices besides True and False.
 OVERWRITES: Final = ("dynamic", "static", "all")
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """The partitions that match, or of these only the ones that the new data touches.
+    """The partitions that match, or only those of them that the new data touches.
 
     New data outside of ``match`` is refused either way. With ``only_touched`` (a dynamic overwrite)
-    no data replaces nothing; without it (a static one) all that matches goes, also by no data.
+    no data replaces nothing. Without it (a static overwrite) everything that matches is replaced,
+    even by no data.
     """
 
     match: PartitionMatch
@@ -26,7 +27,7 @@ class Replacement:
 
     @staticmethod
     def dynamic(schema: TableSchema, within: Mapping[str, object] | None = None) -> "Replacement":
-        """The partitions that the new data touches, which must be inside of ``within``."""
+        """The partitions that the new data touches, which must be inside ``within``."""
         return Replacement(partitions_of(schema, within or {}), only_touched=True)
 
     @staticmethod
@@ -41,9 +42,9 @@ class Replacement:
 
     @staticmethod
     def by_options(schema: TableSchema, partition: Mapping[str, object] | None) -> "Replacement":
-        """What a table's options make of an overwrite that was declared before its data is there.
+        """What an overwrite replaces by a table's options, before its data is known.
 
-        An explicit empty description is the whole table, whatever the options say. So is an
+        An explicit empty description means the whole table, whatever the options say. So does an
         unpartitioned table, which has no partitions that data could leave untouched.
         """
         is_dynamic = schema.options.value(DYNAMIC_PARTITION_OVERWRITE)
@@ -59,17 +60,17 @@ class Replacement:
         *,
         overwrite: bool | str,
     ) -> "Replacement | None":
-        """What one call says that is to be replaced; None: nothing.
+        """What one call asks to replace; None: nothing.
 
-        ``True`` with a partition replaces all that matches it, and without one what the table's
-        options say. The words of ``OVERWRITES`` count whatever the options say.
+        With a partition, ``True`` replaces everything that matches it; without one, what the
+        table's options say. The words of ``OVERWRITES`` override the options.
 
         Raises:
-            InvalidInput: it is none of them, or contradicts the partition.
+            InvalidInput: ``overwrite`` is none of these, or contradicts the partition.
         """
         if not isinstance(overwrite, bool) and overwrite not in OVERWRITES:
             words = ", ".join(map(repr, OVERWRITES))
-            raise InvalidInput(f"overwrite is one of True, False, {words}, not {overwrite!r}")
+            raise InvalidInput(f"overwrite must be one of True, False, {words}, not {overwrite!r}")
         if overwrite is False:
             if partition is None:
                 return None
@@ -81,10 +82,10 @@ class Replacement:
         if overwrite == "all" and partition.values:
             raise InvalidInput(
                 "overwrite='all' replaces the whole table, but a partition is given: leave it out, "
-                "or say overwrite='static'"
+                "or use overwrite='static'"
             )
         return Replacement(partition, only_touched=overwrite == "dynamic")
 
     def partitions(self, touched: frozenset[bytes]) -> frozenset[bytes] | PartitionMatch:
-        """The partitions that go, given those that the new data is for."""
+        """The partitions to replace, given those that the new data touches."""
         return touched if self.only_touched and self.match.fields else self.match

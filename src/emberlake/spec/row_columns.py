@@ -1,8 +1,8 @@
 """BinaryRow for many rows at once: encode and hash by column; ``row_slots`` decodes.
 
 Gives the bytes of ``binary_row`` without a Python step per row. A column puts two 32-bit words into
-the slot of each row, and maybe more words behind the slots: timestamps and wide decimals a
-constant number, long strings as many as they need. Rows are taken in blocks that fit the
+the slot of each row, and possibly more words after the slots: a constant number for timestamps and
+wide decimals, as many as needed for long strings. Rows are processed in blocks that fit the
 processor's cache.
 """
 
@@ -40,14 +40,14 @@ ArrowColumn: TypeAlias = Any  # pa.Array | pa.ChunkedArray
 __all__ = ["ArrowColumn", "decode_column", "encode_rows", "hash_rows"]
 
 _BLOCK_ROWS: Final = 1 << 15
-# How much of an eight-byte word belongs to a value of which so many bytes are left.
+# The mask for the last eight-byte word of a value that has n bytes left.
 _KEEP_BYTES: Final = np.array([(1 << (8 * n)) - 1 for n in range(9)], dtype=np.uint64)
-# From how many on a whole number takes one byte more, its sign bit included.
+# The magnitudes from which on a whole number takes one more byte, including its sign bit.
 _BYTE_STEPS: Final = np.array([1 << (8 * n - 1) for n in range(1, 9)], dtype=np.uint64)
 
 
 def hash_rows(types: Sequence[DataType], columns: Sequence[ArrowColumn]) -> npt.NDArray[np.int32]:
-    """The hash of every row, made of the columns in their order: what buckets are made of."""
+    """The hash of every row, over the columns in their order. Buckets are derived from it."""
     blocks = list(_blocks(types, columns))
     out = np.empty(sum(block.num_rows for block in blocks), dtype=np.int32)
     at = 0
@@ -58,7 +58,7 @@ def hash_rows(types: Sequence[DataType], columns: Sequence[ArrowColumn]) -> npt.
 
 
 def encode_rows(types: Sequence[DataType], columns: Sequence[ArrowColumn]) -> pa.LargeBinaryArray:
-    """Every row serialized with its arity, as ``encode_row`` does it."""
+    """Every row serialized with its arity, as by ``encode_row``."""
     parts: list[U32] = []
     sizes: list[I64] = []
     for block in _blocks(types, columns):
@@ -79,14 +79,14 @@ def encode_rows(types: Sequence[DataType], columns: Sequence[ArrowColumn]) -> pa
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """Behind the slots: the same number of words in every row, low and high half each."""
+    """After the slots: the same number of words in every row, each as a low and a high half."""
 
     words: tuple[U32, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _LongBytes:
-    """Behind the slots: byte strings of some rows, those with the most words first."""
+    """After the slots: byte strings of some rows, those with the most words first."""
 
     rows: I64
     starts: I64
@@ -98,13 +98,13 @@ class _LongBytes:
         words = (lengths[rows] + 7) >> 3
         most = int(words.max())
         if most > int(words.min()):
-            # Small keys are sorted in one pass over their digits.
+            # Small keys get a radix sort.
             small = np.uint16 if most < 1 << 16 else np.int64
             rows = rows[np.argsort((most - words).astype(small), kind="stable")]
         return _LongBytes(rows, starts[rows], lengths[rows], data)
 
     def words(self) -> Iterator[tuple[int, U32, U32]]:
-        """The words of all strings in step: how many strings have one, its low and high half."""
+        """All strings word by word: how many strings have that word, its low and high half."""
         counts = (self.lengths + 7) >> 3
         words = unaligned_words(self.data)
         ending = np.bincount(counts)
@@ -122,7 +122,7 @@ class _LongBytes:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """What one column puts into the rows of a block, but for where its tail stands."""
+    """What one column puts into the rows of a block, except for the offset of its tail."""
 
     low: U32
     high: U32 | int
@@ -152,7 +152,7 @@ def _blocks(types: Sequence[DataType], columns: Sequence[ArrowColumn]) -> Iterat
 
 def _as_declared(data_type: DataType, column: ArrowColumn) -> ArrowColumn:
     if not isinstance(data_type, AtomicType):
-        raise Unsupported(f"columns of type {data_type} inside serialized rows")
+        raise Unsupported(f"columns of type {data_type} are not supported inside serialized rows")
     declared = arrow_type(data_type)
     return column if column.type == declared else column.cast(declared)
 
@@ -205,10 +205,10 @@ def _split(data_type: DataType, array: pa.Array) -> _Column:
         low = raw_values(array.cast(pa.uint8()), np.uint8).astype(np.uint32)
         return _Column(zeroed(low, nulls), 0, nulls)
     if root is TypeRoot.FLOAT:
-        low = _one_nan(raw_values(array, np.float32)).view(np.uint32)
+        low = _canonical_nan(raw_values(array, np.float32)).view(np.uint32)
         return _Column(zeroed(low, nulls), 0, nulls)
     if root is TypeRoot.DOUBLE:
-        return _wide(_one_nan(raw_values(array, np.float64)).view(np.uint64), nulls)
+        return _wide(_canonical_nan(raw_values(array, np.float64)).view(np.uint64), nulls)
     if root is TypeRoot.BIGINT:
         return _wide(raw_values(array, np.uint64), nulls)
     if root is TypeRoot.DECIMAL:
@@ -217,7 +217,7 @@ def _split(data_type: DataType, array: pa.Array) -> _Column:
         return _split_timestamp(array, nulls)
     if root.is_text or root.is_bytes or root is TypeRoot.BLOB:
         return _split_bytes(array, nulls)
-    raise Unsupported(f"columns of type {data_type} inside serialized rows")
+    raise Unsupported(f"columns of type {data_type} are not supported inside serialized rows")
 
 
 def _wide(values: U64, nulls: Mask | None) -> _Column:
@@ -289,7 +289,7 @@ def _split_bytes(array: pa.Array, nulls: Mask | None) -> _Column:
     return _Column(*halves_of(slots), nulls, tail)
 
 
-def _one_nan(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _canonical_nan(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     # Many bit patterns are NaN; a key must have one hash, so all become the usual one.
     is_nan = np.isnan(values)
     return np.where(is_nan, values.dtype.type(np.nan), values) if is_nan.any() else values
@@ -301,7 +301,7 @@ def _one_nan(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _hash_block(layout: _Layout) -> npt.NDArray[np.int32]:
     seed = DEFAULT_SEED
     words = [*layout.headers, *layout.slots]
-    while isinstance(words[0], int):  # what all rows begin with needs no arrays
+    while isinstance(words[0], int):  # a start that all rows share needs no arrays
         seed = mix_scalar(seed, words.pop(0))  # type: ignore[arg-type]
     states = np.full(layout.row_count, seed, dtype=np.uint32)
     for word in words:
@@ -318,11 +318,11 @@ def _hash_block(layout: _Layout) -> npt.NDArray[np.int32]:
 
 
 def _mix_long_bytes(states: U32, tail: _LongBytes) -> None:
-    some = states[tail.rows]
+    mixed = states[tail.rows]
     for active, low, high in tail.words():
-        mix_word(some[:active], low)
-        mix_word(some[:active], high)
-    states[tail.rows] = some
+        mix_word(mixed[:active], low)
+        mix_word(mixed[:active], high)
+    states[tail.rows] = mixed
 
 
 def _encode_block(layout: _Layout) -> tuple[U32, I64]:

@@ -1,7 +1,7 @@
-"""One column out of many serialized rows at once: the way back of ``row_columns``.
+"""Decode one column of many serialized rows at once: the reverse of ``row_columns``.
 
-Reads the slots of a field from every row, and what stands behind them, with a few gathers. Rows
-come from files, so that every offset and length is checked before it is used.
+Reads the slots of a field from every row, and the tails they point to, with a few gathers. Rows
+come from files, so every offset and length is checked before it is used.
 """
 
 from collections.abc import Sequence
@@ -39,10 +39,10 @@ _NARROW: Final = {**RAW_WORDS, TypeRoot.FLOAT: np.uint32}
 
 
 def decode_column(types: Sequence[DataType], rows: pa.Array, index: int) -> pa.Array:
-    """One atomic column out of many serialized rows; a null row gives a null."""
+    """Decode one atomic column of many serialized rows; a null row gives a null."""
     data_type = types[index]
     if not isinstance(data_type, AtomicType):
-        raise Unsupported(f"values of type {data_type} out of many serialized rows")
+        raise Unsupported(f"values of type {data_type} cannot be decoded from serialized rows")
     if isinstance(rows, pa.ChunkedArray):
         rows = rows.combine_chunks()
     return _decode(data_type, _Slots.of(types, rows, index))
@@ -50,7 +50,7 @@ def decode_column(types: Sequence[DataType], rows: pa.Array, index: int) -> pa.A
 
 @dataclass(frozen=True, slots=True)
 class _Slots:
-    """One field of many rows: its slots, and where they and their rows stand in the data."""
+    """One field of many rows: its slots, and the positions of slots and rows in the data."""
 
     data: U8
     row_starts: I64
@@ -66,25 +66,25 @@ class _Slots:
         offsets, data = bytes_of(rows)
         missing = nulls_of(rows)
         starts, sizes = offsets[:-1], np.diff(offsets)
-        here = np.ones(len(rows), dtype=np.bool_) if missing is None else ~missing
-        _check_arity(data, starts, sizes, here, arity)
+        present = np.ones(len(rows), dtype=np.bool_) if missing is None else ~missing
+        _check_arity(data, starts, sizes, present, arity)
         # A missing row reads the first bytes of the data, whatever they are, and stays null.
         smallest = 4 + header + 8 * arity
         data = np.concatenate([data, np.zeros(smallest, dtype=np.uint8)])
-        starts = np.where(here, starts, 0) + 4
+        starts = np.where(present, starts, 0) + 4
         bit = 8 + index
         nulls = (data[starts + (bit >> 3)] >> np.uint8(bit & 7) & np.uint8(1)).astype(np.bool_)
         positions = starts + (header + 8 * index)
         slots = unaligned_words(data)[positions]
-        return _Slots(data, starts, sizes - 4, positions, slots, nulls | ~here)
+        return _Slots(data, starts, sizes - 4, positions, slots, nulls | ~present)
 
     def halves(self) -> tuple[I64, I64]:
-        """What a slot says of its tail, offset and length; zero for nulls."""
+        """The offset and the length of each slot's tail; zero for nulls."""
         slots = zeroed(self.slots, self.nulls)
         return (slots >> _HIGH).astype(np.int64), (slots & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
     def tail_starts(self, offsets: I64, lengths: I64) -> I64:
-        """Where values behind the slots stand in the data."""
+        """The positions in the data of values after the slots."""
         outside = (offsets + lengths > self.row_sizes) & ~self.nulls
         if outside.any():
             row = int(np.argmax(outside))
@@ -95,10 +95,10 @@ class _Slots:
         return np.where(self.nulls, 0, self.row_starts + offsets)
 
 
-def _check_arity(data: U8, starts: I64, sizes: I64, here: Mask, arity: int) -> None:
-    short = here & (sizes < 4 + null_area_size(arity) + 8 * arity)
-    words = unaligned_words(data)[np.where(short | ~here, 0, starts)].astype("<u4").byteswap()
-    wrong = here & (short | (words != arity))
+def _check_arity(data: U8, starts: I64, sizes: I64, present: Mask, arity: int) -> None:
+    short = present & (sizes < 4 + null_area_size(arity) + 8 * arity)
+    words = unaligned_words(data)[np.where(short | ~present, 0, starts)].astype("<u4").byteswap()
+    wrong = present & (short | (words != arity))
     if wrong.any():
         row = int(np.argmax(wrong))
         raise CorruptRow(f"row {row} of {len(starts)} is not a serialized row of {arity} fields")
@@ -119,7 +119,7 @@ def _decode(data_type: AtomicType, rows: _Slots) -> pa.Array:
         return _decode_timestamp(data_type, rows)
     if root.is_text or root.is_bytes or root is TypeRoot.BLOB:
         return _decode_bytes(data_type, rows)
-    raise Unsupported(f"values of type {data_type} out of many serialized rows")
+    raise Unsupported(f"values of type {data_type} cannot be decoded from serialized rows")
 
 
 def _decode_decimal(data_type: AtomicType, rows: _Slots) -> pa.Array:
@@ -132,7 +132,7 @@ def _decode_decimal(data_type: AtomicType, rows: _Slots) -> pa.Array:
     sizes = np.where(rows.nulls, 1, sizes)
     if ((sizes < 1) | (sizes > 16)).any():
         raise CorruptRow("a decimal has 1 to 16 bytes")
-    # Eight bytes more than a short value has may be read: the shift drops them again.
+    # This may read eight bytes beyond a short value; the shift drops them again.
     starts = rows.tail_starts(offsets, sizes)
     words = unaligned_words(np.concatenate([rows.data, np.zeros(16, dtype=np.uint8)]))
     high, low = words[starts].byteswap().view(np.int64), words[starts + 8].byteswap()
@@ -168,7 +168,7 @@ def _decode_bytes(data_type: AtomicType, rows: _Slots) -> pa.Array:
     is_inline = (slots >> np.uint64(63)).astype(np.bool_)
     inline_lengths = ((slots >> np.uint64(56)) & np.uint64(0x7F)).astype(np.int64)
     if (is_inline & (inline_lengths > MAX_INLINE_BYTES)).any():
-        raise CorruptRow(f"{inline_lengths.max()} bytes cannot stand inside a slot")
+        raise CorruptRow(f"{inline_lengths.max()} bytes do not fit inside a slot")
     offsets, sizes = rows.halves()
     lengths = np.where(is_inline, inline_lengths, sizes)
     tails = rows.tail_starts(np.where(is_inline, 0, offsets), lengths)
@@ -185,11 +185,11 @@ def _decode_bytes(data_type: AtomicType, rows: _Slots) -> pa.Array:
 
 
 def _checked(data_type: AtomicType, array: pa.Array) -> pa.Array:
-    """The array, after a look at its text and at the digits of its decimals."""
+    """The array, after a check of its text and of the digits of its decimals."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise CorruptRow(f"serialized rows hold what is no {data_type}: {error}") from error
+        raise CorruptRow(f"serialized rows do not hold {data_type} values: {error}") from error
     return array
 
 

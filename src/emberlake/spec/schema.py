@@ -55,8 +55,8 @@ class Schema:
         """A schema whose columns are those of an Arrow schema.
 
         Raises:
-            InvalidSchema: naming every column that has no Paimon type.
-            Unsupported: naming every column whose Paimon type emberlake does not have.
+            InvalidSchema: names every column that has no Paimon type.
+            Unsupported: names every column whose Paimon type emberlake does not implement.
         """
         has_blobs = str((options or {}).get(DATA_EVOLUTION.key, "")).strip().lower() == "true"
         fields = from_arrow_schema(pa_schema, has_blobs=has_blobs)
@@ -65,7 +65,7 @@ class Schema:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """One version of a table's schema, as its schema file holds it."""
+    """One version of a table's schema, as stored in a schema file."""
 
     id: int
     fields: tuple[DataField, ...]
@@ -91,19 +91,19 @@ class TableSchema:
 
     @cached_property
     def trimmed_primary_keys(self) -> tuple[str, ...]:
-        """The primary key without partition columns: what identifies a row inside a partition."""
+        """The primary key without partition columns; it identifies a row inside a partition."""
         return tuple(key for key in self.primary_keys if key not in self.partition_keys)
 
     @cached_property
     def partition_keys_outside_key(self) -> tuple[str, ...]:
-        """The partition columns that a primary key lacks; it is unique in each partition then."""
+        """The partition columns that a primary key lacks: it is unique per partition only."""
         if not self.primary_keys:
             return ()
         return tuple(key for key in self.partition_keys if key not in self.primary_keys)
 
     @cached_property
     def profile(self) -> TableProfile:
-        """What the table is."""
+        """The traits of the table."""
         return profile_of(self.primary_keys, self.partition_keys, self.options)
 
     @cached_property
@@ -133,8 +133,8 @@ class TableSchema:
             return json.dumps(value, indent=2, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
             raise InvalidSchema(
-                f"a name, an option or a comment holds {error.object[error.start]!r}, which is no "
-                "character"
+                f"a name, an option or a comment contains {error.object[error.start]!r}, which is "
+                "not a character"
             ) from error
 
 
@@ -177,10 +177,10 @@ _UNREADABLE: Final = (
 
 
 def _check_names(schema: TableSchema) -> None:
-    """Keys are columns, and every column is there once."""
+    """Check that keys are columns, and that no column appears twice."""
     names, ids = schema.field_names, {f.id for f in schema.fields}
     if len(set(names)) != len(names) or len(ids) != len(names):
-        raise ValueError("it has a column twice")
+        raise ValueError("it has the same column twice")
     unknown = {*schema.partition_keys, *schema.primary_keys} - set(names)
     if unknown:
         raise ValueError(f"it has no columns {', '.join(sorted(map(str, unknown)))}")

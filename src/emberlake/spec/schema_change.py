@@ -16,7 +16,7 @@ Path: TypeAlias = tuple[str, ...]
 
 
 class MoveType(StrEnum):
-    """Where a column goes."""
+    """Where a column moves to."""
 
     FIRST = "FIRST"
     AFTER = "AFTER"
@@ -26,7 +26,7 @@ class MoveType(StrEnum):
 
 @dataclass(frozen=True)
 class Move:
-    """The new place of a column."""
+    """The new position of a column."""
 
     field_name: str
     reference_field_name: str | None
@@ -59,17 +59,17 @@ class SchemaChange:
         comment: str | None = None,
         move: Move | None = None,
     ) -> "AddColumn":
-        """A new column, nullable, at the end or where ``move`` says; ``"INT"`` is a type too."""
+        """Add a nullable column, at the end or where ``move`` says; the type may be text."""
         return AddColumn(_path(field_name), _type(data_type), comment, move)
 
     @staticmethod
     def drop_column(field_name: str | Sequence[str]) -> "DropColumn":
-        """A column less; its values stay in old files, its id is never used again."""
+        """Drop a column; its values stay in old files, its id is never used again."""
         return DropColumn(_path(field_name))
 
     @staticmethod
     def rename_column(field_name: str | Sequence[str], new_name: str) -> "RenameColumn":
-        """Another name for a column, also in the options that name it."""
+        """Rename a column, also in the options that name it."""
         return RenameColumn(_path(field_name), new_name)
 
     @staticmethod
@@ -78,7 +78,7 @@ class SchemaChange:
         new_data_type: DataType | str,
         keep_nullability: bool = False,  # noqa: FBT001, FBT002
     ) -> "UpdateColumnType":
-        """A wider type for a column."""
+        """Give a column a wider type."""
         return UpdateColumnType(_path(field_name), _type(new_data_type), keep_nullability)
 
     @staticmethod
@@ -86,41 +86,41 @@ class SchemaChange:
         field_name: str | Sequence[str],
         new_nullability: bool,  # noqa: FBT001
     ) -> "UpdateColumnNullability":
-        """Whether a column may hold nulls."""
+        """Set whether a column may hold nulls."""
         return UpdateColumnNullability(_path(field_name), new_nullability)
 
     @staticmethod
     def update_column_comment(
         field_name: str | Sequence[str], comment: str | None
     ) -> "UpdateColumnComment":
-        """The description of a column."""
+        """Set the description of a column."""
         return UpdateColumnComment(_path(field_name), comment)
 
     @staticmethod
     def update_column_default_value(
         field_names: str | Sequence[str], default_value: str | None
     ) -> "UpdateColumnDefaultValue":
-        """The text that writers put where a column is missing."""
+        """Set the text that writers use where a column is missing."""
         return UpdateColumnDefaultValue(_path(field_names), default_value)
 
     @staticmethod
     def update_column_position(move: Move) -> "UpdateColumnPosition":
-        """Another place for a column."""
+        """Move a column."""
         return UpdateColumnPosition(move)
 
     @staticmethod
     def set_option(key: str, value: str) -> "SetOption":
-        """An option's value."""
+        """Set an option."""
         return SetOption(key, value)
 
     @staticmethod
     def remove_option(key: str) -> "RemoveOption":
-        """An option back to its default."""
+        """Reset an option to its default."""
         return RemoveOption(key)
 
     @staticmethod
     def update_comment(comment: str | None) -> "UpdateComment":
-        """The description of the table."""
+        """Set the description of the table."""
         return UpdateComment(comment)
 
 
@@ -214,7 +214,7 @@ class UpdateComment(SchemaChange):
 def _path(field_name: str | Sequence[str]) -> Path:
     path = (field_name,) if isinstance(field_name, str) else tuple(field_name)
     if not path:
-        raise InvalidInput("a column is named by at least one name")
+        raise InvalidInput("the path of a column needs at least one name")
     return path
 
 
@@ -222,5 +222,5 @@ def _type(data_type: DataType | str) -> DataType:
     if isinstance(data_type, str):
         return AtomicType(data_type)
     if not isinstance(data_type, DataType):
-        raise InvalidInput(f'{data_type!r} is no column type: give AtomicType("INT"), or "INT"')
+        raise InvalidInput(f'{data_type!r} is not a column type: give AtomicType("INT") or "INT"')
     return data_type

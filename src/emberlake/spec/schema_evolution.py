@@ -1,8 +1,8 @@
-"""What a schema becomes by changes.
+"""Apply changes to a schema.
 
 Spec: "Schema evolution". Data files are never rewritten for a change, so a change is only allowed
-when every value that the table holds stays what it is: columns are added as nullable, types only
-widen, and what decides where rows lie (keys, buckets, merge engine) is fixed once there is data.
+if every value in the table stays the same: columns are added as nullable, types only widen, and
+whatever decides where rows are stored (keys, buckets, merge engine) is fixed once there is data.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from emberlake.spec.field_paths import (
     edit_siblings,
     edit_type,
     format_path,
-    place_of,
+    position_of,
 )
 from emberlake.spec.option_changes import remove_option, set_option
 from emberlake.spec.option_columns import rename_in, rename_in_options
@@ -64,14 +64,14 @@ def apply_changes(
         ColumnNotFound: a change names a column that does not exist.
         ColumnAlreadyExists: a column is added or renamed to a name that is taken.
         InvalidSchema: a change is not allowed, or its result would not be.
-        Unsupported: emberlake could not use the table any more.
+        Unsupported: emberlake could no longer use the table.
     """
     changed = schema
     for change in changes:
         changed = _apply(changed, change, has_snapshots=has_snapshots)
     if changed == schema:
         return schema
-    known = set(find_problems(schema))  # what other engines let pass does not stop a change
+    known = set(find_problems(schema))  # old problems do not block a change
     problems = [problem for problem in find_problems(changed) if problem not in known]
     if problems:
         raise InvalidSchema("the table cannot be changed: " + "; ".join(problems))
@@ -90,9 +90,9 @@ def _apply(  # noqa: C901
         case RenameColumn():
             return _rename(schema, change)
         case UpdateColumnType():
-            return _retype(schema, change, has_snapshots=has_snapshots)
+            return _change_type(schema, change, has_snapshots=has_snapshots)
         case UpdateColumnNullability():
-            return _renull(schema, change)
+            return _change_nullability(schema, change)
         case UpdateColumnComment(path, comment):
             fields = edit_column(schema.fields, path, lambda f: replace(f, description=comment))
             return replace(schema, fields=fields)
@@ -118,8 +118,8 @@ def _add(schema: TableSchema, change: AddColumn) -> TableSchema:
     path = change.field_names
     if not change.data_type.nullable:
         raise InvalidSchema(
-            f"column {format_path(path)} cannot be added as NOT NULL: the rows that are there have "
-            "no value for it"
+            f"column {format_path(path)} cannot be added as NOT NULL: existing rows have no value "
+            "for it"
         )
     new = DataField(0, path[-1], change.data_type, change.comment)
     (column,) = assign_field_ids([new], next_id=schema.highest_field_id + 1)
@@ -128,8 +128,8 @@ def _add(schema: TableSchema, change: AddColumn) -> TableSchema:
         _refuse_taken(fields, path)
         if change.move is not None:
             return _move((*fields, column), replace(change.move, field_name=column.name))
-        place = _place_of_new(schema, fields, path)
-        return (*fields[:place], column, *fields[place:])
+        position = _position_of_new(schema, fields, path)
+        return (*fields[:position], column, *fields[position:])
 
     return replace(
         schema,
@@ -138,13 +138,13 @@ def _add(schema: TableSchema, change: AddColumn) -> TableSchema:
     )
 
 
-def _place_of_new(schema: TableSchema, fields: Fields, path: Path) -> int:
-    """The end, or, where the table asks for that, before its partition columns."""
+def _position_of_new(schema: TableSchema, fields: Fields, path: Path) -> int:
+    """The end, or before the partition columns if the table's options say so."""
     before_partition = schema.options.value(ADD_COLUMN_BEFORE_PARTITION)
     if not before_partition or len(path) > 1:
         return len(fields)
-    places = (i for i, field in enumerate(fields) if field.name in schema.partition_keys)
-    return next(places, len(fields))
+    positions = (i for i, field in enumerate(fields) if field.name in schema.partition_keys)
+    return next(positions, len(fields))
 
 
 def _drop(schema: TableSchema, change: DropColumn) -> TableSchema:
@@ -152,10 +152,12 @@ def _drop(schema: TableSchema, change: DropColumn) -> TableSchema:
     _refuse_key(schema, path, "dropped", schema.partition_keys + schema.primary_keys)
 
     def edit(fields: Fields) -> Fields:
-        place = place_of(fields, path)
+        position = position_of(fields, path)
         if len(fields) == 1:
-            raise InvalidSchema(f"column {format_path(path)} is the only one left and stays")
-        return (*fields[:place], *fields[place + 1 :])
+            raise InvalidSchema(
+                f"column {format_path(path)} is the only one left and cannot be dropped"
+            )
+        return (*fields[:position], *fields[position + 1 :])
 
     return replace(schema, fields=edit_siblings(schema.fields, path, edit))
 
@@ -165,10 +167,10 @@ def _rename(schema: TableSchema, change: RenameColumn) -> TableSchema:
     _refuse_key(schema, path, "renamed", schema.partition_keys)
 
     def edit(fields: Fields) -> Fields:
-        place = place_of(fields, path)
+        at = position_of(fields, path)
         if new_name != path[-1]:
             _refuse_taken(fields, (*path[:-1], new_name))
-        return (*fields[:place], replace(fields[place], name=new_name), *fields[place + 1 :])
+        return (*fields[:at], replace(fields[at], name=new_name), *fields[at + 1 :])
 
     renamed = replace(schema, fields=edit_siblings(schema.fields, path, edit))
     if len(path) > 1:
@@ -180,7 +182,9 @@ def _rename(schema: TableSchema, change: RenameColumn) -> TableSchema:
     )
 
 
-def _retype(schema: TableSchema, change: UpdateColumnType, *, has_snapshots: bool) -> TableSchema:
+def _change_type(
+    schema: TableSchema, change: UpdateColumnType, *, has_snapshots: bool
+) -> TableSchema:
     path = change.field_names
     _refuse_key(schema, path, "given another type", schema.partition_keys + schema.primary_keys)
 
@@ -192,20 +196,20 @@ def _retype(schema: TableSchema, change: UpdateColumnType, *, has_snapshots: boo
         if not is_widening(old, new):
             raise InvalidSchema(
                 f"column {format_path(path)} is of type {old} and cannot become {new}: a type can "
-                "only widen, so that every value stays what it is; add a column of the new type"
+                "only widen, so that no value changes; add a column of the new type"
             )
         changes_hash = old.with_nullable(True) != new.with_nullable(True)
         if has_snapshots and changes_hash and path[0] in schema.options.value(BUCKET_KEY):
             raise InvalidSchema(
-                f"column {format_path(path)} decides the bucket of rows that are there, so its "
-                "type stays"
+                f"column {format_path(path)} decides the bucket of existing rows, so its type "
+                "cannot change"
             )
         return new
 
     return replace(schema, fields=edit_type(schema.fields, path, edit))
 
 
-def _renull(schema: TableSchema, change: UpdateColumnNullability) -> TableSchema:
+def _change_nullability(schema: TableSchema, change: UpdateColumnNullability) -> TableSchema:
     path = change.field_names
     if change.new_nullability:
         _refuse_key(schema, path, "made nullable", schema.primary_keys)
@@ -229,7 +233,7 @@ def _check_nullability(schema: TableSchema, path: Path, old: DataType, new: Data
 def _refuse_taken(fields: Fields, path: Path) -> None:
     if any(field.name == path[-1] for field in fields):
         name = format_path(path)
-        raise ColumnAlreadyExists(f"column {name} exists already", column=name)
+        raise ColumnAlreadyExists(f"column {name} already exists", column=name)
 
 
 def _refuse_key(schema: TableSchema, path: Path, what: str, keys: Sequence[str]) -> None:
@@ -239,16 +243,16 @@ def _refuse_key(schema: TableSchema, path: Path, what: str, keys: Sequence[str])
 
 
 def _move(fields: Fields, move: Move) -> Fields:
-    start = place_of(fields, (move.field_name,))
+    start = position_of(fields, (move.field_name,))
     rest = (*fields[:start], *fields[start + 1 :])
     match move.type:
         case MoveType.FIRST:
-            place = 0
+            position = 0
         case MoveType.LAST:
-            place = len(rest)
+            position = len(rest)
         case MoveType.BEFORE | MoveType.AFTER:
             if move.reference_field_name == move.field_name:
                 raise InvalidSchema(f"column {move.field_name} cannot be moved next to itself")
-            reference = place_of(rest, (str(move.reference_field_name),))
-            place = reference + (move.type is MoveType.AFTER)
-    return (*rest[:place], fields[start], *rest[place:])
+            reference = position_of(rest, (str(move.reference_field_name),))
+            position = reference + (move.type is MoveType.AFTER)
+    return (*rest[:position], fields[start], *rest[position:])

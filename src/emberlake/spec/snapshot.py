@@ -1,6 +1,6 @@
 """A snapshot: one version of a table. Spec: "Snapshot JSON".
 
-Keys that emberlake does not know survive a rewrite (tags copy snapshots of other engines).
+Unknown keys survive a rewrite (tags copy snapshots of other engines).
 """
 
 import json
@@ -26,7 +26,7 @@ class CommitKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """One version of a table: the manifest lists that hold its files, and who made it when."""
+    """One version of a table: the manifest lists that hold its files, who made it and when."""
 
     id: int
     schema_id: int
@@ -133,11 +133,11 @@ def decode_snapshot(raw: bytes, path: str) -> Snapshot:
 
 
 def _fits(name: str, value: object) -> bool:
-    """Whether a value of a snapshot file is of the kind that its name says."""
+    """Whether a value in a snapshot file has the type that its name calls for."""
     if value is None:
         return True
     if name in _TEXTS:
-        # Names of files are part of paths.
+        # File names become part of paths.
         return isinstance(value, str) and not (name in _FILES and "/" in value)
     if name == "properties":
         return isinstance(value, dict)

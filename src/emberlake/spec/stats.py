@@ -1,9 +1,8 @@
-"""Statistics of columns: least and greatest value and the number of nulls. Spec: "Statistics".
+"""Statistics of columns: minimum, maximum and null count. Spec: "Statistics".
 
-Statistics may be coarse but never wrong: the least value is at most every value, the greatest at
-least every value, and null stands for unknown. Text is cut to a number of characters; a cut
-greatest value is rounded up. NaN is no bound: engines do not agree where it sorts, so a column
-with a NaN has none.
+Statistics may be coarse but never wrong: no value is below the minimum or above the maximum, and
+null means unknown. Text is cut to a number of characters; a cut maximum is rounded up. NaN is not
+a bound: engines do not agree on where it sorts, so a column with a NaN has no bounds.
 """
 
 import math
@@ -27,7 +26,7 @@ from emberlake.types import AtomicType, DataField, DataType
 
 
 class StatsKind(Enum):
-    """How much is known of a column."""
+    """How much is known about a column."""
 
     NONE = "none"
     COUNTS = "counts"
@@ -37,7 +36,7 @@ class StatsKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StatsMode:
-    """How much is kept of a column; ``length`` is the number of characters of TRUNCATE."""
+    """How much is kept about a column; ``length`` is the number of characters of TRUNCATE."""
 
     kind: StatsKind
     length: int = 0
@@ -46,7 +45,7 @@ class StatsMode:
 NONE: Final = StatsMode(StatsKind.NONE)
 COUNTS: Final = StatsMode(StatsKind.COUNTS)
 FULL: Final = StatsMode(StatsKind.FULL)
-# Keys decide which files overlap, so that they are kept longer than values.
+# Keys decide which files overlap, so more characters are kept of them than of values.
 KEY_STATS_MODE: Final = StatsMode(StatsKind.TRUNCATE, 128)
 
 _MODES: Final = {"none": NONE, "counts": COUNTS, "full": FULL}
@@ -56,7 +55,7 @@ _SURROGATES: Final = range(0xD800, 0xE000)
 
 
 def truncate(length: int) -> StatsMode:
-    """Bounds of at most so many characters or bytes."""
+    """Bounds of at most ``length`` characters or bytes."""
     return StatsMode(StatsKind.TRUNCATE, length)
 
 
@@ -67,11 +66,11 @@ def parse_stats_mode(text: str) -> StatsMode:
         return _MODES[words]
     if match := _TRUNCATE.fullmatch(words):
         return truncate(int(match.group(1)))
-    raise InvalidOption(f"{text!r} is no statistics mode: use none, counts, truncate(n) or full")
+    raise InvalidOption(f"{text!r} is not a statistics mode: use none, counts, truncate(n) or full")
 
 
 def column_stats_modes(fields: Sequence[DataField], options: TableOptions) -> tuple[StatsMode, ...]:
-    """What the options ask for each column."""
+    """The mode of each column, as the options ask for it."""
     general = parse_stats_mode(options.value(STATS_MODE))
     keep_first = options.value(STATS_KEEP_FIRST_N)
     modes: list[StatsMode] = []
@@ -88,19 +87,19 @@ def column_stats_modes(fields: Sequence[DataField], options: TableOptions) -> tu
 
 
 class StatsCollector:
-    """Gathers the statistics of one data file batch by batch; batches come one at a time."""
+    """Collects the statistics of one data file, batch by batch."""
 
     def __init__(self, fields: Sequence[DataField], modes: Sequence[StatsMode]) -> None:
         self._columns = [_Column(f, m) for f, m in zip(fields, modes, strict=True)]
 
     def update(self, batch: pa.Table | pa.RecordBatch) -> None:
-        """Take in the columns of a batch, found by their names."""
+        """Add the columns of a batch, found by name."""
         for column in self._columns:
             if column.mode.kind is not StatsKind.NONE:
                 column.update(batch.column(column.field.name))
 
     def finish(self, *, dense: bool) -> tuple[SimpleStats, tuple[str, ...] | None]:
-        """The statistics, and the columns that they are of when that is not every column."""
+        """The statistics, and the columns that they cover; None for all columns."""
         columns = [c for c in self._columns if c.mode.kind is not StatsKind.NONE or not dense]
         bounds = [c.bounds() for c in columns]
         stats = encode_stats(
@@ -119,7 +118,7 @@ def encode_stats(
     maxs: Sequence[Value],
     null_counts: Sequence[int | None],
 ) -> SimpleStats:
-    """Statistics as manifests hold them; an unknown value or count is None."""
+    """Statistics as manifests store them; an unknown value or count is None."""
     return SimpleStats(encode_row(types, mins), encode_row(types, maxs), tuple(null_counts))
 
 
@@ -155,10 +154,10 @@ def truncate_max(value: Value, length: int) -> Value:
 
 
 def _next_text(text: str) -> str | None:
-    """The least text of at most that length that is greater than all that begin with it."""
+    """The smallest text of at most that length that is above every text that starts with it."""
     for at in range(len(text) - 1, -1, -1):
         code_point = ord(text[at]) + 1
-        if code_point in _SURROGATES:  # no characters: UTF-8 cannot hold them
+        if code_point in _SURROGATES:  # not characters: UTF-8 cannot hold them
             code_point = _SURROGATES.stop
         if code_point <= _MAX_CODE_POINT:
             return text[:at] + chr(code_point)
@@ -171,7 +170,7 @@ def _next_bytes(raw: bytes) -> bytes | None:
 
 
 class _Column:
-    """What is known so far of one column."""
+    """The statistics of one column so far."""
 
     def __init__(self, field: DataField, mode: StatsMode) -> None:
         self.field = field
@@ -194,14 +193,14 @@ class _Column:
                 self._widen(*_bounds_of(chunk))
 
     def repeat(self, value: Value, count: int) -> None:
-        """Take the same value ``count`` times."""
+        """Add the same value ``count`` times."""
         if value is None:
             self.null_count += count
         elif not self._is_unbounded:
             self._widen(value, value)
 
     def bounds(self) -> tuple[Value, Value]:
-        """The least and the greatest value as they are stored; None twice when unknown."""
+        """The minimum and the maximum as they are stored; both None if unknown."""
         if self._is_unbounded or self._low is None:
             return None, None
         if self.mode.kind is not StatsKind.TRUNCATE:
@@ -225,7 +224,7 @@ def _has_bounds(data_type: DataType) -> bool:
 
 
 def _bounds_of(chunk: pa.Array) -> tuple[Value, Value]:
-    """The least and the greatest value of a chunk that has a value; NaN when there is a NaN."""
+    """The minimum and the maximum of a chunk that has a value; NaN if it has a NaN."""
     if pa.types.is_floating(chunk.type):
         return _float_bounds(chunk)
     found = pc.min_max(chunk)
@@ -246,7 +245,7 @@ _NANOS_PER_UNIT: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns":
 
 
 def _value(scalar: pa.Scalar) -> Any:
-    # One scalar at a time: arrays of two would cost small files more than their minima do.
+    # One scalar at a time: in small files, arrays of two would cost more than finding the bounds.
     if pa.types.is_timestamp(scalar.type):
         return scalar.value * _NANOS_PER_UNIT[scalar.type.unit]
     if pa.types.is_date(scalar.type) or pa.types.is_time(scalar.type):

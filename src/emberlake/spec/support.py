@@ -1,7 +1,7 @@
 """Which tables emberlake can read and write so far.
 
-What the format allows but emberlake does not implement is refused where it is used: each feature
-that becomes available is one rule less in the lists below.
+Features of the format that emberlake does not implement are refused where they are used. Each
+feature that becomes available removes one rule from the lists below.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -42,7 +42,7 @@ FILE_FORMATS: Final = ("parquet", "orc", "avro", "lance")
 
 
 def check_creatable(schema: TableSchema) -> None:
-    """Refuse new tables that emberlake could only ever refuse to write.
+    """Refuse new tables that emberlake could never write.
 
     Raises:
         Unsupported: says why.
@@ -52,17 +52,17 @@ def check_creatable(schema: TableSchema) -> None:
 
 
 def check_alterable(old: TableSchema, new: TableSchema) -> None:
-    """Refuse changes after which emberlake could only ever refuse to write a table.
+    """Refuse changes after which emberlake could never write a table.
 
-    Tables of other engines that it cannot write anyway can be changed, but for those of kinds that
-    it does not know at all.
+    Tables of other engines that it cannot write anyway can be changed, except for kinds that it
+    does not know at all.
 
     Raises:
         Unsupported: says why.
     """
     _refuse(new, _KIND_RULES, "changed")
     known = _lasting_reasons(old)
-    _raise([reason for reason in _lasting_reasons(new) if reason not in known], "changed like that")
+    _raise([reason for reason in _lasting_reasons(new) if reason not in known], "changed this way")
     own = {f.id: f.type for f in old.fields}
     _refuse_columns([f for f in new.fields if own.get(f.id) != f.type], "added")
 
@@ -78,7 +78,7 @@ def check_readable(schema: TableSchema, read_fields: Sequence[DataField] = ()) -
 
 
 def check_writable(schema: TableSchema) -> None:
-    """Refuse to write a table that other engines would then not read as they should.
+    """Refuse to write a table if other engines could then not read it correctly.
 
     Raises:
         Unsupported: says why.
@@ -88,7 +88,7 @@ def check_writable(schema: TableSchema) -> None:
 
 
 def check_compactable(schema: TableSchema) -> None:
-    """Refuse to compact a table that other engines would then not read as they should.
+    """Refuse to compact a table if other engines could then not read it correctly.
 
     Raises:
         Unsupported: says why.
@@ -168,9 +168,9 @@ def _cross_partition(schema: TableSchema) -> str | None:
         return None
     return (
         f"its primary key lacks the partition column {', '.join(missing)}, and with dynamic "
-        "buckets (bucket=-1) a key moves between partitions, which needs an index over all of them "
-        "that is not implemented: add the column to the primary key, or set a number of buckets "
-        "and the key is unique in each partition"
+        "buckets (bucket=-1) a key moves between partitions, which needs an index over all of "
+        "them. That is not implemented: add the column to the primary key, or set a number of "
+        "buckets to make the key unique per partition"
     )
 
 
@@ -184,7 +184,7 @@ def _changes_by_compaction(schema: TableSchema) -> str | None:
     if not (schema.primary_keys and makes_changes):
         return None
     return (
-        f"{CHANGELOG_PRODUCER.key}={producer}: its compaction finds out what has changed, which is "
+        f"{CHANGELOG_PRODUCER.key}={producer}: compaction would have to find the changes, which is "
         f"not implemented; set {WRITE_ONLY.key}=true to leave that to another engine"
     )
 

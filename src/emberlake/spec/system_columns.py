@@ -1,4 +1,4 @@
-"""Names and ids that the format keeps for columns of its own."""
+"""Names and ids that the format reserves for its own columns."""
 
 from typing import Final
 
@@ -9,5 +9,5 @@ _KEY_PREFIX: Final = "_KEY_"
 
 
 def is_system_column(name: str) -> bool:
-    """Whether no column of a user can have that name."""
+    """Whether the name is reserved, so that no user column can have it."""
     return name in _NAMES or name.startswith(_KEY_PREFIX)

@@ -1,7 +1,7 @@
-"""A tag: a snapshot that is kept under a name, for good or for a time. Spec: "Tag".
+"""A tag: a snapshot that is kept under a name, for good or for a limited time. Spec: "Tag".
 
-The file is that of a snapshot. Only a tag that is kept for a time has two keys more, since old
-readers know nothing of them.
+The file is that of a snapshot. Only a tag with a time limit has two more keys, since old readers
+do not know them.
 """
 
 from dataclasses import dataclass, fields
@@ -18,10 +18,10 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Tag(Snapshot):
-    """A snapshot under a name, and for how long it stays there.
+    """A snapshot under a name, and how long it is kept.
 
-    ``tag_create_time`` is the wall clock of whoever made the tag. Without ``tag_time_retained``
-    the tag stays until somebody deletes it.
+    ``tag_create_time`` is the local wall clock when the tag was made. Without ``tag_time_retained``
+    the tag stays until it is deleted.
     """
 
     tag_create_time: datetime | None = None
@@ -31,7 +31,7 @@ class Tag(Snapshot):
     def from_snapshot_and_tag_ttl(
         snapshot: Snapshot, tag_time_retained: timedelta | None, tag_create_time: datetime
     ) -> "Tag":
-        """A tag that is made at a time, which it keeps only when it is to go again."""
+        """A tag of a snapshot; it stores its creation time only if it expires."""
         created = None if tag_time_retained is None else tag_create_time.replace(tzinfo=None)
         return Tag(
             **_values(snapshot), tag_create_time=created, tag_time_retained=tag_time_retained
@@ -42,11 +42,11 @@ class Tag(Snapshot):
         return Snapshot(**_values(self))
 
     def has_expired(self, now: datetime) -> bool:
-        """Whether the time that the tag is kept for is over, by the wall clock."""
+        """Whether the tag's retention is over, by the wall clock."""
         created, retained = self.tag_create_time, self.tag_time_retained
         if created is None or retained is None:
             return False
-        # As a difference: the sum of a long time and today may be no date any more.
+        # A difference: the sum of a date and a long retention may be out of range.
         return now.replace(tzinfo=None) - created > retained
 
     def to_json(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def decode_tag(raw: bytes, path: str) -> Tag:
             tag_time_retained=None if retained is None else timedelta(seconds=retained),
         )
     except (ValueError, TypeError, OverflowError) as error:
-        raise CorruptFile(path, f"it does not say for how long it is kept: {error}") from error
+        raise CorruptFile(path, f"its retention cannot be read: {error}") from error
 
 
 def format_duration(duration: timedelta) -> str:
@@ -87,7 +87,7 @@ def format_duration(duration: timedelta) -> str:
 
 
 def as_if_utc_ms(wall_clock: datetime) -> int:
-    """What a wall clock shows, in milliseconds since the epoch as if it were UTC."""
+    """A wall clock reading in milliseconds since the epoch, as if it were UTC."""
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     return (wall_clock.replace(tzinfo=UTC) - epoch) // timedelta(milliseconds=1)
 
@@ -97,7 +97,7 @@ def _values(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _to_parts(moment: datetime) -> list[int]:
-    """``[year, month, day, hour, minute, second, nanosecond]``, without zeros at the end."""
+    """``[year, month, day, hour, minute, second, nanosecond]``; the last two only if not zero."""
     parts = [moment.year, moment.month, moment.day, moment.hour, moment.minute]
     if moment.second or moment.microsecond:
         parts.append(moment.second)

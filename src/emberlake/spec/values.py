@@ -1,4 +1,4 @@
-"""Single values of columns, to and from Arrow and as people read them.
+"""Single values of columns: to Arrow, from Arrow and as readable text.
 
 Inside the engine a value (``Value``) has one form per type: BOOLEAN bool; integers int; FLOAT and
 DOUBLE float; DECIMAL ``Decimal``; CHAR and VARCHAR str; BINARY and VARBINARY bytes; DATE int (days
@@ -116,7 +116,7 @@ def _maps_from_arrow(array: pa.MapArray, key: DataType, item: DataType) -> list[
 
 
 def format_value(data_type: DataType, value: Value) -> str:
-    """A value as people read it; texts are not quoted, dates and times are ISO, bytes are hex."""
+    """A value as readable text: strings without quotes, dates and times as ISO, bytes as hex."""
     match data_type, value:
         case _, None:
             return "null"

@@ -1,4 +1,4 @@
-"""Which types hold all values of which others."""
+"""Which types can hold all values of which others."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from emberlake.types import AtomicType, DataType, TypeRoot
 
 
 def is_widening(old: DataType, new: DataType) -> bool:
-    """Whether every value of one type is a value of the other, whatever nullability they have."""
+    """Whether every value of the old type is a value of the new one, nullability aside."""
     if old.with_nullable(True) == new.with_nullable(True):
         return True
     if not (isinstance(old, AtomicType) and isinstance(new, AtomicType)):

@@ -3,9 +3,10 @@
 Such files are written once and never changed, so that what was decoded can be used again. There is
 one bound for all tables of the process, since there is one memory: ``EMBERLAKE_METADATA_CACHE``.
 
-The entries of a manifest are kept as one Arrow buffer. As a table of 29 columns a single entry
-takes 37 kB, of which 0.3 kB are data; as a buffer it takes 3 kB, and 15 microseconds to be a table
-again, a fortieth of what decoding takes.
+The entries of a small manifest are kept as one Arrow buffer. As a table of 29 columns a single
+entry takes 37 kB, of which 0.3 kB are data; as a buffer it takes 3 kB, and 15 microseconds to be a
+table again, a fortieth of what decoding takes. A large manifest is kept as it was decoded: there
+the columns cost little beside the data, and a buffer would be a copy of it all.
 """
 
 import os
@@ -25,9 +26,11 @@ from emberlake.store.entries import ENTRY_SCHEMA, ManifestEntries
 
 ENV_LIMIT: Final = "EMBERLAKE_METADATA_CACHE"
 DEFAULT_LIMIT: Final = 64 * MEBIBYTE
+_LARGE_MANIFEST: Final = 500  # entries
 
 # What values take in memory beside their texts and bytes, measured on CPython 3.11 with 64 bits.
 _BUFFER_BYTES: Final = 200
+_TABLE_BYTES: Final = 40_000
 _MANIFEST_FILE_BYTES: Final = 420
 _INDEX_ENTRY_BYTES: Final = 390
 _VECTOR_RANGE_BYTES: Final = 230
@@ -69,16 +72,19 @@ def file_key(storage: Storage, path: str) -> Key:
 
 def find_entries(key: Key) -> ManifestEntries | None:
     """The entries of a manifest, if they are remembered."""
-    buffer: pa.Buffer | None = CACHE.find(key)
-    if buffer is None:
-        return None
-    batch = pa.ipc.read_record_batch(buffer, ENTRY_SCHEMA)
+    found: ManifestEntries | pa.Buffer | None = CACHE.find(key)
+    if found is None or isinstance(found, ManifestEntries):
+        return found
+    batch = pa.ipc.read_record_batch(found, ENTRY_SCHEMA)
     return ManifestEntries(pa.Table.from_batches([batch]))
 
 
 def keep_entries(key: Key, entries: ManifestEntries) -> None:
     """Remember the entries of a manifest."""
     columns = [entries.column(name) for name in ENTRY_SCHEMA.names]
+    if len(entries) >= _LARGE_MANIFEST:
+        CACHE.keep(key, entries, sum(column.nbytes for column in columns) + _TABLE_BYTES)
+        return
     buffer = pa.RecordBatch.from_arrays(columns, schema=ENTRY_SCHEMA).serialize()
     CACHE.keep(key, buffer, buffer.size + _BUFFER_BYTES)
 

@@ -1,7 +1,7 @@
 """Read builder and scan: what to read, and the files that it takes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Self
 
 from emberlake.base.names import choices
@@ -22,7 +22,7 @@ from emberlake.read.table_reader import TableReader
 from emberlake.scan.explain import Explanation, explain_scan
 from emberlake.scan.plan import ScanPlan, plan_scan
 from emberlake.scan.share import Shard, Share, Slice
-from emberlake.scan.splits import DataSplit
+from emberlake.scan.splits import DataSplit, tell_folders
 from emberlake.spec.support import check_readable
 from emberlake.store.table_store import TableStore
 from emberlake.table.table_read import TableRead
@@ -203,9 +203,8 @@ class TableScan:
     def plan(self) -> "Plan":
         """Prune files by partition, bucket and statistics; pack the rest into splits."""
         plan = plan_scan(self.store, self.predicate, self.limit, self._share)
-        folder = self.store.bucket_folder
-        splits = (replace(s, bucket_path=folder(s.partition, s.bucket)) for s in plan.splits)
-        return Plan(replace(plan, splits=tuple(splits)))
+        tell_folders(plan.splits, self.store.bucket_folder)
+        return Plan(plan)
 
 
 @dataclass(frozen=True)

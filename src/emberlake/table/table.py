@@ -81,8 +81,7 @@ class Table(VersionedTable, ShortForms):
         Raises:
             TableNotFound: there is no table in the folder.
         """
-        texts = {key: _text(value) for key, value in (file_io_options or {}).items()}
-        storage, path = open_storage(table_path, texts)
+        storage, path = open_storage(table_path, file_io_options or {})
         layout = TableLayout(path.rstrip("/"))
         schema = SchemaStore(storage, layout).latest()
         if schema is None:

@@ -4,8 +4,8 @@ To Arrow: TIMESTAMP(0) is seconds, (1..3) milliseconds, (4..6) microseconds, (7.
 LTZ the same in UTC; every TIME is ``time32[ms]``, the unit in which the format keeps it; BINARY(n)
 is variable binary because the format does not pad; MULTISET is a map from element to count.
 
-From Arrow: what other engines take for a VECTOR, a BLOB or a VARIANT is refused rather than made
-something else, since a table could not be told apart from theirs later.
+From Arrow: types that other engines take for a VECTOR, a BLOB or a VARIANT are refused rather than
+mapped to something else. Such a table could not be told apart from theirs later.
 """
 
 from typing import Final
@@ -64,7 +64,7 @@ def timestamp_unit(precision: int) -> str:
 
 
 def arrow_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type in which values of a column are handed out and taken in."""
+    """The Arrow type of a column's values, in reads and in writes."""
     match data_type:
         case AtomicType(root=TypeRoot.DECIMAL):
             return pa.decimal128(data_type.precision, data_type.scale)
@@ -102,16 +102,16 @@ def arrow_schema(fields: tuple[DataField, ...]) -> pa.Schema:
 
 
 def from_arrow_schema(schema: pa.Schema, *, has_blobs: bool = False) -> tuple[DataField, ...]:
-    """Columns with fresh ids; every column without a counterpart is named in one error.
+    """Columns with new ids. One error names every column that cannot be used.
 
     Args:
         schema: The Arrow schema.
-        has_blobs: Whether ``large_binary`` means BLOB, as it does in tables with data evolution;
-            otherwise it is BYTES, which Polars and DuckDB hand out in that type.
+        has_blobs: Whether ``large_binary`` means BLOB, as it does in tables with data evolution.
+            Otherwise it means BYTES, which Polars and DuckDB return as ``large_binary``.
 
     Raises:
         InvalidSchema: a column has no Paimon type.
-        Unsupported: all that is wrong is that emberlake does not have the Paimon type.
+        Unsupported: every such column has a Paimon type, but emberlake does not implement it.
     """
     ids = _Ids()
     fields: list[DataField] = []
@@ -138,7 +138,7 @@ def from_arrow_schema(schema: pa.Schema, *, has_blobs: bool = False) -> tuple[Da
 
 
 def from_arrow_type(arrow: pa.DataType, *, nullable: bool = True) -> DataType:
-    """The column type of an Arrow type; nested fields get fresh ids from 0."""
+    """The column type of an Arrow type; nested fields get new ids from 0 on."""
     return _from_arrow(arrow, nullable, _Ids())
 
 
@@ -213,7 +213,7 @@ def _from_arrow(arrow: pa.DataType, nullable: bool, ids: _Ids) -> DataType:  # n
     raise InvalidSchema(f"the Arrow type {arrow} has no Paimon type")
 
 
-# What the elements of a VECTOR can be.
+# The types that the elements of a VECTOR can have.
 _VECTOR_ELEMENTS: Final = frozenset(
     {
         pa.bool_(),
@@ -232,7 +232,7 @@ def _is_vector(arrow: pa.DataType) -> bool:
 
 
 def _is_variant(arrow: pa.StructType) -> bool:
-    """Whether a struct has the form in which engines keep a VARIANT."""
+    """Whether a struct has the form in which engines store a VARIANT."""
     fields = {f.name: f for f in arrow}
     return (
         set(fields)
@@ -244,10 +244,10 @@ def _is_variant(arrow: pa.StructType) -> bool:
 def _refuse_blobs(arrow: pa.DataType) -> None:
     if pa.types.is_large_binary(arrow):
         raise Unsupported(
-            f"with data evolution {arrow} is a BLOB, which is not implemented; binary is BYTES"
+            f"with data evolution, {arrow} is a BLOB, which is not implemented; binary is BYTES"
         )
-    for place in range(arrow.num_fields):
-        _refuse_blobs(arrow.field(place).type)
+    for position in range(arrow.num_fields):
+        _refuse_blobs(arrow.field(position).type)
 
 
 def _nested_field(field: pa.Field, ids: _Ids) -> DataField:

@@ -56,19 +56,19 @@ class DataType:
         return not isinstance(self, AtomicType)
 
     def to_dict(self) -> Json:
-        """What stands for the type in schema files: a text, or an object of a nested one."""
+        """The JSON value of the type in schema files: a string, or an object if it is nested."""
         return _type_to_dict(self)
 
     @classmethod
     def from_dict(cls, data: Json) -> Self:
-        """The type that a value of a schema file stands for.
+        """The type of a JSON value in a schema file.
 
         Raises:
-            InvalidSchema: it stands for none, or for one of another kind.
+            InvalidSchema: the value is not a type, or a type of another class.
         """
         found = _type_from_dict(data)
         if not isinstance(found, cls):
-            raise InvalidSchema(f"{data!r} is not of the kind {cls.__name__}")
+            raise InvalidSchema(f"{data!r} is not a type of class {cls.__name__}")
         return found
 
 
@@ -81,7 +81,7 @@ class AtomicType(DataType):
     length: int = 0  # CHAR, VARCHAR, BINARY, VARBINARY
     precision: int = 0  # DECIMAL, TIME, TIMESTAMP, TIMESTAMP_LTZ
     scale: int = 0  # DECIMAL
-    detail: str = ""  # what GEOMETRY and GEOGRAPHY carry in parentheses
+    detail: str = ""  # the text in parentheses of GEOMETRY and GEOGRAPHY
 
     def __init__(self, type: str, nullable: bool = True) -> None:  # noqa: A002, FBT001, FBT002
         parsed = parse_atomic(type)
@@ -201,7 +201,7 @@ class DataField:
     default_value: str | None = None
 
     def to_dict(self) -> dict[str, Json]:
-        """The object of the field in schema files; keys without a value are left out."""
+        """The JSON object of the field in schema files; keys without a value are left out."""
         out: dict[str, Json] = {"id": self.id, "name": self.name, "type": self.type.to_dict()}
         if self.description is not None:
             out["description"] = self.description
@@ -211,10 +211,10 @@ class DataField:
 
     @staticmethod
     def from_dict(data: Json) -> "DataField":
-        """The field of an object of a schema file.
+        """The field of a JSON object in a schema file.
 
         Raises:
-            InvalidSchema: it is none.
+            InvalidSchema: the object is not a field.
         """
         try:
             return DataField(
@@ -273,7 +273,7 @@ def _format_atomic(t: AtomicType) -> str:
             return t.root.value
 
 
-# --- as they stand in schema files ----------------------------------------------------------------
+# --- the JSON form in schema files ----------------------------------------------------------------
 
 _VECTOR: Final = re.compile(r"^VECTOR\s*<\s*(.+?)\s*,\s*(\d+)\s*>\s*(NOT NULL)?$", re.IGNORECASE)
 
@@ -284,23 +284,23 @@ def _type_to_dict(data_type: DataType) -> Json:
         case AtomicType():
             return str(data_type)
         case ArrayType(element=element):
-            return {"type": _word("ARRAY", data_type), "element": _type_to_dict(element)}
+            return {"type": _keyword("ARRAY", data_type), "element": _type_to_dict(element)}
         case MultisetType(element=element):
-            return {"type": _word("MULTISET", data_type), "element": _type_to_dict(element)}
+            return {"type": _keyword("MULTISET", data_type), "element": _type_to_dict(element)}
         case VectorType(element=element, length=length):
             return {
-                "type": _word("VECTOR", data_type),
+                "type": _keyword("VECTOR", data_type),
                 "element": _type_to_dict(element),
                 "length": length,
             }
         case MapType(key=key, value=value):
             return {
-                "type": _word("MAP", data_type),
+                "type": _keyword("MAP", data_type),
                 "key": _type_to_dict(key),
                 "value": _type_to_dict(value),
             }
         case RowType(fields=fields):
-            return {"type": _word("ROW", data_type), "fields": [f.to_dict() for f in fields]}
+            return {"type": _keyword("ROW", data_type), "fields": [f.to_dict() for f in fields]}
         case _:
             raise InvalidSchema(f"{data_type!r} is not a type")
 
@@ -337,5 +337,5 @@ def _type_from_dict(value: Json) -> DataType:
         raise InvalidSchema(f"the type {word} lacks {missing}") from missing
 
 
-def _word(name: str, data_type: DataType) -> str:
+def _keyword(name: str, data_type: DataType) -> str:
     return name if data_type.nullable else f"{name} NOT NULL"

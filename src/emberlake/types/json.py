@@ -1,4 +1,4 @@
-"""Types and fields as they stand in schema files. Spec: "Type notation"."""
+"""Types and fields in the JSON form of schema files. Spec: "Type notation"."""
 
 from emberlake.errors import InvalidSchema
 from emberlake.types.data_types import DataField, DataType, Json

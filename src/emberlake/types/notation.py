@@ -1,4 +1,4 @@
-"""The text of atomic types, as it stands in schema files. Spec: "Type notation"."""
+"""The text form of atomic types in schema files. Spec: "Type notation"."""
 
 import re
 from enum import StrEnum
@@ -55,7 +55,7 @@ class TypeRoot(StrEnum):
 
     @property
     def is_opaque(self) -> bool:
-        """Whether values have no order, so that they can be neither keys nor bounds."""
+        """Whether values have no order and so can be neither keys nor bounds."""
         return self in _OPAQUE
 
 
@@ -84,7 +84,7 @@ _ZONES: Final = {
 
 
 def parse_atomic(text: str) -> dict[str, object]:
-    """The root of the type that a text spells, whether it is nullable, and its parameters."""
+    """Parse the text of a type into its root, its nullability and its parameters."""
     words = " ".join(text.split())
     nullable = True
     upper = words.upper()

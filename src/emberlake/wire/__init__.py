@@ -1,4 +1,4 @@
-"""What crosses processes, and its stable byte form."""
+"""Messages that cross processes, and their stable byte form."""
 
 from emberlake.wire.messages import BaseSnapshot, CommitMessage, WriteMode
 

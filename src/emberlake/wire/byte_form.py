@@ -1,14 +1,14 @@
-"""Frozen dataclasses as bytes, for what crosses processes; nothing that arrives is unpickled.
+"""Frozen dataclasses as bytes that can cross processes without pickle.
 
 The bytes are::
 
     offset  size  field
-      0      4    magic, which says what it is
+      0      4    magic of the dataclass
       4      1    version
       5      -    JSON, UTF-8; bytes in base64; keys that hold their default are left out
 
-Readers ignore keys that they do not know and refuse versions that they do not know. The names and
-defaults of the fields are therefore part of the form.
+Readers ignore unknown keys and refuse unknown versions. The names and defaults of the fields are
+therefore part of the form.
 """
 
 import json
@@ -35,21 +35,21 @@ class ByteForm(Generic[_T]):
     name: str  # what errors call such a value
 
     def encode(self, value: _T) -> bytes:
-        """The bytes of a value."""
+        """Encode a value."""
         body = json.dumps(_to_json(value), separators=(",", ":"), ensure_ascii=False)
         return self.magic + bytes([self.version]) + body.encode()
 
     def decode(self, raw: bytes) -> _T:
-        """The value of bytes.
+        """Decode a value.
 
         Raises:
-            InvalidInput: the bytes are not of this form.
-            Unsupported: they are of a version that this release does not know.
+            InvalidInput: the bytes do not have this form.
+            Unsupported: their version is unknown to this release.
         """
         if raw[:4] != self.magic or len(raw) < 5:
             raise InvalidInput(f"these bytes are not a {self.name}")
         if raw[4] != self.version:
-            raise Unsupported(f"{self.name} version {raw[4]}; this emberlake knows {self.version}")
+            raise Unsupported(f"{self.name} version {raw[4]}; this emberlake reads {self.version}")
         try:
             decode = _decoder(cast("Any", self.kind))
             value: _T = decode(json.loads(raw[5:]))
@@ -77,7 +77,7 @@ _Decoder = Callable[[Any], Any]
 
 @cache
 def _decoder(kind: Any) -> _Decoder:
-    """How a value of a type is read from JSON; the annotations of the fields drive it."""
+    """The function that reads a type from JSON, driven by the annotations of the fields."""
     if get_origin(kind) is tuple:
         return _tuple_of(_decoder(get_args(kind)[0]))
     if isinstance(kind, UnionType):

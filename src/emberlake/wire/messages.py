@@ -1,7 +1,7 @@
-"""What a writer tells the committer: the files of one bucket, to be added, deleted or replaced.
+"""Messages from writers to the committer: files of one bucket to add, delete or replace.
 
-The byte form (see ``byte_form``) is what crosses processes: the names and defaults of the fields of
-``CommitMessage`` and of what is in it are part of it.
+Messages cross processes in their byte form (see ``byte_form``). The names and defaults of the
+fields of ``CommitMessage``, and of the values in it, are part of that form.
 """
 
 from dataclasses import dataclass, fields
@@ -14,14 +14,14 @@ from emberlake.wire.byte_form import ByteForm
 
 
 class WriteMode(StrEnum):
-    """For which kind of commit files were written.
+    """The kind of commit that files were written for.
 
-    A writer that appends reckons with what is there: it numbers its rows from it, and in some
-    tables merges with it. One that overwrites knows that it goes. What is written for the one
-    loses rows in the other.
+    An appending writer builds on the existing rows: it continues their sequence numbers, and in
+    some tables merges with them. An overwriting writer expects them to be gone. Files that were
+    written for one kind would lose rows in the other.
     """
 
-    APPEND = "append"  # also what a compaction writes: it keeps the rows that are there
+    APPEND = "append"  # also for compactions, which keep the existing rows
     OVERWRITE = "overwrite"
 
 
@@ -29,8 +29,8 @@ class WriteMode(StrEnum):
 class BaseSnapshot:
     """The newest snapshot when a writer was opened, or first looked at the partition.
 
-    A commit of the writer's messages can only come after it, which bounds the search for one; and
-    the writer's sequence numbers are above all that were in the partition then.
+    A commit of the writer's messages can only come after it, which limits the search for such a
+    commit. The writer's sequence numbers are above all those that were in the partition then.
     After a rollback another snapshot may have the same id; the name of its delta tells them apart.
     """
 
@@ -45,7 +45,7 @@ class BaseSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMessage:
-    """The outcome of writing one bucket of one partition."""
+    """The result of writing one bucket of one partition."""
 
     table: str  # the root of its metadata, which tells tables and their branches apart
     mode: WriteMode
@@ -65,7 +65,7 @@ class CommitMessage:
     base: BaseSnapshot | None = None  # None: the table had no snapshot
 
     def is_empty(self) -> bool:
-        """Whether a commit of it alone would change nothing."""
+        """Whether committing this message alone would change nothing."""
         return not any(
             getattr(self, f.name)
             for f in fields(self)
@@ -79,7 +79,7 @@ class CommitMessage:
     @property
     def written_files(self) -> tuple[DataFile, ...]:
         """All data files that writing this message created."""
-        # A file that only changes its level was there before.
+        # A file that only changes its level existed before.
         before = {file.file_name for file in self.compact_before}
         return (
             *self.new_files,
@@ -94,11 +94,11 @@ class CommitMessage:
 
     @staticmethod
     def from_bytes(raw: bytes) -> "CommitMessage":
-        """The message of a byte form.
+        """Decode a message.
 
         Raises:
             InvalidInput: the bytes are not a message.
-            Unsupported: they are of a version that this release does not know.
+            Unsupported: their version is unknown to this release.
         """
         return _FORM.decode(raw)
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from append_tables import append, create_table, data_files, prepare, read_ids, rows_of
+from builders import NUMBERED, append, create_key_table, create_table, numbered, prepare, rows_of
 from emberlake import Table
 from emberlake.commit.change import append_change
 from emberlake.commit.committer import Committer
@@ -12,7 +12,7 @@ from emberlake.errors import CommitConflict, InvalidState
 from emberlake.types import arrow_schema
 from emberlake.wire import CommitMessage
 from emberlake.write.table_writer import TableWriter
-from key_tables import create_key_table, numbered
+from table_reads import data_files, read_ids
 
 USER, QUERY = "spark-q", "q"
 
@@ -89,7 +89,7 @@ def test_a_batch_of_a_driver_that_was_slower_is_skipped() -> None:
 
 
 def test_a_batch_that_conflicts_leaves_no_files_behind() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     late = written(table, [1])
     batch(table, 0).commit(written(table, [1]))
     files = data_files(table)
@@ -107,7 +107,7 @@ def test_a_batch_that_conflicts_leaves_no_files_behind() -> None:
 def test_what_a_crash_kept_from_being_compacted_is_compacted_by_the_repetition(
     options: dict[str, str],
 ) -> None:
-    table = create_key_table(options)
+    table = create_key_table(NUMBERED, **options)
     Committer(table.store, USER).commit(append_change(written(table, [1, 2])), 0)
     assert read_ids(table) == []
 
@@ -117,7 +117,7 @@ def test_what_a_crash_kept_from_being_compacted_is_compacted_by_the_repetition(
 
 
 def test_a_table_that_hides_new_files_shows_the_rows_of_several_tasks() -> None:
-    table = create_key_table({"deletion-vectors.enabled": "true"})
+    table = create_key_table(NUMBERED, **{"deletion-vectors.enabled": "true"})
 
     batch(table, 0).commit([*written(table, [1, 2]), *written(table, [2, 3])])
 

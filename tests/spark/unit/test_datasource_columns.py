@@ -12,7 +12,7 @@ from pyspark.sql.types import (
     TimestampNTZType,
 )
 
-from append_tables import create_table
+from builders import create_table
 from emberlake import ColumnNotFound, InvalidOption
 from emberlake.datasource.columns import choose_columns, offered_schema
 from emberlake.datasource.options import SourceOptions

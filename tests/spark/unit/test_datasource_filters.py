@@ -23,7 +23,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from append_tables import create_table
+from builders import create_table
 from emberlake.datasource.filters import to_predicate
 from emberlake.predicates import filter_rows
 from emberlake.read.projection import project, project_all

@@ -4,7 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from append_tables import FakeEnv, append, create_table, overwrite, read, rows_of
+from builders import (
+    NUMBERED,
+    FakeEnv,
+    append,
+    create_key_table,
+    create_table,
+    numbered,
+    overwrite,
+    rows_of,
+    upsert,
+)
 from emberlake import SnapshotNotFound, Table
 from emberlake.datasource.options import ReadLimits
 from emberlake.datasource.positions import Position, StreamUnits
@@ -12,7 +22,7 @@ from emberlake.errors import InvalidInput, InvalidState
 from emberlake.maintenance.compact import compact_table
 from emberlake.read.projection import project_all
 from emberlake.read.table_reader import TableReader
-from key_tables import create_key_table, numbered, upsert
+from table_reads import read
 
 NO_LIMITS = ReadLimits()
 
@@ -162,7 +172,7 @@ def test_snapshots_that_change_no_rows_are_passed() -> None:
 
 
 def test_rows_of_one_key_stay_in_one_unit_of_the_state() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 2]))
     upsert(table, numbered([2, 3], "b"))
     units = units_of(table)

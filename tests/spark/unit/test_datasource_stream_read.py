@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from append_tables import append, overwrite, rows_of
+from builders import append, overwrite, rows_of
 from emberlake import SchemaChange, SnapshotNotFound, Table
 from emberlake.datasource.source import EmberlakeDataSource
 from emberlake.datasource.stream_read import StreamReader

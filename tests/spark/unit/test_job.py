@@ -4,13 +4,14 @@ from contextlib import closing
 
 import pytest
 
-from append_tables import as_arrow, create_table, data_files, files_under, read_ids, rows_of
+from builders import as_arrow, create_table, rows_of
 from emberlake import IncompleteJob, InvalidState, Table
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.job import Job
 from emberlake.spark.job_files import task_store
 from emberlake.spark.reports import Reports, TaskReport
 from emberlake.write.table_writer import TableWriter
+from table_reads import data_files, files_under, read_ids
 
 JOB = "the-job"
 

@@ -5,22 +5,13 @@ from contextlib import ExitStack, closing, suppress
 import pyarrow as pa
 import pytest
 
-from append_tables import (
-    append,
-    as_arrow,
-    check_whole,
-    create_table,
-    data_files,
-    files_under,
-    read_ids,
-    rows_of,
-)
+from builders import append, as_arrow, create_key_table, create_table, data_of, rows_of
 from emberlake import IncompleteJob, InvalidState, Table
 from emberlake.spark.job_files import open_job, task_store
 from emberlake.spark.sweep import sweep_failed, sweep_repeated
 from emberlake.wire import CommitMessage
 from emberlake.write.table_writer import TableWriter
-from key_writes import create_key_table, data_of
+from table_reads import check_whole, data_files, files_under, read_ids
 
 JOB = "the-job"
 

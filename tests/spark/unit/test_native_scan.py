@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from append_tables import append, create_table
+from builders import append, create_table
 from emberlake import (
     ArrayType,
     AtomicType,

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from append_tables import append, create_table, data_files, overwrite, rows_of
+from builders import append, create_table, overwrite, rows_of
 from emberlake import FileNotFound, SnapshotNotFound, Table
 from emberlake.read.projection import project_all
 from emberlake.read.table_reader import TableReader
 from emberlake.scan.plan import plan_scan
 from emberlake.spark.planned import planned_files, read_planned
+from table_reads import data_files
 
 
 def reading(table: Table) -> Iterator[object]:

@@ -1,4 +1,4 @@
-"""How messages speak of names."""
+"""Names in messages: short lists and suggestions."""
 
 from emberlake.base.names import choices, did_you_mean, listed, nearest
 

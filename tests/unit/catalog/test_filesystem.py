@@ -307,8 +307,8 @@ def test_what_the_factory_cannot_open_is_refused():
         CatalogFactory.create({"metastore": "rest", "uri": "http://localhost"})
     with pytest.raises(InvalidOption, match="magic"):
         CatalogFactory.create({"metastore": "magic"})
-    with pytest.raises(Unsupported, match="s3"):
-        CatalogFactory.create({"warehouse": "s3://bucket/folder"})
+    with pytest.raises(Unsupported, match="hdfs"):
+        CatalogFactory.create({"warehouse": "hdfs://bucket/folder"})
 
 
 def test_new_tables_get_the_default_options_of_the_catalog(storage):

@@ -5,22 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from append_tables import (
+from builders import (
     FakeEnv,
     append,
-    check_whole,
+    create_key_table,
     create_table,
-    data_files,
-    latest_snapshot,
-    manifest_files,
     open_catalog,
     open_table,
     overwrite,
     prepare,
-    read,
-    read_ids,
-    referenced_manifests,
     rows_of,
+    upsert,
 )
 from emberlake.commit.change import NOTHING_COMMITTED, append_change
 from emberlake.commit.committer import Committer
@@ -31,7 +26,15 @@ from emberlake.spec.schema_change import SchemaChange
 from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from emberlake.types import AtomicType
 from emberlake.wire import CommitMessage
-from key_writes import create_key_table, prepare_rows, upsert
+from table_reads import (
+    check_whole,
+    data_files,
+    latest_snapshot,
+    manifest_files,
+    read,
+    read_ids,
+    referenced_manifests,
+)
 from watched_storage import WatchedStorage
 
 
@@ -47,7 +50,7 @@ def test_the_first_commit_makes_snapshot_one():
     table = create_table(env=world.env())
     builder = table.new_batch_write_builder()
 
-    builder.new_commit().commit(prepare(table, rows_of([1, 2]), builder))
+    builder.new_commit().commit(prepare(table, rows_of([1, 2]), builder=builder))
 
     snapshot = latest_snapshot(table)
     assert (snapshot.id, snapshot.schema_id, snapshot.version) == (1, 0, 3)
@@ -187,7 +190,7 @@ def test_an_overwrite_leaves_no_changelog_files_behind_that_nothing_refers_to():
     table = create_key_table(**{"changelog-producer": "input"})
     upsert(table, [(1, "a")])
     before = data_files(table)
-    messages = prepare_rows(table, [(2, "b")])
+    messages = prepare(table, [(2, "b")])
     written = data_files(table) - before
     changelog = {path for path in written if "/changelog-" in path}
 
@@ -201,7 +204,7 @@ def test_an_overwrite_leaves_no_changelog_files_behind_that_nothing_refers_to():
 
 def test_changelog_files_stay_until_the_overwrite_is_committed():
     table = create_key_table(**{"changelog-producer": "input", "commit.max-retries": "0"})
-    messages = prepare_rows(table, [(2, "b")])
+    messages = prepare(table, [(2, "b")])
     written = data_files(table)
 
     def compete(call):
@@ -280,7 +283,7 @@ def test_callbacks_learn_of_each_commit():
     commit.add_commit_callback(seen.append)
 
     commit.commit([])
-    commit.commit(prepare(table, rows_of([2], "mon"), builder))
+    commit.commit(prepare(table, rows_of([2], "mon"), builder=builder))
 
     (context,) = seen
     assert context.snapshot == latest_snapshot(table)

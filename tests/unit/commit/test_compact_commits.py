@@ -4,27 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from append_tables import check_whole, data_files
+from builders import compaction_of, create_key_table, data_of, prepare, upsert
 from emberlake.commit.change import compact_change
 from emberlake.commit.committer import Committer
 from emberlake.errors import AlreadyCommitted, CommitConflict, ConflictReason
 from emberlake.spec.manifest import DELETION_VECTORS_INDEX, DeletionVectorRange, IndexFile
 from emberlake.spec.snapshot import CommitKind
 from emberlake.wire import CommitMessage
-from key_writes import (
-    compaction_of,
-    create_key_table,
-    data_of,
-    index_entries,
-    live_files,
-    prepare_rows,
-    upsert,
-)
+from table_reads import check_whole, data_files, index_entries, live_files
 
 
 def written_and_compacted(table, rows, builder=None) -> CommitMessage:
     """A message whose files go up to the highest level as soon as they are written."""
-    (message,) = prepare_rows(table, rows, builder=builder)
+    (message,) = prepare(table, rows, builder=builder)
     upgraded = tuple(replace(file, level=5) for file in message.new_files)
     return replace(message, compact_before=message.new_files, compact_after=upgraded)
 

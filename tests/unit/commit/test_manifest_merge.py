@@ -2,15 +2,7 @@
 
 import pytest
 
-from append_tables import (
-    append,
-    check_whole,
-    create_table,
-    latest_snapshot,
-    overwrite,
-    read,
-    rows_of,
-)
+from builders import append, create_table, overwrite, rows_of
 from emberlake.commit.manifest_merge import (
     Merged,
     is_full_merge_due,
@@ -21,6 +13,7 @@ from emberlake.options import TableOptions
 from emberlake.scan.files import live_entries, manifests_of
 from emberlake.spec.manifest import EMPTY_STATS, ManifestFile
 from emberlake.store.entries import merge_entries
+from table_reads import check_whole, latest_snapshot, read
 
 OPTIONS = TableOptions(
     {

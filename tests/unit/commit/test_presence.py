@@ -2,23 +2,13 @@
 
 import pytest
 
-from append_tables import (
-    append,
-    create_table,
-    data_files,
-    files_under,
-    manifest_files,
-    open_table,
-    prepare,
-    read_ids,
-    rows_of,
-)
+from builders import append, create_key_table, create_table, open_table, prepare, rows_of, upsert
 from emberlake.commit.change import compact_change
 from emberlake.commit.committer import Committer
 from emberlake.errors import AlreadyCommitted, CommitConflict, FilesMissing, StorageError
 from emberlake.io import MemoryStorage
 from emberlake.maintenance.compact import prepare_compaction
-from key_writes import create_key_table, prepare_rows, upsert
+from table_reads import data_files, files_under, manifest_files, read_ids
 from watched_storage import WatchedStorage
 
 
@@ -76,7 +66,7 @@ def test_of_many_lost_files_the_first_are_named():
 
 def test_a_lost_index_file_is_noticed():
     table = create_key_table(bucket="-1")
-    (message,) = prepare_rows(table, [(1, "a")])
+    (message,) = prepare(table, [(1, "a")])
     path = table.store.index_file_path(message.partition, 0, message.new_index_files[0])
     table.store.storage.delete(path)
 
@@ -86,7 +76,7 @@ def test_a_lost_index_file_is_noticed():
 
 def test_a_lost_changelog_file_is_noticed_where_it_counts():
     table = create_key_table(**{"changelog-producer": "input"})
-    (message,) = prepare_rows(table, [(1, "a")])
+    (message,) = prepare(table, [(1, "a")])
     path = path_of(table, message, message.changelog_files[0])
     table.store.storage.delete(path)
 
@@ -114,7 +104,7 @@ def compacted_and_lost():
     table = create_key_table(**{"merge-engine": "first-row"})
     upsert(table, [(1, "a")])
     upsert(table, [(1, "b"), (2, "b")])
-    messages = prepare_rows(table, [(2, "c"), (3, "c")])
+    messages = prepare(table, [(2, "c"), (3, "c")])
     (rewritten,) = (f for f in messages[0].written_files if f not in messages[0].new_files)
     table.store.storage.delete(path_of(table, messages[0], rewritten))
     return table, messages

@@ -5,15 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from append_tables import (
+from builders import (
     append,
+    compaction_of,
+    create_key_table,
     create_table,
-    files_under,
     open_catalog,
     open_table,
     overwrite,
     prepare,
     rows_of,
+    upsert,
 )
 from emberlake.commit.change import compact_change
 from emberlake.commit.committer import Committer
@@ -22,7 +24,7 @@ from emberlake.io import MemoryStorage
 from emberlake.spec.manifest import DELETION_VECTORS_INDEX, IndexFile
 from emberlake.table import Table
 from emberlake.wire import BaseSnapshot, CommitMessage
-from key_writes import compaction_of, create_key_table, live_files, prepare_rows, upsert
+from table_reads import files_under, live_files
 from watched_storage import WatchedStorage
 
 WRITES = {"open_output", "close_output", "create", "put", "put_hint", "put_if_absent"}
@@ -93,14 +95,14 @@ def vectors_that_nobody_told_of(storage: MemoryStorage) -> Case:
 
 def keys_that_two_writers_gave_buckets(storage: MemoryStorage) -> Case:
     table = create_key_table(storage=storage, **DYNAMIC)
-    one, other = prepare_rows(table, [(1, "a")]), prepare_rows(table, [(9, "b")])
+    one, other = prepare(table, [(1, "a")]), prepare(table, [(9, "b")])
     commit(table, one)
     return commit, other
 
 
 def rows_of_the_same_key(storage: MemoryStorage) -> Case:
     table = create_key_table(storage=storage)
-    one, other = prepare_rows(table, [(1, "a")]), prepare_rows(table, [(1, "b")])
+    one, other = prepare(table, [(1, "a")]), prepare(table, [(1, "b")])
     commit(table, one)
     return commit, other
 

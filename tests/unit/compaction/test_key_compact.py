@@ -4,12 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from append_tables import check_whole, open_table
+from builders import NUMBERED, alter, create_key_table, forget_deletes, numbered, open_table, upsert
 from emberlake import AtomicType, SchemaChange, Table
 from emberlake.io import MemoryStorage
-from key_tables import create_key_table, forget_deletes, numbered, upsert
-from key_writes import index_entries
-from table_reads import alter, live_files, read_rows
+from table_reads import check_whole, index_entries, live_files, read_rows
 from watched_storage import Call, WatchedStorage
 
 VECTORS = {"deletion-vectors.enabled": "true"}
@@ -20,11 +18,11 @@ def ids(table: Table) -> list[int]:
 
 
 def test_files_with_deleted_rows_are_rewritten_each_for_itself() -> None:
-    table = create_key_table({**VECTORS, "target-file-row-num": "2"})
+    table = create_key_table(NUMBERED, **{**VECTORS, "target-file-row-num": "2"})
     upsert(table, numbered(range(6)))
     table.compact(full=True)
     for deleted in (0, 5):
-        upsert(table, numbered([deleted]), kind="-D")
+        upsert(table, numbered([deleted]), row_kind="-D")
     before = {entry.file.file_name for entry in live_files(table)}
 
     table.compact(full=True)
@@ -43,7 +41,7 @@ def test_files_with_deleted_rows_are_rewritten_each_for_itself() -> None:
 def test_a_column_that_is_added_at_any_moment_is_not_lost(
     options: Mapping[str, str], moment: int
 ) -> None:
-    table = create_key_table({**options, "write-only": "true"})
+    table = create_key_table(NUMBERED, **{**options, "write-only": "true"})
     upsert(table, numbered([1, 2]))
     inner = table.store.storage
     assert isinstance(inner, MemoryStorage)
@@ -70,11 +68,11 @@ def test_a_column_that_is_added_at_any_moment_is_not_lost(
 def test_deletes_that_their_writer_has_not_counted_delete_nevertheless(
     options: Mapping[str, str], before: list[int]
 ) -> None:
-    table = create_key_table({**options, "write-only": "true"})
+    table = create_key_table(NUMBERED, **{**options, "write-only": "true"})
     if before:
         upsert(table, numbered(before))
         table.compact(full=True)
-    upsert(table, numbered([0, 2]), kind="-D")
+    upsert(table, numbered([0, 2]), row_kind="-D")
     forget_deletes(table)
 
     left = [n for n in before if n != 2]

@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from append_tables import FakeEnv, check_whole, data_files, open_catalog, open_table
+from builders import (
+    FakeEnv,
+    alter,
+    create_key_table,
+    data_of,
+    open_catalog,
+    open_table,
+    prepare,
+    upsert,
+)
 from emberlake import SchemaChange, Table
 from emberlake.commit.change import compact_change
 from emberlake.commit.committer import Committer
@@ -20,8 +29,7 @@ from emberlake.spec.manifest import DataFile
 from emberlake.spec.snapshot import CommitKind
 from emberlake.types import AtomicType
 from key_histories import History, Shape, random_shape
-from key_writes import create_key_table, data_of, live_files, prepare_rows, records_in, upsert
-from table_reads import alter, read_rows
+from table_reads import check_whole, data_files, live_files, read_rows, records_in
 from watched_storage import Call, WatchedStorage, Watcher
 
 COLUMNS = {"id": "BIGINT", "v": "STRING", "n": "INT"}
@@ -129,7 +137,7 @@ def test_a_later_compaction_goes_on_with_the_sequence_numbers_of_a_bucket() -> N
 def test_files_are_replayed_in_the_order_in_which_they_were_written() -> None:
     world = FakeEnv()
     table = postponing(env=world.env())
-    early = prepare_rows(table, [(1, "early", 0)])
+    early = prepare(table, [(1, "early", 0)])
     world.time_ms += 5
     upsert(table, [(1, "late", 0)])
     table.new_batch_write_builder().new_commit().commit(early)

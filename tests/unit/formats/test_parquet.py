@@ -14,8 +14,8 @@ from data_files import PATH, fields_of, read_file, reader_of, storage_with, tabl
 from emberlake.errors import CorruptFile, Unsupported
 from emberlake.formats import parquet_writer
 from emberlake.formats.parquet_writer import (
+    dictionary_pays_off,
     estimate_distinct,
-    pays_dictionary,
     plan_column_groups,
 )
 from emberlake.io import MemoryStorage
@@ -206,7 +206,7 @@ def test_a_dictionary_is_used_where_values_repeat(values: np.ndarray, pays: bool
     sample = np.sort(np.random.default_rng(0).integers(0, len(values), size))
     rows = np.arange(len(values)) if size == len(values) else sample
 
-    assert pays_dictionary(pa.chunked_array([values]), rows) is pays
+    assert dictionary_pays_off(pa.chunked_array([values]), rows) is pays
 
 
 def test_groups_of_columns_are_balanced() -> None:

@@ -4,19 +4,20 @@ from contextlib import suppress
 
 import pytest
 
-from append_tables import (
+from builders import (
     NAME,
+    NUMBERED,
+    alter,
     append,
-    check_whole,
     copy_of,
+    create_key_table,
     create_table,
-    files_under,
+    numbered,
     open_catalog,
     open_table,
     overwrite,
-    read,
-    read_ids,
     rows_of,
+    upsert,
 )
 from emberlake import AtomicType, SchemaChange
 from emberlake.errors import (
@@ -29,8 +30,7 @@ from emberlake.errors import (
     StorageError,
     TagNotFound,
 )
-from key_tables import create_key_table, numbered, upsert
-from table_reads import alter, read_rows
+from table_reads import check_whole, files_under, read, read_ids, read_rows
 from watched_storage import FaultyStorage, WatchedStorage
 
 
@@ -111,7 +111,7 @@ def test_a_branch_is_written_to_by_itself():
 
 
 def test_a_branch_of_a_key_table_is_compacted_by_itself():
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered(range(4)))
     upsert(table, numbered(range(2), value="b"))
     table.create_tag("v2")

@@ -6,18 +6,24 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from append_tables import (
+from builders import (
     NAME,
+    NUMBERED,
     FakeEnv,
+    alter,
     append,
+    create_key_table,
     create_table,
-    files_under,
-    latest_snapshot,
+    delete_rows,
+    lift,
+    numbered,
     open_catalog,
     open_table,
     overwrite,
     prepare,
+    publish,
     rows_of,
+    upsert,
 )
 from emberlake import AtomicType, CatalogFactory, SchemaChange
 from emberlake.errors import SnapshotNotFound, StorageError, Unsupported
@@ -28,8 +34,7 @@ from emberlake.options import TableOptions
 from emberlake.spec.key_value import key_value_fields
 from emberlake.types import arrow_schema
 from golden.reads import Golden
-from key_tables import create_key_table, lift, numbered, upsert
-from table_reads import alter, delete_rows, live_files, publish
+from table_reads import files_under, latest_snapshot, live_files
 from watched_storage import WatchedStorage
 
 MISSING, CORRUPT = ProblemKind.MISSING, ProblemKind.CORRUPT
@@ -45,7 +50,7 @@ def an_append_table(**options):
 
 
 def a_key_table(options=None):
-    table = create_key_table({"bucket": "2", **(options or {})})
+    table = create_key_table(NUMBERED, **{"bucket": "2", **(options or {})})
     upsert(table, numbered(range(10)))
     upsert(table, numbered(range(5, 15), value="b"))
     return table
@@ -102,7 +107,7 @@ def test_a_table_without_damage_has_no_problems():
 def test_key_tables_without_damage_have_no_problems(options):
     table = a_key_table(options)
     table.compact(full=True)
-    upsert(table, numbered(range(3)), kind="-D" if "merge-engine" not in options else None)
+    upsert(table, numbered(range(3)), row_kind="-D" if "merge-engine" not in options else None)
 
     assert table.check().problems == ()
 
@@ -429,7 +434,7 @@ def test_sequence_numbers_and_deletes_that_are_wrong_are_found():
 
 
 def create_one_bucket():
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered(range(10)))
     return table
 
@@ -448,7 +453,7 @@ def test_keys_outside_of_their_range_are_found():
 
 @pytest.mark.parametrize("ids", [[0, 2, 1, 3], [0, 1, 1, 3]], ids=["unsorted", "twice"])
 def test_keys_in_disorder_are_found(ids):
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered(range(4)))
     (entry,) = live_files(table)
     size = rewrite(table, entry, numbered(ids))
@@ -473,7 +478,7 @@ def rewrite(table, entry, rows) -> int:
 
 
 def test_files_of_a_level_that_share_keys_are_found():
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     for ids in (range(10), range(5), range(7, 9), range(20, 30)):
         upsert(table, numbered(ids))
     lift(table, {0: 4, 1: 4, 2: 4, 3: 4})
@@ -546,7 +551,7 @@ def test_a_missing_index_file_is_found():
 
 
 def test_an_index_of_hashes_of_another_number_is_found():
-    table = create_key_table({"bucket": "-1"})
+    table = create_key_table(NUMBERED, bucket="-1")
     upsert(table, numbered(range(10)))
     store, latest = table.store, latest_snapshot(table)
     (entry,) = store.manifests.read_index(latest.index_manifest)

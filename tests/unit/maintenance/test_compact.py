@@ -8,16 +8,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from append_tables import (
+from builders import (
     NAME,
+    NUMBERED,
+    alter,
     append,
-    check_whole,
+    create_key_table,
     create_table,
-    data_files,
+    delete_rows,
+    numbered,
     open_catalog,
     open_table,
-    read,
+    prepare,
     rows_of,
+    upsert,
 )
 from emberlake import Schema, SchemaChange, Table
 from emberlake.commit.change import compact_change
@@ -39,10 +43,15 @@ from emberlake.spec.key_value import key_fields
 from emberlake.spec.manifest import FileSource
 from emberlake.spec.snapshot import CommitKind
 from emberlake.types import AtomicType, arrow_schema
-from key_tables import COLUMNS as KEY_COLUMNS
-from key_tables import create_key_table, numbered, upsert
-from key_writes import index_entries, prepare_rows, records_in
-from table_reads import alter, delete_rows, live_files, read_rows
+from table_reads import (
+    check_whole,
+    data_files,
+    index_entries,
+    live_files,
+    read,
+    read_rows,
+    records_in,
+)
 
 ENGINES: dict[str, dict[str, str]] = {
     "deduplicate": {},
@@ -80,7 +89,7 @@ def write_history(table: Table, turns: int, *, seed: int = 0, with_deletes: bool
         ]
         upsert(table, rows)
         if with_deletes:
-            upsert(table, numbered(chance.sample(range(60), 5)), kind="-D")
+            upsert(table, numbered(chance.sample(range(60), 5)), row_kind="-D")
 
 
 def check_levels_are_apart(table: Table) -> None:
@@ -97,7 +106,7 @@ def check_levels_are_apart(table: Table) -> None:
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_rows_are_the_same_before_and_after(engine: str, full: bool) -> None:
-    table = create_key_table({**ENGINES[engine], **FEW_RUNS})
+    table = create_key_table(NUMBERED, **{**ENGINES[engine], **FEW_RUNS})
     seen_through = table.copy({"merge-engine": "first-row"} if engine == "first-row" else {})
     for turn in range(4):
         write_history(table, 2, seed=turn, with_deletes=engine == "deduplicate")
@@ -126,7 +135,7 @@ def merged_by_hand(table: Table) -> list[Any]:
 
 
 def test_a_full_compaction_makes_one_file_on_the_highest_level() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 2, 3]))
     upsert(table, numbered([2, 4], "b"))
 
@@ -144,7 +153,7 @@ def test_a_full_compaction_makes_one_file_on_the_highest_level() -> None:
 
 
 def test_there_is_nothing_to_commit_when_there_is_nothing_to_do() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     assert table.compact(full=True).snapshot_id is None
     upsert(table, numbered([1]))
     assert table.compact().snapshot_id is None
@@ -153,10 +162,10 @@ def test_there_is_nothing_to_commit_when_there_is_nothing_to_do() -> None:
 
 
 def test_deletes_are_kept_while_older_rows_are_below_them() -> None:
-    table = create_key_table({**FEW_RUNS, "compaction.size-ratio": "50"})
+    table = create_key_table(NUMBERED, **{**FEW_RUNS, "compaction.size-ratio": "50"})
     upsert(table, numbered(range(5000)))
     table.compact(full=True)
-    upsert(table, numbered([1, 2]), kind="-D")
+    upsert(table, numbered([1, 2]), row_kind="-D")
     upsert(table, numbered([3], "b"))
 
     table.compact()
@@ -174,9 +183,9 @@ def test_deletes_are_kept_while_older_rows_are_below_them() -> None:
 
 
 def test_everything_can_be_deleted() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 2]))
-    upsert(table, numbered([1, 2]), kind="-D")
+    upsert(table, numbered([1, 2]), row_kind="-D")
 
     table.compact(full=True)
 
@@ -185,7 +194,7 @@ def test_everything_can_be_deleted() -> None:
 
 
 def test_a_large_file_goes_up_without_being_rewritten() -> None:
-    table = create_key_table({"target-file-size": "1 b"})
+    table = create_key_table(NUMBERED, **{"target-file-size": "1 b"})
     upsert(table, numbered([1, 2, 3]))
     upsert(table, numbered([7, 8]))
     before = {entry.file.file_name: entry.file for entry in live_files(table)}
@@ -197,9 +206,9 @@ def test_a_large_file_goes_up_without_being_rewritten() -> None:
 
 
 def test_a_large_file_with_deletes_is_rewritten_at_the_top() -> None:
-    table = create_key_table({"target-file-size": "1 b"})
+    table = create_key_table(NUMBERED, **{"target-file-size": "1 b"})
     upsert(table, numbered([1, 2, 3]))
-    upsert(table, numbered([7, 8]), kind="-D")
+    upsert(table, numbered([7, 8]), row_kind="-D")
 
     table.compact(full=True)
 
@@ -207,7 +216,7 @@ def test_a_large_file_with_deletes_is_rewritten_at_the_top() -> None:
 
 
 def test_output_rolls_over_several_files_that_share_no_keys() -> None:
-    table = create_key_table({"target-file-row-num": "10"})
+    table = create_key_table(NUMBERED, **{"target-file-row-num": "10"})
     upsert(table, numbered(range(0, 60, 2)))
     upsert(table, numbered(range(0, 60, 3), "b"))
 
@@ -219,7 +228,7 @@ def test_output_rolls_over_several_files_that_share_no_keys() -> None:
 
 
 def test_buckets_and_partitions_are_compacted_each_for_itself() -> None:
-    table = create_key_table({"bucket": "3"}, partition_keys=["v"])
+    table = create_key_table(NUMBERED, ["v", "id"], ["v"], bucket="3")
     for turn in range(3):
         upsert(table, [{"id": n, "v": "ab"[n % 2], "n": turn} for n in range(40)])
     before = state(table)
@@ -232,7 +241,7 @@ def test_buckets_and_partitions_are_compacted_each_for_itself() -> None:
 
 
 def test_only_the_partitions_that_are_asked_for_are_compacted() -> None:
-    table = create_key_table(partition_keys=["v"])
+    table = create_key_table(NUMBERED, ["v", "id"], ["v"])
     for turn in range(2):
         upsert(table, [{"id": n, "v": "ab"[n % 2], "n": turn} for n in range(4)])
 
@@ -244,7 +253,7 @@ def test_only_the_partitions_that_are_asked_for_are_compacted() -> None:
 
 
 def test_files_of_earlier_schemas_are_rewritten_with_the_columns_of_today() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 2]))
     stale = table
     table = alter(table, SchemaChange.add_column("extra", AtomicType("INT")))
@@ -257,7 +266,7 @@ def test_files_of_earlier_schemas_are_rewritten_with_the_columns_of_today() -> N
 
 
 def test_a_changelog_that_only_compaction_finds_is_not_left_out() -> None:
-    table = create_key_table({"changelog-producer": "lookup", "write-only": "true"})
+    table = create_key_table(NUMBERED, **{"changelog-producer": "lookup", "write-only": "true"})
 
     with pytest.raises(Unsupported, match="changelog-producer=lookup"):
         table.compact()
@@ -282,8 +291,10 @@ def test_what_is_written_to_a_table_with_deletion_vectors_is_seen_at_once(
     engine: str, bitmap64: str
 ) -> None:
     options = {**ENGINES[engine], **FEW_RUNS}
-    plain = create_key_table(options)
-    table = create_key_table({**options, **VECTORS, "deletion-vectors.bitmap64": bitmap64})
+    plain = create_key_table(NUMBERED, **options)
+    table = create_key_table(
+        NUMBERED, **{**options, **VECTORS, "deletion-vectors.bitmap64": bitmap64}
+    )
     for turn in range(7):
         for target in (plain, table):
             write_history(target, 1, seed=turn, with_deletes=engine == "deduplicate")
@@ -301,10 +312,10 @@ def test_what_is_written_to_a_table_with_deletion_vectors_is_seen_at_once(
 
 
 def test_deleted_rows_are_marked_where_they_stand() -> None:
-    table = create_key_table(VECTORS)
+    table = create_key_table(NUMBERED, **VECTORS)
     upsert(table, numbered(range(1000)))
     upsert(table, numbered([5, 7], "b"))
-    upsert(table, numbered([9]), kind="-D")
+    upsert(table, numbered([9]), row_kind="-D")
 
     (entry,) = index_entries(table)
     top = max(live_files(table), key=lambda e: e.file.level).file
@@ -314,7 +325,7 @@ def test_deleted_rows_are_marked_where_they_stand() -> None:
 
 
 def test_what_is_written_to_a_first_row_table_is_seen_at_once() -> None:
-    table = create_key_table({"merge-engine": "first-row", **FEW_RUNS})
+    table = create_key_table(NUMBERED, **{"merge-engine": "first-row", **FEW_RUNS})
     first: dict[int, str] = {}
     chance = random.Random(1)
     for turn in range(12):
@@ -327,7 +338,7 @@ def test_what_is_written_to_a_first_row_table_is_seen_at_once() -> None:
 
 
 def test_another_engine_compacts_a_write_only_table() -> None:
-    table = create_key_table({**VECTORS, "write-only": "true"})
+    table = create_key_table(NUMBERED, **{**VECTORS, "write-only": "true"})
     upsert(table, numbered([1, 2]))
     assert state(table) == []
 
@@ -337,7 +348,7 @@ def test_another_engine_compacts_a_write_only_table() -> None:
 
 
 def test_an_overwrite_of_a_table_with_deletion_vectors_is_seen_at_once() -> None:
-    table = create_key_table(VECTORS)
+    table = create_key_table(NUMBERED, **VECTORS)
     upsert(table, numbered(range(100)))
     upsert(table, numbered([1], "b"))
     builder = table.new_batch_write_builder().overwrite()
@@ -354,12 +365,12 @@ def read_arrow(rows: list[dict[str, Any]], table: Table) -> Any:
 
 
 def test_two_writers_of_other_keys_of_one_bucket_both_are_seen() -> None:
-    table = create_key_table(VECTORS)
+    table = create_key_table(NUMBERED, **VECTORS)
     upsert(table, numbered(range(100)))
     one, two = (table.new_batch_write_builder() for _ in range(2))
     rows = [[(n, who, 1) for n in ids] for who, ids in (("one", range(4)), ("two", range(4, 8)))]
     first, second = (
-        prepare_rows(table, part, builder=b) for part, b in zip(rows, (one, two), strict=True)
+        prepare(table, part, builder=b) for part, b in zip(rows, (one, two), strict=True)
     )
 
     one.new_commit().commit(first)
@@ -385,7 +396,7 @@ def all_entries(table: Table) -> list[Any]:
 
 
 def test_a_stream_that_prepares_before_it_commits_loses_nothing() -> None:
-    table = create_key_table(VECTORS)
+    table = create_key_table(NUMBERED, **VECTORS)
     builder = table.new_stream_write_builder("me")
     write, commit = builder.new_write(), builder.new_commit()
     prepared = []
@@ -406,7 +417,7 @@ def test_a_stream_that_prepares_before_it_commits_loses_nothing() -> None:
 
 
 def test_rows_that_come_in_meanwhile_stay() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     for turn in range(2):
         upsert(table, numbered([1, 2], f"{turn}-"))
     messages = prepare_compaction(table.store, table.latest_snapshot(), full=True, where=None)
@@ -419,7 +430,7 @@ def test_rows_that_come_in_meanwhile_stay() -> None:
 
 
 def test_of_two_compactions_one_is_refused() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     for turn in range(2):
         upsert(table, numbered([1, 2], f"{turn}-"))
     messages = prepare_compaction(table.store, table.latest_snapshot(), full=True, where=None)
@@ -649,6 +660,6 @@ def create_key_table_in(storage: MemoryStorage, options: dict[str, str]) -> Tabl
     catalog = open_catalog(storage)
     catalog.create_database("db", ignore_if_exists=True)
     catalog.create_table(
-        NAME, Schema.from_pyarrow_schema(KEY_COLUMNS, primary_keys=["id"], options=options)
+        NAME, Schema.from_pyarrow_schema(NUMBERED, primary_keys=["id"], options=options)
     )
     return catalog.get_table(NAME)

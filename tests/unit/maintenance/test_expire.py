@@ -5,29 +5,34 @@ from datetime import UTC, datetime
 
 import pytest
 
-from append_tables import (
+from builders import (
     NAME,
+    NUMBERED,
     FakeEnv,
     append,
-    check_whole,
+    create_key_table,
     create_table,
-    data_files,
-    files_under,
-    manifest_files,
+    numbered,
     open_catalog,
     open_table,
     overwrite,
-    read,
-    read_ids,
-    referenced_manifests,
     rows_of,
+    upsert,
 )
 from emberlake.errors import InvalidInput, InvalidState, Unsupported
 from emberlake.io import MemoryStorage
 from emberlake.maintenance.expire import ExpireResult, Retention, first_to_leave, first_to_retain
 from emberlake.store.consumers import ConsumerStore
-from key_tables import create_key_table, numbered, upsert
-from table_reads import read_rows
+from table_reads import (
+    check_whole,
+    data_files,
+    files_under,
+    manifest_files,
+    read,
+    read_ids,
+    read_rows,
+    referenced_manifests,
+)
 from watched_storage import WatchedStorage
 
 HOUR_MS = 3_600_000
@@ -322,7 +327,7 @@ def test_a_file_that_came_back_is_not_deleted():
 
 
 def test_compacted_key_tables_lose_the_files_of_before():
-    table = create_key_table({"num-sorted-run.compaction-trigger": "2"})
+    table = create_key_table(NUMBERED, **{"num-sorted-run.compaction-trigger": "2"})
     for turn in range(4):
         upsert(table, numbered(range(5), value=f"t{turn}-"))
     table.compact(full=True)
@@ -337,7 +342,7 @@ def test_compacted_key_tables_lose_the_files_of_before():
 
 def test_deletion_vectors_of_before_are_gone_and_those_of_now_stay():
     table = create_key_table(
-        {"deletion-vectors.enabled": "true", "num-sorted-run.compaction-trigger": "2"}
+        NUMBERED, **{"deletion-vectors.enabled": "true", "num-sorted-run.compaction-trigger": "2"}
     )
     for turn in range(4):
         upsert(table, numbered(range(turn, 20, 2 + turn), value=f"t{turn}-"))
@@ -356,7 +361,7 @@ def test_deletion_vectors_of_before_are_gone_and_those_of_now_stay():
 
 
 def test_changelog_files_go_with_their_snapshot():
-    table = create_key_table({"changelog-producer": "input"})
+    table = create_key_table(NUMBERED, **{"changelog-producer": "input"})
     for turn in range(3):
         upsert(table, numbered([turn]))
     changelogs = {path for path in data_files(table) if "changelog-" in path}
@@ -370,7 +375,7 @@ def test_changelog_files_go_with_their_snapshot():
 
 
 def test_a_tag_does_not_keep_the_changelog_of_its_snapshot():
-    table = create_key_table({"changelog-producer": "input"})
+    table = create_key_table(NUMBERED, **{"changelog-producer": "input"})
     for turn in range(3):
         upsert(table, numbered([turn]))
     table.create_tag("v1", snapshot_id=1)

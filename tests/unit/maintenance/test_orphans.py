@@ -5,27 +5,27 @@ from pathlib import Path
 
 import pytest
 
-from append_tables import (
+from builders import (
     NAME,
+    NUMBERED,
     FakeEnv,
     append,
-    check_whole,
+    create_key_table,
     create_table,
-    files_under,
+    numbered,
     open_catalog,
     open_table,
     overwrite,
     prepare,
-    read,
-    read_ids,
     rows_of,
+    upsert,
 )
 from emberlake import CatalogFactory, Schema
 from emberlake.errors import InvalidInput, InvalidOption, InvalidState, StorageError
 from emberlake.io import LocalStorage, MemoryStorage
 from emberlake.maintenance.orphans import OrphanResult, remove_orphan_files
 from emberlake.spark.job_files import open_job
-from key_tables import create_key_table, numbered, upsert
+from table_reads import check_whole, files_under, read, read_ids
 from watched_storage import WatchedStorage
 
 DAY_MS = 86_400_000
@@ -157,7 +157,7 @@ def test_what_a_branch_refers_to_stays_until_the_branch_goes():
 
 
 def test_files_that_an_expired_changelog_keeps_stay():
-    table = create_key_table({"changelog-producer": "input"})
+    table = create_key_table(NUMBERED, **{"changelog-producer": "input"})
     for turn in range(3):
         upsert(table, numbered([turn]))
     store = table.store

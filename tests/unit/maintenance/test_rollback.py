@@ -2,8 +2,9 @@
 
 import pytest
 
-from append_tables import append, check_whole, create_table, open_table, read, read_ids, rows_of
+from builders import append, create_table, open_table, rows_of
 from emberlake.errors import SnapshotNotFound, StorageError, TagNotFound
+from table_reads import check_whole, read, read_ids
 from watched_storage import FaultyStorage, WatchedStorage
 
 

@@ -27,7 +27,7 @@ def test_nulls_do_not_count(values: list[Any], steps: str, all_true: Any, any_tr
 
 @pytest.mark.parametrize("function", ["bool_and", "bool_or"])
 def test_nothing_is_taken_back_unless_it_is_ignored(function: str) -> None:
-    with pytest.raises(DataMismatch, match="cannot take back"):
+    with pytest.raises(DataMismatch, match="cannot retract"):
         aggregate(function, "BOOLEAN", [True, True], "+-")
 
     assert aggregate(function, "BOOLEAN", [True, False], "+-", ignore_retract=True) is True

@@ -123,9 +123,9 @@ def test_products(data_type: str, values: list[Any], steps: str, expected: Any) 
 @pytest.mark.parametrize(
     ("data_type", "values", "problem"),
     [
-        ("INT", [5, 0], "0 cannot be taken back"),
-        ("DECIMAL(5, 2)", [Decimal("1.00"), Decimal("0.00")], "0 cannot be taken back"),
-        ("DECIMAL(5, 2)", [Decimal("1.00"), Decimal("3.00")], "without an end in decimals"),
+        ("INT", [5, 0], "factor of 0 cannot be retracted"),
+        ("DECIMAL(5, 2)", [Decimal("1.00"), Decimal("0.00")], "factor of 0 cannot be retracted"),
+        ("DECIMAL(5, 2)", [Decimal("1.00"), Decimal("3.00")], "infinitely many decimals"),
         ("TINYINT", [-128, -1], "does not fit"),
     ],
 )

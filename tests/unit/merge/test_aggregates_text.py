@@ -69,7 +69,7 @@ def test_keys_do_not_touch_each_other() -> None:
 
 
 def test_nothing_is_taken_back_unless_it_is_ignored() -> None:
-    with pytest.raises(DataMismatch, match="cannot take back"):
+    with pytest.raises(DataMismatch, match="cannot retract"):
         aggregate("listagg", "STRING", ["a", "a"], "+-")
 
     assert aggregate("listagg", "STRING", ["a", "a"], "+-", ignore_retract=True) == "a"

@@ -174,7 +174,7 @@ def test_a_plan_pickles():
     ("options", "problem"),
     [
         ({"fields.a.aggregate-function": "median", **AGGREGATION}, "median: expected one of"),
-        ({"fields.b.aggregate-function": "sum", **AGGREGATION}, "sum needs a number, column b"),
+        ({"fields.b.aggregate-function": "sum", **AGGREGATION}, "sum needs a number, not column b"),
         ({"fields.a.aggregate-function": "listagg", **AGGREGATION}, "listagg needs STRING"),
         ({"fields.a.aggregate-function": "bool_or", **AGGREGATION}, "bool_or needs BOOLEAN"),
         ({"fields.a.aggregate-function": "collect", **AGGREGATION}, "collect needs ARRAY"),

@@ -103,14 +103,14 @@ def test_not_is_resolved(text, canonical):
         ("city = 'x", "position 8 .* a quote that is not closed"),
         ("in = 5", "expected the name of a column, found 'in' at position 1"),
         ("TRUE", "expected a comparison, found the end"),
-        ("i = 'x'", r"i: 'x' is no INT.*\(at position 1 of the filter"),
-        ("flag AND city = 5", r"is no STRING.*\(at position 10 of the filter"),
+        ("i = 'x'", r"i: 'x' is not of type INT.*\(at position 1 of the filter"),
+        ("flag AND city = 5", r"is not of type STRING.*\(at position 10 of the filter"),
         ("i = DATE '2026-06-26'", "i is INT: it cannot be compared with DATE '2026-06-26'"),
         ("i LIKE 'x'", "only texts can be matched"),
         ("city LIKE 'x' ESCAPE 'ab'", "expected one character"),
         ("city LIKE i", "expected a pattern in single quotes"),
         ("s = 5", "s is ROW<x BYTES>: it can be tested for null, not compared"),
-        ("(" * 101 + "i = 1" + ")" * 101, "at most 100 parentheses"),
+        ("(" * 101 + "i = 1" + ")" * 101, "at most 100 nested parentheses"),
     ],
 )
 def test_a_text_that_is_no_filter_is_refused_with_its_position(text, problem):

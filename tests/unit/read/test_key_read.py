@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import emberlake.read.key_read as key_read
-from append_tables import Row
+from builders import NUMBERED, Row, alter, create_key_table, forget_deletes, lift, numbered, upsert
 from effort import examples
 from emberlake import SchemaChange, Table
 from emberlake.predicates import PredicateBuilder
 from emberlake.types import AtomicType, arrow_schema
-from key_tables import COLUMNS, create_key_table, forget_deletes, lift, numbered, upsert
-from table_reads import alter, planned_files, read_rows
+from table_reads import planned_files, read_rows
 
 
 def kinds_of(table: Table, **options: str) -> list[Row]:
@@ -38,7 +37,7 @@ def streamed(table: Table, where: Any = None) -> list[Row]:
 
 
 def test_the_latest_record_of_a_key_is_its_row() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 2, 3]))
     upsert(table, numbered([2, 4], "b"))
 
@@ -47,7 +46,7 @@ def test_the_latest_record_of_a_key_is_its_row() -> None:
 
 
 def test_a_deleted_row_is_gone_until_it_is_written_again() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 2]))
     upsert(table, numbered([1, 2]), "-D")
     upsert(table, numbered([2], "c"))
@@ -56,14 +55,14 @@ def test_a_deleted_row_is_gone_until_it_is_written_again() -> None:
 
 
 def test_a_delete_that_meets_no_other_record_is_no_row() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1]), "-D")
 
     assert read_rows(table) == streamed(table) == []
 
 
 def test_files_that_share_no_keys_are_not_merged(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 2]))
     upsert(table, numbered([3, 4]))
     monkeypatch.setattr(key_read, "fold", None)
@@ -75,7 +74,7 @@ def test_files_that_share_no_keys_are_not_merged(monkeypatch: pytest.MonkeyPatch
 def test_sections_too_large_for_one_step_are_merged_run_by_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 2, 3]))
     upsert(table, numbered([2], "b"))
     expected = read_rows(table)
@@ -87,7 +86,7 @@ def test_sections_too_large_for_one_step_are_merged_run_by_run(
 
 
 def test_records_are_ordered_by_sequence_number_where_files_mix_them() -> None:
-    table = create_key_table({"sequence.field": "n"})
+    table = create_key_table(NUMBERED, **{"sequence.field": "n"})
     upsert(table, numbered([1, 2], "old", 5))
     upsert(table, [*numbered([1], "late", 3), *numbered([2], "new", 7)])
 
@@ -98,7 +97,7 @@ def test_records_are_ordered_by_sequence_number_where_files_mix_them() -> None:
 
 def test_an_aggregate_is_of_all_records() -> None:
     options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
-    table = create_key_table(options)
+    table = create_key_table(NUMBERED, **options)
     upsert(table, numbered([1, 2], number=1))
     upsert(table, numbered([1, 3], number=10))
 
@@ -106,8 +105,8 @@ def test_an_aggregate_is_of_all_records() -> None:
 
 
 def test_partition_columns_come_from_the_partition() -> None:
-    columns = COLUMNS.append(pa.field("day", pa.string(), nullable=False))
-    table = create_key_table(columns=columns, partition_keys=["day"])
+    columns = NUMBERED.append(pa.field("day", pa.string(), nullable=False))
+    table = create_key_table(columns, ["day", "id"], ["day"])
     upsert(table, [{**row, "day": day} for row in numbered([1, 2]) for day in ("mon", "tue")])
     upsert(table, [{**row, "day": "tue"} for row in numbered([2], "b")])
 
@@ -116,7 +115,7 @@ def test_partition_columns_come_from_the_partition() -> None:
 
 
 def test_files_of_an_older_schema_are_merged_with_those_of_a_newer() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 2]))
     table = alter(table, SchemaChange.add_column("extra", AtomicType("BIGINT")))
     table = alter(table, SchemaChange.rename_column("v", "w"))
@@ -135,7 +134,9 @@ def test_a_nested_row_without_the_wanted_field_is_a_row_nevertheless(
 ) -> None:
     key, day = (pa.field(*column, nullable=False) for column in (("id", "i8"), ("day", "utf8")))
     columns = pa.schema([key, day, ("s", pa.struct([("y", pa.int32())]))])
-    before = create_key_table({"merge-engine": engine}, columns, ("id",), partition_keys)
+    before = create_key_table(
+        columns, [*partition_keys, "id"], partition_keys, **{"merge-engine": engine}
+    )
     table = alter(before, SchemaChange.add_column(["s", "x"], AtomicType("INT")))
     upsert(table, [{"id": 1, "day": "mon", "s": {"y": 1, "x": 1}}])
     upsert(before, [{"id": 1, "day": "mon", "s": {"y": 2}}])
@@ -148,7 +149,7 @@ def test_a_nested_row_without_the_wanted_field_is_a_row_nevertheless(
 
 
 def test_a_filter_on_values_sees_the_merged_row_only() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 2], "a", 100))
     upsert(table, numbered([1], "b", 1))
 
@@ -158,7 +159,7 @@ def test_a_filter_on_values_sees_the_merged_row_only() -> None:
 
 
 def test_a_section_in_which_no_record_matches_is_left_out() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 5], "a", 1))
     upsert(table, numbered([1], "b", 2))
     upsert(table, numbered([7], "c", 50))
@@ -169,7 +170,7 @@ def test_a_section_in_which_no_record_matches_is_left_out() -> None:
 
 def test_an_aggregate_may_match_where_no_record_does() -> None:
     options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
-    table = create_key_table(options)
+    table = create_key_table(NUMBERED, **options)
     upsert(table, numbered([1], number=6))
     upsert(table, numbered([1], number=6))
 
@@ -177,7 +178,7 @@ def test_an_aggregate_may_match_where_no_record_does() -> None:
 
 
 def test_a_filter_on_the_key_leaves_out_files() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 9]))
     upsert(table, numbered([4], "b"))
     upsert(table, numbered([8, 9], "c"))
@@ -188,7 +189,7 @@ def test_a_filter_on_the_key_leaves_out_files() -> None:
 
 
 def test_a_filter_may_mix_keys_and_values() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 2, 3], "a", 1))
     upsert(table, numbered([2], "b", 2))
 
@@ -196,7 +197,7 @@ def test_a_filter_may_mix_keys_and_values() -> None:
 
 
 def test_a_limit_is_kept() -> None:
-    table = create_key_table({"bucket": "3"})
+    table = create_key_table(NUMBERED, bucket="3")
     upsert(table, numbered(range(20)))
     upsert(table, numbered(range(10)), "-D")
 
@@ -205,7 +206,7 @@ def test_a_limit_is_kept() -> None:
 
 
 def test_a_limit_does_not_count_deletes_that_their_writer_has_not_counted() -> None:
-    table = create_key_table({"bucket": "4"})
+    table = create_key_table(NUMBERED, bucket="4")
     builder = table.new_batch_write_builder()
     with builder.new_write() as write:
         rows = pa.Table.from_pylist(numbered(range(40)), arrow_schema(tuple(table.fields)))
@@ -219,7 +220,7 @@ def test_a_limit_does_not_count_deletes_that_their_writer_has_not_counted() -> N
 
 
 def test_splits_of_a_filter_on_the_key_have_no_outdated_rows_without_it() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered(range(5, 21), "old"))
     upsert(table, numbered(range(1, 11), "new"))
     # The newer file is left out: that it replaces rows of the older one is not known any more.
@@ -235,7 +236,7 @@ def test_splits_of_a_filter_on_the_key_have_no_outdated_rows_without_it() -> Non
 
 
 def test_compacted_files_of_one_level_are_read_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 2]))
     upsert(table, numbered([3]))
     lift(table, {0: 5, 1: 5})
@@ -247,7 +248,7 @@ def test_compacted_files_of_one_level_are_read_as_they_are(monkeypatch: pytest.M
 
 
 def test_level_0_of_a_first_row_table_is_not_seen() -> None:
-    table = create_key_table({"merge-engine": "first-row", "write-only": "true"})
+    table = create_key_table(NUMBERED, **{"merge-engine": "first-row", "write-only": "true"})
     upsert(table, numbered([1, 2]))
     upsert(table, numbered([1, 3], "b"))
     assert read_rows(table) == []
@@ -257,7 +258,7 @@ def test_level_0_of_a_first_row_table_is_not_seen() -> None:
 
 
 def test_level_0_of_a_table_with_deletion_vectors_is_seen_when_asked_for() -> None:
-    table = create_key_table({"deletion-vectors.enabled": "true", "write-only": "true"})
+    table = create_key_table(NUMBERED, **{"deletion-vectors.enabled": "true", "write-only": "true"})
     upsert(table, numbered([1, 2]))
     upsert(table, numbered([2, 3], "b"))
     lift(table, {0: 5})
@@ -271,7 +272,7 @@ def test_level_0_of_a_table_with_deletion_vectors_is_seen_when_asked_for() -> No
 
 
 def test_changes_come_with_their_kinds() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 2]))
     upsert(table, numbered([1], "b"), "+U")
     upsert(table, numbered([2]), "-D")
@@ -281,7 +282,7 @@ def test_changes_come_with_their_kinds() -> None:
 
 
 def test_changes_without_kinds_are_those_that_give_a_row() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1]))
     upsert(table, numbered([2], "b"))
     upsert(table, numbered([1]), "-D")
@@ -290,7 +291,7 @@ def test_changes_without_kinds_are_those_that_give_a_row() -> None:
 
 
 def test_a_filter_on_changes_is_exact() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1]))
     upsert(table, numbered([1, 2, 3], "b"))
     seen = table.copy({"incremental-between": "0,2"})
@@ -300,7 +301,7 @@ def test_a_filter_on_changes_is_exact() -> None:
 
 
 def test_two_states_differ_by_what_was_added_changed_and_removed() -> None:
-    table = create_key_table({"bucket": "2"})
+    table = create_key_table(NUMBERED, bucket="2")
     upsert(table, numbered(range(1, 7)))
     upsert(table, numbered([2], "b"))
     upsert(table, numbered([3]))  # the same once more
@@ -320,7 +321,7 @@ def test_two_states_differ_by_what_was_added_changed_and_removed() -> None:
 
 
 def test_a_whole_read_has_kinds_too() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 2]))
     upsert(table, numbered([2], "b"), "+U")
 
@@ -328,7 +329,7 @@ def test_a_whole_read_has_kinds_too() -> None:
 
 
 def test_splits_are_read_elsewhere() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 2]))
     upsert(table, numbered([2], "b"))
     builder = table.new_read_builder()
@@ -356,7 +357,7 @@ CHANGES = st.lists(
 def test_reads_agree_with_a_dictionary(
     commits: list[list[tuple[int, str | None, bool]]], bound: int, is_split: bool
 ) -> None:
-    table = create_key_table({"source.split.target-size": "1 b"} if is_split else {})
+    table = create_key_table(NUMBERED, **({"source.split.target-size": "1 b"} if is_split else {}))
     state: dict[int, str | None] = {}
     for changes in commits:
         for is_delete in (False, True):

@@ -5,14 +5,13 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from append_tables import append, create_table
+from builders import append, create_key_table, create_table, upsert
 from emberlake.errors import ColumnNotFound, InvalidInput
 from emberlake.predicates import parse_predicate
 from emberlake.read.file_read import FileRead
 from emberlake.read.projection import project, project_all
 from emberlake.table import Table
 from emberlake.types import AtomicType, DataField, RowType, arrow_schema
-from key_tables import create_key_table, upsert
 from table_reads import read_rows
 
 ADDRESS = pa.struct(
@@ -231,7 +230,7 @@ def test_a_read_type_may_leave_out_fields_of_a_row(table: Table) -> None:
 
 def test_a_read_type_of_a_key_table_is_read_from_what_is_merged() -> None:
     columns = pa.schema([pa.field("id", pa.int64(), nullable=False), ("s", ADDRESS)])
-    table = create_key_table(columns=columns)
+    table = create_key_table(columns)
     for city in ("rome", "oslo"):
         upsert(table, [{"id": 1, "s": {"city": city, "place": None}}])
     address = table.fields[1]

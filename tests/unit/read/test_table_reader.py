@@ -8,14 +8,14 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from append_tables import append, create_table, rows_of
+from builders import alter, append, create_table, delete_rows, rows_of
 from emberlake import AtomicType, SchemaChange
 from emberlake.errors import ColumnNotFound, InvalidInput, InvalidPredicate
 from emberlake.formats import format_of, open_reader
 from emberlake.spec.manifest import ManifestEntry
 from emberlake.table import Table
 from emberlake.table.read_builder import ReadBuilder
-from table_reads import OpenFiles, alter, delete_rows, live_files, read_rows
+from table_reads import OpenFiles, live_files, read_rows
 
 # Row groups of a thousand rows: files of several are cheap.
 SMALL_GROUPS = {"file.block-size": "4 kb"}

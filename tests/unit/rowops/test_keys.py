@@ -4,9 +4,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from append_tables import create_table
+from builders import NUMBERED, create_key_table, create_table, numbered
 from emberlake.errors import DataMismatch, InvalidInput, Unsupported
-from key_tables import create_key_table, numbered
 
 
 def keys_of(table):
@@ -14,7 +13,7 @@ def keys_of(table):
 
 
 def test_an_upsert_puts_rows_in_the_place_of_those_with_their_keys():
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     table.upsert(pa.Table.from_pylist(numbered([1, 2], "a")))
 
     result = table.upsert(pa.Table.from_pylist(numbered([2, 3], "b")), on=["id"])
@@ -27,7 +26,7 @@ def test_an_upsert_needs_a_key_and_no_other():
     with pytest.raises(Unsupported, match=r"append\(\) adds rows"):
         create_table().upsert(pa.table({"id": [1]}))
     with pytest.raises(InvalidInput, match="primary key id, not by v"):
-        create_key_table().upsert(pa.table({"id": [1]}), on=["v"])
+        create_key_table(NUMBERED).upsert(pa.table({"id": [1]}), on=["v"])
 
 
 @pytest.mark.parametrize(
@@ -41,7 +40,7 @@ def test_an_upsert_needs_a_key_and_no_other():
     ids=["keys", "whole rows", "pandas", "polars"],
 )
 def test_rows_are_deleted_by_their_keys(keys):
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     table.append(pa.Table.from_pylist(numbered([1, 2, 3])))
 
     result = table.delete_keys(keys)
@@ -54,7 +53,7 @@ def test_keys_are_deleted_in_tables_that_have_some():
     with pytest.raises(Unsupported, match="primary key"):
         create_table().delete_keys(pa.table({"id": [1]}))
     with pytest.raises(DataMismatch, match="id"):
-        create_key_table().delete_keys(pa.table({"v": ["a"]}))
+        create_key_table(NUMBERED).delete_keys(pa.table({"v": ["a"]}))
 
 
 @pytest.mark.parametrize(
@@ -68,11 +67,11 @@ def test_keys_are_deleted_in_tables_that_have_some():
 )
 def test_keys_are_not_deleted_where_a_delete_would_remove_nothing(options, why):
     with pytest.raises(Unsupported, match=why):
-        create_key_table(options).delete_keys(pa.table({"id": [1]}))
+        create_key_table(NUMBERED, **options).delete_keys(pa.table({"id": [1]}))
 
 
 def test_keys_are_deleted_in_the_order_that_the_table_has():
-    table = create_key_table({"sequence.field": "n"})
+    table = create_key_table(NUMBERED, **{"sequence.field": "n"})
     table.append(pa.Table.from_pylist(numbered([1, 2], number=5)))
 
     with pytest.raises(DataMismatch, match="n: left out, and says which record is newer"):
@@ -83,7 +82,7 @@ def test_keys_are_deleted_in_the_order_that_the_table_has():
 
 
 def test_a_first_row_is_not_upserted():
-    table = create_key_table({"merge-engine": "first-row"})
+    table = create_key_table(NUMBERED, **{"merge-engine": "first-row"})
 
     with pytest.raises(Unsupported, match="keeps the row that it has"):
         table.upsert(pa.Table.from_pylist(numbered([1])))

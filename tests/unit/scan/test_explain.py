@@ -3,12 +3,12 @@
 import pyarrow as pa
 import pytest
 
-from append_tables import COLUMNS, append, create_table, open_catalog, rows_of
+from builders import COLUMNS, alter, append, create_table, open_catalog, rows_of
 from emberlake import Schema, SchemaChange
 from emberlake.io import MemoryStorage
 from emberlake.scan.explain import Reason
 from emberlake.table import Table
-from table_reads import alter, planned_files
+from table_reads import planned_files
 
 
 @pytest.fixture

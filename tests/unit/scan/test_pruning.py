@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from append_tables import append, create_table, latest_snapshot, overwrite
+from builders import alter, append, create_table, overwrite, publish
 from emberlake import AtomicType, SchemaChange
 from emberlake.errors import CorruptFile
 from emberlake.options import BucketFunction
@@ -26,7 +26,7 @@ from emberlake.spec.bucket import bucket_of
 from emberlake.spec.manifest import ManifestFile
 from emberlake.spec.stats import encode_stats
 from emberlake.table import Table
-from table_reads import alter, live_files, planned_files, publish, read_rows
+from table_reads import latest_snapshot, live_files, planned_files, read_rows
 
 Row = dict[str, Any]
 

@@ -6,14 +6,23 @@ from itertools import chain
 
 import pytest
 
-from append_tables import append, create_table, rows_of
+from builders import (
+    NUMBERED,
+    append,
+    create_key_table,
+    create_table,
+    delete_rows,
+    lift,
+    numbered,
+    rows_of,
+    upsert,
+)
 from emberlake.errors import InvalidInput, Unsupported
 from emberlake.formats.parquet import ParquetReader
 from emberlake.scan.share import _java_hash
 from emberlake.scan.split_form import split_from_bytes, split_to_bytes
 from emberlake.table import Table
-from key_tables import create_key_table, lift, numbered, upsert
-from table_reads import OpenFiles, delete_rows, live_files
+from table_reads import OpenFiles, live_files
 
 
 @pytest.fixture
@@ -140,7 +149,7 @@ def test_slices_cross_processes(table: Table, cross) -> None:
 
 
 def test_a_key_table_is_dealt_out_by_bucket() -> None:
-    made = create_key_table({"bucket": "4"})
+    made = create_key_table(NUMBERED, bucket="4")
     upsert(made, numbered(range(20)))
     upsert(made, numbered(range(10, 30), "b"))
 
@@ -159,7 +168,7 @@ def test_a_key_table_is_dealt_out_by_bucket() -> None:
 def test_a_key_table_whose_files_share_no_keys_is_dealt_out_by_file(
     options: dict[str, str],
 ) -> None:
-    made = create_key_table({**options, "target-file-row-num": "3"})
+    made = create_key_table(NUMBERED, **{**options, "target-file-row-num": "3"})
     upsert(made, numbered(range(30)))
     upsert(made, numbered(range(20, 40), "b"))
 
@@ -171,11 +180,12 @@ def test_a_key_table_whose_files_share_no_keys_is_dealt_out_by_file(
 
 def test_files_that_are_merged_stay_together_whatever_the_options_say() -> None:
     made = create_key_table(
-        {
+        NUMBERED,
+        **{
             "deletion-vectors.enabled": "true",
             "deletion-vectors.merge-on-read": "true",
             "write-only": "true",
-        }
+        },
     )
     upsert(made, numbered(range(5)))
     upsert(made, numbered(range(5), "b"))
@@ -217,7 +227,7 @@ def test_a_scan_has_a_slice_or_a_shard(table: Table) -> None:
 
 def test_a_key_table_has_no_slices() -> None:
     with pytest.raises(Unsupported, match="with_shard"):
-        create_key_table().new_read_builder().new_scan().with_slice(0, 1)
+        create_key_table(NUMBERED).new_read_builder().new_scan().with_slice(0, 1)
 
 
 def test_the_last_shard_that_was_asked_for_counts(table: Table) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from append_tables import append, create_table, rows_of
+from builders import append, create_table, rows_of
 from emberlake import CatalogFactory, Table
 from emberlake.errors import InvalidInput, Unsupported
 from emberlake.scan.split_form import split_from_bytes, split_to_bytes

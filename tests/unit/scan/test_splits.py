@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from append_tables import append, create_table, rows_of
+from builders import append, create_table, delete_rows, rows_of
 from emberlake.options import TableOptions
 from emberlake.scan.files import FilePlan, Funnel
 from emberlake.scan.splits import DataSplit, limit_splits, pack_splits
 from emberlake.spec.manifest import DataFile, FileKind, ManifestEntry
 from emberlake.store.entries import EMPTY, ManifestEntries
 from emberlake.table import Table
-from table_reads import delete_rows, live_files, planned_files, read_rows
+from table_reads import live_files, planned_files, read_rows
 
 TARGET_100 = {"source.split.target-size": "100 b", "source.split.open-file-cost": "10 b"}
 

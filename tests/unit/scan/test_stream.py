@@ -4,11 +4,21 @@ import asyncio
 
 import pytest
 
-from append_tables import FakeEnv, append, create_table, open_table, overwrite, rows_of
+from builders import (
+    NUMBERED,
+    FakeEnv,
+    append,
+    create_key_table,
+    create_table,
+    numbered,
+    open_table,
+    overwrite,
+    rows_of,
+    upsert,
+)
 from emberlake import InvalidOption, SnapshotNotFound, Table, Unsupported
 from emberlake.errors import InvalidInput, InvalidState
 from emberlake.table.stream_read import StreamingTableScan, StreamReadBuilder
-from key_tables import create_key_table, numbered, upsert
 
 
 def follow(
@@ -28,7 +38,7 @@ def next_rows(builder: StreamReadBuilder, scan: StreamingTableScan) -> list[str]
 
 
 def test_a_stream_is_the_state_and_then_the_changes() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1, 2]))
     upsert(table, numbered([2], "b"))
     builder, scan = follow(table)
@@ -43,7 +53,7 @@ def test_a_stream_is_the_state_and_then_the_changes() -> None:
 
 
 def test_a_stream_of_an_empty_table_waits_for_the_first_snapshot() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     builder, scan = follow(table)
     assert next_rows(builder, scan) is None
     assert scan.checkpoint() is None
@@ -53,7 +63,7 @@ def test_a_stream_of_an_empty_table_waits_for_the_first_snapshot() -> None:
 
 
 def test_a_stream_can_begin_with_what_comes_after_now() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1]))
     builder, scan = follow(table, {"scan.mode": "latest"})
 
@@ -63,7 +73,7 @@ def test_a_stream_can_begin_with_what_comes_after_now() -> None:
 
 
 def test_a_stream_can_begin_at_a_snapshot() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     for number in (1, 2, 3):
         upsert(table, numbered([number]))
 
@@ -86,7 +96,7 @@ def test_a_stream_can_begin_at_a_time() -> None:
 
 
 def test_starts_that_make_no_sense_are_refused() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1]))
     table.create_tag("one")
 
@@ -99,7 +109,7 @@ def test_starts_that_make_no_sense_are_refused() -> None:
 
 
 def test_changelog_files_are_followed_where_a_table_has_them() -> None:
-    table = create_key_table({"changelog-producer": "input"})
+    table = create_key_table(NUMBERED, **{"changelog-producer": "input"})
     upsert(table, numbered([1]))
     builder, scan = follow(table)
     assert next_rows(builder, scan) == ["+I a1"]
@@ -111,7 +121,7 @@ def test_changelog_files_are_followed_where_a_table_has_them() -> None:
 
 
 def test_a_checkpoint_is_where_to_go_on() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1]))
     builder, scan = follow(table)
     next_rows(builder, scan)
@@ -126,7 +136,7 @@ def test_a_checkpoint_is_where_to_go_on() -> None:
 
 
 def test_a_consumer_goes_on_where_it_said_it_was() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1]))
     builder, scan = follow(table, {"consumer-id": "me"})
     assert next_rows(builder, scan) == ["+I a1"]
@@ -141,7 +151,7 @@ def test_a_consumer_goes_on_where_it_said_it_was() -> None:
 
 
 def test_a_stream_of_plans_moves_its_consumer_on() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     upsert(table, numbered([1]))
     builder = table.new_stream_read_builder().with_consumer_id("me").with_poll_interval_ms(1)
     plans = builder.new_streaming_scan().stream_sync()
@@ -158,14 +168,14 @@ def test_a_stream_of_plans_moves_its_consumer_on() -> None:
 
 
 def test_a_consumer_id_that_is_no_file_name_is_refused() -> None:
-    builder = create_key_table().new_stream_read_builder().with_consumer_id("a/b")
+    builder = create_key_table(NUMBERED).new_stream_read_builder().with_consumer_id("a/b")
 
     with pytest.raises(InvalidInput, match="a/b"):
         builder.new_streaming_scan().plan()
 
 
 def test_an_expired_snapshot_is_said_to_be_so() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     for number in (1, 2, 3):
         upsert(table, numbered([number]))
     builder, scan = follow(table)
@@ -181,7 +191,7 @@ def test_an_expired_snapshot_is_said_to_be_so() -> None:
 
 
 def test_readers_can_share_the_buckets() -> None:
-    table = create_key_table({"bucket": "3"})
+    table = create_key_table(NUMBERED, bucket="3")
     upsert(table, numbered(range(20)))
     found: list[str] = []
     for buckets in ([0, 2], [1]):
@@ -209,7 +219,7 @@ def test_overwrites_of_an_append_table_are_followed_when_asked_for() -> None:
 def test_a_stream_filters_rows_that_are_not_compacted_after_they_are_merged(
     options: dict[str, str], row: str
 ) -> None:
-    table = create_key_table({**options, "write-only": "true"})
+    table = create_key_table(NUMBERED, **{**options, "write-only": "true"})
     upsert(table, numbered([1, 2, 3], "a"))
     table.compact(full=True)
     upsert(table, numbered([2], "b"))

@@ -5,7 +5,7 @@ import datetime as dt
 import pyarrow as pa
 import pytest
 
-from append_tables import FakeEnv, append, create_table, overwrite, rows_of
+from builders import FakeEnv, alter, append, create_table, delete_rows, overwrite, publish, rows_of
 from emberlake import AtomicType, SchemaChange
 from emberlake.errors import (
     EmberlakeError,
@@ -15,7 +15,7 @@ from emberlake.errors import (
     Unsupported,
 )
 from emberlake.table import Table
-from table_reads import alter, delete_rows, live_files, publish, read_rows
+from table_reads import live_files, read_rows
 
 START = 1_750_000_000_000
 

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from append_tables import (
+from builders import (
     COLUMNS,
     append,
     as_arrow,
+    create_key_table,
     create_table,
-    data_files,
+    data_of,
     open_table,
     prepare,
-    read_ids,
     rows_of,
+    upsert,
 )
 from emberlake import Schema, Table
 from emberlake.catalog import FileSystemCatalog
@@ -32,7 +33,7 @@ from emberlake.io import MemoryStorage, open_storage
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.replacement import Replacement
 from emberlake.wire import CommitMessage
-from key_writes import create_key_table, data_of, prepare_rows, upsert
+from table_reads import data_files, read_ids
 from watched_storage import Call, WatchedStorage
 
 
@@ -43,7 +44,7 @@ def session_for(table: Table, replaces: Replacement | None = None) -> WriteSessi
 def beaten(storage: MemoryStorage | None = None) -> tuple[Table, set[str], list[CommitMessage]]:
     """Messages that conflict; the files that were there before they were written."""
     table = create_key_table(storage=storage or MemoryStorage())
-    ours = prepare_rows(table, [(1, "ours")])
+    ours = prepare(table, [(1, "ours")])
     lost = data_files(table)
     upsert(table, [(1, "theirs")])
     return table, data_files(table) - lost, ours

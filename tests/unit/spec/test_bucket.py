@@ -122,5 +122,5 @@ def test_usual_bucket_keys_have_no_problem() -> None:
 
 
 def test_there_must_be_a_bucket() -> None:
-    with pytest.raises(InvalidInput, match="0 is no number of buckets"):
+    with pytest.raises(InvalidInput, match="0 is not a valid number of buckets"):
         bucket_of(DEFAULT, [AtomicType("INT")], [1], 0)

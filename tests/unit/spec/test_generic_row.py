@@ -1,4 +1,4 @@
-"""A row as programs hold it that write rows one at a time."""
+"""A row for programs that write rows one at a time."""
 
 from emberlake import AtomicType, DataField, GenericRow, RowKind
 

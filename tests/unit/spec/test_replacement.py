@@ -4,10 +4,11 @@ import pickle
 
 import pytest
 
-from append_tables import append, create_table, prepare, read_ids, rows_of
+from builders import append, create_table, prepare, rows_of
 from emberlake.errors import InvalidInput
 from emberlake.spec.replacement import OVERWRITES, Replacement
 from emberlake.spec.schema import TableSchema
+from table_reads import read_ids
 
 MONDAY = {"day": "mon"}
 
@@ -33,7 +34,7 @@ def test_builders_and_commits_take_it_whatever_the_option_says(make, left, optio
     replacement = make(table.table_schema)
 
     builder = table.new_batch_write_builder().overwrite(replacement)
-    builder.new_commit().commit(prepare(table, rows_of([9], "mon"), builder))
+    builder.new_commit().commit(prepare(table, rows_of([9], "mon"), builder=builder))
     assert read_ids(table) == left
 
     messages = prepare(table, rows_of([9], "mon"))

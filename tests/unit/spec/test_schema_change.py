@@ -22,5 +22,5 @@ def test_a_type_may_be_given_as_text() -> None:
 
 
 def test_what_is_no_type_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="no column type"):
+    with pytest.raises(InvalidInput, match="not a column type"):
         SchemaChange.add_column("n", int)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from append_tables import append, create_table, rows_of
+from builders import append, create_table, rows_of
 from emberlake.errors import InvalidOption
 from emberlake.io import LocalStorage, MemoryStorage
 from emberlake.options import MEBIBYTE

@@ -1,8 +1,8 @@
 """Earlier snapshots of a table whose columns, or how they are merged, are others by now."""
 
+from builders import alter, create_key_table, upsert
 from emberlake import AtomicType, SchemaChange
-from key_writes import create_key_table, upsert
-from table_reads import alter, read_rows
+from table_reads import read_rows
 
 COLUMNS = {"id": "BIGINT", "a": "INT", "b": "INT"}
 SUMS = {

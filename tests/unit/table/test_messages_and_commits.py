@@ -2,23 +2,21 @@
 
 import pytest
 
-from append_tables import (
+from builders import (
     append,
+    create_key_table,
     create_table,
-    data_files,
-    files_under,
     open_catalog,
     open_table,
     prepare,
-    read,
-    read_ids,
     rows_of,
+    upsert,
 )
 from emberlake import Schema
 from emberlake.errors import InvalidInput, MessageMismatch
 from emberlake.io import MemoryStorage
 from emberlake.wire import WriteMode
-from key_writes import create_key_table, prepare_rows, upsert
+from table_reads import data_files, files_under, read, read_ids
 
 KEY_TABLES = {
     "deduplicate": {},
@@ -47,7 +45,7 @@ def test_messages_say_for_which_table_and_mode_they_were_written():
     table = create_table()
 
     (appended,) = prepare(table, rows_of([1]))
-    (overwritten,) = prepare(table, rows_of([1]), overwriting(table))
+    (overwritten,) = prepare(table, rows_of([1]), builder=overwriting(table))
 
     assert (appended.table, appended.mode) == (table.table_path, WriteMode.APPEND)
     assert (overwritten.table, overwritten.mode) == (table.table_path, WriteMode.OVERWRITE)
@@ -56,7 +54,7 @@ def test_messages_say_for_which_table_and_mode_they_were_written():
 def test_messages_of_an_overwrite_are_not_appended():
     table = create_key_table()
     upsert(table, [(1, "old")])
-    messages = prepare_rows(table, [(1, "new")], builder=overwriting(table))
+    messages = prepare(table, [(1, "new")], builder=overwriting(table))
 
     with pytest.raises(MessageMismatch, match="for overwrite, but this commit appends"):
         table.new_batch_write_builder().new_commit().commit(messages)
@@ -85,7 +83,10 @@ def test_messages_of_an_append_are_not_committed_by_who_was_opened_to_overwrite(
 
 def test_some_of_both_modes_are_no_overwrite():
     table = create_table()
-    both = [*prepare(table, rows_of([1])), *prepare(table, rows_of([2]), overwriting(table))]
+    both = [
+        *prepare(table, rows_of([1])),
+        *prepare(table, rows_of([2]), builder=overwriting(table)),
+    ]
 
     for commit in (table.new_batch_write_builder().new_commit(), overwriting(table).new_commit()):
         with pytest.raises(MessageMismatch, match="some for overwrite"):
@@ -105,7 +106,7 @@ def test_messages_of_an_append_can_be_told_to_replace(options):
     table = create_key_table(**options)
     upsert(table, [(1, "z old"), (2, "z old")])
     upsert(table, [(1, "z old"), (3, "z old")])
-    messages = prepare_rows(table, [(1, "new"), (4, "new")])
+    messages = prepare(table, [(1, "new"), (4, "new")])
 
     table.new_batch_write_builder().new_commit().overwrite(messages)
 
@@ -118,7 +119,7 @@ def test_messages_of_an_append_can_be_told_to_replace(options):
 def test_deletes_of_an_append_that_replaces_bring_nothing_back():
     table = create_key_table()
     upsert(table, [(1, "old"), (2, "old")])
-    messages = prepare_rows(table, [(1, "new")], "-D")
+    messages = prepare(table, [(1, "new")], "-D")
 
     table.new_batch_write_builder().new_commit().overwrite(messages)
 
@@ -132,7 +133,7 @@ def test_postponed_rows_can_be_told_to_replace():
     upsert(table, [(1, "old"), (2, "old")])
     table.compact()
     upsert(table, [(3, "old")])
-    messages = prepare_rows(table, [(1, "new")])
+    messages = prepare(table, [(1, "new")])
 
     table.new_batch_write_builder().new_commit().overwrite(messages)
     table.compact()
@@ -146,7 +147,7 @@ def test_postponed_rows_can_be_told_to_replace():
 def test_rows_that_depend_on_those_to_go_are_refused(options):
     table = create_key_table(**options)
     upsert(table, [(1, "old"), (2, "old")])
-    messages = prepare_rows(table, [(1, "new")])
+    messages = prepare(table, [(1, "new")])
     commit = table.new_batch_write_builder().new_commit()
 
     for partition in (None, {}):
@@ -154,7 +155,7 @@ def test_rows_that_depend_on_those_to_go_are_refused(options):
             commit.overwrite(messages, partition)
 
     assert values(table) == [(1, "old"), (2, "old")]
-    commit.overwrite(prepare_rows(table, [(1, "new")], builder=overwriting(table)))
+    commit.overwrite(prepare(table, [(1, "new")], builder=overwriting(table)))
     assert values(table) == [(1, "new")]
     upsert(table, [(2, "later")])
     assert values(table) == [(1, "new"), (2, "later")]
@@ -163,7 +164,7 @@ def test_rows_that_depend_on_those_to_go_are_refused(options):
 def test_what_was_compacted_with_the_table_does_not_replace_it_under_other_options():
     table = create_key_table(**{"deletion-vectors.enabled": "true"})
     upsert(table, [(1, "old")])
-    messages = prepare_rows(table, [(1, "new")])
+    messages = prepare(table, [(1, "new")])
     commit = table.copy({"write-only": True}).new_batch_write_builder().new_commit()
 
     with pytest.raises(MessageMismatch, match="they also change files that are there"):
@@ -175,7 +176,7 @@ def test_a_table_that_leaves_compaction_to_others_takes_files_as_they_are():
     upsert(table, [(1, "old"), (2, "old")])
     lazy = table.copy({"write-only": True})
 
-    lazy.new_batch_write_builder().new_commit().overwrite(prepare_rows(lazy, [(1, "new")]))
+    lazy.new_batch_write_builder().new_commit().overwrite(prepare(lazy, [(1, "new")]))
     table.compact()
 
     assert values(table) == [(1, "new")]

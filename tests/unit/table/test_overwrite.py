@@ -7,21 +7,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from append_tables import (
-    append,
-    create_table,
-    data_files,
-    latest_snapshot,
-    open_table,
-    overwrite,
-    prepare,
-    read,
-    read_ids,
-    rows_of,
-)
+from builders import append, create_table, open_table, overwrite, prepare, rows_of
 from emberlake.commit.change import NOTHING_COMMITTED
 from emberlake.errors import CommitConflict, DataMismatch, InvalidInput
 from emberlake.spec.snapshot import CommitKind
+from table_reads import data_files, latest_snapshot, read, read_ids
 
 STATIC = {"dynamic-partition-overwrite": "false"}
 
@@ -273,7 +263,7 @@ def test_with_overwrite_is_another_name_whose_none_goes_back_to_appending():
     def written(**said):
         table = a_week(STATIC)
         builder = table.new_write_builder().with_overwrite(**said)
-        builder.new_commit().commit(prepare(table, rows_of([9], "mon"), builder))
+        builder.new_commit().commit(prepare(table, rows_of([9], "mon"), builder=builder))
         return read_ids(table)
 
     assert written() == [9]

@@ -3,11 +3,12 @@
 import pyarrow as pa
 import pytest
 
-from append_tables import check_whole, copy_of, open_catalog, open_table, read
+from builders import copy_of, open_catalog, open_table
 from emberlake import Schema
 from emberlake.errors import InvalidInput
 from emberlake.io import MemoryStorage
 from overwrite_cases import APPEND, BEFORE, CALLED, CASES, TOLD, Case, Refused, Row, expected
+from table_reads import check_whole, read
 
 COLUMNS = pa.schema(
     [pa.field("id", pa.int64(), False), pa.field("day", pa.string(), False), ("v", pa.string())]

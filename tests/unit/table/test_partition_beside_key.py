@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from append_tables import check_whole, latest_snapshot
+from builders import create_key_table, prepare, upsert
 from emberlake import CommitConflict, ConflictReason, Table
-from key_writes import create_key_table, live_files, prepare_rows, upsert
-from table_reads import planned_files, read_rows
+from table_reads import check_whole, latest_snapshot, live_files, planned_files, read_rows
 
 COLUMNS = {"id": "BIGINT", "day": "STRING", "n": "INT", "v": "STRING"}
 ROWS = [(1, "mon", 1, "a"), (1, "tue", 2, "b"), (2, "mon", 3, None), (1, None, 4, "d")]
@@ -130,7 +129,7 @@ def test_two_writers_meet_in_a_partition_only() -> None:
     upsert(table, ROWS)
     builders = {day: table.new_batch_write_builder() for day in ("mon", "tue", "mon again")}
     prepared = {
-        day: prepare_rows(table, [(1, day[:3], 9, day)], builder=builder)
+        day: prepare(table, [(1, day[:3], 9, day)], builder=builder)
         for day, builder in builders.items()
     }
 
@@ -148,6 +147,6 @@ def test_an_overwrite_replaces_the_partitions_that_it_touches() -> None:
     upsert(table, ROWS)
     builder = table.new_batch_write_builder().overwrite()
 
-    builder.new_commit().commit(prepare_rows(table, [(7, "mon", 7, "g")], builder=builder))
+    builder.new_commit().commit(prepare(table, [(7, "mon", 7, "g")], builder=builder))
 
     assert rows(table) == [ROWS[3], ROWS[1], (7, "mon", 7, "g")]

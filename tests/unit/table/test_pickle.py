@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from append_tables import append, rows_of
+from builders import append, rows_of
 from emberlake import CatalogFactory, Schema
 from emberlake.table import Table
 

@@ -4,7 +4,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from append_tables import append, create_table, read_ids, rows_of
+from builders import NUMBERED, append, create_key_table, create_table, numbered, rows_of
 from emberlake.errors import (
     ColumnNotFound,
     DataMismatch,
@@ -12,7 +12,7 @@ from emberlake.errors import (
     SnapshotNotFound,
     TagNotFound,
 )
-from key_tables import create_key_table, numbered
+from table_reads import read_ids
 
 DAYS = pa.table({"id": [1, 2, 3], "day": ["mon", "tue", "tue"]})
 
@@ -150,7 +150,7 @@ def test_rows_are_counted_from_metadata_where_that_knows(monkeypatch):
     "options", [{}, {"deletion-vectors.enabled": "true"}, {"merge-engine": "first-row"}]
 )
 def test_rows_of_key_tables_are_counted_once_a_key(options):
-    table = create_key_table(options)
+    table = create_key_table(NUMBERED, **options)
     table.append(pa.Table.from_pylist(numbered(range(10))))
     table.append(pa.Table.from_pylist(numbered(range(5, 15))))
     if not options.get("merge-engine"):
@@ -164,7 +164,7 @@ def test_rows_of_key_tables_are_counted_once_a_key(options):
 
 
 def test_a_lone_delete_counts_for_nothing():
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     table.append(pa.Table.from_pylist(numbered([1])))
     table.delete_keys(pa.table({"id": [5]}))
 

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from append_tables import append, create_table, open_catalog, open_table, read_ids, rows_of
+from builders import alter, append, create_table, open_catalog, open_table, rows_of
 from emberlake import AtomicType, DataField, Schema, SchemaChange
 from emberlake.errors import (
     InvalidIdentifier,
@@ -21,7 +21,7 @@ from emberlake.options import TableOptions
 from emberlake.store.schemas import SchemaStore
 from emberlake.table import Table
 from emberlake.types import VectorType
-from table_reads import alter, read_rows
+from table_reads import read_ids, read_rows
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from append_tables import append, create_table, rows_of
+from builders import append, create_table, rows_of
 from emberlake.errors import FileNotFound, InvalidInput, Unsupported
 from emberlake.table import Table
 from table_reads import live_files

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from append_tables import NAME, append, create_table, open_catalog, rows_of
+from builders import NAME, append, create_table, open_catalog, rows_of
 from emberlake import Schema, SchemaChange
 from emberlake.errors import EmberlakeError, NotFound
 from emberlake.io import MemoryStorage

@@ -5,7 +5,16 @@ import json
 
 import pytest
 
-from append_tables import COLUMNS, FakeEnv, append, create_table, open_catalog, read_ids, rows_of
+from builders import (
+    COLUMNS,
+    FakeEnv,
+    alter,
+    append,
+    create_key_table,
+    create_table,
+    open_catalog,
+    rows_of,
+)
 from emberlake import AtomicType, Schema, SchemaChange, Table
 from emberlake.catalog import FileSystemCatalog
 from emberlake.errors import (
@@ -19,8 +28,7 @@ from emberlake.errors import (
     TagNotFound,
 )
 from emberlake.io import open_storage
-from key_tables import create_key_table
-from table_reads import alter
+from table_reads import read_ids
 
 HOUR = 3_600_000
 
@@ -287,7 +295,7 @@ def test_a_table_is_opened_by_its_folder(tmp_path) -> None:
 
 
 def test_columns_and_keys_have_the_names_of_pypaimon() -> None:
-    table = create_key_table(columns=COLUMNS, partition_keys=["day"])
+    table = create_key_table(COLUMNS, ["day", "id"], ["day"])
 
     assert list(table.field_dict) == table.field_names
     assert [field.name for field in table.primary_keys_fields] == ["day", "id"]

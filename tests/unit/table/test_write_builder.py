@@ -6,18 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from append_tables import (
-    append,
-    as_arrow,
-    create_table,
-    data_files,
-    latest_snapshot,
-    open_table,
-    prepare,
-    read,
-    read_ids,
-    rows_of,
-)
+from builders import append, as_arrow, create_table, open_table, prepare, rows_of
 from emberlake.errors import (
     AlreadyCommitted,
     ColumnNotFound,
@@ -27,6 +16,7 @@ from emberlake.errors import (
     InvalidState,
 )
 from emberlake.wire import CommitMessage
+from table_reads import data_files, latest_snapshot, read, read_ids
 
 # --- writing --------------------------------------------------------------------------------------
 
@@ -143,7 +133,7 @@ def test_many_writers_make_one_commit():
     messages = [
         CommitMessage.from_bytes(message.to_bytes())
         for number in range(3)
-        for message in prepare(table, rows_of([number], f"d{number % 2}"), builder)
+        for message in prepare(table, rows_of([number], f"d{number % 2}"), builder=builder)
     ]
     result = builder.new_commit().commit(messages)
 
@@ -159,7 +149,7 @@ def test_an_overwrite_builder_pickles_with_what_it_replaces():
     builder = table.new_batch_write_builder().overwrite({"day": "mon"})
 
     again = pickle.loads(pickle.dumps(builder))
-    again.new_commit().commit(prepare(table, rows_of([3], "mon"), again))
+    again.new_commit().commit(prepare(table, rows_of([3], "mon"), builder=again))
 
     assert read_ids(table) == [2, 3]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from append_tables import create_table, prepare, rows_of
+from builders import create_table, prepare, rows_of
 from effort import examples
 from emberlake.errors import InvalidInput, Unsupported
 from emberlake.spec.manifest import (

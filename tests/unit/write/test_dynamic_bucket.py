@@ -3,19 +3,11 @@
 import numpy as np
 import pytest
 
-from append_tables import files_under
+from builders import create_key_table, data_of, prepare, upsert
 from emberlake.errors import CommitConflict, ConflictReason, CorruptFile, InvalidInput
 from emberlake.spec.manifest import HASH_INDEX
 from emberlake.write.dynamic_bucket import PartitionIndex
-from key_writes import (
-    create_key_table,
-    data_of,
-    index_entries,
-    live_files,
-    prepare_rows,
-    records_in,
-    upsert,
-)
+from table_reads import files_under, index_entries, live_files, records_in
 
 FEW = {"bucket": "-1", "dynamic-bucket.target-row-num": "3"}
 
@@ -165,7 +157,7 @@ def test_two_writers_that_extend_one_bucket_cannot_both_commit() -> None:
     table = create_key_table(bucket="-1")
     upsert(table, [(0, "a")])
     builders = [table.new_batch_write_builder() for _ in range(2)]
-    first, second = (prepare_rows(table, [(n, "a")], builder=b) for n, b in enumerate(builders, 1))
+    first, second = (prepare(table, [(n, "a")], builder=b) for n, b in enumerate(builders, 1))
 
     builders[0].new_commit().commit(first)
     with pytest.raises(CommitConflict) as caught:
@@ -178,10 +170,10 @@ def test_two_writers_that_extend_one_bucket_cannot_both_commit() -> None:
 def test_two_writers_of_a_new_table_cannot_both_commit() -> None:
     table = create_key_table(bucket="-1")
     builders = [table.new_batch_write_builder() for _ in range(2)]
-    first, second = (prepare_rows(table, [(n, "a")], builder=b) for n, b in enumerate(builders))
+    first, second = (prepare(table, [(n, "a")], builder=b) for n, b in enumerate(builders))
 
     builders[0].new_commit().commit(first)
-    with pytest.raises(CommitConflict, match="index of the keys"):
+    with pytest.raises(CommitConflict, match="key index of a bucket"):
         builders[1].new_commit().commit(second)
 
 
@@ -191,7 +183,7 @@ def test_two_writers_of_one_commit_cannot_both_extend_a_bucket(overwrites: bool)
     builder = table.new_batch_write_builder()
     if overwrites:
         builder.overwrite()
-    messages = [m for n in range(2) for m in prepare_rows(table, [(n, "a")], builder=builder)]
+    messages = [m for n in range(2) for m in prepare(table, [(n, "a")], builder=builder)]
 
     with pytest.raises(CommitConflict, match="one writer") as caught:
         builder.new_commit().commit(messages)
@@ -208,7 +200,7 @@ def test_two_writers_of_one_commit_may_write_different_partitions() -> None:
     messages = [
         message
         for day in ("mon", "tue")
-        for message in prepare_rows(table, [(1, day, 0)], builder=builder)
+        for message in prepare(table, [(1, day, 0)], builder=builder)
     ]
 
     builder.new_commit().commit(messages)
@@ -228,7 +220,7 @@ def test_writers_that_only_update_do_not_disturb_each_other() -> None:
     table = create_key_table(bucket="-1")
     upsert(table, [(0, "a"), (1, "a")])
     builders = [table.new_batch_write_builder() for _ in range(2)]
-    prepared = [prepare_rows(table, [(n, "b")], builder=b) for n, b in enumerate(builders)]
+    prepared = [prepare(table, [(n, "b")], builder=b) for n, b in enumerate(builders)]
 
     for builder, messages in zip(builders, prepared, strict=True):
         builder.new_commit().commit(messages)
@@ -241,7 +233,7 @@ def test_an_overwrite_starts_a_new_index() -> None:
     upsert(table, [(n, "a") for n in range(8)])
 
     builder = table.new_batch_write_builder().overwrite()
-    builder.new_commit().commit(prepare_rows(table, [(100, "b")], builder=builder))
+    builder.new_commit().commit(prepare(table, [(100, "b")], builder=builder))
 
     assert [(e.bucket, e.index_file.row_count) for e in index_entries(table)] == [(0, 1)]
 
@@ -252,7 +244,7 @@ def test_what_is_not_committed_leaves_no_index_file(in_data_folder: str) -> None
     builder = table.new_batch_write_builder()
     before = files_under(table.store.storage, table.table_path)
 
-    messages = prepare_rows(table, [(1, "a")], builder=builder)
+    messages = prepare(table, [(1, "a")], builder=builder)
     assert len(files_under(table.store.storage, table.table_path)) == len(before) + 2
     builder.new_commit().abort(messages)
 

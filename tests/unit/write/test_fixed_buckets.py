@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
-from append_tables import read
+from builders import NUMBERED, create_key_table, numbered, upsert
 from emberlake import Table
 from emberlake.errors import DataMismatch, InvalidOption, InvalidState
-from key_tables import create_key_table, numbered, upsert
-from table_reads import live_files
+from table_reads import live_files, read
 
 POSTPONED = {"bucket": "-2"}
 THREE = {**POSTPONED, "postpone.default-bucket-num": "3"}
@@ -33,7 +32,7 @@ def buckets(table: Table) -> set[tuple[int, int]]:
 
 
 def test_rows_are_readable_without_a_compaction() -> None:
-    table = create_key_table(THREE)
+    table = create_key_table(NUMBERED, **THREE)
 
     write(table, numbered(range(20)))
     write(table, numbered(range(10, 30), "b"))
@@ -47,7 +46,7 @@ def test_rows_are_readable_without_a_compaction() -> None:
 
 
 def test_partitions_keep_the_number_of_buckets_that_they_have() -> None:
-    table = create_key_table(THREE, BY_DAY, partition_keys=["day"])
+    table = create_key_table(BY_DAY, ["day", "id"], ["day"], **THREE)
     write(table, [{"day": "mon", "id": n} for n in range(20)])
     other = table.copy({"postpone.default-bucket-num": "2"})
 
@@ -61,7 +60,7 @@ def test_partitions_keep_the_number_of_buckets_that_they_have() -> None:
 
 
 def test_an_overwrite_begins_anew() -> None:
-    table = create_key_table(THREE)
+    table = create_key_table(NUMBERED, **THREE)
     write(table, numbered(range(20)))
 
     write(table.copy({"postpone.default-bucket-num": "2"}), numbered(range(5)), over=True)
@@ -71,7 +70,7 @@ def test_an_overwrite_begins_anew() -> None:
 
 
 def test_a_compaction_goes_on_with_these_buckets() -> None:
-    table = create_key_table(THREE)
+    table = create_key_table(NUMBERED, **THREE)
     write(table, numbered(range(10)))
     upsert(table, numbered(range(5, 15), "b"))
 
@@ -82,7 +81,7 @@ def test_a_compaction_goes_on_with_these_buckets() -> None:
 
 
 def test_rows_that_wait_are_not_overtaken() -> None:
-    table = create_key_table(THREE)
+    table = create_key_table(NUMBERED, **THREE)
     upsert(table, numbered([1]))
 
     with pytest.raises(InvalidState, match="compact the table first"):
@@ -91,21 +90,21 @@ def test_rows_that_wait_are_not_overtaken() -> None:
 
 def test_a_partition_without_buckets_needs_a_number_of_them() -> None:
     with pytest.raises(InvalidOption, match=r"postpone\.default-bucket-num"):
-        write(create_key_table(POSTPONED), numbered([1]))
+        write(create_key_table(NUMBERED, **POSTPONED), numbered([1]))
 
 
 def test_other_tables_do_not_postpone() -> None:
     with pytest.raises(InvalidState, match="bucket=-2"):
-        create_key_table().new_postpone_fixed_bucket_write_builder()
+        create_key_table(NUMBERED).new_postpone_fixed_bucket_write_builder()
 
 
 def test_data_that_does_not_fit_is_refused_as_elsewhere() -> None:
     with pytest.raises(DataMismatch, match="nope"):
-        write(create_key_table(THREE), [{"id": 1, "nope": 2}])
+        write(create_key_table(NUMBERED, **THREE), [{"id": 1, "nope": 2}])
 
 
 def test_columns_can_be_declared_and_rows_written_one_at_a_time() -> None:
-    table = create_key_table(THREE)
+    table = create_key_table(NUMBERED, **THREE)
     builder = table.new_postpone_fixed_bucket_write_builder()
     with builder.new_write() as writer:
         writer.with_write_type(["id", "v"])
@@ -117,7 +116,7 @@ def test_columns_can_be_declared_and_rows_written_one_at_a_time() -> None:
 
 
 def test_what_was_written_is_deleted_with_the_write() -> None:
-    table = create_key_table(THREE)
+    table = create_key_table(NUMBERED, **THREE)
     writer = table.new_postpone_fixed_bucket_write_builder().new_write()
     writer.write_arrow(pa.Table.from_pylist(numbered([1])))
     writer.close()

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from append_tables import data_files
+from builders import create_key_table, data_of, prepare, upsert
 from emberlake.errors import DataMismatch, InvalidState, Unsupported
 from emberlake.formats import open_reader
 from emberlake.spec.binary_row import decode_row
@@ -11,16 +11,7 @@ from emberlake.spec.key_value import key_value_fields
 from emberlake.spec.manifest import FileSource
 from emberlake.spec.snapshot import CommitKind
 from emberlake.types import AtomicType
-from key_writes import (
-    all_records,
-    create_key_table,
-    data_of,
-    live_files,
-    prepare_rows,
-    records_in,
-    records_of,
-    upsert,
-)
+from table_reads import all_records, data_files, live_files, records_in, records_of
 
 BIGINT, STRING = AtomicType("BIGINT"), AtomicType("STRING")
 
@@ -114,7 +105,7 @@ def test_an_overwrite_counts_from_zero() -> None:
     upsert(table, [(1, "a"), (2, "b")])
 
     builder = table.new_batch_write_builder().overwrite()
-    builder.new_commit().commit(prepare_rows(table, [(5, "c")], builder=builder))
+    builder.new_commit().commit(prepare(table, [(5, "c")], builder=builder))
 
     assert list(all_records(table)) == [(5, "c", 0, "+I")]
 
@@ -203,7 +194,7 @@ def test_the_changelog_holds_the_rows_as_they_came() -> None:
 
     upsert(table, data.append_column("_row_kind", kinds))
 
-    (message,) = prepare_rows(table, data)
+    (message,) = prepare(table, data)
     assert message.changelog_files[0].file_name.startswith("changelog-")
     snapshot = table.store.snapshots.latest()
     assert snapshot is not None
@@ -225,7 +216,7 @@ def test_changelog_files_have_a_format_of_their_own() -> None:
     options = {"changelog-producer": "input", "changelog-file.format": "avro"}
     table = create_key_table(**options, **{"changelog-file.prefix": "log-"})
 
-    (message,) = prepare_rows(table, [(1, "a")])
+    (message,) = prepare(table, [(1, "a")])
 
     assert message.changelog_files[0].file_name.startswith("log-")
     assert message.changelog_files[0].file_name.endswith(".avro")
@@ -236,7 +227,7 @@ def test_an_overwrite_writes_no_changelog() -> None:
     table = create_key_table(**{"changelog-producer": "input"})
     builder = table.new_batch_write_builder().overwrite()
 
-    (message,) = prepare_rows(table, [(1, "a")], builder=builder)
+    (message,) = prepare(table, [(1, "a")], builder=builder)
 
     assert message.changelog_files == ()
     assert len(data_files(table)) == 1
@@ -333,7 +324,7 @@ def test_postponed_rows_are_written_as_they_come() -> None:
     table = create_key_table(bucket="-2")
     builder = table.new_batch_write_builder()
 
-    messages = prepare_rows(table, [(2, "a"), (1, "b"), (2, "c")], builder=builder)
+    messages = prepare(table, [(2, "a"), (1, "b"), (2, "c")], builder=builder)
     result = builder.new_commit().commit(messages)
 
     (message,) = messages
@@ -353,7 +344,7 @@ def test_postponed_rows_are_written_as_they_come() -> None:
 def test_postponed_rows_that_avro_cannot_keep_are_in_the_format_of_the_table() -> None:
     table = create_key_table({"id": "INT", "t": "TIMESTAMP(9)"}, bucket="-2")
 
-    (message,) = prepare_rows(table, [(1, None)])
+    (message,) = prepare(table, [(1, None)])
 
     assert message.new_files[0].file_name.endswith(".parquet")
 

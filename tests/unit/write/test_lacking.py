@@ -5,10 +5,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from append_tables import data_files
+from builders import alter, create_key_table, upsert
 from emberlake import DataMismatch, SchemaChange, Table
-from key_writes import create_key_table, upsert
-from table_reads import alter, read_rows
+from table_reads import data_files, read_rows
 
 COLUMNS = {"id": "BIGINT", "day": "STRING", "n": "INT", "v": "STRING"}
 WHOLE = {"id": [1], "day": ["mon"], "n": [1], "v": ["one"]}

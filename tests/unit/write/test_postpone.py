@@ -2,9 +2,9 @@
 
 import pytest
 
-from append_tables import data_files
+from builders import create_key_table, data_of, upsert
 from emberlake.errors import DataMismatch
-from key_writes import create_key_table, data_of, live_files, records_in, upsert
+from table_reads import data_files, live_files, records_in
 
 COLUMNS = {"id": "BIGINT", "n": "INT"}
 REFUSING = {

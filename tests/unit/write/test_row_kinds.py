@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from append_tables import create_table, data_files, read
+from builders import create_key_table, create_table, data_of, upsert
 from emberlake.errors import DataMismatch, InvalidInput
-from key_writes import all_records, create_key_table, data_of, upsert
+from table_reads import all_records, data_files, read
 
 SYMBOLS = ["+I", "-U", "+U", "-D"]
 ROWS = [(1, "a"), (2, "b"), (3, "c"), (4, "d")]

@@ -6,12 +6,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from append_tables import append, create_table, data_files, read, read_arrow, rows_of
+from builders import NUMBERED, append, create_key_table, create_table, rows_of
 from emberlake import GenericRow, RowKind, Table
 from emberlake.errors import DataMismatch, InvalidInput, InvalidState
 from emberlake.write import rows as rows_module
 from emberlake.write.table_writer import TableWriter
-from key_tables import create_key_table
+from table_reads import data_files, read, read_arrow
 
 
 def write(table: Table, *rows: Any) -> None:
@@ -65,7 +65,7 @@ def test_rows_are_written_many_at_a_time(
 
 
 def test_rows_keep_their_place_among_batches() -> None:
-    table = create_key_table()
+    table = create_key_table(NUMBERED)
     builder = table.new_batch_write_builder()
     with builder.new_write() as writer:
         writer.write_row((1, "row", 1))
@@ -78,7 +78,7 @@ def test_rows_keep_their_place_among_batches() -> None:
 
 
 def test_rows_of_all_kinds_are_gathered_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    table, calls = create_key_table(), []
+    table, calls = create_key_table(NUMBERED), []
     plain = TableWriter.write
     monkeypatch.setattr(TableWriter, "write", lambda *a: calls.append(a) or plain(*a))
     builder = table.new_batch_write_builder()
@@ -131,7 +131,7 @@ def test_a_row_that_is_none_of_the_table_is_refused_and_the_others_stay(
 
 def test_a_key_cannot_be_missing() -> None:
     with pytest.raises(DataMismatch, match="NOT NULL columns id"):
-        write(create_key_table(), {"v": "a"})
+        write(create_key_table(NUMBERED), {"v": "a"})
 
 
 @pytest.mark.parametrize("bad", ["text", 1.5, 2**70])

@@ -6,21 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from append_tables import (
-    append,
-    as_arrow,
-    create_table,
-    data_files,
-    latest_snapshot,
-    open_table,
-    prepare,
-    read_ids,
-    rows_of,
-)
+from builders import append, as_arrow, create_table, open_table, prepare, rows_of
 from emberlake.errors import DataMismatch, InvalidState
 from emberlake.scan.files import live_entries
 from emberlake.write import table_writer
 from emberlake.write.table_writer import TableWriter
+from table_reads import data_files, latest_snapshot, read_ids
 from watched_storage import WatchedStorage
 
 NUMBERS = pa.schema([("id", pa.int64()), ("day", pa.string())])

@@ -31,15 +31,15 @@ def aggregate_column(
     """One value for each key.
 
     Raises:
-        DataMismatch: the result does not fit the column, or a value cannot be taken back.
+        DataMismatch: the result does not fit the column, or a value cannot be retracted.
     """
     if aggregator.ignore_retract:
         steps = steps.without_retracts()
     if steps.has_retracts and not aggregator.takes_retracts:
         raise DataMismatch(
-            f"column {field.name} is aggregated by {aggregator.function}, which cannot take back "
-            f"what -U and -D records say: set fields.{field.name}.ignore-retract to true to ignore "
-            "them"
+            f"column {field.name} is aggregated by {aggregator.function}, which cannot retract the "
+            f"values of -U and -D records: set fields.{field.name}.ignore-retract to true to "
+            "ignore them"
         )
     return _aggregate(field, aggregator, column, steps)
 
@@ -75,7 +75,7 @@ def _aggregate(  # noqa: C901, PLR0912
         case Aggregate.BOOL_OR:
             return booleans.bool_or(column, steps)
         case Aggregate.COLLECT:
-            # Without retracts the function orders arrays by age as the others do.
+            # Without retracts the function orders arrays by age, like the others.
             return collections.collect(
                 column, steps, distinct=aggregator.distinct, by_age=aggregator.ignore_retract
             )
@@ -92,7 +92,7 @@ def _aggregate(  # noqa: C901, PLR0912
         case Aggregate.RBM64 | Aggregate.HLL_SKETCH | Aggregate.THETA_SKETCH:
             raise Unsupported(
                 f"column {field.name} is aggregated by {aggregator.function}, which is not "
-                "implemented: its bytes are known to one library of another language only"
+                "implemented: only a library of another language can read its bytes"
             )
         case _:
             assert_never(aggregator.function)

@@ -19,7 +19,7 @@ def union_bitmaps(field: DataField, column: pa.Array, steps: Steps) -> pa.Array:
     ends = np.cumsum(counts)
     at = np.flatnonzero(is_operand)
     unions: list[bytes] = []
-    # Bitmaps are opaque bytes to Arrow: each union is made by their library.
+    # Bitmaps are opaque bytes to Arrow, so their own library makes each union.
     for end, count in zip(ends[several].tolist(), counts[several].tolist(), strict=True):
         parts = column.take(pa.array(at[end - count : end])).to_pylist()
         unions.append(_union(field, parts))
@@ -30,6 +30,6 @@ def _union(field: DataField, parts: list[bytes]) -> bytes:
     try:
         united = BitMap.union(*(BitMap.deserialize(part) for part in parts))
     except ValueError as error:
-        raise DataMismatch(f"column {field.name} holds bytes that are no bitmap") from error
+        raise DataMismatch(f"column {field.name} holds bytes that are not a bitmap") from error
     united.run_optimize()
     return bytes(united.serialize())

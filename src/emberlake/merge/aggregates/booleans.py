@@ -1,4 +1,4 @@
-"""Whether all values, or any of them, are true; nulls do not count. Spec: "Merge engines"."""
+"""Whether all values, or any of them, are true; nulls are ignored. Spec: "Merge engines"."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,6 +1,6 @@
-"""Integers that stand for values, so that values of every type are compared by NumPy.
+"""Integers that stand for values, so that NumPy can compare values of every type.
 
-Spec: "Comparison order". Codes mean something within one array only.
+Spec: "Comparison order". Codes only have a meaning within one array.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from emberlake.types.data_types import COMPACT_DECIMAL_PRECISION
 
 
 def order_codes(array: pa.Array) -> I64:
-    """Codes that are ordered as the values are; those of nulls mean nothing."""
+    """Codes in the order of the values; the codes of nulls mean nothing."""
     data_type = array.type
     if not len(array):
         return np.zeros(0, dtype=np.int64)
@@ -35,12 +35,12 @@ def order_codes(array: pa.Array) -> I64:
 
 
 def tuple_order_codes(columns: Sequence[pa.Array]) -> I64:
-    """Codes from 0 that are ordered as tuples of the columns are, column by column, nulls first."""
+    """Codes from 0 in the order of tuples of the columns, column by column, nulls first."""
     return _combined([_dense(_nulls_first(column)) for column in columns])
 
 
 def equality_codes(array: pa.Array) -> I64:
-    """Codes from 0 that are the same where the values are; nulls are the same, and so are NaNs."""
+    """Codes from 0 that are equal where the values are; nulls are equal, and so are NaNs."""
     data_type = array.type
     if pa.types.is_struct(data_type):
         children = [array.field(i) for i in range(data_type.num_fields)]
@@ -53,12 +53,12 @@ def equality_codes(array: pa.Array) -> I64:
 
 
 def tuple_equality_codes(columns: Sequence[pa.Array]) -> I64:
-    """Codes from 0 that are the same where the values of all columns are."""
+    """Codes from 0 that are equal where the values of all columns are."""
     return _combined([equality_codes(column) for column in columns])
 
 
 def element_rows(array: pa.Array, rows: I64) -> tuple[I64, I64]:
-    """The elements of some lists or maps: where they stand in ``array.values``, and how many."""
+    """The elements of some lists or maps: their positions in ``array.values``, and the counts."""
     offsets = np.asarray(array.offsets).astype(np.int64)
     lengths = np.diff(offsets)[rows]
     return ranges(offsets[rows], lengths), lengths
@@ -107,7 +107,7 @@ def _dense(codes: I64) -> I64:
     if not len(codes):
         return codes
     low, high = int(codes.min()), int(codes.max())
-    if high - low <= 4 * len(codes):  # few enough to be combined without sorting them
+    if high - low <= 4 * len(codes):  # few enough to be combined without sorting
         return codes - low
     return np.unique(codes, return_inverse=True)[1].reshape(-1)
 

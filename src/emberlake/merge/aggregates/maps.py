@@ -1,4 +1,4 @@
-"""Maps united key by key: ``merge_map``. Spec: "Merge engines"."""
+"""Maps merged key by key: ``merge_map``. Spec: "Merge engines"."""
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ from emberlake.spec.column_buffers import I64, U8, Mask
 
 
 def merge_map(column: pa.Array, steps: Steps) -> pa.Array:
-    """The union of the maps; of a key that several have, the newest entry."""
+    """The union of the maps; the newest entry wins if several have the same key."""
     valid = valid_of(column)
     rows = np.flatnonzero(valid & (steps.kinds != Step.SKIP))
     at, lengths = element_rows(column, rows)
@@ -23,11 +23,11 @@ def merge_map(column: pa.Array, steps: Steps) -> pa.Array:
 
 
 def newest_entries(owners: I64, codes: I64, kinds: U8) -> I64:
-    """The entries that are left of those with the same code in the same key.
+    """The entry that is left of those with the same code and owner, for each code and owner.
 
-    They are in the order in which the codes came first.
+    Entries are in the order in which their codes first appeared.
     """
-    # Entries with one code of one key stand together, in merge order: each is a little column.
+    # Entries with the same code and owner are put together, in merge order: a small column each.
     pairs = owners * (codes.max(initial=0) + 1) + codes
     order = np.argsort(pairs, kind="stable")
     starts = np.flatnonzero(np.diff(pairs[order], prepend=-1))
@@ -38,7 +38,7 @@ def newest_entries(owners: I64, codes: I64, kinds: U8) -> I64:
 
 
 def make_maps(column: pa.Array, at: I64, counts: I64, is_null: Mask) -> pa.Array:
-    """Maps, one for each key, of entries that stand in a column of maps."""
+    """Maps, one for each key, of entries that are taken from a column of maps."""
     offsets = pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32())
     mask = pa.array(is_null) if is_null.any() else None
     taken = pa.array(at)

@@ -1,7 +1,7 @@
 """Functions on arrays of rows and on maps of rows, which work like small tables inside a value.
 
-Spec: "Merge engines". What becomes of a row depends on every row before it, so the records of a key
-are replayed one by one; but on positions and codes only: rows are then taken as they are.
+Spec: "Merge engines". The fate of a row depends on every row before it, so the records of a key are
+replayed one by one, but only on positions and codes. The rows are then taken unchanged.
 """
 
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ from emberlake.merge.column_options import Aggregator, NestedKeyNulls
 from emberlake.spec.column_buffers import I64, Mask
 from emberlake.types import DataField
 
-# Positions of elements by what identifies them; a range before anything was merged.
+# Positions of elements by their identity; a range before anything was merged.
 Table: TypeAlias = dict[int, int]
 Known: TypeAlias = Table | range
 
@@ -33,7 +33,7 @@ Known: TypeAlias = Table | range
 def nested_update(
     field: DataField, column: pa.Array, steps: Steps, aggregator: Aggregator
 ) -> pa.Array:
-    """The rows of all arrays; of rows with the same nested key the last one."""
+    """The rows of all arrays; the last one of those with the same nested key."""
     values = column.values
     has_room = aggregator.count_limit >= len(values) and not values.null_count
     if not aggregator.nested_key:
@@ -50,7 +50,7 @@ def nested_update(
 def nested_partial_update(
     field: DataField, column: pa.Array, steps: Steps, aggregator: Aggregator
 ) -> pa.Array:
-    """The rows of all arrays; of rows with the same nested key the last values not null."""
+    """The rows of all arrays; the last non-null values of those with the same nested key."""
     merge = _Overlaid(field, column.values, aggregator)
     at, counts, is_null = _replay(column, steps, merge)
     elements = pa.concat_arrays([column.values, merge.made_rows()])
@@ -58,9 +58,9 @@ def nested_partial_update(
 
 
 def merge_map_with_keytime(column: pa.Array, steps: Steps, *, time_field: str | None) -> pa.Array:
-    """The union of the maps; of a map key that several have the row with the greatest time.
+    """The union of the maps; the row with the latest time wins if several have a map key.
 
-    A null row removes its map key, a row without a time is not looked at.
+    A null row removes its map key; a row without a time is ignored.
     """
     at, counts, is_null = _replay(column, steps, _Timed(column, time_field))
     return make_maps(column, at, counts, is_null)
@@ -74,10 +74,10 @@ class _Merge(ABC):
 
     @abstractmethod
     def add(self, known: Known | None, elements: Iterable[int]) -> Known:
-        """What is known with newer elements; it may be changed in place."""
+        """Add newer elements to the known ones, which may be changed in place."""
 
     def retract(self, known: Known, elements: range) -> Known:
-        """What is known without some elements; functions that cannot do that are not asked."""
+        """Remove elements from the known ones; never called on functions that cannot do this."""
         raise NotImplementedError
 
 
@@ -114,7 +114,7 @@ def _next(merge: _Merge, known: Known | None, kind: int, elements: range | None)
 
 
 def _upserted(column: pa.Array, steps: Steps, nested_keys: "_NestedKeys") -> tuple[I64, I64, Mask]:
-    """What replaying gives when all rows come in and the last one of a nested key stays."""
+    """The result of replaying if all rows come in and the last one of a nested key stays."""
     is_valid = valid_of(column)
     rows = np.flatnonzero(is_valid)
     at, lengths = element_rows(column, rows)
@@ -167,7 +167,7 @@ class _Keyless(_Merge):
 
 
 class _NestedKeys:
-    """What identifies rows inside an array; None for rows that are left out."""
+    """The identity of rows inside an array; None for rows that are left out."""
 
     def __init__(self, field: DataField, values: pa.Array, aggregator: Aggregator) -> None:
         columns = [values.field(name) for name in aggregator.nested_key]
@@ -177,7 +177,7 @@ class _NestedKeys:
         self._is_lacking = has_null & (aggregator.nested_key_nulls is not NestedKeyNulls.MERGE)
         self._is_error = aggregator.nested_key_nulls is NestedKeyNulls.ERROR
         self._name = field.name
-        # Python asks for them one by one.
+        # As lists, because Python looks them up one by one.
         self._code_list: list[int] = self.codes.tolist()
         self._left_out: list[bool] = (self._is_lacking | ~self._is_valid).tolist()
 
@@ -188,7 +188,7 @@ class _NestedKeys:
         return self._code_list[at]
 
     def check(self, at: I64) -> Mask:
-        """Which of some rows are not left out."""
+        """Which of these rows are not left out."""
         if self._is_error and (self._is_lacking & self._is_valid)[at].any():
             raise DataMismatch(
                 f"column {self._name} has a row whose nested key is null, which "
@@ -199,7 +199,7 @@ class _NestedKeys:
 
 
 class _Keyed(_Merge):
-    """A row replaces the one with its nested key unless that one is newer by its own sequence."""
+    """A row replaces the one with its nested key, unless that one has a newer nested sequence."""
 
     def __init__(self, field: DataField, values: pa.Array, aggregator: Aggregator) -> None:
         self._keys = _NestedKeys(field, values, aggregator)
@@ -239,13 +239,13 @@ class _Keyed(_Merge):
 
 
 class _Overlaid(_Merge):
-    """Rows with the same nested key become one, which is made field by field."""
+    """Rows with the same nested key are merged into one, field by field."""
 
     def __init__(self, field: DataField, values: pa.Array, aggregator: Aggregator) -> None:
         self._keys = _NestedKeys(field, values, aggregator)
         self._values = values
         self._is_valid = [_truths(child) for child in _children(values)]
-        self._made: list[list[int]] = []  # for each made row where its fields stand, or -1
+        self._made: list[list[int]] = []  # for each merged row the positions of its fields, or -1
         self._key_of_made: list[int] = []
 
     def add(self, known: Known | None, elements: Iterable[int]) -> Known:
@@ -256,7 +256,7 @@ class _Overlaid(_Merge):
         return table
 
     def made_rows(self) -> pa.Array:
-        """The rows that stand behind all others."""
+        """The merged rows, which come after all others."""
         children = [
             child.take(pa.array(at, mask=at < 0))
             for child, at in zip(
@@ -289,7 +289,7 @@ class _Overlaid(_Merge):
 
 
 class _Timed(_Merge):
-    """The entry with the greatest time wins; the first one of the same time stays."""
+    """The entry with the latest time wins; the first of several with the same time stays."""
 
     def __init__(self, column: pa.Array, time_field: str | None) -> None:
         items = column.items

@@ -1,7 +1,7 @@
-"""Sum, product, greatest and smallest value. Spec: "Merge engines".
+"""Sum, product, maximum and minimum. Spec: "Merge engines".
 
 Integers and decimals are exact: a result that does not fit the column is an error. Floats are added
-in merge order, so that the result does not depend on how the machine likes to add.
+in merge order, so that the result is the same on every machine.
 """
 
 from dataclasses import dataclass
@@ -27,11 +27,11 @@ from emberlake.types.data_types import COMPACT_DECIMAL_PRECISION
 
 _LIMB_BITS: Final = 32
 _LIMB_MASK: Final = np.int64(2**_LIMB_BITS - 1)
-_LONG_KEY: Final = 64  # records of a key from which on it is added by itself
+_LONG_KEY: Final = 64  # keys with more records than this are added one at a time
 
 
 def sum_values(field: DataField, column: pa.Array, steps: Steps) -> pa.Array:
-    """The sum of what comes in minus what is taken back; null when there is nothing of both."""
+    """The sum of what comes in minus what is retracted; null if there is neither."""
     operands = _operands(column, steps, valid_of(column) & (steps.kinds != Step.SKIP))
     if pa.types.is_floating(column.type):
         return operands.result(column.type, _add_floats(column, operands))
@@ -45,10 +45,10 @@ def sum_values(field: DataField, column: pa.Array, steps: Steps) -> pa.Array:
 
 
 def product_values(field: DataField, column: pa.Array, steps: Steps) -> pa.Array:
-    """The product of what comes in, divided by what is taken back, record by record."""
+    """The product of what comes in, divided by what is retracted, record by record."""
     valid = valid_of(column)
     begun = steps.first(valid & steps.are(*COMES_IN))[steps.keys]
-    # There is nothing to divide before the first value came in.
+    # There is nothing to divide before the first value comes in.
     is_late = (begun >= 0) & (np.arange(len(valid)) >= begun)
     operands = _operands(column, steps, valid & (steps.kinds != Step.SKIP) & is_late)
     if pa.types.is_floating(column.type):
@@ -61,7 +61,7 @@ def product_values(field: DataField, column: pa.Array, steps: Steps) -> pa.Array
 
 
 def max_value(column: pa.Array, steps: Steps) -> pa.Array:
-    """The greatest value; NaN is greater than all others."""
+    """The largest value; NaN is larger than all others."""
     codes, is_operand = order_codes(column), _compared(column, steps)
     best = np.maximum.reduceat(np.where(is_operand, codes, -(2**63)), steps.starts)
     return pick(column, steps.last(is_operand & (codes == best[steps.keys])))
@@ -83,7 +83,7 @@ def _compared(column: pa.Array, steps: Steps) -> Mask:
 
 @dataclass(frozen=True)
 class _Operands:
-    """The values that take part, and where those of each key begin among them."""
+    """The values to combine, and where those of each key begin."""
 
     at: I64  # positions in the column
     is_retract: Mask
@@ -146,7 +146,7 @@ def _add_floats(column: pa.Array, operands: _Operands) -> npt.NDArray[Any]:
     signed = np.where(operands.is_retract, -values, values)
     is_long = operands.lengths > _LONG_KEY
     totals = signed[operands.begins]
-    with np.errstate(all="ignore"):  # infinities and NaN are results like others
+    with np.errstate(all="ignore"):  # infinities and NaN are valid results
         short = _Rounds.of(operands, ~is_long)
         for keys, at in short.rounds():
             totals[keys] += signed[at]
@@ -183,7 +183,7 @@ def _add_wide_decimals(field: DataField, column: pa.Array, operands: _Operands) 
 
 
 def _add_limbs(field: DataField, limbs: list[I64], operands: _Operands) -> list[I64]:
-    """Sums of numbers that are cut into parts of 32 bits, the last of them signed."""
+    """Sums of numbers that are split into parts of 32 bits, the last of them signed."""
     carry: I64 = np.zeros(len(operands.begins), dtype=np.int64)
     sums: list[I64] = []
     for limb in limbs:
@@ -214,7 +214,7 @@ def _check_wide(field: DataField, low: npt.NDArray[np.uint64], high: I64, precis
 
 @dataclass(frozen=True)
 class _Rounds:
-    """The second operands of all keys, then the third, and so on: in order, but keys at a time."""
+    """The second operands of all keys, then the third, and so on: in order, many keys at once."""
 
     keys: I64  # longest first
     begins: I64
@@ -238,7 +238,7 @@ class _Rounds:
 def _multiply_floats(values: npt.NDArray[Any], operands: _Operands) -> npt.NDArray[Any]:
     products = values[operands.begins]
     every_key = np.ones(len(products), dtype=np.bool_)
-    with np.errstate(all="ignore"):  # infinities and NaN are results like others
+    with np.errstate(all="ignore"):  # infinities and NaN are valid results
         for keys, at in _Rounds.of(operands, every_key).rounds():
             left, right = products[keys], values[at]
             products[keys] = np.where(operands.is_retract[at], left / right, left * right)
@@ -249,11 +249,11 @@ def _multiply_floats(values: npt.NDArray[Any], operands: _Operands) -> npt.NDArr
 class _Range:
     low: int
     high: int
-    scale: int | None  # what one is, for decimals
+    scale: int | None  # the unscaled value of 1, for decimals
 
 
 def _exact_numbers(column: pa.Array, at: I64) -> npt.NDArray[Any]:
-    """Numbers whose products are exact: 64 bits for up to 32, Python's for more."""
+    """Numbers whose products are exact: 64-bit integers for up to 32 bits, Python's for more."""
     if pa.types.is_integer(column.type):
         words = _words(column)[at]
         return words if column.type.bit_width < 64 else words.astype(object)
@@ -290,7 +290,7 @@ def _divide(
     field: DataField, left: npt.NDArray[Any], right: npt.NDArray[Any], scale: int | None
 ) -> npt.NDArray[Any]:
     if (right == 0).any():
-        raise DataMismatch(f"column {field.name} is a product from which 0 cannot be taken back")
+        raise DataMismatch(f"column {field.name} is a product: a factor of 0 cannot be retracted")
     if scale is not None:
         return _divide_decimals(field, left * scale, right)
     quotient = left // right
@@ -308,15 +308,15 @@ def _divide_decimals(
             parts = np.where(divisible, parts // factor, parts)
     if (np.abs(parts) != 1).any():
         raise DataMismatch(
-            f"column {field.name} is a product, and taking back a factor leaves a quotient without "
-            "an end in decimals"
+            f"column {field.name} is a product, and retracting a factor leaves a quotient with "
+            "infinitely many decimals"
         )
     sign = np.where(right < 0, -1, 1)
     return _round_half_up(left * sign, right * sign)
 
 
 def _round_half_up(numbers: npt.NDArray[Any], unit: Any) -> npt.NDArray[Any]:
-    """Whole units, a half away from zero."""
+    """Rounded to whole units, halves away from zero."""
     sign = np.where(numbers < 0, -1, 1)
     rounded: npt.NDArray[Any] = sign * ((2 * numbers * sign + unit) // (2 * unit))
     return rounded

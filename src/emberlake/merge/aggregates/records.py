@@ -1,4 +1,4 @@
-"""The records that an engine merges, and the rows that it makes of them."""
+"""The records that an engine merges, and the rows that it makes from them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -31,13 +31,13 @@ class Records:
 
     @cached_property
     def is_single(self) -> Mask:
-        """Keys with one record: it is returned as it is, whatever the engine."""
+        """Keys with one record, which every engine returns unchanged."""
         is_single: Mask = self.ends - self.starts == 1
         return is_single
 
     @cached_property
     def is_merged(self) -> Mask:
-        """Records of keys with several of them."""
+        """Records of keys that have several."""
         mask = np.ones(len(self), dtype=np.bool_)
         if self.is_single.any():
             mask[self.starts[self.is_single]] = False
@@ -64,7 +64,7 @@ class Records:
         return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
     def check_not_null(self, fields: Iterable[DataField], mask: Mask) -> None:
-        """Refuse records that lack a value which the table wants.
+        """Refuse records that lack a value that the table requires.
 
         Raises:
             DataMismatch: names the column.

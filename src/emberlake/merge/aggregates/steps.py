@@ -1,7 +1,7 @@
 """Steps: what each record of a key does to the value of one column.
 
 Engines decide about records once; aggregate functions then see a column, a step for each of its
-values and where each key begins. Inside a key steps are in merge order. Records before a ``START``
+values and where each key begins. Within a key, steps are in merge order. Records before a ``START``
 are forgotten: their step is ``SKIP``.
 """
 
@@ -22,9 +22,9 @@ class Step(IntEnum):
 
     SKIP = 0  # nothing
     ADD = 1  # a newer value comes in
-    ADD_OLDER = 2  # a value comes in that is older than what is there
-    RETRACT = 3  # a value is taken back
-    START = 4  # the value becomes that of the record, as it is
+    ADD_OLDER = 2  # a value comes in that is older than the current one
+    RETRACT = 3  # a value is retracted
+    START = 4  # the value becomes that of the record
 
 
 COMES_IN: Final = (Step.ADD, Step.ADD_OLDER, Step.START)
@@ -32,7 +32,7 @@ COMES_IN: Final = (Step.ADD, Step.ADD_OLDER, Step.START)
 
 @dataclass(frozen=True)
 class Steps:
-    """The steps of a column; every key has one at least."""
+    """The steps of a column; every key has at least one."""
 
     kinds: U8  # a Step for each value
     starts: I64  # the first step of each key
@@ -42,7 +42,7 @@ class Steps:
 
     @cached_property
     def ends(self) -> I64:
-        """The position behind the last step of each key."""
+        """The position after the last step of each key."""
         return np.append(self.starts, len(self.kinds))[1:]
 
     @cached_property
@@ -63,21 +63,21 @@ class Steps:
         return bool((self.kinds == Step.RETRACT).any())
 
     def are(self, *steps: Step) -> Mask:
-        """Where one of these steps is."""
+        """A mask of these steps."""
         mask: Mask = self.kinds == steps[0]
         for step in steps[1:]:
             mask |= self.kinds == step
         return mask
 
     def without_retracts(self) -> "Steps":
-        """The same steps, but nothing is taken back."""
+        """The same steps, but nothing is retracted."""
         if not self.has_retracts:
             return self
         kinds = np.where(self.kinds == Step.RETRACT, np.uint8(Step.SKIP), self.kinds)
         return replace(self, kinds=kinds)
 
     def started_at(self, mask: Mask) -> "Steps":
-        """The same steps, but the last record of each key where the mask is set starts it again."""
+        """The same steps, but the last record of each key with the mask set restarts the key."""
         if not mask.any():
             return self
         at = self.last(mask)
@@ -112,12 +112,12 @@ class Steps:
         return np.diff(up_to, prepend=np.int64(0))
 
     def _counts_up_to(self, mask: Mask) -> I64:
-        """How often the mask is set in each key and all before it."""
+        """How often the mask is set in each key and in all keys before it."""
         counts: I64 = np.cumsum(mask, dtype=np.int32).take(self.ends - 1).astype(np.int64)
         return counts
 
     def oldest_first(self, positions: I64) -> I64:
-        """Positions in the order of age: what came in late but is older goes to the front."""
+        """Positions in the order of age: values that are older but came in late come first."""
         if not self.has_older:
             return positions
         is_older = self.kinds[positions] == Step.ADD_OLDER
@@ -143,7 +143,7 @@ def pick(column: pa.Array, positions: I64) -> pa.Array:
 
 
 def ranges(begins: I64, lengths: I64) -> I64:
-    """All numbers of some ranges, one range after the other."""
+    """All numbers of some ranges, one range after another."""
     before = np.cumsum(lengths) - lengths
     result: I64 = np.repeat(begins - before, lengths) + np.arange(int(lengths.sum()))
     return result
@@ -152,7 +152,7 @@ def ranges(begins: I64, lengths: I64) -> I64:
 def fixed_width_array(
     data_type: pa.DataType, values: npt.NDArray[np.generic], valid: Mask
 ) -> pa.Array:
-    """An array of values that stand in memory as Arrow keeps them."""
+    """An array of values that have the memory layout of Arrow."""
     bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(data_type, len(valid), [bitmap, data])

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from emberlake.merge.aggregates.steps import COMES_IN, Step, Steps, pick
 from emberlake.spec.column_buffers import I64, Mask
 
-# A text of nothing but these counts as empty. No-break spaces are not among them.
+# A text of only these counts as empty. No-break spaces are not among them.
 _BLANKS: Final = (
     "\t\n\x0b\f\r\x1c\x1d\x1e\x1f \u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
     "\u2008\u2009\u200a\u2028\u2029\u205f\u3000"
@@ -17,7 +17,7 @@ _BLANKS: Final = (
 
 
 def listagg(column: pa.Array, steps: Steps, *, delimiter: str, distinct: bool) -> pa.Array:
-    """The texts that are not blank, oldest first; a blank one only when there is no other."""
+    """The texts that are not blank, oldest first; a blank one only if there is no other."""
     is_item = steps.are(*COMES_IN) & ~_blank(column)
     at = steps.oldest_first(np.flatnonzero(is_item))
     counts = steps.counts(is_item)
@@ -39,12 +39,12 @@ def _blank(column: pa.Array) -> Mask:
 
 
 def _blank_at(steps: Steps) -> I64:
-    """Where the value of a key without texts stands: the last one that replaced a blank one."""
+    """The position of the value of a key without texts: the last one to replace a blank one."""
     return steps.last(steps.are(Step.ADD_OLDER, Step.START))
 
 
 def _join_distinct(texts: pa.Array, offsets: I64, delimiter: str) -> pa.Array:
-    """The first text of each key as it is, then the parts of the others that are not there yet."""
+    """The first text of each key, then the parts of the other texts that are new."""
     counts = np.diff(offsets)
     joined = pick(texts, np.where(counts > 0, offsets[:-1], -1))
     repeated = np.flatnonzero(counts > 1)

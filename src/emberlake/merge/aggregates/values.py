@@ -1,4 +1,4 @@
-"""Functions that keep one of the values as it is: the first, the last, not null or any.
+"""Functions that keep one of the values: the first or the last, null or not, or any.
 
 Spec: "Merge engines". The result is a position per key; the values themselves are never touched.
 """
@@ -18,18 +18,18 @@ def any_value(column: pa.Array, steps: Steps) -> pa.Array:
 
 
 def last_value(column: pa.Array, steps: Steps) -> pa.Array:
-    """The newest value, null or not; null when it was taken back."""
+    """The newest value, null or not; null if it was retracted."""
     at = steps.last(steps.are(Step.ADD, Step.RETRACT, Step.START))
     return pick(column, _unless_retracted(at, steps))
 
 
 def last_non_null_value(column: pa.Array, steps: Steps) -> pa.Array:
-    """The newest value that is not null; null when a value was taken back after it."""
+    """The newest value that is not null; null if a value was retracted after it."""
     return pick(column, last_non_null_at(valid_of(column), steps))
 
 
 def last_non_null_at(valid: Mask, steps: Steps) -> I64:
-    """Where the newest value that is not null stands, or -1."""
+    """The position of the newest value that is not null, or -1."""
     if steps.has_only_adds:
         return steps.last(valid)
     sets = (steps.are(Step.ADD, Step.RETRACT) & valid) | steps.are(Step.START)
@@ -38,7 +38,7 @@ def last_non_null_at(valid: Mask, steps: Steps) -> I64:
     if not steps.has_older:
         return found
     found = np.where((found >= 0) & valid[found], found, -1)
-    # What is older fills a gap, once.
+    # An older value fills a gap, once.
     late = steps.are(Step.ADD_OLDER) & valid & (np.arange(len(valid)) > at[steps.keys])
     return np.where(found >= 0, found, steps.first(late))
 
@@ -56,8 +56,8 @@ def first_value(column: pa.Array, steps: Steps) -> pa.Array:
 def first_non_null_value(column: pa.Array, steps: Steps) -> pa.Array:
     """The oldest value that is not null.
 
-    A value that comes in and is not null settles it, and so does an older record that finds a
-    value. From then on every older record replaces it, even by null.
+    The first value that is not null settles it, and so does an older record that finds a value.
+    From then on every older record replaces it, even by null.
     """
     valid = valid_of(column)
     was_settled = _before_start(steps, lambda before: _settled(valid, before))
@@ -66,7 +66,7 @@ def first_non_null_value(column: pa.Array, steps: Steps) -> pa.Array:
 
 
 def _oldest(steps: Steps, settled: I64, was_settled: Mask, unsettled: I64) -> I64:
-    """Where the oldest value stands, given what settled it and what is there without that."""
+    """The position of the oldest value, given what settled it, or else the unsettled value."""
     settled = np.where(was_settled, -1, settled)
     by_value = (settled >= 0) & (steps.kinds[settled] == Step.ADD)
     started = np.where(was_settled, steps.last(steps.are(Step.START)), unsettled)
@@ -94,7 +94,7 @@ def _comes_in(steps: Steps) -> Mask:
 
 
 def _before_start(steps: Steps, settled: Callable[[Steps], I64]) -> Mask:
-    """Keys that were settled by records that a START made forgotten: that is remembered."""
+    """Keys that were settled before a START: the records are forgotten, but not this."""
     if steps.forgotten is None:
         return np.zeros(len(steps.starts), dtype=np.bool_)
     return settled(Steps(steps.forgotten, steps.starts)) >= 0

@@ -1,4 +1,4 @@
-"""What a rule is, and how rules speak of names."""
+"""The type of a rule, and the messages about names that rules share."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,14 +16,14 @@ def repeated(names: Sequence[str]) -> list[str]:
 
 
 def empty_names(what: str, names: Sequence[str]) -> Iterator[str]:
-    """The problem that a list of names has a comma too many."""
+    """The problem that a list of names has an extra comma."""
     if not any(names):
         yield f"{what} names nothing: remove the option"
     elif not all(names):
-        yield f"{what}={','.join(names)} has an empty name: a comma is too many"
+        yield f"{what}={','.join(names)} has an empty name: remove the extra comma"
 
 
 def no_column(schema: TableSchema, what: str, name: str) -> str:
-    """The problem that something names a column which the table does not have."""
+    """The problem that a name is not a column of the table."""
     there_are = f" ({choices(name, schema.field_names, 'columns:')})" if schema.fields else ""
     return f"{what} {name} is not a column of the table{there_are}"

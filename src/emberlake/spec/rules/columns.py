@@ -16,7 +16,7 @@ def _check_columns(schema: TableSchema) -> Iterator[str]:
     yield from _check_names("column", schema.field_names)
     for field in schema.fields:
         if is_system_column(field.name):
-            yield f"column {field.name} has a name that the format keeps for itself"
+            yield f"column {field.name} has a name that the format reserves"
         for inner in nested_types(field.type):
             if isinstance(inner, RowType):
                 if not inner.fields:

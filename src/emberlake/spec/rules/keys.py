@@ -22,7 +22,7 @@ from emberlake.types import AtomicType, DataField, DataType
 def normalise_key_columns(
     fields: tuple[DataField, ...], primary_keys: Sequence[str], options: TableOptions
 ) -> tuple[DataField, ...]:
-    """The same columns with the nullability that primary key columns have."""
+    """The same columns, with the nullability that primary key columns must have."""
     nullable = options.value(PRIMARY_KEY_NULLABLE)
     return tuple(
         replace(f, type=f.type.with_nullable(nullable)) if f.name in primary_keys else f
@@ -44,8 +44,8 @@ def _check_keys(schema: TableSchema) -> Iterator[str]:
                 yield f"{what} {key} cannot be of type {field.type}"
     if schema.primary_keys and not schema.trimmed_primary_keys:
         yield (
-            "the primary key has only partition columns, so that every partition could hold just "
-            "one row: add a column to the key"
+            "the primary key has only partition columns, so every partition could hold just one "
+            "row: add a column to the key"
         )
     if schema.options.value(PRIMARY_KEY_NULLABLE) and not schema.primary_keys:
         yield f"{PRIMARY_KEY_NULLABLE.key} needs a primary key"

@@ -1,4 +1,4 @@
-"""Rules for what becomes of rows with the same primary key: merge engines and their order."""
+"""Rules for merging rows with the same primary key: merge engines and their order."""
 
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
@@ -75,13 +75,16 @@ def _check_merge_engine(schema: TableSchema) -> Iterator[str]:
     engine, producer = options.value(MERGE_ENGINE), options.value(CHANGELOG_PRODUCER)
     if engine is MergeEngine.FIRST_ROW:
         if producer not in (ChangelogProducer.NONE, ChangelogProducer.LOOKUP):
-            yield f"merge engine first-row does not go with changelog producer {producer}"
+            yield f"merge engine first-row cannot be combined with changelog producer {producer}"
         if options.value(SEQUENCE_FIELD):
-            yield "merge engine first-row does not go with sequence.field"
+            yield "merge engine first-row cannot be combined with sequence.field"
         if options.value(DELETION_VECTORS) and not options.value(PK_CLUSTERING):
-            yield "merge engine first-row does not go with deletion vectors, it deletes nothing"
+            yield (
+                "merge engine first-row cannot be combined with deletion vectors: it deletes "
+                "nothing"
+            )
     if options.value(DELETION_VECTORS) and producer is ChangelogProducer.FULL_COMPACTION:
-        yield f"deletion vectors do not go with changelog producer {producer}"
+        yield f"deletion vectors cannot be combined with changelog producer {producer}"
     if engine is MergeEngine.PARTIAL_UPDATE:
         yield from _check_partial_update(schema)
     for key, name in options.items():
@@ -114,8 +117,8 @@ _Groups: TypeAlias = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]  # order
 
 
 def _check_sequence_groups(schema: TableSchema, groups: _Groups) -> Iterator[str]:
-    # A column in two groups would be ordered by one or the other, as an engine happens to take
-    # them; that goes for the columns that order a group too.
+    # If a column were in two groups, each engine could choose either of them to order it. The same
+    # is true of the columns that order a group.
     taken: set[str] = set()
     for key, (ordering, members) in groups.items():
         for name in (*ordering, *members):
@@ -150,8 +153,8 @@ def _check_sequence(schema: TableSchema) -> Iterator[str]:
     missing = schema.partition_keys_outside_key
     if names and missing:
         yield (
-            f"sequence.field needs a primary key with all partition columns, {', '.join(missing)} "
-            "is missing"
+            "sequence.field needs a primary key with all partition columns; it lacks "
+            f"{', '.join(missing)}"
         )
     rowkind = schema.options.value(ROWKIND_FIELD)
     if rowkind is not None:
@@ -159,7 +162,7 @@ def _check_sequence(schema: TableSchema) -> Iterator[str]:
         if column is None:
             yield no_column(schema, "rowkind.field", rowkind)
         elif not (isinstance(column.type, AtomicType) and column.type.root.is_text):
-            yield f"rowkind.field {rowkind} is of type {column.type}, not a text"
+            yield f"rowkind.field {rowkind} is of type {column.type}, not a text type"
 
 
 def _ends_with(key: str, *suffixes: str) -> bool:

@@ -34,19 +34,19 @@ def _check_row_tracking(schema: TableSchema) -> Iterator[str]:
     options = schema.options
     if options.value(ROW_TRACKING):
         if schema.primary_keys:
-            yield f"{ROW_TRACKING.key} does not go with a primary key"
+            yield f"{ROW_TRACKING.key} cannot be combined with a primary key"
         if options.value(BUCKET) != UNAWARE_BUCKET:
-            yield f"{ROW_TRACKING.key} does not go with buckets: remove the option bucket"
+            yield f"{ROW_TRACKING.key} cannot be combined with buckets: remove the option bucket"
     if options.value(DATA_EVOLUTION):
         if not options.value(ROW_TRACKING):
             yield f"{DATA_EVOLUTION.key} needs {ROW_TRACKING.key}"
         if options.value(INCREMENTAL_CLUSTERING):
-            yield f"{DATA_EVOLUTION.key} does not go with clustering.incremental"
+            yield f"{DATA_EVOLUTION.key} cannot be combined with clustering.incremental"
     blobs = [f.name for f in schema.fields if _holds_blob(f.type)]
     if blobs and not schema.primary_keys and not options.value(DATA_EVOLUTION):
         yield f"column {', '.join(blobs)} of type BLOB needs {DATA_EVOLUTION.key}"
     if blobs and len(blobs) == len(schema.fields):
-        yield "a table with BLOB columns needs others too"
+        yield "a table with BLOB columns needs other columns too"
 
 
 def _holds_blob(data_type: DataType) -> bool:
@@ -58,7 +58,7 @@ def _holds_blob(data_type: DataType) -> bool:
 
 def _check_clustering(schema: TableSchema) -> Iterator[str]:
     if schema.options.value(INCREMENTAL_CLUSTERING) and schema.primary_keys:
-        yield "clustering.incremental does not go with a primary key"
+        yield "clustering.incremental cannot be combined with a primary key"
     if schema.options.value(SNAPSHOT_ORDERING) and not schema.primary_keys:
         yield "sequence.snapshot-ordering needs a primary key"
 
@@ -73,7 +73,7 @@ def _check_column_options(schema: TableSchema) -> Iterator[str]:
     has_groups = schema.options.value(MERGE_ENGINE) is MergeEngine.PARTIAL_UPDATE
     for key, value in schema.options.items():
         if has_groups and key.endswith(".sequence-group"):
-            continue  # has rules of its own
+            continue  # checked with the merge engines
         if key.startswith("fields.") and key != DEFAULT_AGGREGATE.key:
             yield from _check_column_key(key, names)
         if key.startswith("fields.") and key.endswith(".stats-mode"):
@@ -89,7 +89,7 @@ def _check_lists(schema: TableSchema) -> Iterator[str]:
     for what, names in column_lists(schema.options):
         yield from empty_names(what, names)
         yield from (f"{what} names {name} twice" for name in repeated(names) if name)
-    # Levels, with what they are: ``0:avro,5:orc``.
+    # Levels and their formats: ``0:avro,5:orc``.
     levels = schema.options.get(FILE_FORMAT_PER_LEVEL.key)
     if levels is not None:
         words = split_names(levels)
@@ -123,7 +123,7 @@ def _check_default_values(schema: TableSchema) -> Iterator[str]:
             field.default_value,
             schema.options.get(f"fields.{field.name}.default-value"),
         ):
-            # Defaults of nested types are written in a notation that only writers need.
+            # Defaults of nested types have a notation that only writers need.
             if text is None or not isinstance(field.type, AtomicType):
                 continue
             try:
@@ -147,23 +147,23 @@ def _check_column_format(field: DataField, formats: set[str]) -> Iterator[str]:
         if not isinstance(inner, AtomicType):
             continue
         if "avro" in formats and inner.root.is_timestamp and inner.precision > 6:
-            yield f"column {field.name}: Avro files keep timestamps up to a precision of 6"
+            yield f"column {field.name}: Avro files store timestamps up to a precision of 6"
         if inner.root in (TypeRoot.GEOMETRY, TypeRoot.GEOGRAPHY) and formats != {"parquet"}:
-            yield f"column {field.name}: only Parquet files keep {inner.root}"
+            yield f"column {field.name}: only Parquet files can store {inner.root}"
 
 
 def _check_numbers(schema: TableSchema) -> Iterator[str]:
     if schema.options.value(TARGET_FILE_ROWS) < 1:
         yield f"{TARGET_FILE_ROWS.key} must be 1 or more"
-    most = schema.options.value(DYNAMIC_BUCKET_MAX)
-    if most < 1 and most != DYNAMIC_BUCKET_MAX.default:
-        yield f"{DYNAMIC_BUCKET_MAX.key}={most}: expected 1 or more, or -1 for no limit"
+    limit = schema.options.value(DYNAMIC_BUCKET_MAX)
+    if limit < 1 and limit != DYNAMIC_BUCKET_MAX.default:
+        yield f"{DYNAMIC_BUCKET_MAX.key}={limit}: expected 1 or more, or -1 for no limit"
     for kind in ("snapshot", "changelog"):
         low_key, high_key = f"{kind}.num-retained.min", f"{kind}.num-retained.max"
         low, high = (_whole_number(schema.options.get(key)) for key in (low_key, high_key))
         for key, number in ((low_key, low), (high_key, high)):
             if key in schema.options and (number is None or number < 1):
-                yield f"{key} must be a number of 1 or more"
+                yield f"{key} must be 1 or more"
         if low is not None and high is not None and low > high:
             yield f"{low_key} must not be larger than {high_key}"
 

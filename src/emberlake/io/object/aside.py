@@ -1,0 +1,64 @@
+"""Calls that leave the main thread free to be interrupted.
+
+The client library does not look for signals while it waits, so that Ctrl-C would come only after an
+answer. Calls of the main thread are made by a thread of their own, and the main thread waits in
+Python.
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+_Task = tuple[Callable[[], Any], "Future[Any]"]
+
+
+class _Helper:
+    """A thread that makes one call after the other. A process that ends does not wait for it."""
+
+    def __init__(self) -> None:
+        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        threading.Thread(target=self._serve, name="emberlake-store", daemon=True).start()
+
+    def run(self, work: Callable[[], _T]) -> _T:
+        done: Future[_T] = Future()
+        self._tasks.put((work, done))
+        return done.result()
+
+    def dismiss(self) -> None:
+        """End once the call that is under way has returned."""
+        self._tasks.put(None)
+
+    def _serve(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            work, done = task
+            try:
+                done.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - it is raised where the work was given
+                done.set_exception(error)
+            del task, work, done  # what a call has brought is not kept until the next one
+
+
+_helpers: list[_Helper] = []  # none, or the one of the main thread
+
+
+def run_aside(work: Callable[[], _T]) -> _T:
+    """What ``work`` returns. Ctrl-C ends the wait at once; the call itself then ends unheard."""
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    if not _helpers:
+        _helpers.append(_Helper())
+    helper = _helpers[0]
+    try:
+        return helper.run(work)
+    except KeyboardInterrupt:
+        _helpers.clear()
+        helper.dismiss()
+        raise
+
+
+def forget_helpers() -> None:
+    """In the child of a fork: threads stay behind."""
+    _helpers.clear()

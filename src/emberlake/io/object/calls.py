@@ -1,0 +1,81 @@
+"""One way to call the client library: aside, with errors of our own, once more with new keys."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from emberlake.errors import EmberlakeError
+from emberlake.io.object.aside import run_aside
+from emberlake.io.object.clients import (
+    Purpose,
+    client_of,
+    forget_clients,
+    library,
+    note_reached,
+)
+from emberlake.io.object.config import StoreConfig
+from emberlake.io.object.credentials import FixedKeys
+from emberlake.io.object.failures import Failure, typed
+from emberlake.io.object.location import Location
+
+_T = TypeVar("_T")
+# What the library raises besides its own errors: missing objects, and names that it refuses.
+_RAISED = (OSError, ValueError)
+
+
+class Failed(Exception):
+    """A call failed; what became of it is for the caller to find out."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.kind)
+        self.failure = failure
+
+
+def attempt(
+    config: StoreConfig,
+    location: Location,
+    work: Callable[[Any, Any], _T],
+    purpose: Purpose = Purpose.DATA,
+) -> _T:
+    """What ``work(obstore, client)`` returns.
+
+    Raises:
+        Failed: the library raised.
+    """
+    obs = library(config.cloud)
+
+    def call() -> _T:
+        return work(obs, client_of(config, location, purpose))
+
+    provider = config.credentials.provider
+    can_renew = provider is not None and not isinstance(provider, FixedKeys)
+    while True:
+        try:
+            answer = run_aside(call)
+        except (obs.exceptions.BaseError, *_RAISED) as error:
+            if isinstance(error, EmberlakeError):
+                raise
+            failure = Failure.of(error)
+        else:
+            note_reached(config, location)
+            return answer
+        if failure.is_answer and not failure.is_refusal:
+            note_reached(config, location)
+        if not (can_renew and failure.has_ended):
+            raise Failed(failure) from None
+        # The library asks a provider only when credentials are about to end by their own account.
+        can_renew = False
+        forget_clients(config)
+
+
+def ask(
+    config: StoreConfig,
+    location: Location,
+    action: str,
+    work: Callable[[Any, Any], _T],
+    purpose: Purpose = Purpose.DATA,
+) -> _T:
+    """What ``work(obstore, client)`` returns; failures are errors of emberlake."""
+    try:
+        return attempt(config, location, work, purpose)
+    except Failed as failed:
+        raise typed(failed.failure, config, location, action) from None

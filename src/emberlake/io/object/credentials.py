@@ -1,0 +1,211 @@
+"""Where the credentials of a store come from.
+
+Options, a provider, or the environment. The cloud's metadata service is asked only when the user
+says so: elsewhere its address leads outside, and asking it takes seconds.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from emberlake.errors import InvalidOption, Unsupported
+from emberlake.io.object.location import Cloud
+from emberlake.io.object.spellings import PREFIXES, Given
+
+# Called without arguments; what it returns is described in `Credentials.provider`.
+CredentialsProvider = Callable[[], Mapping[str, Any]]
+_INSTANCE: Final = "instance"
+_KEYS: Final = ("access_key_id", "secret_access_key", "session_token")
+_ENVIRONMENT: Final[Mapping[Cloud, tuple[str, ...]]] = {
+    Cloud.S3: ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+    Cloud.OSS: ("OSS_ACCESS_KEY_ID", "OSS_ACCESS_KEY_SECRET", "OSS_SESSION_TOKEN"),
+}
+_WEB_IDENTITY: Final = {
+    "role_arn": "AWS_ROLE_ARN",
+    "role_session_name": "AWS_ROLE_SESSION_NAME",
+    "web_identity_token_file": "AWS_WEB_IDENTITY_TOKEN_FILE",
+}
+_CONTAINER: Final = {
+    "container_credentials_relative_uri": "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "container_credentials_full_uri": "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "container_authorization_token_file": "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    "metadata_endpoint": "AWS_METADATA_ENDPOINT",
+}
+_GCS: Final = ("service_account", "service_account_key", "bearer_token")
+_GCS_FILE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
+_AZURE_ENVIRONMENT: Final = {
+    "account_key": "AZURE_STORAGE_ACCOUNT_KEY",
+    "sas_key": "AZURE_STORAGE_SAS_KEY",
+    "client_id": "AZURE_CLIENT_ID",
+    "client_secret": "AZURE_CLIENT_SECRET",
+    "tenant_id": "AZURE_TENANT_ID",
+}
+_AZURE_CLIENT: Final = ("client_id", "client_secret", "tenant_id")
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What a client needs to prove who it is. No text of it shows a secret."""
+
+    settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    provider: CredentialsProvider | None = field(default=None, repr=False, hash=False)
+
+
+@dataclass(frozen=True)
+class FixedKeys:
+    """Keys that do not end, handed over as a provider: the environment cannot mix with them."""
+
+    access_key_id: str = field(repr=False)
+    secret_access_key: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
+    expires_at: datetime | None = None
+
+    def __call__(self) -> Mapping[str, Any]:
+        return {
+            "access_key_id": self.access_key_id,
+            "secret_access_key": self.secret_access_key,
+            "token": self.token,
+            "expires_at": self.expires_at,
+        }
+
+
+def find_credentials(given: Given, environment: Mapping[str, str]) -> Credentials:
+    """The credentials that options and environment give.
+
+    Raises:
+        InvalidOption: there are none, or only half of them, or two kinds of them.
+    """
+    provider = given.values.get("provider")
+    if provider is not None:
+        return _of_provider(given, provider)
+    if _is_anonymous(given):
+        return Credentials((("skip_signature", "true"),))
+    match given.cloud:
+        case Cloud.S3 | Cloud.OSS:
+            found = _of_keys(given, environment)
+        case Cloud.GCS:
+            found = _of_gcs(given, environment)
+        case Cloud.AZURE:
+            found = _of_azure(given, environment)
+    if found is None:
+        raise _no_credentials(given)
+    return found
+
+
+def _of_provider(given: Given, provider: object) -> Credentials:
+    if not callable(provider):
+        raise InvalidOption(
+            f"{given.key('provider')} is not a function; give one that returns the credentials"
+        )
+    fixed = [name for name in (*_KEYS, *_GCS, "account_key", "sas_key") if name in given]
+    if fixed:
+        raise InvalidOption(
+            f"{given.key('provider')} and {given.key(fixed[0])} contradict each other; give one of "
+            "them"
+        )
+    return Credentials(provider=provider)
+
+
+def _is_anonymous(given: Given) -> bool:
+    return given.flag("anonymous") or "Anonymous" in (given.text("hadoop_provider") or "")
+
+
+def _asks_instance(given: Given) -> bool:
+    wanted = given.text("credentials")
+    if wanted is not None and wanted.lower() != _INSTANCE:
+        raise InvalidOption(f"{given.key('credentials')}={wanted}: there is {_INSTANCE}")
+    return wanted is not None or "Instance" in (given.text("hadoop_provider") or "")
+
+
+def _of_keys(given: Given, environment: Mapping[str, str]) -> Credentials | None:
+    names = [name for name in _KEYS if name in given]
+    if names:
+        lacking = [name for name in _KEYS[:2] if name not in given]
+        if lacking:
+            raise InvalidOption(
+                f"{given.key(names[0])} is given without {given.key(lacking[0])}; give both"
+            )
+        texts = [given.text(name) for name in _KEYS]
+        return _of_role(given, environment) or Credentials(provider=FixedKeys(*texts))  # type: ignore[arg-type]
+    if _asks_instance(given):
+        return Credentials(_from_environment(_CONTAINER, environment, given))
+    if "role_arn" in given:
+        return _of_role(given, environment)
+    key, secret, token = (environment.get(name) for name in _ENVIRONMENT[given.cloud])
+    if key and secret:
+        return Credentials(provider=FixedKeys(key, secret, token))
+    if given.cloud is Cloud.S3 and environment.get(_WEB_IDENTITY["web_identity_token_file"]):
+        return Credentials(_from_environment(_WEB_IDENTITY, environment, given))
+    return None
+
+
+def _of_role(given: Given, environment: Mapping[str, str]) -> Credentials | None:
+    if "role_arn" not in given:
+        return None
+    settings = _from_environment(_WEB_IDENTITY, environment, given)
+    if "web_identity_token_file" not in dict(settings):
+        raise Unsupported(
+            f"{given.key('role_arn')}: emberlake assumes a role only with a web identity token "
+            f"({given.key('web_identity_token_file')}); give {given.key('provider')}, a function "
+            "that asks the token service"
+        )
+    return Credentials(settings)
+
+
+def _of_gcs(given: Given, environment: Mapping[str, str]) -> Credentials | None:
+    settings = tuple((name, str(given.text(name))) for name in _GCS if name in given)
+    if settings:
+        return Credentials(settings)
+    if _asks_instance(given):
+        return Credentials()
+    known = Path("~/.config/gcloud/application_default_credentials.json").expanduser()
+    file = environment.get(_GCS_FILE) or (str(known) if known.is_file() else None)
+    return Credentials((("application_credentials", file),)) if file else None
+
+
+def _of_azure(given: Given, environment: Mapping[str, str]) -> Credentials | None:
+    found = {name: str(given.text(name)) for name in _AZURE_ENVIRONMENT if name in given}
+    tenant = (given.text("token_endpoint") or "").removeprefix("https://").split("/")
+    if len(tenant) > 1:  # https://login.microsoftonline.com/TENANT/oauth2/token
+        found.setdefault("tenant_id", tenant[1])
+    if not found:
+        if _asks_instance(given):
+            return Credentials()
+        found = {k: environment[v] for k, v in _AZURE_ENVIRONMENT.items() if environment.get(v)}
+    if "account_key" in found or "sas_key" in found:
+        name = "account_key" if "account_key" in found else "sas_key"
+        return Credentials(((name, found[name]),))
+    if not found:
+        return None
+    lacking = [name for name in _AZURE_CLIENT if name not in found]
+    if lacking:
+        raise InvalidOption(
+            f"the client of Azure's directory is not complete: {given.key(lacking[0])} is missing"
+        )
+    return Credentials(tuple((name, found[name]) for name in _AZURE_CLIENT))
+
+
+def _from_environment(
+    names: Mapping[str, str], environment: Mapping[str, str], given: Given
+) -> tuple[tuple[str, str], ...]:
+    found = ((name, given.text(name) or environment.get(key)) for name, key in names.items())
+    return tuple((name, text) for name, text in found if text)
+
+
+def _no_credentials(given: Given) -> InvalidOption:
+    prefix = PREFIXES[given.cloud][0]
+    match given.cloud:
+        case Cloud.S3 | Cloud.OSS:
+            key, secret, _ = _ENVIRONMENT[given.cloud]
+            ways = f"{prefix}access-key and {prefix}secret-key, or set {key} and {secret}"
+        case Cloud.GCS:
+            ways = f"{prefix}credential-path or {prefix}token, or set {_GCS_FILE}"
+        case Cloud.AZURE:
+            ways = f"{prefix}account-key or {prefix}sas-token, or set AZURE_STORAGE_ACCOUNT_KEY"
+    return InvalidOption(
+        f"no credentials for {given.cloud}: give {ways}; {prefix}credentials-provider is a "
+        f"function that returns them, {prefix}credentials={_INSTANCE} asks the machine's cloud, "
+        f"{prefix}anonymous=true does without"
+    )

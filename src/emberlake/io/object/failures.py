@@ -1,0 +1,181 @@
+"""What the client library raises, as errors that say what is wrong and what to do.
+
+Its texts are long and hold addresses and headers. Only the status and the code that the store gave
+are taken from them; the texts themselves are never shown.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from emberlake.errors import (
+    CredentialsEnded,
+    EmberlakeError,
+    FileNotFound,
+    InvalidInput,
+    StorageError,
+    Unsupported,
+)
+from emberlake.io.object.config import StoreConfig
+from emberlake.io.object.location import Location
+from emberlake.io.object.spellings import PREFIXES
+
+_STATUS: Final = re.compile(r"status code: (\d{3})|status: (\d{3})")
+_CODE: Final = re.compile(r"<Code>([A-Za-z0-9]+)</Code>")
+_REGION: Final = re.compile(r"<Region>([a-z0-9-]+)</Region>|expecting '([a-z0-9-]+)'")
+_WRONG_KEYS: Final = frozenset(
+    {
+        "InvalidAccessKeyId",
+        "SignatureDoesNotMatch",
+        "XAdminUserNotFound",
+        "AuthenticationFailed",
+        "InvalidAuthenticationInfo",
+    }
+)
+_ENDED: Final = frozenset(
+    {"ExpiredToken", "InvalidToken", "InvalidTokenId", "TokenRefreshRequired"}
+)
+_WRONG_REGION: Final = frozenset({"AuthorizationHeaderMalformed", "PermanentRedirect"})
+_NO_BUCKET: Final = frozenset({"NoSuchBucket", "ContainerNotFound"})
+_CERTIFICATE: Final = re.compile(
+    r"UnknownIssuer|NotValidForName|InvalidCertificate|invalid peer certificate|CaUsedAsEndEntity"
+)
+_NOT_REACHED: Final = re.compile(r"ConnectError|Connection refused|dns error|tcp connect error")
+_NO_ANSWER: Final = re.compile(r"error sending request|timed out|TimedOut|operation timed out")
+_TLS_MIX: Final = re.compile(r"InvalidContentType|corrupt message|InvalidMessage|unexpected EOF")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What is known about a request that failed."""
+
+    kind: str  # the class that the library raised
+    status: int | None
+    code: str | None
+    region: str | None
+    text: str
+
+    @staticmethod
+    def of(error: BaseException) -> "Failure":
+        text = str(error)
+        status, code, region = _STATUS.search(text), _CODE.search(text), _REGION.search(text)
+        return Failure(
+            type(error).__name__,
+            int(status[1] or status[2]) if status else None,
+            code[1] if code else None,
+            (region[1] or region[2]) if region else None,
+            text,
+        )
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the store understood and said no, so that nothing was done."""
+        return (
+            self.code in {*_WRONG_KEYS, *_ENDED, *_WRONG_REGION, *_NO_BUCKET, "ObjectParentIsFile"}
+            or self.status in (301, 400, 401, 403, 501)
+            or self.is_unsent
+        )
+
+    @property
+    def is_unsent(self) -> bool:
+        """Whether the request never left: there was no connection, address or credential."""
+        return (
+            _NOT_REACHED.search(self.text) is not None
+            or _CERTIFICATE.search(self.text) is not None
+            or "builder error" in self.text
+            or "ProviderFailed" in self.text
+        )
+
+    @property
+    def is_missing(self) -> bool:
+        is_other = self.code in {*_NO_BUCKET, *_WRONG_KEYS}
+        return not is_other and (self.kind in ("FileNotFoundError", "NotFoundError"))
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the store said that there is an object of this name."""
+        return self.kind in ("AlreadyExistsError", "PreconditionError") or self.status in (409, 412)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the credentials were good once."""
+        return self.code in _ENDED
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the store itself was reached."""
+        return self.status is not None or self.is_missing
+
+
+def typed(failure: Failure, config: StoreConfig, location: Location, action: str) -> EmberlakeError:
+    """The error to raise."""
+    if failure.is_missing:
+        return FileNotFound(location.path)
+    if failure.kind in ("ValueError", "InvalidPathError"):
+        return InvalidInput(f"cannot {action} {location.path}: it is not a name for an object")
+    if failure.kind == "NotSupportedError" or failure.status == 501:
+        return Unsupported(f"{config.endpoint} cannot {action} {location.path}")
+    reason = _reason(failure, config, location, action)
+    if failure.has_ended:
+        return CredentialsEnded(reason, had_no_effect=True)
+    return StorageError(reason, had_no_effect=failure.is_refusal)
+
+
+def _reason(failure: Failure, config: StoreConfig, location: Location, action: str) -> str:
+    endpoint, prefix = config.endpoint, PREFIXES[config.cloud][0]
+    if failure.code in _NO_BUCKET:
+        return f"there is no bucket {location.bucket} at {endpoint}"
+    if failure.code in _WRONG_KEYS:
+        return f"{endpoint} does not accept the credentials: {_wrong_key(failure)}"
+    if failure.has_ended:
+        return f"the credentials for {endpoint} are no longer valid ({failure.code}); get new ones"
+    if failure.code in _WRONG_REGION or failure.status == 301:
+        remedy = f"{prefix}region={failure.region}" if failure.region else f"{prefix}region"
+        return (
+            f"the bucket {location.bucket} of {endpoint} is not in the region {config.region}; "
+            f"set {remedy}"
+        )
+    if failure.code == "RequestTimeTooSkewed":
+        return f"the clock of this machine is too far off that of {endpoint}; set it"
+    if failure.status in (401, 403):
+        told = failure.code or failure.status
+        return f"these credentials may not {action} {location.path} at {endpoint} ({told})"
+    return _network_reason(failure, config, location, action)
+
+
+def _wrong_key(failure: Failure) -> str:
+    match failure.code:
+        case "SignatureDoesNotMatch" | "AuthenticationFailed":
+            return f"the secret key does not fit the access key ({failure.code})"
+        case _:
+            return f"it does not know the access key ({failure.code})"
+
+
+def _network_reason(failure: Failure, config: StoreConfig, location: Location, action: str) -> str:
+    endpoint, prefix = config.endpoint, PREFIXES[config.cloud][0]
+    if "ProviderFailed" in failure.text:
+        raised = re.search(r"ProviderFailed: (\w+)", failure.text)
+        return (
+            f"the function of {prefix}credentials-provider failed"
+            f"{f' with {raised[1]}' if raised else ''}; call it by itself to see why"
+        )
+    if failure.kind == "UnauthenticatedError":
+        return f"the function of {prefix}credentials-provider returned no usable credentials"
+    if _CERTIFICATE.search(failure.text):
+        return (
+            f"the certificate of {endpoint} is not trusted; name the file with its authority's "
+            f"certificate in {prefix}ssl.ca-file"
+        )
+    if _TLS_MIX.search(failure.text):
+        return f"{endpoint} does not speak TLS; write http:// if it is meant to be plain"
+    if "builder error" in failure.text:
+        return f"{endpoint} is not an address of a store; write http://host:port or https://host"
+    if failure.status is not None:
+        told = f"{failure.status} {failure.code or ''}".strip()
+        hint = " (is it https://?)" if failure.status == 400 and config.is_plain_http else ""
+        return f"cannot {action} {location.path}: {endpoint} answered {told}{hint}"
+    if _NOT_REACHED.search(failure.text):
+        return f"cannot reach {endpoint} to {action} {location.path}; is the address right?"
+    if _NO_ANSWER.search(failure.text):
+        return f"{endpoint} did not answer in time to {action} {location.path}"
+    return f"cannot {action} {location.path}: {endpoint} failed ({failure.kind})"

@@ -1,0 +1,105 @@
+"""Put-if-absent on object stores: one conditional write, settled by reading it back.
+
+The store's condition decides who is first. But no answer except a plain success proves anything: an
+answer can be lost after the write, and a write that is repeated then finds its own object. So
+whatever is not a success is settled by the bytes that are there. Equal bytes are ours: what is
+published names its writer.
+"""
+
+import time
+from contextlib import suppress
+from typing import Any, Final
+
+from emberlake.errors import EmberlakeError, StorageError
+from emberlake.io.object.calls import Failed, ask, attempt
+from emberlake.io.object.clients import Purpose, has_reached
+from emberlake.io.object.config import StoreConfig
+from emberlake.io.object.failures import Failure, typed
+from emberlake.io.object.location import Cloud, Location
+
+_PATIENCE_S: Final = 60.0
+_FIRST_PATIENCE_S: Final = 5.0  # with a store that never answered: its options may be wrong
+_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 2.0
+
+
+def put_if_absent(config: StoreConfig, location: Location, data: bytes) -> bool:
+    """Create an object with these bytes; False when another one is there.
+
+    Raises:
+        StorageError: the store refused, and nothing was done; or what became of the write could
+            not be found out.
+    """
+    if config.is_single_writer:
+        return _put_alone(config, location, data)
+    begin = time.monotonic()
+    pause = _PAUSE_S
+    is_first = True
+    while True:
+        failure = create_once(config, location, data)
+        if failure is None:
+            return True
+        standing = _standing(config, location)
+        if standing is not None:
+            return standing == data
+        patience = _PATIENCE_S if has_reached(config, location) else _FIRST_PATIENCE_S
+        if failure.is_refusal or time.monotonic() - begin > patience:
+            error = typed(failure, config, location, "create")
+            if isinstance(error, StorageError):
+                # An earlier request may still be under way, whatever the store says to this one.
+                error.had_no_effect = error.had_no_effect and is_first
+            raise error
+        # The write may still be under way. Its condition makes it safe to repeat.
+        is_first = False
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+
+def create_once(config: StoreConfig, location: Location, data: bytes) -> Failure | None:
+    """One conditional write; None when it succeeded."""
+    # OSS has a header of its own for the condition, which the client for publishing sends.
+    mode = "overwrite" if config.cloud is Cloud.OSS else "create"
+
+    def write(obs: Any, client: Any) -> None:
+        obs.put(client, location.key, data, mode=mode, use_multipart=False)
+
+    try:
+        attempt(config, location, write, Purpose.PUBLISH)
+    except Failed as failed:
+        return failed.failure
+    return None
+
+
+def delete_quietly(config: StoreConfig, location: Location) -> None:
+    """Delete an object that nobody knows of, if possible."""
+    with suppress(EmberlakeError):
+        ask(config, location, "delete", lambda obs, client: obs.delete(client, location.key))
+
+
+def _put_alone(config: StoreConfig, location: Location, data: bytes) -> bool:
+    """For stores that know no conditions: the user vouches that nobody else writes."""
+    standing = ask(config, location, "read", lambda obs, client: _read(obs, client, location.key))
+    if standing is not None:
+        return False
+
+    def write(obs: Any, client: Any) -> None:
+        obs.put(client, location.key, data, use_multipart=False)
+
+    ask(config, location, "create", write)
+    return True
+
+
+def _standing(config: StoreConfig, location: Location) -> bytes | None:
+    """The bytes of the object; None when it is not there, or cannot be asked for."""
+    with suppress(EmberlakeError):
+        return ask(config, location, "read", lambda obs, client: _read(obs, client, location.key))
+    return None
+
+
+def _read(obs: Any, client: Any, key: str) -> bytes | None:
+    try:
+        return bytes(obs.get(client, key).bytes())
+    except FileNotFoundError as error:
+        if Failure.of(error).is_missing:
+            return None
+        raise

@@ -1,0 +1,246 @@
+"""The storage protocol on object stores.
+
+There are no folders: a folder is there while something is in it. A database without tables has a
+hidden object of ours. What was answered is durable, and seen by everybody at once.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+from emberlake.base.parallel import parallel_map
+from emberlake.errors import FileNotFound, StorageError, Unsupported
+from emberlake.io.object import publish, reading, upload
+from emberlake.io.object.calls import ask
+from emberlake.io.object.clients import Purpose
+from emberlake.io.object.config import StoreConfig, parse_config
+from emberlake.io.object.location import Location, locate
+from emberlake.io.object.probe import PROBE_PREFIX, check_conditions
+from emberlake.io.storage import FileInfo, Output, Storage, StorageTraits
+
+FOLDER_MARK: Final = ".emberlake-folder"
+_TRAITS: Final = StorageTraits(
+    is_shared=True, spark_reads=False, moves_folders=False, flushes_late=False
+)
+_PAGE: Final = 1000  # of a listing, and of a bulk deletion
+_REQUESTS_AT_ONCE: Final = 16
+_DELETIONS_AT_ONCE: Final = 4
+
+
+@dataclass(frozen=True)
+class ObjectStorage:
+    """Objects of one cloud. Paths name their bucket."""
+
+    config: StoreConfig
+
+    @property
+    def traits(self) -> StorageTraits:
+        return _TRAITS
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def read(self, path: str) -> bytes:
+        location = self._locate(path)
+        return bytes(
+            self._ask(location, "read", lambda obs, client: obs.get(client, location.key).bytes())
+        )
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return bytes(reading.read_range(self.config, self._locate(path), offset, length))
+
+    def open_input(self, path: str) -> AbstractContextManager[object]:
+        opened: AbstractContextManager[object] = reading.open_input(self.config, self._locate(path))
+        return opened
+
+    def local_file(self, path: str) -> str | None:
+        del path
+        return None
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def open_output(self, path: str) -> Output:
+        return upload.ObjectOutput(self.config, self._locate(path))
+
+    def create(self, path: str, data: bytes) -> None:
+        upload.create(self.config, self._locate(path), data)
+
+    def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
+        location = self._locate(path)
+        try:
+            check_conditions(self.config, location)
+            # What was written is durable, but it may have been deleted with its table.
+            list(parallel_map(self.size, after, workers=_REQUESTS_AT_ONCE))
+        except StorageError as error:
+            error.had_no_effect = True
+            raise
+        return publish.put_if_absent(self.config, location, data)
+
+    def put(self, path: str, data: bytes) -> None:
+        location = self._locate(path)
+        self._ask(
+            location,
+            "write",
+            lambda obs, client: obs.put(client, location.key, data, use_multipart=False),
+        )
+
+    def put_hint(self, path: str, data: bytes) -> None:
+        location = self._locate(path)
+        self._ask(
+            location,
+            "write",
+            lambda obs, client: obs.put(client, location.key, data, use_multipart=False),
+            Purpose.HINT,
+        )
+
+    # --- looking ----------------------------------------------------------------------------------
+
+    def exists(self, path: str) -> bool:
+        location = self._locate(path)
+        # Both at once: it may be either, and an answer takes its time.
+        looks = (self._is_folder, self._is_object)
+        return any(parallel_map(lambda look: look(location), looks, workers=2))
+
+    def size(self, path: str) -> int:
+        return upload.size_of(self.config, self._locate(path))
+
+    def list(self, path: str) -> Iterator[FileInfo]:
+        location = self._locate(path)
+        found = self._ask(
+            location,
+            "list",
+            lambda obs, client: obs.list_with_delimiter(client, location.key or None),
+        )
+        folders = [
+            FileInfo(child.path, name, 0, is_folder=True, modified_ms=0)
+            for name in map(_name, found["common_prefixes"])
+            for child in [location.child(name)]
+        ]
+        files = [info for one in found["objects"] if (info := _file_info(location, one))]
+        return iter(sorted(folders + files, key=lambda info: info.name))
+
+    def list_all(self, path: str) -> Iterator[FileInfo]:
+        location = self._locate(path)
+        empty: FileInfo | None = None  # a file, or what another program has put for a folder
+        for page in self._pages(location):
+            for one in page:
+                info = _file_info(location, one)
+                if empty is not None and not (info and info.path.startswith(f"{empty.path}/")):
+                    yield empty
+                empty = info if info is not None and info.size == 0 else None
+                if info is not None and info is not empty:
+                    yield info
+        if empty is not None:
+            yield empty
+
+    # --- folders and deletion ---------------------------------------------------------------------
+
+    def make_folder(self, path: str) -> None:
+        self.put(self._locate(path).child(FOLDER_MARK).path, b"")
+
+    def delete(self, path: str) -> None:
+        location = self._locate(path)
+        with suppress(FileNotFound):
+            self._ask(location, "delete", lambda obs, client: obs.delete(client, location.key))
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        locations = map(self._locate, paths)
+        for _, group in groupby(locations, key=lambda location: location.root):
+            batches = _batches(group)
+            for _ in parallel_map(self._delete_batch, batches, workers=_DELETIONS_AT_ONCE):
+                pass
+
+    def delete_folder(self, path: str) -> None:
+        # What is left after an interruption is found by the next listing.
+        location = self._locate(path)
+        pages = ([_location(location, one) for one in page] for page in self._pages(location))
+        for _ in parallel_map(self._delete_batch, pages, workers=_DELETIONS_AT_ONCE):
+            pass
+
+    def move_folder(self, source: str, target: str) -> None:
+        raise Unsupported(
+            f"{source} cannot be moved to {target}: object stores cannot give a folder another "
+            "name in one step; copy what is in it"
+        )
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    def _locate(self, path: str) -> Location:
+        location = locate(path)
+        if location.cloud is not self.config.cloud:
+            raise Unsupported(f"{path} is not on {self.config.cloud}, the store of this catalog")
+        return location
+
+    def _ask(
+        self, location: Location, action: str, work: Any, purpose: Purpose = Purpose.DATA
+    ) -> Any:
+        return ask(self.config, location, action, work, purpose)
+
+    def _is_object(self, location: Location) -> bool:
+        if not location.key:
+            return False
+        try:
+            upload.size_of(self.config, location)
+        except FileNotFound:
+            return False
+        return True
+
+    def _is_folder(self, location: Location) -> bool:
+        return not location.key or next(self._pages(location), None) is not None
+
+    def _pages(self, location: Location) -> Iterator[Sequence[Mapping[str, Any]]]:
+        """All objects of a folder, a request at a time."""
+        pages = self._ask(
+            location,
+            "list",
+            lambda obs, client: iter(obs.list(client, location.key or None, chunk_size=_PAGE)),
+        )
+        while page := self._ask(location, "list", lambda _obs, _client: next(pages, None)):
+            yield page
+
+    def _delete_batch(self, batch: Sequence[Location]) -> None:
+        keys = [location.key for location in batch]
+        try:
+            self._ask(batch[0], "delete", lambda obs, client: obs.delete(client, keys))
+        except FileNotFound:
+            # Some clouds end at the first one that is not there.
+            for location in batch:
+                self.delete(location.path)
+
+
+def open_storage(path: str, options: Mapping[str, object]) -> tuple[Storage, str]:
+    """The store of a path, and the path in its normal form."""
+    location = locate(path)
+    return ObjectStorage(parse_config(location, options)), location.path
+
+
+def _name(key: str) -> str:
+    return key.rstrip("/").rpartition("/")[2]
+
+
+def _location(folder: Location, found: Mapping[str, Any]) -> Location:
+    return Location(folder.cloud, folder.root, folder.bucket, folder.host, found["path"])
+
+
+def _file_info(folder: Location, found: Mapping[str, Any]) -> FileInfo | None:
+    """A listed object; None for those that only stand for a folder."""
+    location = _location(folder, found)
+    name = _name(location.key)
+    # Other programs write empty objects whose names end in a slash, which listings do not show.
+    is_mark = name == FOLDER_MARK or location.key == folder.key or name.startswith(PROBE_PREFIX)
+    if is_mark:
+        return None
+    modified_ms = int(found["last_modified"].timestamp() * 1000)
+    return FileInfo(location.path, name, found["size"], is_folder=False, modified_ms=modified_ms)
+
+
+def _batches(locations: Iterable[Location]) -> Iterator[Sequence[Location]]:
+    batch: list[Location] = []
+    for location in locations:
+        batch.append(location)
+        if len(batch) == _PAGE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

@@ -1,0 +1,134 @@
+"""New objects that are written piece by piece, in bounded memory.
+
+What fits into one part is one conditional write. More than that is a multipart upload, which is
+seen as a whole once it is completed, or never.
+"""
+
+from contextlib import suppress
+from typing import Any, Final
+
+from emberlake.errors import EmberlakeError, FileNotFound, InvalidInput, StorageError
+from emberlake.io.object.calls import ask
+from emberlake.io.object.config import StoreConfig
+from emberlake.io.object.location import Location
+from emberlake.io.object.publish import delete_quietly, put_if_absent
+from emberlake.io.storage import Output
+from emberlake.options import MEBIBYTE
+
+PART_BYTES: Final = 8 * MEBIBYTE
+_PARTS_AT_ONCE: Final = 4
+_MOST_PARTS: Final = 10_000  # of one upload, for all stores
+
+
+def create(config: StoreConfig, location: Location, data: bytes) -> None:
+    """Create an object with a unique name.
+
+    Raises:
+        StorageError: there is one, or the write failed; then no object is left behind, unless the
+            store cannot be reached any more.
+    """
+    try:
+        is_ours = put_if_absent(config, location, data)
+    except StorageError as error:
+        if not error.had_no_effect:
+            delete_quietly(config, location)
+        raise
+    if not is_ours:
+        raise StorageError(f"cannot create {location.path}: it exists", had_no_effect=True)
+
+
+def size_of(config: StoreConfig, location: Location) -> int:
+    """The size of an object in bytes."""
+    return int(
+        ask(config, location, "look at", lambda obs, client: obs.head(client, location.key))["size"]
+    )
+
+
+class ObjectOutput(Output):
+    """An object that is there, as a whole, once it is closed."""
+
+    def __init__(self, config: StoreConfig, location: Location) -> None:
+        super().__init__(location.path)
+        self._config = config
+        self._location = location
+        self._waiting: list[bytes] = []  # less than a part
+        self._waiting_bytes = 0
+        self._writer: Any = None
+        self._may_stand = False  # whether the object may be there without having been reported
+
+    def _append(self, data: memoryview) -> None:
+        if self.position + data.nbytes > PART_BYTES * _MOST_PARTS:
+            raise InvalidInput(
+                f"{self.path} is too large: an object has at most {_MOST_PARTS:,} parts of "
+                f"{PART_BYTES // MEBIBYTE} MB; lower target-file-size"
+            )
+        # Copies: the library keeps what it is given and sends it later.
+        self._waiting.append(bytes(data))
+        self._waiting_bytes += data.nbytes
+        if self._waiting_bytes >= PART_BYTES:
+            self._send()
+
+    def _send(self) -> None:
+        if self._writer is None:
+            self._begin()
+        part = b"".join(self._waiting)
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        writer = self._writer
+        ask(self._config, self._location, "write", lambda _obs, _client: writer.write(part))
+
+    def _begin(self) -> None:
+        with suppress(FileNotFound):
+            size_of(self._config, self._location)
+            raise StorageError(f"cannot create {self.path}: it exists", had_no_effect=True)
+        self._writer = ask(
+            self._config,
+            self._location,
+            "write",
+            lambda obs, client: obs.open_writer(
+                client,
+                self._location.key,
+                buffer_size=PART_BYTES,
+                max_concurrency=_PARTS_AT_ONCE,
+            ),
+        )
+
+    def _finish(self) -> None:
+        if self._writer is None:
+            data = b"".join(self._waiting)
+            self._waiting.clear()
+            create(self._config, self._location, data)
+            return
+        if self._waiting:
+            self._send()
+        writer = self._writer
+        self._may_stand = True
+        try:
+            ask(self._config, self._location, "write", lambda _obs, _client: writer.close())
+        except EmberlakeError:
+            # The answer may be what got lost. The object is seen only when it is whole.
+            if not self._is_whole():
+                raise
+        self._may_stand = False
+        self._writer = None
+
+    def _is_whole(self) -> bool:
+        with suppress(EmberlakeError):
+            return size_of(self._config, self._location) == self.position
+        return False
+
+    def _drop(self) -> None:
+        self._waiting.clear()
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            # Leaving it by an exception is how the library gives an upload up.
+            reason = StorageError("given up")
+            with suppress(EmberlakeError):
+                ask(
+                    self._config,
+                    self._location,
+                    "abort",
+                    lambda _obs, _client: writer.__exit__(type(reason), reason, None),
+                )
+        if self._may_stand:
+            delete_quietly(self._config, self._location)

@@ -1,0 +1,294 @@
+"""Object-store servers for tests: on loopback, at free ports, each with one bucket.
+
+``.ci/object-stores`` installs the programs. What is not installed skips the test and says why; with
+CI=true in the environment it fails instead. A server ends with the process that started it, however
+that ends.
+"""
+
+import ctypes
+import hashlib
+import hmac
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+USER, SECRET, REGION, BUCKET = "emberroot", "embersecret", "us-east-1", "lake"
+HOME = Path(os.environ.get("EMBERLAKE_SERVERS", "~/.cache/emberlake/servers")).expanduser()
+PROXY = Path(__file__).with_name("fault_proxy.py")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server of S3's protocol."""
+
+    endpoint: str
+    bucket: str = BUCKET
+
+    @property
+    def port(self) -> int:
+        return int(self.endpoint.rpartition(":")[2])
+
+    @property
+    def root(self) -> str:
+        return f"s3://{self.bucket}"
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The catalog options that reach it."""
+        return {
+            "s3.endpoint": self.endpoint,
+            "s3.access-key": USER,
+            "s3.secret-key": SECRET,
+            "s3.region": REGION,
+            "s3.path.style.access": "true",
+        }
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A proxy in front of a server that loses answers on demand; see ``fault_proxy.py``."""
+
+    port: int
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def fail(self, **rule: object) -> None:
+        query = "&".join(f"{name}={value}" for name, value in rule.items())
+        self._get(f"__rule?{query}")
+
+    def clear(self) -> None:
+        self._get("__clear")
+
+    def counted(self) -> dict[str, Any]:
+        """The requests since the last call."""
+        counted: dict[str, Any] = self._get("__count")
+        return counted
+
+    def _get(self, what: str) -> Any:
+        with urllib.request.urlopen(f"{self.endpoint}/{what}", timeout=5) as answer:
+            return json.load(answer)
+
+
+def missing(what: str) -> None:
+    message = f"{what} is not installed; run .ci/object-stores"
+    if os.environ.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+def program(name: str) -> str:
+    """The newest version of a program that ``.ci/object-stores`` has installed."""
+    found = sorted(HOME.glob(f"bin/{name}-*"))
+    return str(found[-1]) if found else (shutil.which(name) or "")
+
+
+def free_ports(count: int) -> list[int]:
+    held = [socket.socket() for _ in range(count)]
+    try:
+        for one in held:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in held]
+    finally:
+        for one in held:
+            one.close()
+
+
+def die_with_parent() -> None:
+    """In the child, on Linux: SIGKILL when the test run is gone, however it went."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+@contextmanager
+def running(
+    command: Sequence[str],
+    url: str,
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    ready: Callable[[int], bool] = lambda status: True,
+    patience: float = 5,
+) -> Iterator[None]:
+    """A program in a process group of its own, which is ended whatever happens."""
+    with log.open("wb") as sink:
+        process = subprocess.Popen(
+            command,
+            stdout=sink,
+            stderr=sink,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **(env or {})},
+            start_new_session=True,
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - only a system call
+        )
+    try:
+        deadline = time.monotonic() + 60
+        while not (status := _status_of(url)) or not ready(status):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"{command[0]} did not start:\n{log.read_text()[-2000:]}")
+            time.sleep(0.05)
+        yield
+    finally:
+        for sign, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, 5)):
+            try:
+                os.killpg(process.pid, sign)
+                process.wait(seconds)
+            except ProcessLookupError:
+                break
+            except subprocess.TimeoutExpired:
+                continue
+            break
+
+
+def _status_of(url: str) -> int | None:
+    context = ssl._create_unverified_context() if url.startswith("https:") else None
+    try:
+        with urllib.request.urlopen(url, timeout=2, context=context) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return None
+
+
+@contextmanager
+def versitygw(folder: Path, tls: tuple[Path, Path] | None = None) -> Iterator[Server]:
+    """Versity's gateway on a folder; ``tls`` is a certificate and its key."""
+    data, meta, (port,) = folder / "objects", folder / "sidecar", free_ports(1)
+    (data / BUCKET).mkdir(parents=True)  # a folder is a bucket
+    meta.mkdir()
+    url = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
+    secured = ["--cert", str(tls[0]), "--key", str(tls[1])] if tls else []
+    command = [program("versitygw"), "--port", f"127.0.0.1:{port}", "--quiet", *secured, "posix"]
+    env = {"ROOT_ACCESS_KEY": USER, "ROOT_SECRET_KEY": SECRET}
+    with running([*command, "--sidecar", str(meta), str(data)], url, folder / "versitygw.log", env):
+        yield Server(url)
+
+
+@contextmanager
+def seaweedfs(folder: Path) -> Iterator[Server]:
+    """SeaweedFS: four services, each with an HTTP and a gRPC port."""
+    data = folder / "weed"
+    data.mkdir()
+    config = folder / "weed-s3.json"
+    identity = {
+        "name": "root",
+        "credentials": [{"accessKey": USER, "secretKey": SECRET}],
+        "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+    }
+    config.write_text(json.dumps({"identities": [identity]}))
+    names = ("master", "volume", "filer", "s3")
+    ports = free_ports(8)
+    listening = [
+        f"-{name}.port{kind}={ports[2 * place + (kind != '')]}"
+        for place, name in enumerate(names)
+        for kind in ("", ".grpc")
+    ]
+    url = f"http://127.0.0.1:{ports[6]}"
+    command = [
+        *(program("weed"), "-logtostderr=true", "-v=0", "server"),
+        *("-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={data}", "-master.telemetry=false"),
+        *("-master.volumeSizeLimitMB=1024", "-volume.max=0", "-volume.preStopSeconds=0"),
+        *("-filer", f"-filer.localSocket={data}/filer.sock"),
+        *("-s3", f"-s3.localSocket={data}/s3.sock", f"-s3.config={config}"),
+        *("-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.autoCreateBucket=false"),
+        *listening,
+    ]
+    # It takes 8 seconds to stop by itself.
+    with running(
+        command, f"{url}/healthz", folder / "weed.log", None, lambda s: s == 200, patience=0.5
+    ):
+        create_bucket(url)
+        yield Server(url)
+
+
+@contextmanager
+def rclone(folder: Path) -> Iterator[Server]:
+    """rclone's S3 server, which ignores conditions: for the tests that want to see it refused."""
+    if not program("rclone"):
+        missing("rclone")
+    data, (port,) = folder / "rclone", free_ports(1)
+    (data / BUCKET).mkdir(parents=True)
+    url = f"http://127.0.0.1:{port}"
+    command = [program("rclone"), "serve", "s3", "--addr", f"127.0.0.1:{port}"]
+    command += ["--auth-key", f"{USER},{SECRET}", "--config", os.devnull, str(data)]
+    with running(command, url, folder / "rclone.log"):
+        yield Server(url)
+
+
+@contextmanager
+def s3_server(folder: Path) -> Iterator[Server]:
+    """A server that honours conditions: versitygw, or SeaweedFS where it is missing."""
+    if program("versitygw"):
+        with versitygw(folder) as server:
+            yield server
+    elif program("weed"):
+        with seaweedfs(folder) as server:
+            yield server
+    else:
+        missing("a server for S3")
+
+
+@contextmanager
+def proxy_of(server: Server, folder: Path, milliseconds: float = 0) -> Iterator[Proxy]:
+    """A proxy in front of a server."""
+    (port,) = free_ports(1)
+    command = [sys.executable, str(PROXY), str(port), str(server.port), str(milliseconds)]
+    with running(command, f"http://127.0.0.1:{port}/__count", folder / f"proxy-{port}.log"):
+        yield Proxy(port)
+
+
+def create_bucket(url: str) -> None:
+    """PUT /bucket, signed by ourselves."""
+    for _ in range(40):
+        try:
+            urllib.request.urlopen(signed_v4("PUT", url, f"/{BUCKET}"), timeout=20).close()
+        except urllib.error.HTTPError as error:
+            if error.code == 409:
+                return
+            if error.code < 500:
+                raise
+            time.sleep(0.25)
+        else:
+            return
+    raise RuntimeError(f"{url} makes no bucket")
+
+
+def signed_v4(method: str, url: str, path: str) -> urllib.request.Request:
+    host = url.partition("//")[2]
+    when = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    day, digest = when[:8], hashlib.sha256(b"").hexdigest()
+    names = "host;x-amz-content-sha256;x-amz-date"
+    heads = f"host:{host}\nx-amz-content-sha256:{digest}\nx-amz-date:{when}\n"
+    canonical = f"{method}\n{path}\n\n{heads}\n{names}\n{digest}"
+    scope = f"{day}/{REGION}/s3/aws4_request"
+    text = f"AWS4-HMAC-SHA256\n{when}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
+    key = f"AWS4{SECRET}".encode()
+    for part in (day, REGION, "s3", "aws4_request"):
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    mark = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+    credential = f"Credential={USER}/{scope}, SignedHeaders={names}, Signature={mark}"
+    return urllib.request.Request(
+        url + path,
+        method=method,
+        headers={
+            "x-amz-date": when,
+            "x-amz-content-sha256": digest,
+            "Authorization": f"AWS4-HMAC-SHA256 {credential}",
+        },
+    )
