@@ -240,7 +240,7 @@ def _takes_bytes(schema: object, named: dict[str, bool]) -> bool:
 
 
 def encode_long(value: int) -> bytes:
-    """Avro's ``int`` and ``long``: zigzag, then seven bits a byte, lowest first."""
+    """Avro's ``int`` and ``long``: zigzag, then seven bits per byte, lowest first."""
     rest = (value << 1) ^ (value >> 63)
     if rest < 0x80:
         return _ONE_BYTE[rest]

@@ -1,4 +1,4 @@
-"""Time, ids and chance come from here, so that tests are deterministic and retries do not sleep."""
+"""Time, ids and randomness come from here: tests are deterministic, and retries do not sleep."""
 
 import random
 import time

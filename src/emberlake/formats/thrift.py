@@ -41,7 +41,7 @@ def encode_struct(value: Struct) -> bytes:
 
 
 def encode_fields(value: Struct, *, after: int = 0) -> bytes:
-    """The bytes of the fields of a struct that follow the field ``after``; no end mark."""
+    """The bytes of these fields of a struct, which follow the field ``after``; no end mark."""
     out = bytearray()
     _encode_fields(out, value, after)
     return bytes(out)
@@ -68,7 +68,7 @@ class _Decoder:
         while header := self._take(1)[0]:
             step, kind = header >> 4, header & 0x0F
             field_id = field_id + step if step else self._zigzag()
-            # Booleans of structs have their value in the type.
+            # Booleans in structs have their value in the type.
             out[field_id] = (kind, kind == TRUE if kind <= FALSE else self._value(kind))
         return out
 

@@ -10,9 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from emberlake.inspect.live_files import load_live_files
 from emberlake.inspect.text import json_objects, json_rows, json_values
-from emberlake.inspect.totals import describe_partitions
+from emberlake.inspect.totals import describe_partitions, load_live_files
 from emberlake.options import DATA_FILE_DIRECTORY
 from emberlake.spec.manifest import EMPTY_ROW, FileSource
 from emberlake.spec.row_columns import decode_column
@@ -30,7 +29,7 @@ _SEPARATOR: Final = "\0"
 def load_file_columns(
     store: TableStore, snapshot: Snapshot | None
 ) -> dict[str, Callable[[], pa.Array]]:
-    """How to make each column of ``$files``."""
+    """A function for each column of ``$files`` that makes it."""
     files = _Files(store, snapshot)
     return {
         "partition": files.partition,
@@ -58,7 +57,7 @@ def load_file_columns(
 
 @dataclass(frozen=True)
 class _StatsGroup:
-    """Files whose statistics have the same shape: the schema, and the columns they speak of."""
+    """Files whose statistics have the same shape: the schema, and the columns they cover."""
 
     rows: npt.NDArray[np.int64]
     schema: TableSchema
@@ -172,7 +171,7 @@ class _Files:
         if names is None and entries.value_stats_min[example].as_py() == EMPTY_ROW:
             names = ()  # a row without fields: nothing was collected
         elif names is None:
-            # Without a list the statistics cover every column that was written, but for the
+            # Without a list the statistics cover every column that was written, except for the
             # system columns among them.
             written = entries.write_cols[example].as_py() or schema.field_names
             names = [name for name in written if name in by_name]
@@ -180,7 +179,7 @@ class _Files:
 
 
 def _values(rows: pa.Array, group: _StatsGroup, field: DataField | None) -> pa.Array:
-    if field is None or field.type.is_nested:  # nested columns have no least and greatest value
+    if field is None or field.type.is_nested:  # nested columns have no minimum and maximum
         return pa.nulls(len(group.rows), pa.string())
     types = [f.type for f in group.fields]
     chosen = rows.take(pa.array(group.rows))

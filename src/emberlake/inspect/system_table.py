@@ -1,8 +1,8 @@
-"""System tables as users hold them: the read side of a data table, over metadata.
+"""System tables as users see them: the read side of a data table, over metadata.
 
-A system table is planned and read like a data table. What each one holds is a ``SystemTableKind``:
-its columns, and a function that yields a column only when it is asked for, so that a projection
-or a filter pays for the columns it names and for no others.
+A system table is planned and read like a data table. Its ``SystemTableKind`` says what it holds:
+its columns, and functions that make a column on demand, so that a projection or a filter pays only
+for the columns that it names.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,10 +35,10 @@ LoadColumns: TypeAlias = Callable[[TableStore, Snapshot | None], LazyColumns]
 
 @dataclass(frozen=True)
 class SystemTableKind:
-    """One kind of system table: what stands behind the ``$`` and which columns it has.
+    """One kind of system table: its name after the ``$``, and its columns.
 
-    ``load`` gets the table's metadata and the snapshot to describe (None when the table has none)
-    and says how to make each column.
+    ``load`` gets the table's metadata and the snapshot to describe (None if the table has none)
+    and returns a function for each column that makes it.
     """
 
     name: str
@@ -92,19 +92,19 @@ class SystemTable:
         return replace(self, store=store)
 
     def new_read_builder(self) -> "SystemReadBuilder":
-        """What to read: filter, columns and limit are given to the builder."""
+        """A builder for a read, which takes a filter, columns and a limit."""
         return SystemReadBuilder(self)
 
     def new_stream_read_builder(self) -> NoReturn:
-        """There is none: metadata has no changes to follow."""
+        """Not supported: metadata has no changes to follow."""
         raise Unsupported(f"{self.identifier} cannot be followed; follow its table")
 
     def new_batch_write_builder(self) -> NoReturn:
-        """There is none: what a system table shows is written with its table."""
+        """Not supported: the content of a system table is written with its table."""
         raise Unsupported(f"{self.identifier} is read-only; write to its table")
 
     def new_stream_write_builder(self) -> NoReturn:
-        """There is none: what a system table shows is written with its table."""
+        """Not supported: the content of a system table is written with its table."""
         raise Unsupported(f"{self.identifier} is read-only; write to its table")
 
     def __repr__(self) -> str:
@@ -138,7 +138,7 @@ class SystemReadBuilder:
         return self
 
     def with_limit(self, limit: int | None) -> "SystemReadBuilder":
-        """Read at most that many rows."""
+        """Read at most this many rows."""
         if limit is not None and limit < 0:
             raise InvalidInput(f"the limit is {limit}; it must be 0 or more")
         self._limit = limit
@@ -149,7 +149,7 @@ class SystemReadBuilder:
         return PredicateBuilder(self._table.kind.fields)
 
     def read_type(self) -> list[DataField]:
-        """The columns that a read gives."""
+        """The columns that a read returns."""
         by_name = {field.name: field for field in self._table.kind.fields}
         names = self._table.field_names if self._projection is None else self._projection
         return [by_name[name] for name in names]
@@ -187,7 +187,7 @@ class SystemPlan:
         return None if self.split.snapshot is None else self.split.snapshot.id
 
     def splits(self) -> list[SystemSplit]:
-        """What to hand to the read."""
+        """The splits to pass to the read."""
         return [self.split]
 
 
@@ -223,7 +223,7 @@ class SystemRead:
         return self.to_arrow(splits).to_reader()
 
     def to_iterator(self, splits: Sequence[SystemSplit]) -> Iterator[Row]:
-        """The rows one by one, as tuples in the order of the columns."""
+        """The rows one at a time, as tuples in the order of the columns."""
         for batch in self.to_arrow(splits).to_batches():
             yield from iter_rows(batch)
 
@@ -247,7 +247,7 @@ class SystemRead:
     def _read_split(self, split: SystemSplit) -> pa.Table:
         if getattr(split, "identifier", None) != self.table.identifier:
             raise InvalidInput(
-                f"the split {split!r} is not of {self.table.identifier}; "
+                f"the split {split!r} is not a split of {self.table.identifier}; "
                 "plan it with new_scan() of the same table"
             )
         with self.table.store.decoding_rows():

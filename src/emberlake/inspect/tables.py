@@ -13,12 +13,12 @@ import pyarrow as pa
 from emberlake.base.names import choices
 from emberlake.errors import CorruptFile, SnapshotNotFound, TableNotFound
 from emberlake.inspect.files import load_file_columns
-from emberlake.inspect.live_files import load_manifest_files
 from emberlake.inspect.system_table import LazyColumns, SystemTable, SystemTableKind
 from emberlake.inspect.text import partition_values
 from emberlake.inspect.times import wall_clock_ms
 from emberlake.inspect.totals import FileTotals, load_bucket_totals, load_partition_totals
 from emberlake.options import DELETION_VECTORS
+from emberlake.scan.files import manifests_of
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.layout import BRANCH_PREFIX, CONSUMER_PREFIX
 from emberlake.spec.manifest import DELETION_VECTORS_INDEX
@@ -30,10 +30,10 @@ from emberlake.types.json import field_to_json
 
 
 def open_system_table(name: str, identifier: Identifier, store: TableStore) -> SystemTable:
-    """The system table of that name over a data table.
+    """The system table with that name over a data table.
 
     Raises:
-        TableNotFound: there is no such system table; the message lists those that are.
+        TableNotFound: there is no such system table; the message lists those that exist.
     """
     kind = SYSTEM_TABLES.get(name.lower())
     if kind is None:
@@ -55,7 +55,7 @@ def _fields(**types: str | DataType) -> tuple[DataField, ...]:
 def _columns_of_rows(
     fields: Sequence[DataField], rows: Sequence[Sequence[object]]
 ) -> dict[str, Callable[[], pa.Array]]:
-    # For tables whose rows are small files of their own: loading them costs more than this.
+    # For tables whose rows are small separate files: loading these costs more than this loop.
     return {
         field.name: partial(pa.array, [row[index] for row in rows], arrow_type(field.type))
         for index, field in enumerate(fields)
@@ -153,7 +153,7 @@ _OPTION_FIELDS: Final = _fields(key="STRING NOT NULL", value="STRING NOT NULL")
 
 def _load_options(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
     del snapshot
-    stored = store.schemas.load(store.schema.id)  # without what was given for this read only
+    stored = store.schemas.load(store.schema.id)  # without options for this read only
     return _columns_of_rows(_OPTION_FIELDS, sorted(stored.options.items()))
 
 
@@ -175,9 +175,9 @@ _MANIFEST_FIELDS: Final = _fields(
 def _load_manifests(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
     if snapshot is None:
         return _columns_of_rows(_MANIFEST_FIELDS, [])
-    files = load_manifest_files(store, snapshot)
-    least = _braced(store, [file.partition_stats.min_values for file in files])
-    greatest = _braced(store, [file.partition_stats.max_values for file in files])
+    files = manifests_of(store, snapshot)
+    lows = _braced(store, [file.partition_stats.min_values for file in files])
+    highs = _braced(store, [file.partition_stats.max_values for file in files])
     rows = [
         (
             file.file_name,
@@ -185,8 +185,8 @@ def _load_manifests(store: TableStore, snapshot: Snapshot | None) -> LazyColumns
             file.num_added_files,
             file.num_deleted_files,
             file.schema_id,
-            least[index],
-            greatest[index],
+            lows[index],
+            highs[index],
             file.min_row_id,
             file.max_row_id,
         )
@@ -221,7 +221,7 @@ _PARTITION_FIELDS: Final = _fields(
 def _load_partitions(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
     totals = load_partition_totals(store, snapshot)
     count = len(totals.names)
-    # Who created a partition and whether it is done is known to catalogs with a server only.
+    # Only catalogs with a server know who created a partition and whether it is done.
     untracked = {
         field.name: partial(pa.nulls, count, arrow_type(field.type))
         for field in _PARTITION_FIELDS
@@ -316,7 +316,7 @@ _FILE_FIELDS: Final = _fields(
     min_sequence_number="BIGINT",
     max_sequence_number="BIGINT",
     creation_time="TIMESTAMP(3)",
-    deleteRowCount="BIGINT",  # spelled so by every engine
+    deleteRowCount="BIGINT",  # every engine spells it this way
     file_source="STRING",
     first_row_id="BIGINT",
     write_cols=ArrayType(True, AtomicType("STRING")),
@@ -363,7 +363,7 @@ def _load_branches(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
     rows = [
         (name, wall_clock_ms(created[BRANCH_PREFIX + name]))
         for name in store.branches.list()
-        if BRANCH_PREFIX + name in created  # else it is new since the listing
+        if BRANCH_PREFIX + name in created  # otherwise it was created after the listing
     ]
     return _columns_of_rows(_BRANCH_FIELDS, rows)
 

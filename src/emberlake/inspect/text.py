@@ -1,4 +1,4 @@
-"""Values of serialized rows as text, one column at a time.
+"""Format values of serialized rows as text, one column at a time.
 
 Partitions are named ``key=value/key2=value2`` with readable values and with the table's name for
 null; keys and statistics are JSON, so that programs can read them. Equal values are formatted
@@ -84,7 +84,7 @@ def _map_distinct(
 
 def _json_value(data_type: DataType, value: Value) -> str:
     text = _text(data_type, value)
-    is_number = isinstance(value, float) and math.isfinite(value)  # JSON has no others
+    is_number = isinstance(value, float) and math.isfinite(value)  # JSON has no other numbers
     return text if is_number else _json_text(text)
 
 

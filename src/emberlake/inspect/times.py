@@ -1,7 +1,7 @@
 """Instants and the wall clock of this machine's zone.
 
-Snapshots keep instants; data files keep the wall clock of their writer. System tables show the
-wall clock throughout, as other engines do, so that columns of different tables compare.
+Snapshots store instants; data files store the wall clock of their writer. System tables show the
+wall clock throughout, as other engines do, so that columns of different tables can be compared.
 """
 
 from datetime import UTC, datetime

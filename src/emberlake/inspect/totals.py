@@ -1,4 +1,4 @@
-"""Files, rows and bytes per partition and per bucket, summed up column-wise."""
+"""Files, rows and bytes per partition and per bucket, summed up by column."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from emberlake.inspect.live_files import load_live_files
 from emberlake.inspect.text import partition_name, partition_values
 from emberlake.options import PARTITION_DEFAULT_NAME
+from emberlake.scan.files import live_entries
 from emberlake.spec.snapshot import Snapshot
-from emberlake.store.entries import ManifestEntries
+from emberlake.store.entries import EMPTY, ManifestEntries
 from emberlake.store.table_store import TableStore
 
 _NO_TIME: Final = np.iinfo(np.int64).min
@@ -58,8 +58,13 @@ class BucketTotals:
     files: FileTotals
 
 
+def load_live_files(store: TableStore, snapshot: Snapshot | None) -> ManifestEntries:
+    """The data files of a snapshot; none if the table has no snapshot."""
+    return EMPTY if snapshot is None else live_entries(store, snapshot)
+
+
 def load_partition_totals(store: TableStore, snapshot: Snapshot | None) -> PartitionTotals:
-    """What each partition holds. An unpartitioned table with data is one partition without name."""
+    """What each partition holds. An unpartitioned table with data is one unnamed partition."""
     entries = load_live_files(store, snapshot)
     values, names = describe_partitions(store, entries.partitions)
     order = _name_order(names, entries.partitions)

@@ -133,7 +133,7 @@ class PredicateBuilder:
         return self.resolve(tuple(field.split("."))).is_in(literals)
 
     def is_not_in(self, field: str, literals: Iterable[object]) -> Predicate:
-        """Rows whose value is not a literal; all rows without literals, no rows with a null."""
+        """Rows whose value is none of the literals; all rows without literals, none with a null."""
         return self.resolve(tuple(field.split("."))).is_not_in(literals)
 
     @staticmethod

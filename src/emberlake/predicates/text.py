@@ -3,12 +3,13 @@
 The language is the usual subset of SQL, keywords in any case:
 
     filter     = filter OR filter | filter AND filter | NOT filter | "(" filter ")" | test
-    test       = name ("=" | "==" | "<>" | "!=" | "<" | "<=" | ">" | ">=") literal | or reversed
+    test       = name op literal | literal op name
                | name [NOT] BETWEEN literal AND literal
                | name [NOT] IN "(" [literal {"," literal}] ")"
                | name [NOT] LIKE text [ESCAPE character]
                | name IS [NOT] NULL
                | name                                    (a BOOLEAN)
+    op         = "=" | "==" | "<>" | "!=" | "<" | "<=" | ">" | ">="
     name       = part {"." part};  part = word | `quoted` | "quoted"
     literal    = 'text' | number | TRUE | FALSE | NULL | X'hex'
                | DATE 'text' | TIME 'text' | TIMESTAMP 'text'

@@ -1,1 +1,1 @@
-"""From splits to Arrow batches of the asked columns."""
+"""Read splits into Arrow batches of the requested columns."""

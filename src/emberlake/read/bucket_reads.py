@@ -1,4 +1,4 @@
-"""Reads of files of one bucket, which share a folder and the values of the partition."""
+"""Reads of the files of one bucket, which share a folder and the values of the partition."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from emberlake.options import INDEX_IN_DATA_DIR
 from emberlake.read.column_plan import ColumnPlan
-from emberlake.read.file_read import FileRead, StoredFile, VectorPlace
+from emberlake.read.file_read import FileRead, StoredFile, VectorLocation
 from emberlake.scan.splits import DataSplit, DeletionFile
 from emberlake.spec.deletion_vector import DeletionVector
 from emberlake.spec.key_value import SEQUENCE
@@ -33,7 +33,7 @@ class BucketReads:
         return cls(store, split.partition, split.bucket, split.deletion_files, split.ranges)
 
     def read(self, file: DataFile, plan: ColumnPlan, *, sequence: int | None = None) -> FileRead:
-        """The read of a file; a sequence number stands for that of every row."""
+        """The read of a file; ``sequence`` replaces the sequence number of every row."""
         constants = self.constants
         if sequence is not None:
             constants = {**constants, SEQUENCE: pa.scalar(sequence, pa.int64())}
@@ -44,17 +44,17 @@ class BucketReads:
             (StoredFile(name, path, file.row_count, file.file_size),),
             plan,
             constants,
-            self._vector_place(self.deletion_files[name]) if name in self.deletion_files else None,
+            self._locate(self.deletion_files[name]) if name in self.deletion_files else None,
             self.ranges.get(name),
         )
 
     def load_vector(self, file_name: str) -> DeletionVector:
         """The deletion vector of a file that has one."""
-        return self._vector_place(self.deletion_files[file_name]).load(self.store.storage)
+        return self._locate(self.deletion_files[file_name]).load(self.store.storage)
 
     @cached_property
     def constants(self) -> Mapping[str, pa.Scalar]:
-        """The partition columns: one value each, which the manifest knows."""
+        """The partition columns: one value each, known from the manifest."""
         schema = self.store.schema
         if not schema.partition_keys:
             return {}
@@ -65,13 +65,13 @@ class BucketReads:
             name: to_arrow_scalar(schema.field_by_name[name].type, value) for name, value in values
         }
 
-    def _vector_place(self, found: DeletionFile) -> VectorPlace:
+    def _locate(self, found: DeletionFile) -> VectorLocation:
         path = found.external_path
         if path is None and self.store.options.value(INDEX_IN_DATA_DIR):
             path = f"{self._folder}/{found.index_file_name}"
-        return VectorPlace(path or self.store.layout.index(found.index_file_name), found.range)
+        return VectorLocation(path or self.store.layout.index(found.index_file_name), found.range)
 
     @cached_property
     def _folder(self) -> str:
-        # Working it out for every file is not cheap.
+        # Cached: building it for every file would be expensive.
         return self.store.bucket_folder(self.partition, self.bucket)

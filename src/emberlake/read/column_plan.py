@@ -1,11 +1,11 @@
-"""One plan from the files that hold rows to the rows that are asked for.
+"""A plan that turns stored rows into the requested rows.
 
 A plan is made once for all files of a schema version. It says what to read of a file and, for every
-column that comes out, where it is from and what is made of it: a column of a file is cast to the
-type that it has by now, what the read knows by itself is filled in (the values of a partition), and
-what nobody has is null. It is applied to a batch in one step or, where rows are chosen, in two: the
-columns that tell which, then what comes out, of those rows alone. Rows may be spread over several
-files that stand side by side, each with some of the columns. Spec: "Schema evolution".
+output column, where it comes from and how it is converted: a column of a file is cast to its
+current type, values that the read itself knows are filled in (those of the partition), and columns
+without a source are null. It is applied to a batch in one step or, if rows are filtered, in two:
+first the columns that the filter needs, then the output, only for the rows that pass. Rows may be
+spread over several files side by side, each with some of the columns. Spec: "Schema evolution".
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -37,16 +37,16 @@ class FileColumns:
     """One of the files that hold the rows: its columns, and what to read of them."""
 
     fields: tuple[DataField, ...]
-    read: tuple[DataField, ...]  # as the file has them
+    read: tuple[DataField, ...]  # with the names and types of the file
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A column of a file: which file, and the place in what is taken of it."""
+    """A column of a file: which file, and its position among the columns read from it."""
 
     file: int
-    place: int
-    type: DataType  # as the file has it
+    position: int
+    type: DataType  # the type in the file
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,15 @@ class Input:
 
     @cached_property
     def is_cast(self) -> bool:
-        """Whether the file has it in another form."""
+        """Whether the file stores it with another type."""
         source = self.source
         return isinstance(source, Stored) and not is_unchanged(source.type, self.field.type)
 
     def make(self, parts: Sequence[Rows], constants: Constants, row_count: int) -> Array:
         """The values of all rows."""
         match self.source:
-            case Stored(file, place, old):
-                column = parts[file].column(place)
+            case Stored(file, position, old):
+                column = parts[file].column(position)
                 return evolved(column, old, self.field) if self.is_cast else column
             case Constant(name):
                 return pa.repeat(constants[name], row_count)
@@ -86,30 +86,30 @@ class Step:
     """Some columns of the table, made at once."""
 
     inputs: tuple[Input, ...]
-    shape: OutputShape | None = None  # what is handed out of them; None: just these
+    shape: OutputShape | None = None  # the output made of them; None: the columns themselves
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
-        """The schema of what comes out."""
+        """The schema of the output."""
         if self.shape is not None:
             return self.shape.arrow_schema
         return arrow_schema(tuple(i.field for i in self.inputs))
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether what comes out are columns of the first file, in the order of their places."""
+        """Whether the output is the columns of the first file, unchanged and in order."""
         fields = [i.field for i in self.inputs]
-        if not fields or not (self.shape is None or self.shape.hands_out(fields)):
+        if not fields or not (self.shape is None or self.shape.is_exactly(fields)):
             return False
         return all(
             isinstance(i.source, Stored)
-            and (i.source.file, i.source.place) == (0, place)
+            and (i.source.file, i.source.position) == (0, position)
             and not i.is_cast
-            for place, i in enumerate(self.inputs)
+            for position, i in enumerate(self.inputs)
         )
 
     def apply(self, parts: Sequence[Rows], constants: Constants, row_count: int) -> pa.Table:
-        """The columns of rows, each part of which holds what is taken of one file."""
+        """The columns of rows; each part holds what was read from one file."""
         if self.is_plain and parts[0].schema.equals(self.arrow_schema):
             return _as_table(parts[0])
         columns = [i.make(parts, constants, row_count) for i in self.inputs]
@@ -123,18 +123,18 @@ class Step:
 
 @dataclass(frozen=True)
 class RowTest:
-    """Which rows come out, and the columns that tell."""
+    """Which rows to return, and the columns that decide."""
 
     step: Step
     predicate: Predicate | None
     drops_retracts: bool
-    # For each file the places of what comes out: nothing else is carried on.
+    # For each file the positions of its output columns; the others are dropped after the test.
     kept: tuple[tuple[int, ...], ...]
 
     def mask(
         self, parts: Sequence[Rows], constants: Constants, row_count: int
     ) -> pa.ChunkedArray | None:
-        """True for the rows that come out; None when all do."""
+        """True for the rows to return; None if all are."""
         rows = self.step.apply(parts, constants, row_count)
         mask: pa.ChunkedArray | None = None
         if self.drops_retracts:
@@ -149,32 +149,32 @@ class RowTest:
 
 @dataclass(frozen=True)
 class ColumnPlan:
-    """How rows of files of one kind become the rows that are asked for."""
+    """How rows of files of one kind become the requested rows."""
 
     files: tuple[FileColumns, ...]
     output: Step
-    test: RowTest | None = None  # None: all rows come out
-    skipping: Predicate | None = None  # what parts of the file may be skipped by
+    test: RowTest | None = None  # None: all rows are returned
+    skipping: Predicate | None = None  # parts of the file that cannot match it may be skipped
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """The schema of what comes out."""
+        """The schema of the output."""
         return self.output.arrow_schema
 
     def apply(self, parts: Sequence[Rows], constants: Constants = NO_CONSTANTS) -> pa.Table:
-        """What comes out of rows; a part for every file, with what is read of it."""
+        """The output for stored rows; each part holds what was read from one file."""
         return self._finish(parts, constants, self._mask(parts, constants))
 
     def locate(
         self, parts: Sequence[Rows], constants: Constants = NO_CONSTANTS
     ) -> tuple[I64, pa.Table]:
-        """The same, and which of the rows they are, counted from the first."""
+        """The same, with the positions of the rows, counted from the first."""
         mask = self._mask(parts, constants)
         if mask is None:
-            places = np.arange(parts[0].num_rows)
+            positions = np.arange(parts[0].num_rows)
         else:
-            places = np.flatnonzero(mask.fill_null(False).to_numpy())
-        return places, self._finish(parts, constants, mask)
+            positions = np.flatnonzero(mask.fill_null(False).to_numpy())
+        return positions, self._finish(parts, constants, mask)
 
     def _mask(self, parts: Sequence[Rows], constants: Constants) -> pa.ChunkedArray | None:
         if self.test is None:
@@ -206,17 +206,17 @@ def plan_columns(
     drops_retracts: bool = False,
     keeps_kind: bool = False,
 ) -> ColumnPlan:
-    """How to read columns of the table out of files with the given columns.
+    """Plan how to read columns of the table from files with the given columns.
 
     Args:
         files: The columns of each file that holds some of the rows' columns; one file in most
-            tables. A column is taken from the first that has it.
-        fields: The columns of the table that are needed, for what comes out and for the filter.
-        shape: What is handed out of them; None for the fields themselves.
+            tables. A column is taken from the first file that has it.
+        fields: The columns of the table that are needed, for the output and for the filter.
+        shape: The output made of them; None for the fields themselves.
         predicate: Rows that do not match are left out.
         constants: Columns that are read from no file: the read has one value for all rows.
-        drops_retracts: Records that take a row back are left out.
-        keeps_kind: The kind that is stored is the one that is handed out.
+        drops_retracts: Records that retract a row are left out.
+        keeps_kind: The stored row kind is returned.
 
     Raises:
         Unsupported: a column has changed to a type that its old values cannot be cast to.
@@ -232,7 +232,7 @@ def plan_columns(
     columns = tuple(map(FileColumns, files, map(tuple, reads)))
     if predicate is None and not drops_retracts:
         return ColumnPlan(columns, output)
-    kept = [sorted(_places(output, number)) for number in range(len(files))]
+    kept = [sorted(_positions(output, number)) for number in range(len(files))]
     test = RowTest(
         Step(tuple(i for i in inputs if i.field.name in tested)),
         predicate,
@@ -251,7 +251,7 @@ def _plan_input(
     constants: Collection[str],
     reads: list[list[DataField]],
 ) -> Input:
-    """Where a column comes from; what is to be read for it is added to the reads of its file."""
+    """Where a column comes from; what must be read for it is added to the reads of its file."""
     if field.name in constants:
         return Input(field, Constant(field.name))
     for number, columns in enumerate(files):
@@ -267,16 +267,16 @@ def _plan_input(
     return Input(field, None)
 
 
-def _places(step: Step, file: int) -> set[int]:
-    """What the step takes of a file."""
+def _positions(step: Step, file: int) -> set[int]:
+    """The columns that the step takes from a file."""
     sources = [i.source for i in step.inputs if isinstance(i.source, Stored)]
-    return {source.place for source in sources if source.file == file}
+    return {source.position for source in sources if source.file == file}
 
 
 def _moved(step: Step, kept: Sequence[Sequence[int]]) -> Step:
-    """The step on rows that have no other columns than those that are kept."""
+    """The step for rows that have only the columns that are kept."""
     inputs = [
-        replace(i, source=replace(s, place=kept[s.file].index(s.place)))
+        replace(i, source=replace(s, position=kept[s.file].index(s.position)))
         if isinstance(s := i.source, Stored)
         else i
         for i in step.inputs

@@ -1,4 +1,4 @@
-"""Two states of a primary-key table, compared key by key. Spec: "Incremental between"."""
+"""Compare two states of a primary-key table key by key. Spec: "Incremental between"."""
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +14,10 @@ from emberlake.spec.key_value import KIND, RowKind
 def compare_states(
     plan: MergePlan, before: pa.Table | None, after: pa.Table | None, *, with_deletes: bool
 ) -> pa.Table:
-    """The rows that the later state has otherwise than the earlier one, by key.
+    """The rows that differ between the two states, by key.
 
-    A row that is new is an insert, one that has changed comes as it is now, as an update. Rows that
-    are gone come with deletes only, as they were.
+    A new row comes as an insert, and a changed row as an update in its new form. Rows that are gone
+    come only with ``with_deletes``, in their old form.
     """
     states = [state for state in (before, after) if state is not None]
     rows = pa.concat_tables(states)
@@ -35,8 +35,8 @@ def compare_states(
     old, new = pairs.min(axis=0), pairs.max(axis=0)
     kinds[new[_are_different(plan, rows, old, new)]] = RowKind.UPDATE_AFTER
     kept = order.rows[kinds[order.rows] >= 0]
-    place = rows.schema.get_field_index(KIND)
-    rows = rows.set_column(place, rows.schema.field(place), pa.array(kinds))
+    at = rows.schema.get_field_index(KIND)
+    rows = rows.set_column(at, rows.schema.field(at), pa.array(kinds))
     return take_rows(rows, kept)
 
 

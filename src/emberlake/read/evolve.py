@@ -1,9 +1,9 @@
-"""From the type that a column was written with to the type that it has by now.
+"""Convert columns from the type that they were written with to their current type.
 
 Spec: "Schema evolution". A column of a file is found by its field id, at every level of ROW, and
-read under the name and the type it had then. What the file does not have is null; what has
-another type by now is cast (see ``casts``). A ROW of which a file has no wanted field is null as a
-whole, as other engines read it.
+read under its old name and type. A column that the file lacks is null; a column whose type has
+changed is cast (see ``casts``). A ROW is null as a whole if the file has none of its wanted fields,
+as in other engines.
 """
 
 from dataclasses import replace
@@ -27,7 +27,7 @@ from emberlake.types.data_types import INTEGER_BITS
 
 
 def part_of_file(old: DataField, new: DataField) -> DataField | None:
-    """What to read of a column of a file for one that is asked for; None: nothing of it is.
+    """What to read of a file's column for a requested column; None: nothing.
 
     Raises:
         Unsupported: the column has changed to a type that its old values cannot be cast to.
@@ -37,14 +37,14 @@ def part_of_file(old: DataField, new: DataField) -> DataField | None:
 
 
 def is_unchanged(old: DataType, new: DataType) -> bool:
-    """Whether values of the old type are values of the new one, also to Arrow."""
+    """Whether values of the old type are values of the new one, in Arrow too."""
     return _is_same(old, new) and bool(arrow_type(old) == arrow_type(new))
 
 
 def evolved(
     column: pa.Array | pa.ChunkedArray, old: DataType, field: DataField
 ) -> pa.Array | pa.ChunkedArray:
-    """Values that were written as one type, as those of a column of today.
+    """Values that were written with an old type, as values of the current column.
 
     Raises:
         DataMismatch: a value cannot be cast.
@@ -61,10 +61,10 @@ def evolved(
 def translate_predicate(
     predicate: Predicate, file_fields: tuple[DataField, ...]
 ) -> Predicate | None:
-    """The strongest predicate on a file's own columns that every matching row of it fulfils.
+    """The strongest predicate on a file's own columns that every matching row satisfies.
 
-    It may only be used to skip: a leaf on a column that the file lacks, or has with a type whose
-    values compare otherwise, is left out, so more rows can pass than the predicate itself allows.
+    It may only be used to skip. A leaf is left out if the file lacks its column, or has it with a
+    type whose values compare differently, so more rows can pass than the predicate itself allows.
     """
     match predicate:
         case Leaf():
@@ -81,7 +81,7 @@ def translate_predicate(
 
 
 def _prune(old: DataType, new: DataType, name: str) -> DataType | None:
-    """The part of a file's type that the asked type needs; None when it needs nothing of it."""
+    """The part of a file's type that the requested type needs; None if it needs nothing of it."""
     match old, new:
         case RowType(), RowType():
             by_id = {field.id: field for field in old.fields}
@@ -113,7 +113,7 @@ def _no_cast(name: str, old: DataType, new: DataType) -> str:
 
 
 def _is_same(old: DataType, new: DataType) -> bool:
-    """Whether values of both types are the same, whatever the names and nullability are."""
+    """Whether values of both types are the same, names and nullability aside."""
     match old, new:
         case RowType(), RowType():
             return len(old.fields) == len(new.fields) and all(
@@ -155,10 +155,10 @@ def _convert(array: pa.Array, old: DataType, new: DataType) -> pa.Array:
 
 
 def _convert_row(array: pa.Array, old: RowType, new: RowType) -> pa.Array:
-    place = {field.id: index for index, field in enumerate(old.fields)}
+    index_by_id = {field.id: index for index, field in enumerate(old.fields)}
     children = []
     for field in new.fields:
-        index = place.get(field.id)
+        index = index_by_id.get(field.id)
         if index is None:
             children.append(pa.nulls(len(array), arrow_type(field.type)))
         else:
@@ -168,7 +168,7 @@ def _convert_row(array: pa.Array, old: RowType, new: RowType) -> pa.Array:
 
 
 def _offsets(array: pa.Array) -> tuple[pa.Array, int, int]:
-    """Offsets of a list or map from 0 on, and the range of its values that they stand for."""
+    """The offsets of a list or map, counted from 0, and the range of the values they cover."""
     offsets = array.offsets.to_numpy()
     return pa.array(offsets - offsets[0], pa.int32()), int(offsets[0]), int(offsets[-1])
 
@@ -205,7 +205,7 @@ def _find(fields: tuple[DataField, ...], field_id: int) -> DataField | None:
 
 
 def _compares_the_same(literals: tuple[Value, ...], old: DataType, new: DataType) -> bool:
-    """Whether a value in a file compares with the literals as its cast to the new type does."""
+    """Whether a value in a file compares with the literals as its cast to the new type would."""
     if _is_same(old, new):
         return True
     if not (isinstance(old, AtomicType) and isinstance(new, AtomicType)):

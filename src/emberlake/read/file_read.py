@@ -1,7 +1,7 @@
 """Read rows of one data file, or of several that hold their columns side by side.
 
-A read takes what it uses: where the files are, the plan of their columns, the values that no file
-has, and which rows are deleted or not asked for. It can tell at which positions its rows stand.
+A read is given all that it uses: where the files are, the plan of their columns, the values that no
+file has, and which rows are deleted or not requested. It can also return the positions of its rows.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -28,15 +28,15 @@ from emberlake.spec.deletion_vector import (
 )
 from emberlake.spec.manifest import DeletionVectorRange
 
-# Rows that are read bit by bit come in batches of about so many bytes, as they are stored: a merge
-# holds one of every run.
+# Streamed rows come in batches of about this many stored bytes: a merge holds one batch of every
+# run.
 _BATCH_BYTES: Final = 4 * MEBIBYTE
 _MIN_BATCH_ROWS: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A data file: what it is called, where it is, and what its manifest says of it."""
+    """A data file: its name and path, and the row count and size in its manifest."""
 
     name: str
     path: str
@@ -45,8 +45,8 @@ class StoredFile:
 
 
 @dataclass(frozen=True, slots=True)
-class VectorPlace:
-    """Where the deletion vector of a data file stands."""
+class VectorLocation:
+    """Where the deletion vector of a data file is stored."""
 
     path: str
     range: DeletionVectorRange
@@ -66,32 +66,32 @@ class VectorPlace:
 
 @dataclass(frozen=True)
 class FileRead:
-    """What is to be read of rows that are stored; opens nothing until it is asked to.
+    """A read of stored rows; opens nothing until rows are requested.
 
     Args:
         storage: Holds the files.
         files: One for each file of the plan, in its order; all of them have the same rows.
-        plan: What is read of the files and what becomes of it.
+        plan: What to read of the files and how to convert it.
         constants: The values of the columns that the plan takes from no file.
-        vector: Tells which rows are deleted; None: no row is.
-        rows: The first row and the one behind the last; None: all rows.
+        vector: Says which rows are deleted; None: no row is.
+        rows: The first row and the one after the last; None: all rows.
     """
 
     storage: Storage
     files: tuple[StoredFile, ...]
     plan: ColumnPlan
     constants: Constants = field(default_factory=dict)
-    vector: VectorPlace | None = None
+    vector: VectorLocation | None = None
     rows: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
-        """The file by which positions of rows are kept."""
+        """The file that positions of rows refer to."""
         return self.files[0].name
 
     @property
     def row_count(self) -> int:
-        """The rows that are stored."""
+        """The number of stored rows."""
         return self.files[0].row_count
 
     @property
@@ -100,13 +100,13 @@ class FileRead:
         return self.plan.arrow_schema
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
-        """The rows, a batch at a time, in bounded memory; closing it releases the files."""
+        """The rows in batches, in bounded memory; closing the generator releases the files."""
         with closing(self.tables()) as tables:
             for rows in tables:
                 yield from rows.to_batches()
 
     def tables(self) -> Generator[pa.Table, None, None]:
-        """The rows in small tables, in bounded memory; closing it releases the files."""
+        """The rows in small tables, in bounded memory; closing the generator releases the files."""
         with ExitStack() as resources:
             for _, parts, _ in self._stored(resources):
                 yield self.plan.apply(parts, self.constants)
@@ -114,13 +114,13 @@ class FileRead:
     def located_tables(self) -> Generator[tuple[I64, pa.Table], None, None]:
         """The rows in small tables, each with the positions of its rows in the file.
 
-        Rows that do not match, or are deleted, have no position in it. Closing it releases the
+        Rows that do not match, or are deleted, are left out. Closing the generator releases the
         files.
         """
         with ExitStack() as resources:
             for position, parts, is_live in self._stored(resources):
-                places, rows = self.plan.locate(parts, self.constants)
-                live = places if is_live is None else np.flatnonzero(is_live)[places]
+                found, rows = self.plan.locate(parts, self.constants)
+                live = found if is_live is None else np.flatnonzero(is_live)[found]
                 yield live + position, rows
 
     def table(self, *, use_threads: bool) -> pa.Table:
@@ -139,22 +139,20 @@ class FileRead:
     def _stored(
         self, resources: ExitStack
     ) -> Iterator[tuple[int, list[pa.RecordBatch], Mask | None]]:
-        """Stretches of stored rows without those that are deleted, a part for each file.
+        """Chunks of stored rows without the deleted ones, one part for each file.
 
-        Each comes with its position, and which of its rows are there; None: all of them.
+        Each comes with its position, and a mask of its live rows; None: all of them are live.
         """
         readers = self._open(resources)
         vector = None if self.vector is None else self.vector.load(self.storage)
-        for position, parts in self._stretches(readers):
+        for position, parts in self._chunks(readers):
             is_live = _live_rows(vector, position, parts[0].num_rows)
             if is_live is not None:
                 parts = [_filtered(part, is_live) for part in parts]  # noqa: PLW2901
             yield position, parts, is_live
 
-    def _stretches(
-        self, readers: Sequence[FileReader]
-    ) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
-        """What is stored of the rows that are asked for, each stretch with its position."""
+    def _chunks(self, readers: Sequence[FileReader]) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
+        """Chunks of the requested rows as they are stored, each with its position."""
         found = [
             reader.read(columns.read, self.plan.skipping, self._batch_rows, rows=self.rows)
             for reader, columns in zip(readers, self.plan.files, strict=True)
@@ -177,13 +175,15 @@ class FileRead:
                     self.storage, file.path, columns.fields, format_of(file.name), file.size
                 )
             )
-            # Rows are found, skipped and deleted by what the manifest says of them.
-            found, told = reader.num_rows, file.row_count
-            if found != told:
-                raise CorruptFile(file.path, f"it has {found} rows where its manifest says {told}")
-            if told != self.row_count:
+            # Rows are found, skipped and deleted by position, so the manifest must be right.
+            found, expected = reader.num_rows, file.row_count
+            if found != expected:
                 raise CorruptFile(
-                    file.path, f"it has {told} rows beside the {self.row_count} of {self.name}"
+                    file.path, f"it has {found} rows, but its manifest says {expected}"
+                )
+            if expected != self.row_count:
+                raise CorruptFile(
+                    file.path, f"it has {expected} rows, but {self.name} has {self.row_count}"
                 )
             readers.append(reader)
         return readers
@@ -192,7 +192,7 @@ class FileRead:
 def _cut(
     batches: Iterable[tuple[int, pa.RecordBatch]], start: int, stop: int
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows from one position on, before another; what comes behind is not read."""
+    """The rows from ``start`` up to ``stop``; nothing after them is read."""
     for position, batch in batches:
         if position >= stop:
             return
@@ -205,7 +205,7 @@ def _cut(
 def _side_by_side(
     files: Sequence[Iterator[tuple[int, pa.RecordBatch]]],
 ) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
-    """The same rows of several files: batches, however long, cut where any of them ends."""
+    """The same rows of several files; batches are cut wherever a batch of any file ends."""
     heads = [next(batches, None) for batches in files]
     while None not in heads:
         known = [head for head in heads if head is not None]
@@ -221,7 +221,7 @@ def _side_by_side(
 
 
 def _live_rows(vector: DeletionVector | None, position: int, count: int) -> Mask | None:
-    """Which of some rows are not deleted; None when none is."""
+    """A mask of the rows that are not deleted; None if none is deleted."""
     deleted = () if vector is None else deleted_positions(vector, position, count)
     if not len(deleted):
         return None
@@ -231,6 +231,6 @@ def _live_rows(vector: DeletionVector | None, position: int, count: int) -> Mask
 
 
 def _filtered(batch: pa.RecordBatch, is_live: Mask) -> pa.RecordBatch:
-    if not batch.num_columns:  # Arrow forgets the number of rows
+    if not batch.num_columns:  # Arrow would lose the number of rows
         return batch_of_rows(int(np.count_nonzero(is_live)))
     return batch.filter(pa.array(is_live))

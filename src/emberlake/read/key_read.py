@@ -1,8 +1,8 @@
-"""Read splits of primary-key tables: files as they are where no keys overlap, else merged.
+"""Read splits of primary-key tables: files as they are if no keys overlap, merged otherwise.
 
-A section of files that share keys is merged in bounded memory, run by run; filters on the key are
-applied to the files before that, all others to the rows that come out. Changes between snapshots
-are not merged: they come with their row kinds. Spec: "Reading".
+A section of files that share keys is merged in bounded memory, run by run. Filters on the key are
+applied to the files before the merge, all others to the merged rows. Changes between snapshots are
+not merged: they come with their row kinds. Spec: "Reading".
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -37,19 +37,19 @@ from emberlake.spec.manifest import DataFile
 from emberlake.store.table_store import TableStore
 from emberlake.types import DataField
 
-# A section of up to so many rows is merged in one step when all of its rows are wanted at once.
+# Up to this many rows, a section is merged in one step if all of its rows are wanted at once.
 _ROWS_AT_ONCE: Final = 8_000_000
 
 
 class UnitRead(Protocol):
-    """A part of a read that can be done by itself."""
+    """A part of a read that can be done independently."""
 
     @property
     def row_count(self) -> int:
-        """The rows that are stored; at most as many come out."""
+        """The number of stored rows; at most this many come out."""
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
-        """The rows in bounded memory; closing it releases files."""
+        """The rows in bounded memory; closing the generator releases files."""
 
     def table(self, *, use_threads: bool) -> pa.Table:
         """The rows at once."""
@@ -65,9 +65,9 @@ class KeyReader:
     _plans: dict[object, ColumnPlan] = field(default_factory=dict, compare=False, repr=False)
 
     def for_plan(self, planned: Predicate | None) -> "KeyReader":
-        """The reader of splits that were planned with a predicate, be it another one.
+        """The reader for splits that were planned with a predicate, perhaps another one.
 
-        A plan leaves out files that hold no key that matches: rows of other keys may be outdated.
+        A plan leaves out files without a matching key, so rows of other keys may be outdated.
         """
         keys = conjuncts_on(self.store.schema.trimmed_primary_keys, planned)
         if keys is None or planned == self.predicate:
@@ -82,7 +82,7 @@ class KeyReader:
             yield DiffRead(
                 self._state(before, split.before),
                 self._state(reads, split),
-                Outcome(self._diff_outcome, reads.constants),
+                MergeOutput(self._diff_output, reads.constants),
                 self.shape.with_kind,
             )
         elif split.is_changes or split.raw_convertible:
@@ -94,11 +94,11 @@ class KeyReader:
     # --- without a merge --------------------------------------------------------------------------
 
     def _file_plan(self, split: DataSplit, file: DataFile, *, is_exact: bool) -> ColumnPlan:
-        """How a file is read whose rows are what they are."""
-        # What the plan found out about whole files holds for its own predicate only.
+        """How to read a file whose rows need no merge."""
+        # What the plan knows about whole files is true for its own predicate only.
         is_plain = is_exact and split.predicate == self.predicate
         predicate = None if is_plain else self.predicate
-        # Who asks for changes without kinds could not tell a delete from a row.
+        # A reader of changes without kinds could not tell a delete from a row.
         drops_retracts = not (split.is_changes and self.shape.with_kind) and may_retract(file)
         keeps_kind = self.shape.with_kind and (split.is_changes or not split.raw_convertible)
         key = (file.schema_id, is_plain, drops_retracts, keeps_kind)
@@ -121,21 +121,21 @@ class KeyReader:
     # --- with a merge -----------------------------------------------------------------------------
 
     def _section_reads(self, reads: BucketReads, split: DataSplit) -> Iterator[UnitRead]:
-        outcome = Outcome(self._merge_outcome, reads.constants)
+        output = MergeOutput(self._merge_output, reads.constants)
         for section in sections_of(self.store, split):
             if len(section) == 1:
                 for file in section[0]:
                     is_exact = split.is_exact[split.files.index(file)]
                     yield reads.read(file, self._file_plan(split, file, is_exact=is_exact))
             else:
-                yield SectionRead(self._plan, self._runs(reads, section, self._plan), outcome)
+                yield SectionRead(self._plan, self._runs(reads, section, self._plan), output)
 
     def _runs(
         self, reads: BucketReads, section: Sequence[Sequence[DataFile]], plan: MergePlan
     ) -> tuple[tuple[FileRead, ...], ...]:
-        """How the runs of a section are read, the oldest first."""
+        """The reads of the runs of a section, the oldest first."""
         runs = sorted(section, key=lambda run: max(f.max_sequence_number for f in run))
-        # Where all of a run is newer than the one before, its place says what its numbers would.
+        # If each run is newer than the one before, its rank can replace its sequence numbers.
         has_ages = all(_is_older(old, new) for old, new in pairwise(runs))
         return tuple(
             tuple(
@@ -162,8 +162,8 @@ class KeyReader:
             )
         return columns
 
-    def _outcome(self, merged: MergePlan, fields: tuple[DataField, ...]) -> ColumnPlan:
-        """What becomes of merged rows, which are read as if they were a file."""
+    def _output_plan(self, merged: MergePlan, fields: tuple[DataField, ...]) -> ColumnPlan:
+        """The plan of merged rows, which are read as if they were a file."""
         return plan_columns(
             [(*merged.read_fields, KIND_FIELD)],
             fields,
@@ -174,10 +174,11 @@ class KeyReader:
         )
 
     @cached_property
-    def _merge_outcome(self) -> ColumnPlan:
-        # Nested columns may be more than wanted when they are merged.
+    def _merge_output(self) -> ColumnPlan:
+        # Merged nested columns may have more fields than wanted.
         merged = {f.name: f for f in self._plan.read_fields}
-        return self._outcome(self._plan, tuple(merged.get(f.name, f) for f in self._read_fields))
+        fields = tuple(merged.get(f.name, f) for f in self._read_fields)
+        return self._output_plan(self._plan, fields)
 
     @cached_property
     def _read_fields(self) -> tuple[DataField, ...]:
@@ -209,8 +210,8 @@ class KeyReader:
         return StateRead(self._whole_plan, sections)
 
     @cached_property
-    def _diff_outcome(self) -> ColumnPlan:
-        return self._outcome(self._whole_plan, self.store.schema.fields)
+    def _diff_output(self) -> ColumnPlan:
+        return self._output_plan(self._whole_plan, self.store.schema.fields)
 
     @cached_property
     def _whole_plan(self) -> MergePlan:
@@ -220,7 +221,7 @@ class KeyReader:
 
 
 def may_retract(file: DataFile) -> bool:
-    """Whether a file can have records that take a row back."""
+    """Whether a file can have records that retract a row."""
     # Not every writer counts the deletes of files that it flushes; reading their kinds is cheap.
     return file.level == 0 or file.delete_row_count != 0
 
@@ -238,19 +239,19 @@ def sections_of(store: TableStore, split: DataSplit) -> list[list[list[DataFile]
     if files:
         ranges = key_ranges(types, split.entries.min_key, split.entries.max_key)
     return [
-        [[files[place] for place in run] for run in section] for section in find_sections(ranges)
+        [[files[index] for index in run] for run in section] for section in find_sections(ranges)
     ]
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What becomes of merged rows: partition columns, the filters that are left, projection."""
+class MergeOutput:
+    """Turns merged rows into output: partition columns, remaining filters, projection."""
 
     plan: ColumnPlan
     constants: Constants
 
     def apply(self, rows: pa.Table) -> pa.Table:
-        """What comes out of merged rows."""
+        """The output for merged rows."""
         (merged,) = self.plan.files
         return self.plan.apply([rows.select([f.name for f in merged.read])], self.constants)
 
@@ -261,23 +262,23 @@ class SectionRead:
 
     plan: MergePlan
     runs: tuple[tuple[FileRead, ...], ...]
-    outcome: Outcome
+    output: MergeOutput
 
     @property
     def row_count(self) -> int:
-        """The rows that are stored."""
+        """The number of stored rows."""
         return sum(file.row_count for run in self.runs for file in run)
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
-        """Merged rows, in memory of a batch for each run; closing it releases the files."""
+        """Merged rows, with one batch per run in memory; closing it releases the files."""
         streams = [_stream(run) for run in self.runs]
         with closing(_as_generator(merge_runs(self.plan, streams, keep_deletes=False))) as tables:
             for rows in tables:
-                yield from self.outcome.apply(rows).to_batches()
+                yield from self.output.apply(rows).to_batches()
 
     def table(self, *, use_threads: bool) -> pa.Table:
         """All merged rows."""
-        return self.outcome.apply(merge_section(self.plan, self.runs, use_threads=use_threads))
+        return self.output.apply(merge_section(self.plan, self.runs, use_threads=use_threads))
 
 
 @dataclass(frozen=True)
@@ -289,7 +290,7 @@ class StateRead:
 
     @property
     def row_count(self) -> int:
-        """The rows that are stored."""
+        """The number of stored rows."""
         return sum(file.row_count for runs in self.sections for run in runs for file in run)
 
     def table(self, *, use_threads: bool) -> pa.Table | None:
@@ -304,27 +305,27 @@ class DiffRead:
 
     before: StateRead
     after: StateRead
-    outcome: Outcome
-    with_deletes: bool  # rows that are gone come out too
+    output: MergeOutput
+    with_deletes: bool  # also return rows that are gone
 
     @property
     def row_count(self) -> int:
-        """The rows that are stored."""
+        """The number of stored rows."""
         return self.before.row_count + self.after.row_count
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
-        """What is different; both states are in memory."""
+        """The differences; both states are in memory."""
         yield from self.table(use_threads=True).to_batches()
 
     def table(self, *, use_threads: bool) -> pa.Table:
-        """What is different."""
+        """The differences."""
         rows = compare_states(
             self.after.plan,
             self.before.table(use_threads=use_threads),
             self.after.table(use_threads=use_threads),
             with_deletes=self.with_deletes,
         )
-        return self.outcome.apply(rows)
+        return self.output.apply(rows)
 
 
 def merge_section(

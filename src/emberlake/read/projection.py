@@ -1,7 +1,7 @@
-"""Which columns a read hands out, and what must be read for them.
+"""Which columns a read returns, and what must be read for them.
 
 A projected name is a column, or a path into ROW columns (``"s.x"``), which comes out flat under
-the joined name (``s_x``), or under a name of its own. A column whose own name has a dot wins over a
+the joined name (``s_x``), or under a given name. A column whose own name has a dot wins over a
 path. A read type keeps ROW columns as they are, with fewer fields.
 """
 
@@ -27,17 +27,17 @@ _KIND_COLUMN: Final = pa.field(ROW_KIND, pa.string(), nullable=False)
 
 @dataclass(frozen=True)
 class Output:
-    """One column that is handed out: where it comes from and what it is called."""
+    """One output column: where it comes from and its name."""
 
     path: tuple[str, ...]
     field: DataField
-    # Of a ROW that comes out with fewer fields: the paths inside of it that do.
+    # Of a ROW that is returned with fewer fields: the paths of these inside it.
     parts: tuple[tuple[str, ...], ...] = ((),)
 
 
 @dataclass(frozen=True)
 class Projection:
-    """The columns that are handed out, in order."""
+    """The output columns, in order."""
 
     outputs: tuple[Output, ...]
 
@@ -52,7 +52,7 @@ class Projection:
     def read_fields(
         self, table_fields: Sequence[DataField], predicate: Predicate | None
     ) -> tuple[DataField, ...]:
-        """The columns to read, each with just the nested fields that are needed."""
+        """The columns to read, each with only the nested fields that are needed."""
         paths: dict[str, list[tuple[str, ...]]] = {}
         for output in self.outputs:
             inside = paths.setdefault(output.path[0], [])
@@ -70,26 +70,26 @@ class Projection:
 
 @dataclass(frozen=True)
 class OutputShape:
-    """What comes out of a read: projected columns and, where it is asked for, the row kind."""
+    """The output of a read: projected columns and, on request, the row kind."""
 
     projection: Projection
     with_kind: bool = False
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
-        """The schema of what comes out."""
+        """The schema of the output."""
         schema = self.projection.arrow_schema
         return schema.insert(0, _KIND_COLUMN) if self.with_kind else schema
 
-    def hands_out(self, fields: Sequence[DataField]) -> bool:
-        """Whether these columns come out, as they are, and no others."""
+    def is_exactly(self, fields: Sequence[DataField]) -> bool:
+        """Whether the output is these columns, unchanged, and no others."""
         outputs = self.projection.outputs
         return not self.with_kind and [(o.path, o.field.name) for o in outputs] == [
             ((f.name,), f.name) for f in fields
         ]
 
     def columns(self, inputs: Mapping[str, _Column], row_count: int) -> list[_Column]:
-        """What comes out of columns of the table; rows without a kind are inserts."""
+        """The output columns, from columns of the table; rows without a kind are inserts."""
         schema = self.projection.arrow_schema
         columns = [
             _with_fields(_extract(inputs[output.path[0]], output.path[1:]), field.type)
@@ -115,10 +115,10 @@ def project_all(fields: Sequence[DataField]) -> Projection:
 
 
 def project(fields: Sequence[DataField], names: Iterable[str] | Mapping[str, str]) -> Projection:
-    """The named columns and nested fields; a mapping gives each the name that it comes out with.
+    """The named columns and nested fields; a mapping gives each its output name.
 
     Raises:
-        ColumnNotFound: naming every name that there is not.
+        ColumnNotFound: names every column that does not exist.
     """
     if isinstance(names, str):
         raise InvalidInput(f"a projection is a list of columns, as in [{names!r}]")
@@ -127,14 +127,14 @@ def project(fields: Sequence[DataField], names: Iterable[str] | Mapping[str, str
     if not names:
         raise InvalidInput("a projection needs at least one column")
     found = [(name, _resolve(fields, name)) for name in names]
-    _check_found(fields, [name for name, place in found if place is None])
-    places = [place for _, place in found if place is not None]
+    _check_found(fields, [name for name, source in found if source is None])
+    sources = [source for _, source in found if source is not None]
     if given is not None:
-        named = zip(given, places, strict=True)
+        named = zip(given, sources, strict=True)
         return Projection(tuple(Output(p, replace(f, name=name)) for name, (p, f) in named))
     outputs: list[Output] = []
     taken: set[str] = set()
-    for path, field in places:
+    for path, field in sources:
         name = _free_name("_".join(path), taken)
         taken.add(name)
         outputs.append(Output(path, replace(field, name=name)))
@@ -142,11 +142,11 @@ def project(fields: Sequence[DataField], names: Iterable[str] | Mapping[str, str
 
 
 def project_type(fields: Sequence[DataField], read_type: Iterable[DataField]) -> Projection:
-    """Columns by their fields, each of its own type, or a ROW with some of its fields.
+    """Columns given as fields: each with the type of its column, or a ROW with fewer fields.
 
     Raises:
-        ColumnNotFound: naming every column that there is not.
-        InvalidInput: a field has another type than the column.
+        ColumnNotFound: names every column that does not exist.
+        InvalidInput: a field does not have the type of its column.
     """
     asked = list(read_type)
     by_name = {f.name: f for f in fields}
@@ -169,7 +169,7 @@ def _check_found(fields: Sequence[DataField], unknown: Sequence[str]) -> None:
 
 
 def _parts(found: DataType, asked: DataType, name: str) -> Iterator[tuple[str, ...]]:
-    """The paths into a type that are asked for; all of it is the empty path."""
+    """The requested paths into a type; the empty path is all of it."""
     if found.with_nullable(True) == asked.with_nullable(True):
         yield ()
         return
@@ -183,7 +183,7 @@ def _parts(found: DataType, asked: DataType, name: str) -> Iterator[tuple[str, .
 
 
 def _narrow(found: DataType, asked: DataType) -> DataType:
-    """A ROW with just the fields that are asked for, in that order."""
+    """A ROW with only the requested fields, in that order."""
     if not (isinstance(found, RowType) and isinstance(asked, RowType)):
         return found
     inner = [(found.field(f.name), f.type) for f in asked.fields]
@@ -229,7 +229,7 @@ def _extract(column: _Column, path: tuple[str, ...]) -> _Column:
 
 
 def _with_fields(column: _Column, wanted: pa.DataType) -> _Column:
-    """A column of structs with just the wanted fields; any other as it is."""
+    """A column of structs with only the wanted fields; any other column unchanged."""
     if column.type == wanted or not pa.types.is_struct(wanted):
         return column
     if isinstance(column, pa.Array):

@@ -20,20 +20,20 @@ from emberlake.store.table_store import TableStore
 
 @dataclass(frozen=True)
 class TableReader:
-    """Reads the asked columns of the matching rows of splits."""
+    """Reads the requested columns of the matching rows of splits."""
 
     store: TableStore
     projection: Projection
     predicate: Predicate | None = None
     limit: int | None = None
-    with_kind: bool = False  # the row kind comes out too, as the first column
+    with_kind: bool = False  # also return the row kind, as the first column
 
     def read_table(self, splits: Sequence[DataSplit], *, workers: int | None = None) -> pa.Table:
-        """All rows as one table; so many files at a time, with 1 on one thread."""
+        """All rows as one table, ``workers`` files at a time; 1 means a single thread."""
         if self.limit is not None:
             return pa.Table.from_batches(list(self.read_batches(splits)), self.arrow_schema)
         reads = list(self._units(splits))
-        # A few parts are decoded by Arrow's threads, many of them by one thread each.
+        # A few parts are decoded by Arrow's threads; of many parts, each gets one thread.
         use_threads = len(reads) < 4 and workers != 1
         tables = list(
             parallel_map(lambda read: read.table(use_threads=use_threads), reads, workers=workers)
@@ -41,7 +41,7 @@ class TableReader:
         return pa.concat_tables(tables) if tables else self.arrow_schema.empty_table()
 
     def read_batches(self, splits: Iterable[DataSplit]) -> Iterator[pa.RecordBatch]:
-        """Batches in order; in memory is one row group of every file that is merged with others."""
+        """Batches in order; memory holds one row group of every file that is being merged."""
         left = self.limit
         for read in self._units(splits):
             if left == 0:
@@ -58,7 +58,7 @@ class TableReader:
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """The schema of what comes out."""
+        """The schema of the output."""
         return self._shape.arrow_schema
 
     @cached_property
@@ -75,7 +75,7 @@ class TableReader:
         plans: dict[tuple[int, bool], ColumnPlan] = {}
         for split in splits:
             reads = BucketReads.of_split(self.store, split)
-            # What the plan found out about whole files holds for its own predicate only.
+            # What the plan knows about whole files is true for its own predicate only.
             knows_exact = split.predicate == self.predicate
             for file, is_exact in zip(split.files, split.is_exact, strict=True):
                 is_plain = knows_exact and is_exact

@@ -1,1 +1,1 @@
-"""Which files a read or a write is about, cut into splits."""
+"""Which files a read or a write needs, packed into splits."""

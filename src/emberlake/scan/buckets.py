@@ -1,4 +1,4 @@
-"""What a writer must know of the buckets it goes on writing to."""
+"""What a writer must know about buckets that already have files."""
 
 from dataclasses import dataclass
 

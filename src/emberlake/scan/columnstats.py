@@ -1,6 +1,6 @@
-"""The value statistics of many files, column at a time and across schema versions.
+"""The value statistics of many files, a column at a time and across schema versions.
 
-Files are taken in groups that share a schema and a set of columns with statistics; inside a group
+Files are handled in groups that share a schema and a set of columns with statistics. Inside a group
 one column of all statistics rows is decoded at once. Spec: "Statistics", "Schema evolution".
 """
 
@@ -28,7 +28,7 @@ RangeOfColumn = Callable[[DataField], ColumnRange | None]
 def file_ranges(
     store: TableStore, entries: ManifestEntries, partition_range: RangeOfPartition
 ) -> Iterator[tuple[Rows, RangeOfColumn]]:
-    """Groups of files, each with a look-up of a column's range in every file of the group."""
+    """Groups of files, each with a function that gives a column's range in each of its files."""
     for schema_id in np.unique(entries.schema_id).tolist():
         file_fields = store.schemas.load(schema_id).fields
         of_schema = np.flatnonzero(entries.schema_id == schema_id)
@@ -37,8 +37,8 @@ def file_ranges(
             if stats_fields is None:
                 raise CorruptFile(
                     entries.file_name[rows[0]].as_py(),
-                    f"its statistics are of the columns {listed(columns or ())}, "
-                    f"which schema {schema_id} does not have all of",
+                    f"its statistics cover the columns {listed(columns or ())}, "
+                    f"but schema {schema_id} does not have all of these",
                 )
             group = _Group(entries, rows, file_fields, stats_fields, partition_range)
             yield rows, group.range_of
@@ -65,7 +65,7 @@ class _Group:
         return self._decode(index, arrow_type(field.type))
 
     def _all_null(self, data_type: DataType) -> ColumnRange:
-        # The column was added after these files were written: every row of them is null.
+        # The column was added after these files were written: all of their rows are null.
         nulls = pa.nulls(len(self.rows), arrow_type(data_type))
         return ColumnRange(nulls, nulls, pa.array(self.entries.row_count[self.rows], pa.int64()))
 
@@ -79,14 +79,14 @@ class _Group:
         found = _decode(stats, self.rows, [f.type for f in self.stats_fields], index)
         if found is None:
             return None
-        least, greatest, null_count = found
-        return ColumnRange(least.cast(target), greatest.cast(target), null_count)
+        low, high, null_count = found
+        return ColumnRange(low.cast(target), high.cast(target), null_count)
 
 
 def key_range(
     keys: Sequence[DataField], entries: ManifestEntries, field: DataField
 ) -> ColumnRange | None:
-    """The range of a key column in every file; keys have statistics of their own."""
+    """The range of a key column in every file; keys have their own statistics."""
     index = next((i for i, key in enumerate(keys) if key.id == field.id), None)
     if index is None:
         return None
@@ -98,14 +98,14 @@ def key_range(
 def _decode(
     stats: tuple[pa.Array, pa.Array, pa.Array], rows: Rows, types: list[DataType], index: int
 ) -> tuple[pa.Array, pa.Array, pa.Array] | None:
-    """One column of statistics rows: least values, greatest values, null counts."""
+    """One column of statistics rows: minima, maxima, null counts."""
     arity = len(types).to_bytes(4, "big")
     # Files without statistics hold an empty row, which has fewer fields than the others.
     heads = pc.binary_slice(stats[0].take(pa.array(rows)), 0, 4)
     is_empty = pc.not_equal(heads, pa.scalar(arity, heads.type)).to_numpy(zero_copy_only=False)
     if is_empty.all():
         return None
-    picked = pa.array(rows, mask=is_empty)  # a null picks a null, which says nothing
+    picked = pa.array(rows, mask=is_empty)  # a null picks a null, which means unknown
     return (
         decode_column(types, stats[0].take(picked), index),
         decode_column(types, stats[1].take(picked), index),
@@ -131,7 +131,7 @@ def _stats_fields(
 
 
 def _is_comparable(file_type: DataType, read_type: DataType) -> bool:
-    """Whether statistics of the file's type order like values of the type that is read."""
+    """Whether statistics of the file's type have the order of values of the type that is read."""
     if not isinstance(file_type, AtomicType) or not isinstance(read_type, AtomicType):
         return False
     if file_type.with_nullable(True) == read_type.with_nullable(True):

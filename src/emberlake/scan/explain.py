@@ -1,4 +1,4 @@
-"""Say what a read would do: which files it opens, which it skips, and which step skips them."""
+"""Explain what a read would do: which files it opens and skips, and which step skips them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -46,12 +46,12 @@ class Reason(StrEnum):
         return self in (Reason.READ, Reason.ALL_ROWS_MATCH)
 
 
-_PLACES: Final = {reason: place for place, reason in enumerate(Reason)}
+_RANKS: Final = {reason: rank for rank, reason in enumerate(Reason)}
 
 
 @dataclass(frozen=True)
 class ExplainedFile:
-    """One live file of the snapshot and what becomes of it."""
+    """One live file of the snapshot, and why it is read or skipped."""
 
     path: str
     row_count: int
@@ -61,7 +61,7 @@ class ExplainedFile:
 
 @dataclass(frozen=True)
 class PruningStat:
-    """How many files came to one step of pruning, and how many it left."""
+    """How many files reached one step of pruning, and how many it left."""
 
     before: int
     after: int
@@ -95,13 +95,13 @@ class ExplainedSplit:
 
     @property
     def level_histogram(self) -> dict[int, int]:
-        """How many files there are of each level."""
+        """The number of files per level."""
         return dict(Counter(file.level for file in self.data_files))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """What a read would do; its text is made to be read.
+    """What a read would do; ``str()`` gives a report.
 
     The files that are read come first, then those that are skipped, by reason.
     """
@@ -115,18 +115,18 @@ class Explanation:
     schema_id: int | None
     predicate: str | None
     columns: tuple[str, ...]
-    projection: list[str] | None  # the columns, where not all of them were asked for
+    projection: list[str] | None  # the columns, if not all of them were requested
     limit: int | None
     manifests: int
     manifests_read: int
     files: tuple[ExplainedFile, ...]  # those that are read come first
     planned: tuple[ExplainedSplit, ...]
-    # Files before and after a step; None where it has nothing to decide on.
+    # Files before and after a step; None if it has nothing to decide on.
     partition_pruning: PruningStat | None = None
     bucket_pruning: PruningStat | None = None
     file_skipping: PruningStat | None = None
     verbose: bool = False
-    # What tables have that are refused, and what other planners do.
+    # Features of tables that emberlake refuses, and of other planners: always false.
     data_evolution_enabled: bool = False
     has_auth: bool = False
     native_planned: bool = False
@@ -141,7 +141,7 @@ class Explanation:
 
     @property
     def splits(self) -> list[ExplainedSplit] | None:
-        """The splits of the plan, for those who asked for all there is."""
+        """The splits of the plan, if the explanation is verbose."""
         return list(self.planned) if self.verbose else None
 
     @property
@@ -150,40 +150,40 @@ class Explanation:
 
     @property
     def file_count(self) -> int:
-        """The files that are read."""
+        """The number of files that are read."""
         return sum(split.file_count for split in self.planned)
 
     @property
     def total_file_size(self) -> int:
-        """Their bytes."""
+        """The number of bytes in these files."""
         return sum(split.file_size for split in self.planned)
 
     @property
     def estimated_row_count(self) -> int:
-        """The rows that are stored in them."""
+        """The number of rows stored in these files."""
         return sum(split.row_count for split in self.planned)
 
     @property
     def estimated_merged_row_count(self) -> int | None:
-        """The rows that come out without a filter, where that is known."""
+        """The number of rows that a read without a filter returns, if that is known."""
         counts = [split.merged_row_count for split in self.planned]
         known = [count for count in counts if count is not None]
         return sum(known) if counts and len(known) == len(counts) else None
 
     @property
     def deletion_file_count(self) -> int:
-        """The files that have deleted rows."""
+        """The number of files that have deleted rows."""
         return sum(split.deletion_file_count for split in self.planned)
 
     @property
     def level_histogram(self) -> dict[int, int]:
-        """How many of the files there are of each level."""
+        """The number of these files per level."""
         levels = (file.level for split in self.planned for file in split.data_files)
         return dict(Counter(levels))
 
     @property
     def splits_raw_convertible(self) -> int:
-        """The splits that are read without merging."""
+        """The number of splits that are read without merging."""
         return sum(split.raw_convertible for split in self.planned)
 
     @property
@@ -192,7 +192,7 @@ class Explanation:
 
     @property
     def splits_all_above_l0(self) -> int:
-        """The splits of compacted files."""
+        """The number of splits with only compacted files."""
         return sum(all(f.level > 0 for f in split.data_files) for split in self.planned)
 
     @property
@@ -311,7 +311,7 @@ def explain_scan(
         limit=limit,
         manifests=plan.funnel.manifests,
         manifests_read=plan.funnel.manifests_read,
-        files=tuple(sorted(files, key=lambda f: 0 if f.reason.is_read else _PLACES[f.reason])),
+        files=tuple(sorted(files, key=lambda f: 0 if f.reason.is_read else _RANKS[f.reason])),
         planned=tuple(_explain_split(store, split) for split in plan.splits),
         partition_pruning=by_partition,
         bucket_pruning=by_bucket,
@@ -338,7 +338,7 @@ def _explain_split(store: TableStore, split: DataSplit) -> ExplainedSplit:
 
 
 def _bucket_mode(store: TableStore) -> str:
-    """How rows find their bucket, in the words of the specification."""
+    """How rows get their bucket, in the words of the specification."""
     schema = store.schema
     match schema.profile.bucket_mode:
         case BucketMode.POSTPONED:
@@ -355,15 +355,15 @@ def _bucket_mode(store: TableStore) -> str:
 def _pruning(
     store: TableStore, predicate: Predicate | None, files: Sequence[ExplainedFile]
 ) -> tuple[PruningStat | None, PruningStat | None, PruningStat | None]:
-    """What partitions, buckets and statistics left out, one after the other."""
+    """What partitions, buckets and statistics left out, one after another."""
     if predicate is None:
         return None, None, None
     counts = Counter(file.reason for file in files)
     inside = len(files) - counts[Reason.PARTITION]
     in_bucket = inside - counts[Reason.BUCKET]
-    asked, keys = columns_of(predicate), store.schema.bucket_keys
+    filtered, keys = columns_of(predicate), store.schema.bucket_keys
     has_hash = store.schema.profile.bucket_mode is BucketMode.FIXED
-    names_bucket = has_hash and bool(keys) and asked.issuperset(keys)
+    names_bucket = has_hash and bool(keys) and filtered.issuperset(keys)
     return (
         PruningStat(len(files), inside) if store.schema.partition_keys else None,
         PruningStat(inside, in_bucket) if names_bucket else None,

@@ -1,4 +1,4 @@
-"""Which live data files a read is about: pruned by manifest, partition, bucket and statistics.
+"""Which live data files a read needs: pruned by manifest, partition, bucket and statistics.
 
 Nothing is guessed: a file is left out only when its metadata proves that no row can match.
 Spec: "Pruning pipeline".
@@ -42,7 +42,7 @@ from emberlake.types import DataField, DataType
 
 Mask = npt.NDArray[np.bool_]
 
-# More combinations of bucket key literals than this are not worth their hashes.
+# More combinations of bucket key literals than this are not worth hashing.
 _MAX_BUCKET_COMBINATIONS: Final = 1000
 
 
@@ -60,7 +60,7 @@ class Funnel:
 
 @dataclass(frozen=True, slots=True)
 class FilePlan:
-    """The files to read, and which of them hold matching rows only."""
+    """The files to read, and which of them hold only matching rows."""
 
     entries: ManifestEntries
     is_exact: Mask
@@ -76,7 +76,7 @@ def manifests_of(store: TableStore, snapshot: Snapshot) -> tuple[ManifestFile, .
 
 
 def delta_manifests_of(store: TableStore, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
-    """The manifests that hold the changes of a snapshot only."""
+    """The manifests that hold only the changes of a snapshot."""
     return store.manifests.read_list(
         snapshot.delta_manifest_list, snapshot.delta_manifest_list_size
     )
@@ -96,7 +96,7 @@ PartitionChoice = frozenset[bytes] | Callable[[bytes], bool]
 def live_entries(
     store: TableStore, snapshot: Snapshot, *, partitions: PartitionChoice | None = None
 ) -> ManifestEntries:
-    """All live files of a snapshot, or those of some partitions: named ones, or by a test."""
+    """All live files of a snapshot, or those of some partitions: listed, or chosen by a test."""
     manifests: Sequence[ManifestFile] = manifests_of(store, snapshot)
     if isinstance(partitions, frozenset) and store.partition_types:
         rows = [store.partition_values(partition) for partition in partitions]
@@ -110,7 +110,7 @@ def live_entries(
 
 
 def in_partitions(partitions: PartitionChoice) -> Callable[[bytes], bool]:
-    """The test whether a serialized partition is among those chosen."""
+    """A test for whether a serialized partition is among those chosen."""
     return partitions.__contains__ if isinstance(partitions, frozenset) else partitions
 
 
@@ -142,12 +142,12 @@ def load_files(
 
 
 def partition_part(store: TableStore, predicate: Predicate | None) -> Predicate | None:
-    """The conjuncts that speak of partition columns alone."""
+    """The conjuncts that use only partition columns."""
     return conjuncts_on(store.schema.partition_keys, predicate)
 
 
 def conjuncts_on(columns: Iterable[str], predicate: Predicate | None) -> Predicate | None:
-    """The conjuncts that speak of some columns alone."""
+    """The conjuncts that use only these columns."""
     names = frozenset(columns)
     return and_all(p for p in split_conjuncts(predicate) if columns_of(p) <= names)
 
@@ -191,12 +191,12 @@ def may_hold_partition(
     stats = manifest.partition_stats
     if stats.min_values[:4] != len(values).to_bytes(4, "big"):
         return True
-    least: tuple[Any, ...] = decode_row(store.partition_types, stats.min_values)
-    greatest: tuple[Any, ...] = decode_row(store.partition_types, stats.max_values)
-    # Written so that NaN, which is on no side of anything, excludes nothing.
+    lows: tuple[Any, ...] = decode_row(store.partition_types, stats.min_values)
+    highs: tuple[Any, ...] = decode_row(store.partition_types, stats.max_values)
+    # Written so that NaN, which is neither less nor greater than anything, excludes nothing.
     return not any(
         value is not None and low is not None and high is not None and (value < low or value > high)
-        for value, low, high in zip(values, least, greatest, strict=True)
+        for value, low, high in zip(values, lows, highs, strict=True)
     )
 
 
@@ -234,11 +234,11 @@ def test_buckets(store: TableStore, entries: ManifestEntries, predicate: Predica
     function = store.options.value(BUCKET_FUNCTION)
     types = [store.schema.field_by_name[name].type for name in store.schema.bucket_keys]
     keep = entries.total_buckets <= 0
-    # A partition keeps the bucket count it was written with, whatever the table asks for now.
+    # A partition keeps the bucket count it was written with, whatever the table's option is now.
     for total in np.unique(entries.total_buckets[~keep]).tolist():
         buckets = sorted({bucket_of(function, types, key, total) for key in keys})
         keep |= (entries.total_buckets == total) & np.isin(entries.bucket, buckets)
-    # Another type of a key column has another hash: such files say nothing by their bucket.
+    # If a key column has another type, hashes differ: the bucket of such files means nothing.
     for schema_id in np.unique(entries.schema_id).tolist():
         if not _has_key_types(store, schema_id, types):
             keep |= entries.schema_id == schema_id
@@ -257,7 +257,7 @@ def _has_key_types(store: TableStore, schema_id: int, types: Sequence[DataType])
 
 
 def _bucket_key_literals(store: TableStore, predicate: Predicate) -> list[tuple[Value, ...]] | None:
-    """Every bucket key that a matching row can have, or None when they are not pinned down."""
+    """Every bucket key that a matching row can have, or None if the filter does not fix them."""
     choices: dict[str, list[Value]] = {}
     for part in split_conjuncts(predicate):
         pinned = _pinned_values(part)
@@ -273,17 +273,17 @@ def _bucket_key_literals(store: TableStore, predicate: Predicate) -> list[tuple[
 
 
 def _pinned_values(part: Predicate) -> tuple[str, list[Value]] | None:
-    """The column that a conjunct pins down, and the values that it leaves to it."""
+    """The column that a conjunct pins down, and the values that it allows."""
     leaves = leaves_of(part)
     names = {leaf.column.name for leaf in leaves}
     if len(names) != 1 or any(leaf.op not in (Op.EQUAL, Op.IN) or leaf.path for leaf in leaves):
         return None
     literals = (value for leaf in leaves for value in leaf.literals if value is not None)
-    return names.pop(), [twin for value in literals for twin in _twins(value)]
+    return names.pop(), [equal for value in literals for equal in _equal_values(value)]
 
 
-def _twins(value: Value) -> tuple[Value, ...]:
-    """The values that are equal to one; the two zeros have hashes of their own."""
+def _equal_values(value: Value) -> tuple[Value, ...]:
+    """All values that equal a value; the two zeros are equal but have different hashes."""
     return (0.0, -0.0) if isinstance(value, float) and value == 0 else (value,)
 
 
@@ -302,7 +302,7 @@ def test_statistics(
 
 
 def test_keys(store: TableStore, entries: ManifestEntries, predicate: Predicate | None) -> Mask:
-    """For every file of a primary-key table: can it hold a key that matches."""
+    """For every file of a primary-key table: can it hold a matching key."""
     on_key = conjuncts_on(store.schema.trimmed_primary_keys, predicate)
     if on_key is None or not len(entries):
         return np.ones(len(entries), bool)

@@ -1,7 +1,7 @@
-"""Which files of a primary-key table a read is about, and how they are cut into splits.
+"""Which files of a primary-key table a read needs, and how they are packed into splits.
 
 Files whose keys overlap are read together. A filter on the key prunes any file; a filter on values
-prunes only where no other record of the same key could change the outcome. Spec: "Pruning
+prunes only where no other record of the same key could change the result. Spec: "Pruning
 pipeline", "Level filtering", "When a split can be read without merging".
 """
 
@@ -31,7 +31,7 @@ from emberlake.store.table_store import TableStore
 DeletionFiles: TypeAlias = Mapping[tuple[bytes, int, str], DeletionFile]
 Visibility: TypeAlias = Callable[[ManifestEntries], Mask]
 
-# Engines whose rows are records as they were written: what no record has, no row has.
+# Engines whose rows are records as they were written: a value that no record has, no row has.
 _CHOOSING_ENGINES: Final = (MergeEngine.DEDUPLICATE, MergeEngine.FIRST_ROW)
 
 
@@ -54,7 +54,7 @@ class KeyFilePlan:
 def batch_visibility(profile: TableProfile) -> Visibility:
     """Which files a batch read sees: none of a postponed bucket, and not always those of level 0.
 
-    Tables whose compaction removes what a newer record replaces show a record once it is compacted.
+    Tables whose compaction removes replaced records show a record only once it is compacted.
     """
     hides_new = profile.hides_level_0
     return lambda entries: (entries.bucket >= 0) & ((entries.level > 0) | (not hides_new))
@@ -113,12 +113,12 @@ def bucket_files(entries: ManifestEntries) -> list[I64]:
 def _prune(
     profile: TableProfile, entries: ManifestEntries, bucket: KeyBucket, may: Mask
 ) -> KeyBucket | None:
-    """The sections that can hold a row that matches.
+    """The sections that can hold a matching row.
 
-    In a single run every key has one record, which is the row: files are pruned one by one; so they
-    are where compaction leaves one record of a key and nothing of level 0 is read. Where runs
-    overlap otherwise, a record that matches may be replaced by one that does not, and the other way
-    round: such a section is left out only as a whole, and only if a row is one of its records.
+    In a single run every key has one record, which is the row, so files are pruned one by one. The
+    same is true if compaction leaves one record per key and nothing of level 0 is read. Where runs
+    overlap otherwise, a matching record may be replaced by one that does not match, and vice versa.
+    Such a section is left out only as a whole, and only if every row is one of its records.
     """
     is_kept = may[bucket.files]
     if is_kept.all():
@@ -168,7 +168,7 @@ def pack_change_splits(
     plan: FilePlan, snapshot_id: int, *, predicate: Predicate | None
 ) -> list[DataSplit]:
     """One split for the changes of a bucket, in the order in which they were committed."""
-    # Sequence numbers do not tell: an overwrite begins anew, and postponed rows have none.
+    # Sequence numbers do not show it: an overwrite starts over, and postponed rows have none.
     return [
         replace(
             split_of(plan, files, snapshot_id, predicate=predicate, deletion_files={}),
@@ -205,9 +205,9 @@ def split_of(
 def _pack_bucket(
     entries: ManifestEntries, bucket: KeyBucket, schema: TableSchema
 ) -> Iterator[tuple[I64, bool]]:
-    """Files that are read together, and whether that is without merging."""
-    places, options = bucket.files, schema.options
-    sections = [np.array([places[i] for run in s for i in run]) for s in bucket.sections]
+    """Files that are read together, and whether they can be read without merging."""
+    options = schema.options
+    sections = [np.array([bucket.files[i] for run in s for i in run]) for s in bucket.sections]
     deletes = entries.delete_row_count.fill_null(0).to_numpy()
     files = np.concatenate(sections)
     is_raw = is_raw_bucket(

@@ -1,4 +1,4 @@
-"""From a table and a request to splits: the one place that knows the order of the steps."""
+"""Turn a request for a table into splits: the one place that knows the order of the steps."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -52,7 +52,7 @@ from emberlake.store.table_store import TableStore
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """The splits of a read, the snapshot they are of, and what pruning left out."""
+    """The splits of a read, their snapshot, and what pruning left out."""
 
     snapshot: Snapshot | None
     splits: tuple[DataSplit, ...]
@@ -65,7 +65,7 @@ def plan_scan(
     limit: int | None,
     share: Share | None = None,
 ) -> ScanPlan:
-    """Plan a batch read of a table, or of a share of it, as its options ask for it."""
+    """Plan a batch read of a table, or of a share of it, as its options say."""
     target = find_target(store)
     if share is None:
         return plan_target(store, target, predicate, limit)
@@ -82,7 +82,7 @@ def plan_scan(
 
 
 def find_target(store: TableStore) -> Snapshot | Between | None:
-    """What a batch read is of by now, as the options of the table ask for it."""
+    """What a batch read would read now, as the options of the table say."""
     check_scan_options(store.options)
     return between(store) if is_incremental(store.options) else travel(store)
 
@@ -93,7 +93,7 @@ def plan_target(
     predicate: Predicate | None,
     limit: int | None,
 ) -> ScanPlan:
-    """Plan a batch read of what was found before, whatever was committed since."""
+    """Plan a batch read of a target that was found before, whatever was committed since."""
     with store.decoding_rows():
         if isinstance(target, Between):
             return _plan_between(store, target, predicate, limit)
@@ -121,7 +121,7 @@ def plan_key_snapshot(
     *,
     is_visible: Visibility,
 ) -> ScanPlan:
-    """Plan a read of a whole state of a primary-key table."""
+    """Plan a read of the whole state of a primary-key table."""
     found = plan_key_files(store, manifests_of(store, snapshot), predicate, is_visible)
     splits = pack_key_splits(
         found,
@@ -207,7 +207,7 @@ def _plan_between(
     if is_keyed:
         return plan_changes(store, ends.end, manifests, predicate)
     plan = plan_files(store, manifests, predicate)
-    # The changes are the files as they were added; rows that were deleted later are among them.
+    # The changes are the files as they were added, including rows that were deleted later.
     return _finish(store, ends.end, plan, predicate, limit, with_deletions=False)
 
 
@@ -226,7 +226,7 @@ def plan_changes(
 def _change_manifests(
     store: TableStore, start: Snapshot | None, end: Snapshot, mode: BetweenMode
 ) -> list[ManifestFile]:
-    """The manifests of the changes after the start, up to and with the end."""
+    """The manifests of the changes after the start, up to and including the end."""
     first = start.id + 1 if start else store.snapshots.earliest_id() or 1
     manifests: list[ManifestFile] = []
     for snapshot_id in range(first, end.id + 1):
@@ -265,17 +265,17 @@ def _names(entries: ManifestEntries) -> Iterator[tuple[bytes, int, str]]:
 def _plan_key_diff(
     store: TableStore, start: Snapshot | None, end: Snapshot, predicate: Predicate | None
 ) -> ScanPlan:
-    """Every bucket of either state that the other does not have just so."""
-    # A filter on values must see both states of a row: only the key may leave out files.
+    """Every bucket that differs between the two states."""
+    # A filter on values must see both states of a row: only a filter on the key may skip files.
     whole_key = (*store.schema.partition_keys, *store.schema.primary_keys)
     on_key = conjuncts_on(whole_key, predicate)
     after = _bucket_splits(store, end, on_key)
     before = {} if start is None else _bucket_splits(store, start, on_key)
     splits = []
-    for place in dict.fromkeys((*after, *before)):
-        new, old = after.get(place), before.get(place)
+    for address in dict.fromkeys((*after, *before)):
+        new, old = after.get(address), before.get(address)
         if new is None or old is None or not _is_same_state(new, old):
-            splits.append(_compared(place, new, old, end.id, predicate))
+            splits.append(_compared(address, new, old, end.id, predicate))
     return ScanPlan(end, tuple(splits), Funnel())
 
 
@@ -306,7 +306,7 @@ def _is_same_state(new: DataSplit, old: DataSplit) -> bool:
 
 
 def _compared(
-    place: tuple[bytes, int],
+    address: tuple[bytes, int],
     new: DataSplit | None,
     old: DataSplit | None,
     snapshot_id: int,
@@ -317,9 +317,9 @@ def _compared(
         if len(counts) > 1:
             raise Unsupported(
                 f"the table had {sorted(counts)} buckets in a partition at the two ends of the "
-                "incremental read: states with another number of buckets cannot be compared"
+                "incremental read: states with different numbers of buckets cannot be compared"
             )
-    partition, bucket = place
+    partition, bucket = address
     nothing = DataSplit(snapshot_id, partition, bucket, EMPTY, None, ())
     state = replace(new or nothing, predicate=predicate, raw_convertible=False)
     state = replace(state, is_exact=(False,) * len(state.entries))

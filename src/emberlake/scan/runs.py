@@ -1,7 +1,7 @@
 """Which files of a bucket share keys: sections, and inside them sorted runs.
 
 Spec: "Reading" and "When a split can be read without merging". Files are positions in a list that
-the caller keeps; what is decided here depends on key ranges, levels and delete counts alone.
+the caller keeps; decisions depend only on key ranges, levels and delete counts.
 """
 
 import heapq
@@ -15,15 +15,15 @@ from emberlake.spec.row_columns import decode_column
 from emberlake.spec.values import from_arrow_array
 from emberlake.types import DataType
 
-KeyRange: TypeAlias = tuple[KeyBound, KeyBound]  # the least and the greatest key of a file
-Run: TypeAlias = tuple[int, ...]  # files in key order, no two of which share keys
+KeyRange: TypeAlias = tuple[KeyBound, KeyBound]  # the smallest and the largest key of a file
+Run: TypeAlias = tuple[int, ...]  # files in key order that share no keys
 Section: TypeAlias = tuple[Run, ...]  # runs that share keys with each other
 
 
 def key_ranges(
     key_types: Sequence[DataType], least: pa.Array, greatest: pa.Array
 ) -> list[KeyRange]:
-    """The key ranges of files, from their serialized least and greatest keys."""
+    """The key ranges of files, from their serialized smallest and largest keys."""
     return list(zip(_bounds(key_types, least), _bounds(key_types, greatest), strict=True))
 
 
@@ -53,7 +53,7 @@ def find_sections(ranges: Sequence[KeyRange]) -> list[Section]:
 
 
 def _find_runs(ranges: Sequence[KeyRange], files: Sequence[int]) -> Section:
-    """As few runs as possible for files in the order of their least keys."""
+    """As few runs as possible for files in the order of their smallest keys."""
     runs: list[list[int]] = []
     ends: list[tuple[KeyBound, int]] = []  # the last key of every run, the smallest first
     for file in files:
@@ -71,7 +71,7 @@ def _find_runs(ranges: Sequence[KeyRange], files: Sequence[int]) -> Section:
 def is_raw_bucket(
     levels: Sequence[int], delete_counts: Sequence[int | None], *, levels_are_disjoint: bool
 ) -> bool:
-    """Whether the files of a bucket can be read one after the other, each by itself.
+    """Whether the files of a bucket can be read one after another, each by itself.
 
     Args:
         levels: The level of every file.

@@ -1,9 +1,9 @@
 """The part of a scan that one of several readers has: a shard, or a slice of rows.
 
-Together the shards of a scan give every row once. Rows of append tables are told apart by where
-they are stored: they are numbered through all files of the plan, deleted ones included. Rows of a
-key that are to be merged must stay together, so that key tables are cut by bucket, or by file where
-no two files have the same key.
+Together the shards of a scan give every row once. Rows of append tables are identified by where
+they are stored: they are numbered across all files of the plan, including deleted ones. Rows of a
+key must stay together to be merged, so key tables are cut by bucket, or by file if no two files
+have the same key.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ class Shard:
             )
 
     def range_of(self, total: int) -> "Slice | None":
-        """The rows of this shard of so many rows; None where there are none for it."""
+        """The rows of this shard out of ``total`` rows; None if there are none for it."""
         size, rest = divmod(total, self.count)
         start = self.index * size + min(self.index, rest)
         end = start + size + (self.index < rest)
@@ -39,7 +39,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The rows from number ``start`` on, before number ``end``."""
+    """The rows from number ``start`` up to, but not including, number ``end``."""
 
     start: int
     end: int
@@ -64,7 +64,7 @@ def take_share(
         splits: All splits of the plan.
         share: Which part of them.
         is_keyed: Whether the table has a primary key.
-        by_file: Whether no key is in two files of the table, so that each may go its own way.
+        by_file: Whether no key is in two files of the table, so that files can be separated.
 
     Raises:
         Unsupported: a slice of a table with a primary key.
@@ -72,8 +72,7 @@ def take_share(
     if is_keyed:
         if isinstance(share, Slice):
             raise Unsupported(
-                "rows of a table with a primary key have no numbers to cut them by; "
-                "use with_shard()"
+                "rows of a table with a primary key have no numbers to slice by; use with_shard()"
             )
         return list(_shard_of_keys(splits, share, by_file=by_file))
     rows = share
@@ -120,7 +119,7 @@ def _shard_of_keys(
 
 
 def _java_hash(text: str) -> int:
-    """The size of ``String.hashCode`` in Java, by which other engines deal out files."""
+    """The absolute value of Java's ``String.hashCode``, by which other engines assign files."""
     code = reduce(lambda total, unit: (31 * total + unit) & 0xFFFFFFFF, _utf16(text), 0)
     return min(code, (1 << 32) - code)
 

@@ -1,7 +1,7 @@
 """The byte form of splits: how a plan reaches the workers that read it.
 
-A split is one value of ``byte_form``, so that a worker decodes no split but its own. The predicate
-of the plan is the same for all of its splits and is not repeated in them.
+A split is one value of ``byte_form``, so that a worker decodes only its own split. The predicate of
+the plan is the same for all of its splits and is not repeated in them.
 """
 
 from collections.abc import Iterator
@@ -26,13 +26,13 @@ def split_to_bytes(split: DataSplit) -> bytes:
 
 
 def split_from_bytes(raw: bytes, predicate: Predicate | None) -> DataSplit:
-    """The split of a byte form, planned with the given predicate.
+    """Decode a split that was planned with the given predicate.
 
-    The earlier state of a comparison comes without a predicate: it is read as the later one is.
+    The earlier state of a comparison comes without a predicate: it is read like the later one.
 
     Raises:
         InvalidInput: the bytes are not a split.
-        Unsupported: they are of a version that this release does not know.
+        Unsupported: their version is unknown to this release.
     """
     form = _FORM.decode(raw)
     try:
@@ -49,7 +49,7 @@ class _File:
     kind: FileKind = FileKind.ADD
     is_exact: bool = False
     deletions: DeletionFile | None = None
-    rows: tuple[int, ...] | None = None  # of a file that is not read whole: first, and behind last
+    rows: tuple[int, ...] | None = None  # if only some are read: the first, the one after the last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ class _KnownFolder:
 
 @dataclass(frozen=True, slots=True)
 class DeletionFile:
-    """Where the deletion vector of a data file stands."""
+    """Where the deletion vector of a data file is stored."""
 
     index_file_name: str
     external_path: str | None
@@ -57,16 +57,16 @@ class DataSplit:
     predicate: Predicate | None = field(repr=False)
     is_exact: tuple[bool, ...] = field(repr=False)
     deletion_files: Mapping[str, DeletionFile] = field(default_factory=dict, repr=False, hash=False)
-    # Whether the files can be read one after the other, without merging rows by key.
+    # Whether the files can be read one after another, without merging rows by key.
     raw_convertible: bool = True
-    # Rows of a primary-key table come as the changes that were written, not as what became of them.
+    # Rows of a primary-key table come as the changes that were written, not as the merged result.
     is_changes: bool = False
-    # Of a comparison of two states: the files of the earlier one.
+    # In a comparison of two states: the files of the earlier one.
     before: "DataSplit | None" = field(default=None, repr=False, hash=False)
-    # Of files that are not read whole: the first row, and the one behind the last.
+    # For files that are not read whole: the first row, and the one after the last.
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict, repr=False, hash=False)
-    # The folder of a bucket, for callers that look at files themselves. Few ask, so it is worked
-    # out on demand; a pickled split takes its folder along.
+    # The folder of a bucket, for callers that open files themselves. Few do, so it is built on
+    # demand; a pickled split carries its folder along.
     folder_of: FolderOf | None = field(default=None, repr=False, compare=False)
 
     @cached_property
@@ -77,17 +77,17 @@ class DataSplit:
     def __getstate__(self) -> dict[str, object]:
         path = self.bucket_path
         state = dict(vars(self), folder_of=None if path is None else _KnownFolder(path))
-        state.pop("files", None)  # they are in the entries
+        state.pop("files", None)  # the entries already hold them
         return state
 
     @property
     def bucket_path(self) -> str | None:
-        """The folder of the bucket; None where the split was not planned here."""
+        """The folder of the bucket; None if the split was not planned here."""
         return self.folder_of(self.partition, self.bucket) if self.folder_of else None
 
     @property
     def row_count(self) -> int:
-        """The rows stored in what is read of the files, deleted ones included."""
+        """The number of rows stored in what is read of the files, including deleted ones."""
         if not self.ranges:
             return int(self.entries.row_count.sum())
         names, counts = self.entries.file_name.to_pylist(), self.entries.row_count.tolist()
@@ -96,11 +96,11 @@ class DataSplit:
         return sum(stop - start for start, stop in parts)
 
     def merged_row_count(self) -> int | None:
-        """The rows that a read without a filter gives, or None when that is not known."""
+        """The number of rows that a read without a filter returns, or None if it is not known."""
         if not self.raw_convertible or self.is_changes or self.before is not None:
             return None
         if self.ranges.keys() & self.deletion_files.keys():
-            return None  # which of the rows are deleted is not known, only how many of the file
+            return None  # only the number of deleted rows in the whole file is known
         deleted = [d.range.cardinality for d in self.deletion_files.values()]
         if None in deleted:
             return None
@@ -108,14 +108,14 @@ class DataSplit:
 
     @property
     def data_deletion_files(self) -> list[DeletionFile | None] | None:
-        """For every file where its deletion vector stands; None where no file has one."""
+        """The deletion vector of every file, None for one without; None if no file has one."""
         if not self.deletion_files:
             return None
         return [self.deletion_files.get(file.file_name) for file in self.files]
 
     @property
     def file_paths(self) -> list[str]:
-        """Where the files are; none where the split was not planned here."""
+        """The paths of the files; none if the split was not planned here."""
         folder = self.bucket_path
         if folder is None:
             return []
@@ -139,7 +139,7 @@ class DataSplit:
         )
 
     def filter_file(self, func: Callable[[DataFile], bool]) -> "DataSplit | None":
-        """A split of the files that a test wants; None when it wants none."""
+        """A split of the files that pass a test; None if none does."""
         chosen = [bool(func(file)) for file in self.files]
         return self.take(chosen) if any(chosen) else None
 
@@ -185,8 +185,8 @@ def pack_splits(
     return splits
 
 
-def tell_folders(splits: Iterable[DataSplit], folder_of: FolderOf) -> None:
-    """Let new splits know where their files are, without a copy of each."""
+def attach_folders(splits: Iterable[DataSplit], folder_of: FolderOf) -> None:
+    """Tell new splits where their files are, in place: copies would cost time."""
     for split in splits:
         object.__setattr__(split, "folder_of", folder_of)
 
@@ -196,12 +196,12 @@ def index_deletion_files(
 ) -> dict[tuple[bytes, int, str], DeletionFile]:
     """Deletion vectors by (partition, bucket, data file)."""
     return {
-        (entry.partition, entry.bucket, place.data_file_name): DeletionFile(
-            entry.index_file.file_name, entry.index_file.external_path, place
+        (entry.partition, entry.bucket, found.data_file_name): DeletionFile(
+            entry.index_file.file_name, entry.index_file.external_path, found
         )
         for entry in index
         if entry.index_file.index_type == DELETION_VECTORS_INDEX
-        for place in entry.index_file.deletion_vectors or ()
+        for found in entry.index_file.deletion_vectors or ()
     }
 
 
@@ -241,8 +241,8 @@ def _group_ends(
 def pack(
     weights: npt.NDArray[np.int64], group_ends: npt.NDArray[np.int64], target: int
 ) -> Iterator[tuple[int, int]]:
-    """Ranges of files: in order, of one group, as many as weigh no more than the target."""
-    # The total weight before each file: a loop over splits, not over files, is enough.
+    """Ranges of files, in order, each within one group and no heavier than the target."""
+    # With the total weight before each file, a loop over splits is enough.
     before = [0, *np.cumsum(weights).tolist()]
     start = 0
     for end in group_ends.tolist():

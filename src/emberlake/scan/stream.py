@@ -53,10 +53,10 @@ class StreamStart:
 
 @dataclass
 class StreamScan:
-    """Plans a table's state, then its changes one snapshot at a time; holds where it stands.
+    """Plans a table's state, then its changes one snapshot at a time; keeps its position.
 
-    What was planned is not written down anywhere: keep ``checkpoint()`` and ``restore()`` it, or
-    read as a consumer and call ``notify_checkpoint_complete`` when the rows are safe.
+    The position is not stored anywhere: save ``checkpoint()`` and ``restore()`` it, or read as a
+    consumer and call ``notify_checkpoint_complete`` when the rows are safe.
     """
 
     store: TableStore
@@ -76,7 +76,7 @@ class StreamScan:
         return self._next
 
     def restore(self, next_snapshot: int | None) -> None:
-        """Go on at a checkpoint; at None, start anew."""
+        """Continue from a checkpoint; None starts over."""
         self._next = next_snapshot
 
     def notify_checkpoint_complete(self, next_snapshot: int | None) -> None:
@@ -85,7 +85,7 @@ class StreamScan:
             self._consumers.save(self.consumer_id, next_snapshot)
 
     def plan(self) -> ScanPlan | None:
-        """The next rows to read, or None when there is nothing new yet.
+        """The next rows to read, or None if there is nothing new yet.
 
         Raises:
             SnapshotNotFound: the next snapshot has expired before it was read.
@@ -112,7 +112,7 @@ class StreamScan:
     def start(self) -> StreamStart | None:
         """Where to begin: where the consumer left off, else as the options say.
 
-        None while the state of a table without a snapshot is asked for.
+        None if it begins with the state of a table, but the table has no snapshot yet.
         """
         snapshots, options = self.store.snapshots, self.store.options
         if self.consumer_id is not None:
@@ -153,7 +153,7 @@ class StreamScan:
     # --- what follows -----------------------------------------------------------------------------
 
     def find(self, snapshot_id: int) -> Snapshot | None:
-        """A snapshot that is there, or whose changelog outlives it; None before it is committed."""
+        """A snapshot that exists, or whose changelog outlives it; None before it is committed."""
         store = self.store
         if store.snapshots.exists(snapshot_id):
             return store.snapshots.load(snapshot_id)
@@ -165,19 +165,19 @@ class StreamScan:
         latest, earliest = store.snapshots.latest_id(), store.snapshots.earliest_id()
         if earliest is not None and snapshot_id < earliest:
             raise SnapshotNotFound(
-                f"snapshot {snapshot_id} is to be read next, but the table's first one is "
+                f"the next snapshot to read is {snapshot_id}, but the table's first one is "
                 f"{earliest}: it has expired; read with a consumer-id, which keeps snapshots, or "
-                "start anew"
+                "start over"
             )
         if latest is not None and snapshot_id > latest + 1:
             raise InvalidState(
-                f"snapshot {snapshot_id} is to be read next, but the table's last one is {latest}: "
-                "it was rolled back, or made anew; start anew"
+                f"the next snapshot to read is {snapshot_id}, but the table's last one is "
+                f"{latest}: it was rolled back or created again; start over"
             )
         return None
 
     def plan_changes(self, snapshot: Snapshot) -> ScanPlan | None:
-        """What a snapshot has changed; None for one that changes no rows of the stream."""
+        """The changes of a snapshot; None if it changes no rows of the stream."""
         store, predicate = self.store, self.predicate
         if not store.schema.profile.has_keys:
             if not _is_append(snapshot, store.options):
@@ -202,7 +202,7 @@ class StreamScan:
 
 
 def _start_mode(options: TableOptions) -> str:
-    """Where to start: as ``scan.mode`` says, or the option that travels."""
+    """Where to start: as ``scan.mode`` or a time travel option says."""
     given = travel_options(options)
     mode = options.value(SCAN_MODE)
     if mode == "default":
@@ -216,12 +216,14 @@ def _start_mode(options: TableOptions) -> str:
         "from-timestamp": (SCAN_TIMESTAMP_MILLIS.key, SCAN_TIMESTAMP.key),
     }.get(mode, ())
     if mode not in _STARTS:
-        raise Unsupported(f"a stream cannot start at scan.mode={mode}; try {', '.join(_STARTS)}")
+        raise Unsupported(f"a stream cannot start with scan.mode={mode}; use {', '.join(_STARTS)}")
     if allowed and not given:
         raise InvalidOption(f"scan.mode={mode} needs {' or '.join(allowed)}")
     others = [key for key in given if key not in allowed]
     if others:
-        raise Unsupported(f"a stream that starts at {mode} does not go with {', '.join(others)}")
+        raise Unsupported(
+            f"a stream that starts with scan.mode={mode} cannot use {', '.join(others)}"
+        )
     return mode
 
 
@@ -232,7 +234,7 @@ def _is_append(snapshot: Snapshot, options: TableOptions) -> bool:
 
 
 def _start_visibility(options: TableOptions) -> Visibility:
-    """What a stream starts with: the rows whose changes are not to come in a later changelog."""
+    """What a stream starts with: the rows whose changes are not in a later changelog."""
     match options.value(CHANGELOG_PRODUCER):
         case ChangelogProducer.LOOKUP:
             return lambda entries: (entries.bucket >= 0) & (entries.level > 0)

@@ -1,4 +1,4 @@
-"""Which snapshot a read is of: the latest, or the one that the table's options travel to.
+"""Which snapshot to read: the latest, or the one that the table's options travel to.
 
 Spec: "Time travel (batch)".
 """
@@ -28,8 +28,8 @@ from emberlake.options import (
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 
-# What scan.mode asks for in a batch read, and which options say where to; a mode that is not
-# listed is for streams only, or not supported.
+# The values of scan.mode for a batch read, and the options that each of them uses. A mode that is
+# not listed is for streams only, or not supported.
 _LATEST_MODES: Final = ("default", "full", "latest-full", "latest")
 _BY_SNAPSHOT: Final = (SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, SCAN_VERSION, SCAN_WATERMARK)
 _BY_TIME: Final = (SCAN_TIMESTAMP_MILLIS, SCAN_TIMESTAMP)
@@ -53,7 +53,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class BetweenMode(StrEnum):
-    """What an incremental read looks at. Values of ``incremental-between-scan-mode``."""
+    """What an incremental read reads. Values of ``incremental-between-scan-mode``."""
 
     DELTA = "delta"  # the files that were added
     CHANGELOG = "changelog"  # the changelog files that a producer wrote
@@ -62,10 +62,10 @@ class BetweenMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """An incremental read: what came after ``start`` up to and with ``end``."""
+    """An incremental read: what came after ``start``, up to and including ``end``."""
 
     start: Snapshot | None  # None: from the beginning
-    end: Snapshot | None  # None: before the first snapshot, where there is nothing to read
+    end: Snapshot | None  # None: before the first snapshot, so there is nothing to read
     mode: "BetweenMode"
 
     @property
@@ -74,7 +74,7 @@ class Between:
 
 
 def is_travelling(options: TableOptions) -> bool:
-    """Whether the options name another snapshot than the latest."""
+    """Whether the options name a snapshot other than the latest."""
     return any(options.is_set(option) for option in _TRAVEL)
 
 
@@ -84,7 +84,7 @@ def is_incremental(options: TableOptions) -> bool:
 
 
 def travel_options(options: TableOptions) -> list[str]:
-    """The options that are given and name a snapshot, or two."""
+    """The given options that name one or two snapshots."""
     return [option.key for option in (*_TRAVEL, *_BETWEEN) if options.is_set(option)]
 
 
@@ -109,19 +109,19 @@ def check_scan_options(options: TableOptions) -> None:
     wanted = _MODES.get(mode)
     if wanted is None:
         raise Unsupported(
-            f"scan.mode={mode} is not supported for batch reads; it can be {', '.join(_MODES)}"
+            f"scan.mode={mode} is not supported for batch reads; use {', '.join(_MODES)}"
         )
     if mode != "default" and (given or wanted) and not set(given) & set(wanted):
         choices = " or ".join(option.key for option in wanted)
         found = given[0].key if given else "none of them"
         raise InvalidOption(
-            f"scan.mode={mode} goes with {choices or 'no option that travels'}, not with {found}; "
-            "scan.mode=default goes with all"
+            f"scan.mode={mode} works with {choices or 'no time travel option'}, not with {found}; "
+            "scan.mode=default works with all"
         )
 
 
 def travel(store: TableStore) -> Snapshot | None:
-    """The snapshot to read; None when the table has none and no other was asked for."""
+    """The snapshot to read; None if the table has none and the options name none."""
     options = store.options
     if (snapshot_id := options.value(SCAN_SNAPSHOT_ID)) is not None:
         return store.snapshots.load(snapshot_id)
@@ -144,7 +144,7 @@ def between(store: TableStore) -> Between:
     option = next(option for option in _BETWEEN if options.is_set(option))
     ends = options.value(option)
     if len(ends) != 2:
-        raise InvalidOption(f"{option.key} wants two ends, as in 3,7, not {options[option.key]!r}")
+        raise InvalidOption(f"{option.key} needs two ends, as in 3,7, not {options[option.key]!r}")
     mode = _between_mode(store)
     if option is INCREMENTAL_BETWEEN_TIMESTAMP:
         return _between_times(store, *ends, mode)
@@ -153,12 +153,12 @@ def between(store: TableStore) -> Between:
         start, end = _start_by_id(store, int(ends[0])), store.snapshots.load(int(ends[1]))
     elif not any(are_ids):
         start, end = store.tags.load(ends[0]), store.tags.load(ends[1])
-        # Between tags lies history that may have expired: their states are what there is.
+        # The history between tags may have expired: only their states are sure to exist.
         if not options.value(INCREMENTAL_TAG_TO_SNAPSHOT):
             mode = BetweenMode.DIFF
     else:
         raise InvalidOption(
-            f"{option.key} wants two snapshot ids or two tags, not {','.join(ends)}"
+            f"{option.key} needs two snapshot ids or two tags, not {','.join(ends)}"
         )
     if start is not None and start.id > end.id:
         raise InvalidOption(f"{option.key}: {ends[0]} is later than {ends[1]}")
@@ -183,7 +183,7 @@ def _at(store: TableStore, millis: int, shown: str) -> Snapshot:
 
 
 def _local_millis(option: Option[Any], text: str) -> int:
-    """Milliseconds since the epoch; a text without a zone is in this machine's."""
+    """Milliseconds since the epoch; text without a zone is in the zone of this machine."""
     try:
         moment = datetime.fromisoformat(text.strip()).astimezone()
     except ValueError as error:

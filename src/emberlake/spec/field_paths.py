@@ -16,7 +16,7 @@ Fields: TypeAlias = tuple[DataField, ...]
 
 
 def edit_siblings(fields: Fields, path: Path, edit: Callable[[Fields], Fields]) -> Fields:
-    """The columns after a change of the siblings that the last name of the path is one of."""
+    """The columns after a change of the field that the path leads to and its siblings."""
     if len(path) == 1:
         return edit(fields)
 

@@ -55,7 +55,7 @@ def parse_partition_path(path: str) -> dict[str, str]:
         key, separator, value = part.partition("=")
         if not separator or not key or not value:
             raise InvalidInput(
-                f"{part!r} in {path!r} is not a folder of a partition: use key=value"
+                f"{part!r} in {path!r} is not a partition folder: expected key=value"
             )
         spec[unescape_path_name(key)] = unescape_path_name(value)
     return spec
@@ -111,7 +111,7 @@ def _refusal(field: DataField) -> Unsupported:
 
 def _format_day(day: int) -> str:
     """A day since the epoch as ``2024-01-15``, in the Gregorian calendar even before its start."""
-    # From 0000-03-01 on, a leap day ends its year, and 400 years always have as many days.
+    # Years that start on March 1 end with the leap day, and 400 years always have as many days.
     era, day_of_era = divmod(day + 719_468, 146_097)
     year_of_era = (
         day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096

@@ -61,7 +61,7 @@ def match_partition(
     for name, literal in literals.items():
         if name not in names:
             problems.append(
-                f"{name} is not a partition column ({choices(name, names, 'they are')})"
+                f"{name} is not a partition column ({choices(name, names, 'the table has')})"
             )
             continue
         index = names.index(name)

@@ -17,9 +17,9 @@ OVERWRITES: Final = ("dynamic", "static", "all")
 class Replacement:
     """The partitions that match, or only those of them that the new data touches.
 
-    New data outside of ``match`` is refused either way. With ``only_touched`` (a dynamic overwrite)
-    no data replaces nothing. Without it (a static overwrite) everything that matches is replaced,
-    even by no data.
+    New data outside of ``match`` is refused either way. Without any new data, an overwrite with
+    ``only_touched`` (a dynamic one) replaces nothing, and one without it (a static one) still
+    removes everything that matches.
     """
 
     match: PartitionMatch
@@ -42,7 +42,7 @@ class Replacement:
 
     @staticmethod
     def by_options(schema: TableSchema, partition: Mapping[str, object] | None) -> "Replacement":
-        """What an overwrite replaces by a table's options, before its data is known.
+        """What an overwrite replaces according to a table's options, before its data is known.
 
         An explicit empty description means the whole table, whatever the options say. So does an
         unpartitioned table, which has no partitions that data could leave untouched.

@@ -42,7 +42,7 @@ __all__ = ["ArrowColumn", "decode_column", "encode_rows", "hash_rows"]
 _BLOCK_ROWS: Final = 1 << 15
 # The mask for the last eight-byte word of a value that has n bytes left.
 _KEEP_BYTES: Final = np.array([(1 << (8 * n)) - 1 for n in range(9)], dtype=np.uint64)
-# The magnitudes from which on a whole number takes one more byte, including its sign bit.
+# The magnitudes from which a whole number takes one more byte, including its sign bit.
 _BYTE_STEPS: Final = np.array([1 << (8 * n - 1) for n in range(1, 9)], dtype=np.uint64)
 
 

@@ -145,7 +145,7 @@ def decode_table_schema(raw: bytes, path: str) -> TableSchema:
         version = int(value.get("version") or 1)
         if version > SCHEMA_VERSION:
             raise Unsupported(
-                f"{path} has schema version {version}; emberlake knows up to {SCHEMA_VERSION}"
+                f"{path} has schema version {version}; emberlake reads up to {SCHEMA_VERSION}"
             )
         schema = TableSchema(
             id=int(value["id"]),

@@ -113,7 +113,7 @@ def decode_snapshot(raw: bytes, path: str) -> Snapshot:
         version = int(value.get("version") or 1)
         if version > SNAPSHOT_VERSION:
             raise Unsupported(
-                f"{path} has snapshot version {version}; emberlake knows up to {SNAPSHOT_VERSION}"
+                f"{path} has snapshot version {version}; emberlake reads up to {SNAPSHOT_VERSION}"
             )
         missing = [key for key in _REQUIRED if value.get(key) is None]
         if missing:

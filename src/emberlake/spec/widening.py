@@ -1,4 +1,4 @@
-"""Which types can hold all values of which others."""
+"""Which types can hold all values of another type."""
 
 from typing import Final
 

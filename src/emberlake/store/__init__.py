@@ -1,1 +1,1 @@
-"""Load and save of metadata: schemas, snapshots, tags, manifests."""
+"""Load and save metadata: schemas, snapshots, tags, manifests."""

@@ -1,10 +1,10 @@
-"""Avro records, decoded into Arrow columns.
+"""Decode Avro records into Arrow columns.
 
-Manifests are what planning spends its time on, so many records do not become Python objects where
-that can be helped: ``avro_lanes`` decodes them side by side. What it cannot, and what is not worth
-it, goes record by record through fastavro, with the same result. Writers differ in record names,
-in what they allow to be null and in which fields they know: fields are found by name, absent ones
-are null, unknown ones are skipped.
+Planning spends its time on manifests, so many records are decoded without Python objects where
+possible: ``avro_lanes`` decodes them side by side. Records that it cannot decode, or that are too
+few to be worth it, go through fastavro one by one, with the same result. Writers differ in record
+names, in what they allow to be null and in which fields they know: fields are found by name, absent
+ones are null, unknown ones are skipped.
 """
 
 import io
@@ -29,13 +29,13 @@ from emberlake.base.avro_blocks import (
 from emberlake.errors import CorruptFile, Unsupported
 from emberlake.store.avro_lanes import FindRecords, decode_lanes
 
-# From so many records on it is faster to decode them side by side (measured on manifests).
+# From this many records on, decoding them side by side is faster (measured on manifests).
 _MANY_RECORDS: Final = 150
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column to take out of records: the names that lead to it, from the root down."""
+    """A column to take from records; ``path`` is the names that lead to it, from the root down."""
 
     name: str
     path: tuple[str, ...]
@@ -50,12 +50,12 @@ def decode_container(
 
     Args:
         raw: the bytes of the file.
-        path: where they are from, for messages.
+        path: where they come from, for messages.
         columns: what to take; a column that the file lacks is null.
         find: guesses where records begin, so that many can be decoded side by side.
 
     Raises:
-        CorruptFile: the bytes are no whole container, or a required column is null.
+        CorruptFile: the bytes are not a whole container, or a required column is null.
         Unsupported: they are compressed with an unknown codec.
     """
     container = _parse(raw, path)
@@ -75,7 +75,7 @@ def decode_container(
 
 
 def decode_rows(raw: bytes, path: str, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
-    """As ``decode_container``, as one dictionary per record; lists are tuples."""
+    """Like ``decode_container``, but one dictionary per record; lists are tuples."""
     return _decode_rows(_parse(raw, path), path, columns)
 
 
@@ -142,42 +142,42 @@ def _iter_leaves(
 def _plain_schema(schema: str) -> Any:
     """The writer's schema in the simplest form that describes the same bytes.
 
-    Every named type stands where it is used, under a name of its own; logical types, which would
+    Every named type is copied to where it is used, under a unique name; logical types, which would
     turn milliseconds into objects, are left out.
     """
     written = json.loads(schema)
     check_items(written)
-    return _SchemaPlainer().plain(written, namespace="")
+    return _SchemaSimplifier().simplify(written, namespace="")
 
 
-class _SchemaPlainer:
+class _SchemaSimplifier:
     def __init__(self) -> None:
         self._named: dict[str, tuple[dict[str, Any], str]] = {}
         self._names_given = 0
         self._open: set[str] = set()
 
-    def plain(self, schema: Any, namespace: str) -> Any:
+    def simplify(self, schema: Any, namespace: str) -> Any:
         match schema:
             case str() if schema in _PRIMITIVES:
                 return schema
             case str():
                 return self._record(*self._named[_full_name(schema, namespace)])
             case list():
-                return [self.plain(branch, namespace) for branch in schema]
+                return [self.simplify(branch, namespace) for branch in schema]
             case {"type": "record"}:
                 name = _full_name(schema["name"], schema.get("namespace", namespace))
                 self._named[name] = (schema, name.rpartition(".")[0])
                 return self._record(*self._named[name])
             case {"type": "array", "items": items}:
-                return {"type": "array", "items": self.plain(items, namespace)}
+                return {"type": "array", "items": self.simplify(items, namespace)}
             case {"type": "map", "values": values}:
-                return {"type": "map", "values": self.plain(values, namespace)}
+                return {"type": "map", "values": self.simplify(values, namespace)}
             case {"type": str(inner)} if inner in _PRIMITIVES:
                 return inner
             case {"type": (dict() | list()) as inner}:
-                return self.plain(inner, namespace)
+                return self.simplify(inner, namespace)
             case _:
-                raise ValueError(f"{schema} is no type that metadata uses")
+                raise ValueError(f"{schema} is not a type that metadata uses")
 
     def _record(self, schema: dict[str, Any], namespace: str) -> Any:
         name = _full_name(schema["name"], namespace)
@@ -185,7 +185,7 @@ class _SchemaPlainer:
             raise ValueError(f"record {name} contains itself")
         self._open.add(name)
         fields = [
-            {"name": field["name"], "type": self.plain(field["type"], namespace)}
+            {"name": field["name"], "type": self.simplify(field["type"], namespace)}
             for field in schema["fields"]
         ]
         self._open.remove(name)
@@ -226,8 +226,8 @@ def _value_at(record: Any, path: tuple[str, ...]) -> Any:
 
 
 def _read_records(container: Container, path: str) -> list[Any]:
-    # An array is blocks of a count and that many items, then a zero: the container's blocks are
-    # one, and a single call decodes them all.
+    # An Avro array is blocks of a count and that many items, then a zero. So the blocks of the
+    # container make one array, which a single call decodes.
     parts: list[bytes] = []
     for block in container.blocks:
         parts += (encode_long(block.count), block.data)
@@ -237,7 +237,7 @@ def _read_records(container: Container, path: str) -> list[Any]:
     try:
         records: list[Any] = fastavro.schemaless_reader(source, schema, None)
         if source.tell() != len(data):
-            raise ValueError("there are bytes behind the last record")
+            raise ValueError("there are bytes after the last record")
     except BAD_BYTES as error:
         raise CorruptFile(path, f"its records cannot be decoded: {error}") from error
     _check_count(len(records), container, path)
@@ -246,7 +246,7 @@ def _read_records(container: Container, path: str) -> list[Any]:
 
 def _check_count(found: int, container: Container, path: str) -> None:
     if found != container.count:
-        raise CorruptFile(path, f"it holds {found} records where {container.count} are announced")
+        raise CorruptFile(path, f"it holds {found} records, but announces {container.count}")
 
 
 def _parse_schema(parse: Callable[[str], Any], container: Container, path: str) -> Any:

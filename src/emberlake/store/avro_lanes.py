@@ -1,10 +1,10 @@
-"""Avro records, decoded side by side with NumPy.
+"""Decode Avro records side by side with NumPy.
 
-Avro says nowhere how long a record is, so decoders go from one record to the next. But who knows
-where records begin can decode all of them at once: a *lane* is a record with the place where its
-next value begins, and every field is one step of all lanes. Where records begin is guessed by the
-caller. The guess is proven afterwards: each lane must have ended exactly where the next one began,
-which is what going from record to record would have found.
+Avro does not store how long a record is, so decoders go from one record to the next. But if the
+starts of all records are known, all of them can be decoded at once: a *lane* is a record with the
+position of its next value, and every field is one step of all lanes. The caller guesses the starts.
+The guess is proven afterwards: each lane must have ended exactly where the next one began, which is
+what going from record to record would have found.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,8 +19,8 @@ from emberlake.base.arrow_arrays import numbers_array
 from emberlake.base.avro_blocks import BAD_BYTES, Container
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
-Places: TypeAlias = npt.NDArray[np.int64]
-FindRecords: TypeAlias = Callable[[Bytes, int, int | None], Places | None]
+Positions: TypeAlias = npt.NDArray[np.int64]
+FindRecords: TypeAlias = Callable[[Bytes, int, int | None], Positions | None]
 
 # Guesses may look beyond the last record; there, every number is zero.
 _TAIL: Final = bytes(128)
@@ -30,14 +30,14 @@ _LAST_SHIFT: Final = 63
 def decode_lanes(
     container: Container, schema: Any, record_type: pa.StructType, find: FindRecords
 ) -> pa.StructArray | None:
-    """The records, or None when they are not as they were guessed to be.
+    """The records, or None if the guess was wrong.
 
     Args:
         container: the blocks of the records.
         schema: the writer's schema, with every named type where it is used.
         record_type: what to take; fields are found by name.
-        find: guesses where records begin, from their bytes, their number and the branch of the
-            root that they are, if the root is a union.
+        find: guesses where records begin, from their bytes, their number and, if the root is a
+            union, their branch of it.
     """
     data = np.frombuffer(b"".join((*(block.data for block in container.blocks), _TAIL)), np.uint8)
     end = len(data) - len(_TAIL)
@@ -51,20 +51,20 @@ def decode_lanes(
         proven = np.array_equal(lanes.at, np.append(starts[1:], end))
         return records if proven and _are_first(starts, container) else None
     except (*BAD_BYTES, pa.ArrowException):
-        return None  # whoever decodes it record by record says what is wrong
+        return None  # decoding record by record will say what is wrong
 
 
 class Lanes:
-    """Places in the same bytes that move on together, value by value."""
+    """Positions in the same bytes that advance together, value by value."""
 
-    def __init__(self, data: Bytes, at: Places, ends: Places | None = None) -> None:
+    def __init__(self, data: Bytes, at: Positions, ends: Positions | None = None) -> None:
         self.data = data
         self.at = at
         self._ends = ends
 
     @property
-    def ends(self) -> Places:
-        """Where bytes are that end a number, if they belong to one."""
+    def ends(self) -> Positions:
+        """The positions of bytes that end a number, if they belong to one."""
         if self._ends is None:
             self._ends = np.flatnonzero(self.data < 0x80)
         return self._ends
@@ -72,7 +72,7 @@ class Lanes:
     def __len__(self) -> int:
         return len(self.at)
 
-    def longs(self) -> Places:
+    def longs(self) -> Positions:
         """The next ``int`` or ``long`` of every lane."""
         byte = self.data[self.at]
         self.at = self.at + 1
@@ -90,8 +90,8 @@ class Lanes:
         half = (value >> np.uint64(1)).view(np.int64)
         return half ^ -(value & np.uint64(1)).view(np.int64)
 
-    def skip(self, lengths: Places) -> None:
-        """Move on by so many bytes."""
+    def skip(self, lengths: Positions) -> None:
+        """Advance each lane by a number of bytes."""
         if len(lengths) and lengths.min() < 0:
             raise ValueError("a length is negative")
         self.at = self.at + lengths
@@ -99,17 +99,17 @@ class Lanes:
             raise ValueError("a value is longer than the file")
 
     def starts_with(self, expected: Bytes) -> npt.NDArray[np.bool_]:
-        """Which lanes go on with these bytes; none moves."""
+        """Which lanes continue with these bytes; no lane advances."""
         windows = sliding_window_view(self.data, len(expected))[self.at]
         found: npt.NDArray[np.bool_] = (windows == expected).all(axis=1)
         return found
 
-    def some(self, chosen: npt.NDArray[Any]) -> "Lanes":
+    def select(self, chosen: npt.NDArray[Any]) -> "Lanes":
         return Lanes(self.data, self.at[chosen], self._ends)
 
 
-def _are_first(starts: Places, container: Container) -> bool:
-    """Whether every block begins with the record that its count says."""
+def _are_first(starts: Positions, container: Container) -> bool:
+    """Whether every block begins with the record that the counts before it call for."""
     sizes = np.cumsum([0, *(len(block.data) for block in container.blocks)])[:-1]
     counts = np.cumsum([0, *(block.count for block in container.blocks)])[:-1]
     return np.array_equal(starts[counts], sizes)
@@ -123,7 +123,7 @@ def _only_branch(union: Sequence[Any]) -> int:
     return branches[0]
 
 
-# A target of None decodes a value that nobody wants, to move on behind it.
+# A target of None skips a value: it is decoded only to advance past it.
 
 
 def _decode(lanes: Lanes, schema: Any, target: pa.DataType | None) -> pa.Array | None:
@@ -140,7 +140,7 @@ def _decode(lanes: Lanes, schema: Any, target: pa.DataType | None) -> pa.Array |
         case {"type": "array", "items": items}:
             return _decode_array(lanes, items, target)
         case _:
-            raise ValueError(f"{schema} is no type that manifests use")
+            raise ValueError(f"{schema} is not a type that manifests use")
 
 
 def _decode_bytes(lanes: Lanes, target: pa.DataType | None) -> pa.Array | None:
@@ -186,9 +186,9 @@ def _decode_union(
         return _decode(lanes, union[branch], target)
     if not has_value.any():
         return None if target is None else pa.nulls(len(lanes), target)
-    some = lanes.some(has_value)
-    values = _decode(some, union[branch], target)
-    lanes.at[has_value] = some.at
+    subset = lanes.select(has_value)
+    values = _decode(subset, union[branch], target)
+    lanes.at[has_value] = subset.at
     if values is None:
         return None
     return values.take(numbers_array(np.cumsum(has_value) - 1, is_null=~has_value))
@@ -198,25 +198,25 @@ def _decode_union(
 
 
 def _decode_array(lanes: Lanes, items: Any, target: pa.DataType | None) -> pa.Array | None:
-    """Arrays come in blocks of a count and so many items; a count of zero ends them."""
+    """Arrays come in blocks of a count and that many items; a count of zero ends them."""
     inner = None if target is None else target.value_type
     sizes = np.zeros(len(lanes), np.int64)
-    owners: list[Places] = []
+    owners: list[Positions] = []
     parts: list[pa.Array | None] = []
     unread = np.arange(len(lanes))  # lanes whose next value is a count
     while True:
-        some = lanes.some(unread)
-        counts = some.longs()
+        subset = lanes.select(unread)
+        counts = subset.longs()
         if counts.min(initial=0) < 0:
             raise ValueError("a count with a size")  # allowed, but no writer does it
-        lanes.at[unread] = some.at
+        lanes.at[unread] = subset.at
         unread, counts = unread[counts > 0], counts[counts > 0]
         if not len(unread):
             break
-        some = lanes.some(unread)
-        parts.append(_decode_items(some, counts, items, inner))
+        subset = lanes.select(unread)
+        parts.append(_decode_items(subset, counts, items, inner))
         owners.append(np.repeat(unread, counts))
-        lanes.at[unread] = some.at
+        lanes.at[unread] = subset.at
         sizes[unread] += counts
     if target is None:
         return None
@@ -227,7 +227,7 @@ def _decode_array(lanes: Lanes, items: Any, target: pa.DataType | None) -> pa.Ar
 
 
 def _decode_items(
-    lanes: Lanes, counts: Places, items: Any, inner: pa.DataType | None
+    lanes: Lanes, counts: Positions, items: Any, inner: pa.DataType | None
 ) -> pa.Array | None:
     """The items of one block of every lane, lane after lane."""
     values = None
@@ -238,13 +238,13 @@ def _decode_items(
     return _decode_rounds(lanes, counts, items, inner) if values is None else values
 
 
-# Up to so many items it is not worth it to look for the ends of all numbers.
+# Up to this many items, looking for the ends of all numbers is not worth it.
 _FEW_ITEMS: Final = 4
 _NUMBERS: Final = ("int", "long", ["null", "int"], ["null", "long"])
 
 
 def _decode_numbers(
-    lanes: Lanes, counts: Places, inner: pa.DataType, *, is_nullable: bool
+    lanes: Lanes, counts: Positions, inner: pa.DataType, *, is_nullable: bool
 ) -> pa.Array | None:
     """Items that are numbers, all at once: a byte below 0x80 ends one. None if one is null."""
     each = 2 if is_nullable else 1  # the branch of a union is a number, too
@@ -252,7 +252,7 @@ def _decode_numbers(
     last = first + counts * each
     before = np.cumsum(counts) - counts
     numbers = np.repeat(first - before * each, counts) + np.arange(counts.sum()) * each
-    # A number begins behind the end of the one before it; the first comes after the count.
+    # A number begins after the end of the one before it; the first comes after the count.
     if is_nullable and (lanes.data[lanes.ends[numbers - 1] + 1] != _SECOND_BRANCH).any():
         return None
     values = Lanes(lanes.data, lanes.ends[numbers + each - 2] + 1).longs()
@@ -263,9 +263,9 @@ def _decode_numbers(
 _SECOND_BRANCH: Final = 2  # the number 1
 
 
-def _decode_same_texts(lanes: Lanes, counts: Places, inner: pa.DataType) -> pa.Array | None:
+def _decode_same_texts(lanes: Lanes, counts: Positions, inner: pa.DataType) -> pa.Array | None:
     """Texts that are the same in every lane, such as names of columns. None if they differ."""
-    one = lanes.some(np.array([0]))
+    one = lanes.select(np.array([0]))
     count = int(counts[0])
     texts = _decode_rounds(one, counts[:1], "bytes", inner)
     assert texts is not None
@@ -277,21 +277,21 @@ def _decode_same_texts(lanes: Lanes, counts: Places, inner: pa.DataType) -> pa.A
 
 
 def _decode_rounds(
-    lanes: Lanes, counts: Places, items: Any, inner: pa.DataType | None
+    lanes: Lanes, counts: Positions, items: Any, inner: pa.DataType | None
 ) -> pa.Array | None:
     """The first items of all lanes, then the second ones, and so on."""
-    owners: list[Places] = []
+    owners: list[Positions] = []
     parts: list[pa.Array | None] = []
     for number in range(int(counts.max())):
         active = np.flatnonzero(counts > number)
-        some = lanes.some(active)
-        parts.append(_decode(some, items, inner))
+        subset = lanes.select(active)
+        parts.append(_decode(subset, items, inner))
         owners.append(active)
-        lanes.at[active] = some.at
+        lanes.at[active] = subset.at
     return None if inner is None else _by_owner(owners, parts)
 
 
-def _by_owner(owners: Sequence[Places], parts: Sequence[pa.Array | None]) -> pa.Array:
+def _by_owner(owners: Sequence[Positions], parts: Sequence[pa.Array | None]) -> pa.Array:
     """The values of all parts, in the order of the lanes that they belong to."""
     if len(parts) == 1:
         return parts[0]

@@ -1,14 +1,14 @@
-"""The branches of a table: histories of their own over the same files. Spec: "Branch".
+"""The branches of a table: separate histories over the same files. Spec: "Branch".
 
-A branch has schemas, snapshots and tags in a folder of its own; data and manifests of all branches
-lie together. A marker beside the folder, ``.unfinished-<name>``, hides a branch that is being made
-or deleted, so that it is there as a whole or not at all:
+A branch has schemas, snapshots and tags in its own folder; the data and manifests of all branches
+are shared. A marker next to the folder, ``.unfinished-<name>``, hides a branch that is being
+created or deleted, so that it exists as a whole or not at all:
 
-    make    put the marker if absent ── no branch has the name ── put the files ── delete the marker
+    create  put the marker if absent ── no branch has the name ── put the files ── delete the marker
     delete  put the marker ── delete the files ── delete the marker
 
-Other engines do not know the marker. For them schemas come last and go first: what has no schema
-cannot be opened.
+Other engines do not know the marker. For them, schemas are written last and deleted first: a branch
+without a schema cannot be opened.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,19 +36,19 @@ from emberlake.spec.snapshot import Snapshot
 from emberlake.store.publishing import Snapshots
 
 UNFINISHED_PREFIX: Final = ".unfinished-"
-# Whoever makes a branch looks whether there is one only after this marker. One that is cut off in
-# between must not hide a branch that somebody else has made, so this one hides nothing.
+# The creator of a branch writes this marker before it checks whether the branch exists. If it is
+# interrupted in between, it must not hide a branch of somebody else, so this marker hides nothing.
 _CLAIMED: Final = b"claimed "
 _UNFINISHED: Final = b"unfinished "
 
 
 def unfinished_marker(layout: TableLayout) -> str:
-    """The file that says that a branch is being made or deleted."""
+    """The file that says that a branch is being created or deleted."""
     return f"{layout.branch_folder}/{UNFINISHED_PREFIX}{layout.branch}"
 
 
 def is_unfinished(storage: Storage, layout: TableLayout) -> bool:
-    """Whether a branch is being made or deleted, or was left so; the main one never is."""
+    """Whether a branch is being created or deleted, or was left so; the main one never is."""
     marker = unfinished_marker(layout)
     if layout.branch == MAIN_BRANCH or not storage.exists(marker):
         return False
@@ -57,7 +57,7 @@ def is_unfinished(storage: Storage, layout: TableLayout) -> bool:
 
 
 def list_branches(storage: Storage, layout: TableLayout) -> list[str]:
-    """The names of all branches of a table but the main one, sorted."""
+    """The names of all branches of a table except the main one, sorted."""
     content = [*storage.list(layout.branch_folder)]
     marked = {i.name.removeprefix(UNFINISHED_PREFIX) for i in content if not i.is_folder}
     names = [
@@ -88,7 +88,7 @@ class BranchStore:
         self._new_id = new_id
 
     def list(self) -> list[str]:
-        """The names of all branches but the main one, sorted."""
+        """The names of all branches except the main one, sorted."""
         return list_branches(self._storage, self._layout)
 
     def exists(self, name: str) -> bool:
@@ -103,29 +103,29 @@ class BranchStore:
     def create(
         self, name: str, files: Mapping[str, bytes], history: Sequence[Snapshot] = ()
     ) -> None:
-        """Make a branch.
+        """Create a branch.
 
         Args:
             name: Its name.
-            files: What it has besides snapshots, by the paths inside its folder.
+            files: Its files other than snapshots, by their paths inside its folder.
             history: Its snapshots, the oldest first.
 
         Raises:
-            BranchAlreadyExists: the name is taken, or somebody is making or deleting the branch.
-            InvalidIdentifier: the name cannot be a branch's.
-            InvalidState: somebody deleted the branch while it was made.
+            BranchAlreadyExists: the name is taken, or the branch is being created or deleted.
+            InvalidIdentifier: the name is not allowed for a branch.
+            InvalidState: somebody deleted the branch while it was being created.
         """
         if self.exists(name):
             raise _already_exists(name)
-        with self._making(name) as layout:
+        with self._creating(name) as layout:
             self._publish(layout, history)
-            for path in sorted(files, key=_turn):
+            for path in sorted(files, key=_write_order):
                 self._storage.put_if_absent(f"{layout.metadata_root}/{path}", files[path])
 
     def delete(self, name: str) -> None:
-        """Forget a branch; the files that it alone referred to become orphans.
+        """Delete a branch; the files that only it referred to become orphans.
 
-        One that was left unfinished is deleted as well.
+        A branch that was left unfinished can be deleted, too.
 
         Raises:
             BranchNotFound: there is no such branch.
@@ -134,20 +134,20 @@ class BranchStore:
         marker = unfinished_marker(layout)
         if not (self._storage.exists(layout.metadata_root) or self._storage.exists(marker)):
             raise self._not_found(name)
-        # Gone at once: a branch that is half deleted could be taken for a whole one.
+        # Hidden at once: a branch that is half deleted could be taken for a whole one.
         self._storage.put(marker, _UNFINISHED + self._new_id().encode())
         self._sweep(layout)
 
     def rename(self, old: str, new: str) -> None:
-        """Copy a branch under another name, then delete the one of the old name.
+        """Copy a branch to another name, then delete the old one.
 
-        Nobody may write to it meanwhile: what is committed after the copy goes with the old name.
+        Nobody may write to it meanwhile: commits after the copy are deleted with the old name.
 
         Raises:
-            BranchNotFound: there is no branch of the old name.
+            BranchNotFound: there is no branch with the old name.
             BranchAlreadyExists: the new name is taken.
-            InvalidIdentifier: a name cannot be a branch's.
-            InvalidState: somebody wrote to the branch meanwhile; it has the old name.
+            InvalidIdentifier: a name is not allowed for a branch.
+            InvalidState: somebody wrote to the branch meanwhile; it keeps the old name.
         """
         self.check_exists(old)
         files, history = self._files_of(old), self._history_of(old)
@@ -155,8 +155,8 @@ class BranchStore:
         if (self._files_of(old), self._history_of(old)) != (files, history):
             self.delete(new)
             raise InvalidState(
-                f"somebody wrote to branch {old!r} while it was renamed; rename it again when "
-                "nobody does"
+                f"somebody wrote to branch {old!r} while it was being renamed; rename it again "
+                "when nobody writes to it"
             )
         if history:
             self._snapshots_of(self._layout_of(new)).write_latest_hint(history[-1].id)
@@ -167,11 +167,11 @@ class BranchStore:
         if not self.exists(name):
             raise self._not_found(name)
 
-    # --- making and deleting ----------------------------------------------------------------------
+    # --- creating and deleting --------------------------------------------------------------------
 
     @contextmanager
-    def _making(self, name: str) -> Iterator[TableLayout]:
-        """What the block puts into the branch is there as a whole afterwards, or not at all."""
+    def _creating(self, name: str) -> Iterator[TableLayout]:
+        """The files that the block puts into the branch appear as a whole, or not at all."""
         layout, own_id = self._layout_of(name), self._new_id().encode()
         marker = unfinished_marker(layout)
         try:
@@ -179,8 +179,8 @@ class BranchStore:
             yield layout
             if _read(self._storage, marker) != _UNFINISHED + own_id:
                 raise InvalidState(
-                    f"branch {name!r} was deleted while it was made; delete it again: what was "
-                    "put into it since may be left"
+                    f"branch {name!r} was deleted while it was being created; delete it again: "
+                    "files that were written since may be left"
                 )
         except BaseException:
             with suppress(StorageError):
@@ -189,7 +189,7 @@ class BranchStore:
         try:
             self._storage.delete(marker)
         except StorageError:
-            # The answer may have got lost after the branch was published.
+            # The response may have been lost after the branch was published.
             if not self._storage.exists(marker):
                 return
             self._give_up(layout, own_id)
@@ -198,9 +198,9 @@ class BranchStore:
     def _claim(self, layout: TableLayout, own_id: bytes) -> None:
         marker = unfinished_marker(layout)
         is_ours = self._storage.put_if_absent(marker, _CLAIMED + own_id)
-        # A storage that repeats a request whose answer got lost finds our own marker in its way.
+        # A storage that repeats a request after a lost response runs into our own marker.
         if not is_ours and _read(self._storage, marker) != _CLAIMED + own_id:
-            raise _being_made(layout.branch)
+            raise _being_created(layout.branch)
         if self._storage.exists(layout.metadata_root):
             raise _already_exists(layout.branch)
         self._storage.put(marker, _UNFINISHED + own_id)
@@ -211,12 +211,12 @@ class BranchStore:
             if not snapshots.publish(snapshot, base_uuid=base_uuid):
                 raise InvalidState(
                     f"somebody committed snapshot {snapshot.id} to branch {layout.branch!r} while "
-                    "it was made; make it again"
+                    "it was being created; create it again"
                 )
             base_uuid = snapshot.uuid
 
     def _give_up(self, layout: TableLayout, own_id: bytes) -> None:
-        """Delete what was put under our own claim, and nothing under another one."""
+        """Delete what was written under our own claim, and nothing under another one."""
         content = _read(self._storage, unfinished_marker(layout))
         if content == _UNFINISHED + own_id:
             self._sweep(layout)
@@ -237,7 +237,7 @@ class BranchStore:
         return self._layout.for_branch(name)
 
     def _files_of(self, name: str) -> dict[str, bytes]:
-        """The files of a branch besides its snapshots, by the paths inside its folder."""
+        """The files of a branch other than its snapshots, by their paths inside its folder."""
         layout = self._layout_of(name)
         root, snapshots = f"{layout.metadata_root}/", f"{layout.snapshot_folder}/"
         return {
@@ -262,8 +262,8 @@ def _read(storage: Storage, path: str) -> bytes | None:
         return None
 
 
-def _turn(path: str) -> tuple[bool, int]:
-    """Schemas last, the newest of them first: who sees some of them must not see an older one."""
+def _write_order(path: str) -> tuple[bool, int]:
+    """Schemas last, the newest first: a reader that sees only some must see the newest."""
     number = parse_numbered(path.rpartition("/")[2], SCHEMA_PREFIX)
     return number is not None, -(number or 0)
 
@@ -274,9 +274,9 @@ def _already_exists(name: str) -> BranchAlreadyExists:
     )
 
 
-def _being_made(name: str) -> BranchAlreadyExists:
+def _being_created(name: str) -> BranchAlreadyExists:
     return BranchAlreadyExists(
-        f"branch {name!r} is unfinished: somebody is making or deleting it, or was cut off; if "
-        "nobody is, delete it and make it again",
+        f"branch {name!r} is unfinished: it is being created or deleted, or that was interrupted; "
+        "in the latter case delete it and create it again",
         branch=name,
     )

@@ -1,4 +1,4 @@
-"""The consumer files of a table: how far readers of its changes have come. Spec: "Consumer"."""
+"""The consumer files of a table: how far readers of its changes have got. Spec: "Consumer"."""
 
 import json
 
@@ -15,7 +15,7 @@ class ConsumerStore:
         self._layout = layout
 
     def next_snapshot(self, consumer_id: str) -> int | None:
-        """The snapshot that a consumer reads next; None for one that is not known."""
+        """The snapshot that a consumer reads next; None for an unknown consumer."""
         path = self._layout.consumer(_checked(consumer_id))
         try:
             return int(json.loads(self._storage.read(path))["nextSnapshot"])
@@ -34,12 +34,12 @@ class ConsumerStore:
         return min((number for number in found if number is not None), default=None)
 
     def save(self, consumer_id: str, next_snapshot: int) -> None:
-        """Say what a consumer reads next."""
+        """Record what a consumer reads next."""
         text = json.dumps({"nextSnapshot": next_snapshot})
         self._storage.put(self._layout.consumer(_checked(consumer_id)), text.encode())
 
 
 def _checked(consumer_id: str) -> str:
     if not consumer_id or "/" in consumer_id:
-        raise InvalidInput(f"a consumer id is the end of a file name, not {consumer_id!r}")
+        raise InvalidInput(f"{consumer_id!r} is not a consumer id: it must fit in a file name")
     return consumer_id

@@ -1,8 +1,8 @@
 """Manifest entries as columns, and the resolution of added against deleted files.
 
 Spec: "Manifest entry", "DataFileMeta", "Resolving ADD/DELETE". Planning looks at few columns of
-many entries, so entries stay columnar from the manifest to the plan; ``ManifestEntry`` values are
-made of what survives.
+many entries, so entries stay columnar from the manifest to the plan; only the entries that are left
+become ``ManifestEntry`` values.
 """
 
 from collections import deque
@@ -118,17 +118,17 @@ class ManifestEntries:
         self._count: int = table.num_rows
         self._load: Callable[[str], pa.Array] = partial(_whole_column, table)
         self._columns: dict[str, pa.Array] = {}
-        self.__dict__["table"] = table  # known before it is asked for
+        self.__dict__["table"] = table  # fills the cached property
 
     def _view(self, count: int, load: Callable[[str], pa.Array]) -> "ManifestEntries":
-        """Entries made of these; planning looks at few columns, so each is made when asked for."""
+        """Entries made from these; planning looks at few columns, so each is made on demand."""
         view = object.__new__(ManifestEntries)
         view._count, view._load, view._columns = count, load, {}
         return view
 
     @staticmethod
     def concat(parts: Iterable["ManifestEntries"]) -> "ManifestEntries":
-        """All entries, one part after the other; their columns are shared, not copied."""
+        """All entries, one part after another; their columns are shared, not copied."""
         filled = [part for part in parts if len(part)]
         if len(filled) < 2:
             return filled[0] if filled else EMPTY
@@ -148,7 +148,7 @@ class ManifestEntries:
         return pa.Table.from_arrays([*map(self.column, ENTRY_SCHEMA.names)], schema=ENTRY_SCHEMA)
 
     def column(self, name: str) -> pa.Array:
-        """One column in one piece."""
+        """One column as one array."""
         array = self._columns.get(name)
         if array is None:
             array = self._columns[name] = self._load(name)
@@ -156,7 +156,7 @@ class ManifestEntries:
 
     @cached_property
     def partition_codes(self) -> npt.NDArray[np.int32]:
-        """For each entry the place of its partition in ``partitions``."""
+        """For each entry the index of its partition in ``partitions``."""
         return array_numbers(self._partition_dictionary.indices)
 
     @cached_property
@@ -239,7 +239,7 @@ EMPTY: Final = ManifestEntries(pa.Table.from_batches([], ENTRY_SCHEMA))
 
 
 def merge_entries(entries: ManifestEntries) -> ManifestEntries:
-    """The live files: entries that add a file which no entry deletes, in whatever order."""
+    """The live files: entries that add a file that no entry deletes, in any order."""
     is_delete = entries.kind == FileKind.DELETE
     if not is_delete.any():
         return entries
@@ -264,20 +264,20 @@ def compact_entries(entries: ManifestEntries) -> ManifestEntries:
     # Only a name that occurs more than once can cancel out or clash.
     suspects = np.flatnonzero(np.bincount(codes, minlength=1)[codes] > 1)
     kinds = entries.kind[suspects].tolist()
-    standing: dict[_Identity, int] = {}
+    unmatched: dict[_Identity, int] = {}
     # A loop over the few entries that share a name: what each does depends on those before it.
-    for place, kind, identity in zip(
+    for index, kind, identity in zip(
         suspects.tolist(), kinds, _identities(entries, suspects), strict=True
     ):
-        if kind == FileKind.ADD and identity in standing:
+        if kind == FileKind.ADD and identity in unmatched:
             raise CorruptFile(identity[3], "manifests add this file twice")
-        if kind == FileKind.DELETE and identity in standing:
-            del standing[identity]
+        if kind == FileKind.DELETE and identity in unmatched:
+            del unmatched[identity]
         else:
-            standing[identity] = place
+            unmatched[identity] = index
     is_left = np.ones(len(entries), np.bool_)
     is_left[suspects] = False
-    is_left[np.array(list(standing.values()), np.int64)] = True
+    is_left[np.array(list(unmatched.values()), np.int64)] = True
     return entries.take(is_left)
 
 
@@ -306,8 +306,8 @@ def column_values(array: pa.Array) -> list[Any]:
     else:
         found = array.to_pylist()
     if array.null_count:
-        for place in np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)).tolist():
-            found[place] = None
+        for index in np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)).tolist():
+            found[index] = None
     return found
 
 
@@ -323,8 +323,8 @@ _IDENTITY: Final = (
 )
 
 
-def _identities(entries: ManifestEntries, places: npt.NDArray[Any]) -> Iterable[_Identity]:
-    indices = numbers_array(places)
+def _identities(entries: ManifestEntries, chosen: npt.NDArray[Any]) -> Iterable[_Identity]:
+    indices = numbers_array(chosen)
     return zip(
         *(column_values(entries.column(name).take(indices)) for name in _IDENTITY), strict=True
     )
@@ -339,11 +339,11 @@ def _has_name_of(entries: ManifestEntries, mask: npt.NDArray[np.bool_]) -> npt.N
 
 
 def _ranges(array: pa.Array) -> tuple[int, int, Iterable[tuple[int, int]]]:
-    """Where the values of an array begin and end, and each one's range counted from there."""
+    """Where the values of an array begin and end, and the range of each, counted from there."""
     offsets = np.frombuffer(array.buffers()[1], np.int64)
-    places = offsets[array.offset : array.offset + len(array) + 1]
-    start, stop = int(places[0]), int(places[-1])
-    return start, stop, pairwise((places - start).tolist())
+    offsets = offsets[array.offset : array.offset + len(array) + 1]
+    start, stop = int(offsets[0]), int(offsets[-1])
+    return start, stop, pairwise((offsets - start).tolist())
 
 
 def _data_files(values: dict[str, list[Any]], count: int) -> list[DataFile]:
@@ -394,10 +394,10 @@ def _converted(codes: list[int | None], members: Sequence[Any]) -> list[Any]:
 
 
 def _build(kind: type[_T], count: int, /, **columns: Iterable[Any]) -> list[_T]:
-    """Values of a frozen dataclass with slots, made column by column.
+    """Build values of a frozen dataclass with slots, column by column.
 
-    Its constructor would cost more than all the rest of decoding: here each column is stored
-    through its slot in one pass that stays out of the interpreter. All fields must be given.
+    Its constructor would cost more than the rest of decoding. Here each column is stored through
+    its slot in one pass that stays out of the interpreter. All fields must be given.
     """
     made: list[_T] = list(map(object.__new__, repeat(kind, count)))
     for name, values in columns.items():

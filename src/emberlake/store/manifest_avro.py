@@ -29,7 +29,7 @@ from emberlake.spec.manifest import (
     SimpleStats,
 )
 from emberlake.store.avro_container import decode_container, decode_rows
-from emberlake.store.avro_lanes import Bytes, Lanes, Places
+from emberlake.store.avro_lanes import Bytes, Lanes, Positions
 from emberlake.store.entries import ENTRY_SCHEMA, ManifestEntries
 from emberlake.store.manifest_schemas import (
     INDEX_MANIFEST_COLUMNS,
@@ -40,7 +40,7 @@ from emberlake.store.manifest_schemas import (
 
 _T = TypeVar("_T")
 
-_REMEMBERED_LISTS: Final = 16
+_CACHED_LISTS: Final = 16
 
 # Decoding ----------------------------------------------------------------------------------------
 
@@ -60,25 +60,25 @@ def decode_entries(raw: bytes, path: str) -> ManifestEntries:
     return ManifestEntries(pa.Table.from_arrays(arrays, schema=ENTRY_SCHEMA))
 
 
-def find_entries(data: Bytes, count: int, branch: int | None) -> Places | None:
-    """Where the entries of a manifest seem to begin; None when that cannot be told.
+def find_entries(data: Bytes, count: int, branch: int | None) -> Positions | None:
+    """Guess where the entries of a manifest begin; None if there is no good guess.
 
     An entry begins with its version, its kind and its partition; all partitions have as many
-    columns as the first one. What looks so by chance, inside an entry, is not followed by the
-    name of a file that begins as the first one's does.
+    columns as the first one. Bytes inside an entry may look like that by chance, but are not
+    followed by a file name that begins like the first one.
     """
     head = b"" if branch is None else encode_long(branch)
     head += encode_long(MANIFEST_ENTRY_VERSION)
     starts = np.flatnonzero(data == head[0])
-    for place, byte in enumerate(head[1:], 1):
-        starts = starts[data[starts + place] == byte]
+    for offset, byte in enumerate(head[1:], 1):
+        starts = starts[data[starts + offset] == byte]
     kinds = data[starts + len(head)]
     starts = starts[(kinds == _ADD) | (kinds == _DELETE)]
     lanes = Lanes(data, starts + len(head) + 1)
     sizes = lanes.longs()
     arity = data[lanes.at[0] : lanes.at[0] + 4]
-    seems = (sizes >= len(arity)) & (lanes.at + sizes < len(data) - 64) & lanes.starts_with(arity)
-    starts, lanes, sizes = starts[seems], lanes.some(seems), sizes[seems]
+    fits = (sizes >= len(arity)) & (lanes.at + sizes < len(data) - 64) & lanes.starts_with(arity)
+    starts, lanes, sizes = starts[fits], lanes.select(fits), sizes[fits]
     if len(starts) > count:
         lanes.skip(sizes)
         for _ in ("bucket", "total buckets", "length of the name"):
@@ -180,25 +180,25 @@ def _check_version(versions: Iterable[int], expected: int, path: str) -> None:
     for found in versions:
         if found != expected:
             raise Unsupported(
-                f"{path} has records of version {found}; emberlake knows version {expected}"
+                f"{path} has records of version {found}; emberlake reads version {expected}"
             )
 
 
 def _check_codes(codes: Iterable[int], name: str, path: str) -> None:
     for found in codes:
         if found not in (0, 1):
-            raise CorruptFile(path, f"{name} is {found}, which is none of 0..1")
+            raise CorruptFile(path, f"{name} is {found}, but must be 0 or 1")
 
 
 def _bounds(numbers: pa.ChunkedArray) -> tuple[int, ...]:
-    """The least and the greatest number; nothing when there is none."""
+    """The smallest and the largest number; nothing if there are none."""
     bounds = pc.min_max(numbers).as_py()
     return () if bounds["min"] is None else (bounds["min"], bounds["max"])
 
 
 # Encoding ----------------------------------------------------------------------------------------
 #
-# By hand: a commit writes few records and often, and the bytes are plain. An array is a count, that
+# By hand: commits write few records but often, and the format is simple. An array is a count, that
 # many items and a zero; a union is the number of the branch and its value.
 
 _NULL: Final = encode_long(0)
@@ -289,9 +289,9 @@ def _encode_stats(stats: SimpleStats) -> bytes:
     ))  # fmt: skip
 
 
-# The same lists of counts and column names come again and again, one file after the other. Few are
-# remembered: that of a table with 500 columns takes 20 kB.
-@lru_cache(maxsize=_REMEMBERED_LISTS)
+# The same lists of counts and column names occur in file after file. Few are cached: the list of a
+# table with 500 columns takes 20 kB.
+@lru_cache(maxsize=_CACHED_LISTS)
 def _encode_null_counts(counts: tuple[int | None, ...]) -> bytes:
     return _encode_array([_encode_nullable(count, encode_long) for count in counts])
 
@@ -324,7 +324,7 @@ def _encode_text(text: str) -> bytes:
     return encode_bytes(text.encode())
 
 
-@lru_cache(maxsize=_REMEMBERED_LISTS)
+@lru_cache(maxsize=_CACHED_LISTS)
 def _encode_texts(texts: tuple[str, ...]) -> bytes:
     return _encode_array([_encode_text(text) for text in texts])
 

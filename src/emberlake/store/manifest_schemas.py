@@ -1,7 +1,7 @@
 """The Avro schemas of manifests, manifest lists and index manifests.
 
-Spec: "Avro schemas". Written are exactly the fields and record names of the spec, null first in
-every union; read is whatever any release of any engine wrote, so reading asks for columns.
+Spec: "Avro schemas". Writing uses exactly the fields and record names of the spec, with null first
+in every union. Reading accepts what any release of any engine wrote, so it asks for columns.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The manifest lists, manifests and index manifests of a table: which files each snapshot has.
 
 Spec: "Manifest list, manifest, index manifest". These files are written once, under unique names,
-and never changed, so what was decoded is remembered (``metadata_cache``).
+and never changed, so decoded files are cached (``metadata_cache``).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -47,12 +47,12 @@ from emberlake.types import DataType
 
 _T = TypeVar("_T")
 
-# Records in a block; also how often the size of a growing manifest is looked at.
+# Records in a block; the size of a growing manifest is checked after each block.
 _BLOCK_RECORDS: Final = 1000
 
 
 class ManifestStore:
-    """Reads and writes the manifests of a table, all branches alike."""
+    """Reads and writes the manifests of a table, the same for all branches."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class ManifestStore:
 
         Args:
             name: the name of the manifest list.
-            size: its size if the snapshot knows it; a file of another size is corrupt.
+            size: its size, if the snapshot has it; a file of another size is corrupt.
         """
         path = self._layout.manifest(name)
         key = file_key(self._storage, path)
@@ -114,7 +114,7 @@ class ManifestStore:
         return found
 
     def write_list(self, manifests: Sequence[ManifestFile]) -> tuple[str, int]:
-        """Write a manifest list, which may be empty; its name and size."""
+        """Write a manifest list, which may be empty, and return its name and size."""
         name = f"manifest-list-{self._new_id()}-0"
         blocks = self._pack(manifests, encode_manifest_file)
         return name, self._write(name, MANIFEST_LIST_SCHEMA, blocks)
@@ -124,7 +124,7 @@ class ManifestStore:
         entries: Sequence[ManifestEntry] | ManifestEntries,
         partition_types: Sequence[DataType],
     ) -> tuple[ManifestFile, ...]:
-        """Write entries to as many manifests as the target size asks for; none for no entries."""
+        """Write entries to as many manifests as the target size requires; none for no entries."""
         values = entries.entries() if isinstance(entries, ManifestEntries) else entries
         prefix = f"manifest-{self._new_id()}"
         written: list[ManifestFile] = []
@@ -141,7 +141,7 @@ class ManifestStore:
         return tuple(written)
 
     def write_index(self, entries: Sequence[IndexManifestEntry]) -> str:
-        """Write an index manifest; its name."""
+        """Write an index manifest and return its name."""
         name = f"index-manifest-{self._new_id()}-0"
         self._write(name, INDEX_MANIFEST_SCHEMA, self._pack(entries, encode_index_entry))
         return name
@@ -152,14 +152,14 @@ class ManifestStore:
 
     def _read(self, path: str, size: int | None) -> bytes:
         raw = self._storage.read(path)
-        # Cut off between two blocks, a container would pass as a shorter one.
+        # A container that is cut off between two blocks looks like a shorter one.
         if size is not None and len(raw) != size:
-            raise CorruptFile(path, f"it has {len(raw)} bytes where {size} were written")
+            raise CorruptFile(path, f"it has {len(raw)} bytes, but {size} were written")
         return raw
 
     @property
     def _codec(self) -> str:
-        # Asked for by writers only: reading does not depend on how new manifests would be written.
+        # Only writers need it: reading does not depend on how new manifests would be written.
         codec = AVRO_CODECS.get(self._compression)
         if codec is None:
             known = ", ".join(sorted(AVRO_CODECS))
@@ -183,12 +183,12 @@ class ManifestStore:
 def describe_manifest(
     name: str, size: int, entries: Sequence[ManifestEntry], partition_types: Sequence[DataType]
 ) -> ManifestFile:
-    """What a manifest list says of a manifest with these entries."""
+    """The description of a manifest with these entries in a manifest list."""
     num_added = sum(entry.kind is FileKind.ADD for entry in entries)
     buckets = [entry.bucket for entry in entries]
     levels = [entry.file.level for entry in entries]
     first_ids = [e.file.first_row_id for e in entries if e.file.first_row_id is not None]
-    # Row ids say something of the manifest only if every file in it has some.
+    # Row ids describe the manifest only if every file in it has some.
     has_row_ids = len(first_ids) == len(entries)
     return ManifestFile(
         file_name=name,
@@ -216,5 +216,5 @@ def _last_row_id(entry: ManifestEntry) -> int:
 
 
 def forget_manifests() -> None:
-    """Drop everything that was remembered, as benchmarks of cold reads need it."""
+    """Clear the cache, for benchmarks of cold reads."""
     CACHE.clear()

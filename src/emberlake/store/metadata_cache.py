@@ -1,12 +1,12 @@
-"""What this process remembers of manifests, manifest lists, index manifests and schemas.
+"""This process's cache of manifests, manifest lists, index manifests and schemas.
 
-Such files are written once and never changed, so that what was decoded can be used again. There is
-one bound for all tables of the process, since there is one memory: ``EMBERLAKE_METADATA_CACHE``.
+Such files are written once and never changed, so a decoded file can be used again. There is one
+bound for all tables of the process, since there is one memory: ``EMBERLAKE_METADATA_CACHE``.
 
-The entries of a small manifest are kept as one Arrow buffer. As a table of 29 columns a single
-entry takes 37 kB, of which 0.3 kB are data; as a buffer it takes 3 kB, and 15 microseconds to be a
-table again, a fortieth of what decoding takes. A large manifest is kept as it was decoded: there
-the columns cost little beside the data, and a buffer would be a copy of it all.
+The entries of a small manifest are kept as one Arrow buffer. As a table of 29 columns, a single
+entry takes 37 kB, but only 0.3 kB of that is data. As a buffer it takes 3 kB, and 15 microseconds
+to become a table again, a fortieth of the time that decoding takes. A large manifest is kept as it
+was decoded: its columns cost little compared to the data, and a buffer would be a copy of it all.
 """
 
 import os
@@ -28,7 +28,7 @@ ENV_LIMIT: Final = "EMBERLAKE_METADATA_CACHE"
 DEFAULT_LIMIT: Final = 64 * MEBIBYTE
 _LARGE_MANIFEST: Final = 500  # entries
 
-# What values take in memory beside their texts and bytes, measured on CPython 3.11 with 64 bits.
+# The memory that values take besides their texts and bytes, measured on 64-bit CPython 3.11.
 _BUFFER_BYTES: Final = 200
 _TABLE_BYTES: Final = 40_000
 _MANIFEST_FILE_BYTES: Final = 420
@@ -39,10 +39,10 @@ _SCHEMA_BYTES_PER_BYTE: Final = 5  # of its JSON
 
 
 def cache_limit(environ: Mapping[str, str] = os.environ) -> int:
-    """How many bytes of metadata are remembered.
+    """How many bytes of metadata to cache.
 
     Raises:
-        InvalidOption: the environment says so with a text that is no size.
+        InvalidOption: the environment variable is not a size.
     """
     text = environ.get(ENV_LIMIT)
     if not text:
@@ -51,7 +51,7 @@ def cache_limit(environ: Mapping[str, str] = os.environ) -> int:
         return parse_size(text)
     except ValueError as error:
         raise InvalidOption(
-            f"the environment variable {ENV_LIMIT} is {text!r}: {error}; 0 remembers nothing"
+            f"the environment variable {ENV_LIMIT} is {text!r}: {error}; 0 turns the cache off"
         ) from error
 
 
@@ -61,17 +61,17 @@ Key = tuple[object, ...]
 
 
 def file_key(storage: Storage, path: str) -> Key:
-    """What the metadata in a file is found by.
+    """The cache key of a metadata file.
 
-    A storage that is equal only to itself, as one in memory, may hold all its files: remembering
-    what was in one of them must not keep it alive.
+    A storage that equals only itself, such as one in memory, may hold all of its files: a cached
+    file must not keep it alive.
     """
-    is_itself_only = type(storage).__hash__ is object.__hash__
-    return (weakref.ref(storage) if is_itself_only else storage, path)
+    equals_only_itself = type(storage).__hash__ is object.__hash__
+    return (weakref.ref(storage) if equals_only_itself else storage, path)
 
 
 def find_entries(key: Key) -> ManifestEntries | None:
-    """The entries of a manifest, if they are remembered."""
+    """The entries of a manifest, if they are cached."""
     found: ManifestEntries | pa.Buffer | None = CACHE.find(key)
     if found is None or isinstance(found, ManifestEntries):
         return found
@@ -80,7 +80,7 @@ def find_entries(key: Key) -> ManifestEntries | None:
 
 
 def keep_entries(key: Key, entries: ManifestEntries) -> None:
-    """Remember the entries of a manifest."""
+    """Cache the entries of a manifest."""
     columns = [entries.column(name) for name in ENTRY_SCHEMA.names]
     if len(entries) >= _LARGE_MANIFEST:
         CACHE.keep(key, entries, sum(column.nbytes for column in columns) + _TABLE_BYTES)
@@ -90,19 +90,19 @@ def keep_entries(key: Key, entries: ManifestEntries) -> None:
 
 
 def keep_manifest_list(key: Key, manifests: Sequence[ManifestFile]) -> None:
-    """Remember what a manifest list names."""
+    """Cache the manifests that a manifest list names."""
     CACHE.keep(key, manifests, sum(map(_manifest_file_bytes, manifests)))
 
 
 def keep_index_manifest(key: Key, entries: Sequence[IndexManifestEntry]) -> None:
-    """Remember what an index manifest names."""
+    """Cache the index files that an index manifest names."""
     CACHE.keep(key, entries, sum(map(_index_entry_bytes, entries)))
 
 
 def decoded_schema(raw: bytes, path: str) -> TableSchema:
-    """The schema in a schema file; every commit looks at the latest, which is mostly the same.
+    """The schema in a schema file; every commit reads the latest one, which rarely changes.
 
-    A table may have been dropped and created again: the bytes of the file decide.
+    A table may have been dropped and created again, so the bytes of the file are the key.
     """
     key = (raw, path)
     schema: TableSchema | None = CACHE.find(key)

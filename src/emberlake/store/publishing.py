@@ -1,7 +1,7 @@
-"""Who publishes the snapshots of a table: the seam between tables and catalogs.
+"""Publish the snapshots of a table: the seam between tables and catalogs.
 
-A filesystem publishes a snapshot by creating its file (``emberlake.store.snapshots``). A server is
-asked to: it decides which commit wins and writes the file itself. All that makes, replaces or
+A filesystem publishes a snapshot by creating its file (``emberlake.store.snapshots``). A catalog
+server decides which commit wins and writes the file itself. Everything that creates, replaces or
 deletes snapshots goes through ``Snapshots``, so that a table works the same with either.
 """
 
@@ -20,9 +20,9 @@ from emberlake.spec.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class TableIdentity:
-    """Which table it is: its name, and its id where the catalog gives tables one.
+    """Which table it is: its name, and its id if the catalog gives tables ids.
 
-    A table that is dropped and made again has the same name and another id.
+    A table that is dropped and created again has the same name but another id.
     """
 
     identifier: Identifier
@@ -30,9 +30,9 @@ class TableIdentity:
 
 
 class PublishedSnapshots(ABC):
-    """The snapshots of one branch of a table, for those who look at them.
+    """The snapshots of one branch of a table, for reading.
 
-    Nothing is remembered: after a rollback the same id may name another snapshot.
+    Nothing is cached: after a rollback the same id may name another snapshot.
     """
 
     def __init__(self, layout: TableLayout) -> None:
@@ -40,7 +40,7 @@ class PublishedSnapshots(ABC):
 
     @abstractmethod
     def find(self, snapshot_id: int) -> Snapshot | None:
-        """The snapshot of that id; None when it was never written, or has expired."""
+        """The snapshot with that id; None if it was never written or has expired."""
 
     @abstractmethod
     def list_ids(self) -> tuple[int, ...]:
@@ -63,16 +63,16 @@ class PublishedSnapshots(ABC):
         """The oldest snapshot; None while nothing was committed."""
         for snapshot_id in (self.earliest_id(), *self.list_ids()):
             snapshot = None if snapshot_id is None else self.find(snapshot_id)
-            if snapshot is not None:  # else it has expired this moment
+            if snapshot is not None:  # otherwise it has just expired
                 return snapshot
         return None
 
     def exists(self, snapshot_id: int) -> bool:
-        """Whether there is a snapshot of that id."""
+        """Whether there is a snapshot with that id."""
         return self.find(snapshot_id) is not None
 
     def load(self, snapshot_id: int) -> Snapshot:
-        """The snapshot of that id.
+        """The snapshot with that id.
 
         Raises:
             SnapshotNotFound: it was never written, or it has expired.
@@ -94,7 +94,7 @@ class PublishedSnapshots(ABC):
             yield snapshot
 
     def at_or_before(self, time_millis: int) -> Snapshot | None:
-        """The newest snapshot committed at that time or before; None when all are newer."""
+        """The newest snapshot committed at or before that time; None if all are newer."""
         ids = self.list_ids()
         low, high, best = 0, len(ids) - 1, None
         while low <= high:
@@ -109,7 +109,7 @@ class PublishedSnapshots(ABC):
         return best
 
     def at_watermark(self, watermark: int) -> Snapshot | None:
-        """The oldest snapshot with that watermark or a later one; None when there is none."""
+        """The oldest snapshot with that watermark or a later one; None if there is none."""
         for snapshot_id in self.list_ids():
             snapshot = self.find(snapshot_id)
             reached = None if snapshot is None else snapshot.watermark
@@ -123,10 +123,10 @@ class PublishedSnapshots(ABC):
 
 
 class Snapshots(PublishedSnapshots):
-    """The snapshots of one branch of a table, for those who publish and delete them.
+    """The snapshots of one branch of a table, for publishing and deleting.
 
-    A failure of ``publish`` is ``StorageError``, after which its effect is unknown unless the
-    error says that it had none.
+    If ``publish`` fails with a ``StorageError``, its effect is unknown, unless the error says that
+    it had none.
     """
 
     @abstractmethod
@@ -138,27 +138,27 @@ class Snapshots(PublishedSnapshots):
         base_uuid: str | None = None,
         entries: Sequence[ManifestEntry] = (),
     ) -> bool:
-        """Make the snapshot visible under its id; False when another one has the id.
+        """Make the snapshot visible under its id; False if another one has the id.
 
         Args:
             snapshot: What to publish.
-            after: The new files that it refers to, which are durable before it can be seen.
-            base_uuid: The snapshot that it was made on top of, for who wants to make sure.
-            entries: The files that it adds and deletes, for who keeps statistics.
+            after: The new files that it refers to, which are durable before it becomes visible.
+            base_uuid: The snapshot that it builds on, for publishers that check it.
+            entries: The files that it adds and deletes, for publishers that keep statistics.
         """
 
     @abstractmethod
     def roll_back_to(self, target: Snapshot, tag_name: str | None = None) -> None:
-        """Make a snapshot the latest one: what came after it is gone.
+        """Make a snapshot the latest one and drop everything after it.
 
         Args:
-            target: The snapshot; it is made again when it has expired.
-            tag_name: The tag that has kept it, if it is known by one.
+            target: The snapshot; it is created again if it has expired.
+            tag_name: The tag that keeps it, if it was found by one.
         """
 
     @abstractmethod
     def follow(self, history: Sequence[Snapshot]) -> None:
-        """Go on with the history of a branch, which takes the place of the latest snapshot.
+        """Continue with the history of a branch, which replaces the latest snapshot.
 
         Args:
             history: The snapshots of the branch, from the id of the latest one here or from the
@@ -175,12 +175,12 @@ class Snapshots(PublishedSnapshots):
         first_retained: int,
         on_deleted: Callable[[], None] = lambda: None,
     ) -> None:
-        """Delete snapshots, the oldest first: cut off anywhere there is no gap.
+        """Delete snapshots, the oldest first, so that an interruption leaves no gap.
 
         Args:
             ids: Which ones, ascending.
             first_retained: The oldest one that stays.
-            on_deleted: Called for each that is gone.
+            on_deleted: Called after each deletion.
         """
 
     @abstractmethod
@@ -193,9 +193,9 @@ class Snapshots(PublishedSnapshots):
 
 
 class Publisher(Protocol):
-    """Who publishes the snapshots of a table: a frozen value that pickles.
+    """Publishes the snapshots of a table: a frozen value that pickles.
 
-    A worker that gets it with its table opens the same.
+    A worker that receives it with its table opens the same snapshots.
     """
 
     def snapshots(

@@ -8,7 +8,7 @@ from emberlake.store.metadata_cache import decoded_schema
 
 
 class SchemaStore:
-    """Loads and creates the schemas of one branch of a table; remembers what it loaded."""
+    """Loads and creates the schemas of one branch of a table; caches what it loaded."""
 
     def __init__(self, storage: Storage, layout: TableLayout) -> None:
         self._storage = storage
@@ -16,7 +16,7 @@ class SchemaStore:
         self._loaded: dict[int, TableSchema] = {}
 
     def load(self, schema_id: int) -> TableSchema:
-        """The schema of that id.
+        """The schema with that id.
 
         Raises:
             SchemaNotFound: there is no such schema file.
@@ -35,7 +35,7 @@ class SchemaStore:
         return schema
 
     def latest(self) -> TableSchema | None:
-        """The newest schema; None when there is none, which means that there is no table."""
+        """The newest schema; None if there is none, which means that there is no table."""
         ids = self.list_ids()
         return self.load(ids[-1]) if ids else None
 
@@ -48,12 +48,12 @@ class SchemaStore:
         return tuple(sorted(number for number in found if number is not None))
 
     def create(self, schema: TableSchema) -> bool:
-        """Publish a schema under its id; False when the id is taken."""
+        """Publish a schema under its id; False if the id is taken."""
         path, raw = self._layout.schema(schema.id), schema.encode()
         try:
             return self._storage.put_if_absent(path, raw)
         except StorageError:
-            # The answer may have got lost after the schema was published.
+            # The response may have been lost after the schema was published.
             if not self._storage.exists(path):
                 raise
             return self._storage.read(path) == raw

@@ -1,7 +1,7 @@
 """The snapshot files of a table. Spec: "Snapshot JSON", "Hint files".
 
-Publishing ``snapshot-N`` where there is none is what makes a commit visible. The hint files LATEST
-and EARLIEST save a listing: the one counts when it names the last snapshot there is, the other when
+A commit becomes visible by creating ``snapshot-N``, which only one commit can do. The hint files
+LATEST and EARLIEST save a listing: LATEST counts only if it names the last snapshot, EARLIEST if
 its snapshot exists.
 """
 
@@ -27,7 +27,7 @@ class SnapshotStore(Snapshots):
         self._storage = storage
 
     def find(self, snapshot_id: int) -> Snapshot | None:
-        """The snapshot of that id; None when it was never written, or has expired."""
+        """The snapshot with that id; None if it was never written or has expired."""
         path = self._layout.snapshot(snapshot_id)
         try:
             raw = self._storage.read(path)
@@ -41,7 +41,7 @@ class SnapshotStore(Snapshots):
     def latest_id(self) -> int | None:
         """The id of the newest snapshot; None while nothing was committed."""
         # The hint may be behind (its writer died after publishing) or ahead (a rollback deleted
-        # snapshots), so it counts only when it names the last snapshot there is.
+        # snapshots), so it counts only if it names the last snapshot there is.
         hint = self._read_hint(self._layout.latest_hint)
         if hint is not None and self.exists(hint) and not self.exists(hint + 1):
             return hint
@@ -66,7 +66,7 @@ class SnapshotStore(Snapshots):
         return min(self.list_ids(), default=None)
 
     def exists(self, snapshot_id: int) -> bool:
-        """Whether there is a snapshot of that id; it is not read."""
+        """Whether there is a snapshot with that id; it is not read."""
         return self._storage.exists(self._layout.snapshot(snapshot_id))
 
     def list_ids(self) -> tuple[int, ...]:
@@ -85,17 +85,17 @@ class SnapshotStore(Snapshots):
         base_uuid: str | None = None,
         entries: Sequence[ManifestEntry] = (),
     ) -> bool:
-        """Create the file of the snapshot; False when another commit has the id."""
-        del base_uuid, entries  # the id is claimed once, and files say the rest
+        """Create the file of the snapshot; False if another commit has the id."""
+        del base_uuid, entries  # the id is claimed once, and the files have the rest
         path = self._layout.snapshot(snapshot.id)
         return self._storage.put_if_absent(path, snapshot.encode(), after)
 
     def roll_back_to(self, target: Snapshot, tag_name: str | None = None) -> None:
-        """Delete the snapshots after one from the newest backwards.
+        """Delete the snapshots after the target, from the newest backwards.
 
-        Cut off, the table is whole, only at a later snapshot than asked.
+        If this is interrupted, the table is intact, but at a later snapshot than requested.
         """
-        del tag_name  # what it keeps is given
+        del tag_name  # the snapshot that it keeps is given
         if not self.exists(target.id) and self.publish(target):
             self.write_earliest_hint(target.id)
         latest = self.latest_id()
@@ -104,20 +104,20 @@ class SnapshotStore(Snapshots):
         self.write_latest_hint(target.id)
         for snapshot_id in range(latest, target.id, -1):
             self.delete(snapshot_id)
-        # A reader may have repaired the hint meanwhile, from a snapshot that is gone now.
+        # Meanwhile a reader may have repaired the hint from a snapshot that is gone now.
         self.write_latest_hint(target.id)
 
     def follow(self, history: Sequence[Snapshot]) -> None:
-        """Go on with the history of a branch, one snapshot at a time."""
+        """Continue with the history of a branch, one snapshot at a time."""
         first, *others = history
         if not self.publish(first) and self.find(first.id) != first:
-            # A branch that began empty has another first snapshot than the table.
+            # The first snapshot of a branch that began empty differs from that of the table.
             self._storage.put(self._layout.snapshot(first.id), first.encode())
         for snapshot in others:
             if not self.publish(snapshot):
                 raise InvalidState(
                     f"somebody committed snapshot {snapshot.id} to the table meanwhile; "
-                    "fast-forward it again, which takes that commit back"
+                    "fast-forward again, which undoes that commit"
                 )
         self.write_latest_hint(history[-1].id)
 
@@ -127,7 +127,7 @@ class SnapshotStore(Snapshots):
         first_retained: int,
         on_deleted: Callable[[], None] = lambda: None,
     ) -> None:
-        """Delete the files of snapshots, one after the other."""
+        """Delete the files of snapshots, one after another."""
         for snapshot_id in ids:
             self.delete(snapshot_id)
             on_deleted()
@@ -148,7 +148,7 @@ class SnapshotStore(Snapshots):
 
     def write_earliest_hint(self, snapshot_id: int) -> None:
         """Save others the search for the earliest snapshot."""
-        # Unlike the other it is trusted as long as it names a snapshot.
+        # Unlike the other hint, this one is trusted as long as its snapshot exists.
         self._storage.put(self._layout.earliest_hint, b"%d" % snapshot_id)
 
     def _read_hint(self, path: str) -> int | None:
@@ -162,13 +162,13 @@ class SnapshotStore(Snapshots):
 
 @dataclass(frozen=True, slots=True)
 class FilePublisher:
-    """The filesystem: who creates the file of a snapshot has published it."""
+    """The filesystem: creating the file of a snapshot publishes it."""
 
     def snapshots(
         self, storage: Storage, layout: TableLayout, identity: TableIdentity
     ) -> Snapshots:
         """The snapshot files of the branch of a table that the layout is for."""
-        del identity  # the files say all
+        del identity  # the files say everything
         return SnapshotStore(storage, layout)
 
 

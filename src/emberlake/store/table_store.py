@@ -1,4 +1,4 @@
-"""Everything that the parts below the facade need of one table: where it is and what it is.
+"""Everything that the parts below the facade need from one table: where it is and what it is.
 
 Parts take this value (or less), never a ``Table``. Stores are opened on first use and are cheap;
 the value itself pickles as plain data, so a worker opens its own handles: the same table, with the
@@ -96,7 +96,7 @@ class TableStore:
 
     @contextmanager
     def decoding_rows(self) -> Iterator[None]:
-        """Rows inside manifests (partitions, keys, statistics) that are none are corruption."""
+        """Report invalid rows in manifests (partitions, keys, statistics) as corruption."""
         try:
             yield
         except CorruptRow as error:
@@ -114,7 +114,7 @@ class TableStore:
         )
 
     def partition_spec(self, partition: bytes) -> Mapping[str, str]:
-        """The partition as text by column, as its folder names spell it."""
+        """The partition as text by column, as in its folder names."""
         return partition_spec(
             self.schema.partition_fields,
             self.partition_values(partition),
@@ -128,12 +128,12 @@ class TableStore:
         return self.layout.bucket_folder(self.partition_path(partition), bucket, directory)
 
     def data_file_path(self, partition: bytes, bucket: int, file: DataFile) -> str:
-        """Where a data file is."""
+        """The path of a data file."""
         directory = self.options.value(DATA_FILE_DIRECTORY)
         return self.layout.data_file(self.partition_path(partition), bucket, file, directory)
 
     def index_file_path(self, partition: bytes, bucket: int, file: IndexFile) -> str:
-        """Where an index file is."""
+        """The path of an index file."""
         if file.external_path is not None:
             return file.external_path
         if self.options.value(INDEX_IN_DATA_DIR):
@@ -141,7 +141,7 @@ class TableStore:
         return self.layout.index(file.file_name)
 
     def own_options(self) -> dict[str, str | None]:
-        """The options that this program alone has set, or removed (None): no schema file has it."""
+        """The options that only this program has set, or removed (None), in no schema file."""
         stored = self.schemas.load(self.schema.id).options
         own = {key: self.options.get(key) for key in {*stored, *self.options}}
         return {key: value for key, value in own.items() if value != stored.get(key)}
@@ -151,7 +151,7 @@ class TableStore:
         return replace(self, schema=schema)
 
     def __getstate__(self) -> dict[str, object]:
-        # Opened stores stay behind; caches are rebuilt where the value arrives.
+        # Open stores are not pickled; caches are rebuilt where the value arrives.
         kept = (each.name for each in fields(self) if each.name != "env")
         return {name: getattr(self, name) for name in kept}
 

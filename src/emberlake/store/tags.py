@@ -53,11 +53,11 @@ class TagStore:
         return dict(sorted(tags.items(), key=lambda item: (item[1].id, item[0])))
 
     def create(self, name: str, snapshot: Snapshot, *, ignore_if_exists: bool = False) -> None:
-        """Keep a snapshot, or a tag of one that says for how long, under a name.
+        """Keep a snapshot under a name; a ``Tag`` also says for how long.
 
         Raises:
-            TagAlreadyExists: the name is taken and that is not to be ignored.
-            InvalidIdentifier: the name cannot be a tag's.
+            TagAlreadyExists: the name is taken, and ``ignore_if_exists`` is false.
+            InvalidIdentifier: the name is not allowed for a tag.
         """
         check_tag_name(name)
         created = self._storage.put_if_absent(self._layout.tag(name), snapshot.encode())
@@ -65,7 +65,7 @@ class TagStore:
             raise _already_exists(name)
 
     def replace(self, name: str, snapshot: Snapshot) -> None:
-        """Let a tag keep another snapshot, or for another time.
+        """Make a tag keep another snapshot, or keep it for another time.
 
         Raises:
             TagNotFound: there is no such tag.
@@ -75,14 +75,14 @@ class TagStore:
         self._storage.put(self._layout.tag(name), snapshot.encode())
 
     def delete(self, name: str) -> None:
-        """Forget a tag; no error when there is none."""
+        """Delete a tag; no error if there is none."""
         self._storage.delete(self._layout.tag(name))
 
     def rename(self, old: str, new: str) -> None:
         """Give a tag another name.
 
         Raises:
-            TagNotFound: there is no tag of the old name.
+            TagNotFound: there is no tag with the old name.
             TagAlreadyExists: the new name is taken.
         """
         check_tag_name(new)

@@ -22,7 +22,7 @@ from emberlake.read.table_reader import TableReader
 from emberlake.scan.explain import Explanation, explain_scan
 from emberlake.scan.plan import ScanPlan, plan_scan
 from emberlake.scan.share import Shard, Share, Slice
-from emberlake.scan.splits import DataSplit, tell_folders
+from emberlake.scan.splits import DataSplit, attach_folders
 from emberlake.spec.support import check_readable
 from emberlake.store.table_store import TableStore
 from emberlake.table.table_read import TableRead
@@ -203,7 +203,7 @@ class TableScan:
     def plan(self) -> "Plan":
         """Prune files by partition, bucket and statistics; pack the rest into splits."""
         plan = plan_scan(self.store, self.predicate, self.limit, self._share)
-        tell_folders(plan.splits, self.store.bucket_folder)
+        attach_folders(plan.splits, self.store.bucket_folder)
         return Plan(plan)
 
 

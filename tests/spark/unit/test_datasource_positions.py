@@ -186,7 +186,7 @@ def test_an_expired_snapshot_is_told_with_what_to_do() -> None:
     table.store.snapshots.delete(1)
     units = units_of(table)
 
-    with pytest.raises(SnapshotNotFound, match=r"snapshot 1 is to be read next.*has expired"):
+    with pytest.raises(SnapshotNotFound, match=r"next snapshot to read is 1,.*has expired"):
         list(units.between(Position(1, full=False), Position(4, full=False)))
     with pytest.raises(SnapshotNotFound, match="has expired"):
         units.end_after(Position(1, full=True), NO_LIMITS, 3)

@@ -581,7 +581,7 @@ def test_splits_of_another_table_are_refused():
     store = a_store()
     splits = system_table(store, "tags").new_read_builder().new_scan().plan().splits()
 
-    with pytest.raises(InvalidInput, match=r"not of db\.t\$options"):
+    with pytest.raises(InvalidInput, match=r"not a split of db\.t\$options"):
         system_table(store, "options").new_read_builder().new_read().to_arrow(splits)
 
 

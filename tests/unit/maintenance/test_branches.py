@@ -317,7 +317,7 @@ def test_a_branch_that_is_deleted_while_it_is_made_is_told():
             table.delete_branch("b")
 
     watched.watch = delete
-    with pytest.raises(InvalidState, match="deleted while it was made; delete it again"):
+    with pytest.raises(InvalidState, match="deleted while it was being created; delete it again"):
         open_table(watched).create_branch("b", "v2")
 
 
@@ -332,7 +332,7 @@ def test_a_write_to_a_branch_that_is_renamed_is_told_and_kept():
             append(branch_of(table), rows_of([7]))
 
     watched.watch = commit
-    with pytest.raises(InvalidState, match="while it was renamed"):
+    with pytest.raises(InvalidState, match="while it was being renamed"):
         open_table(watched).rename_branch("b", "new")
 
     assert table.list_branches() == ["b"]

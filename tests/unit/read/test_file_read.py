@@ -15,7 +15,7 @@ from emberlake.io.storage import Storage
 from emberlake.options import TableOptions
 from emberlake.predicates.expressions import And, Leaf, Op, Or, Predicate
 from emberlake.read.column_plan import plan_columns
-from emberlake.read.file_read import FileRead, StoredFile, VectorPlace
+from emberlake.read.file_read import FileRead, StoredFile, VectorLocation
 from emberlake.read.projection import OutputShape, project
 from emberlake.spec.deletion_vector import encode_deletion_vectors
 from emberlake.spec.key_value import KIND_FIELD
@@ -46,12 +46,12 @@ def write(storage: Storage, name: str, fields: tuple[DataField, ...], rows: pa.T
     return StoredFile(name, f"/t/{name}", rows.num_rows, size)
 
 
-def vector_of(storage: Storage, file: StoredFile, deleted: Sequence[int]) -> VectorPlace | None:
+def vector_of(storage: Storage, file: StoredFile, deleted: Sequence[int]) -> VectorLocation | None:
     if not deleted:
         return None
     raw, (place,) = encode_deletion_vectors({file.name: BitMap(deleted)}, bitmap64=False)
     storage.put("/t/index", raw)
-    return VectorPlace("/t/index", place)
+    return VectorLocation("/t/index", place)
 
 
 def located(read: FileRead) -> list[tuple[int, Row]]:
@@ -197,5 +197,5 @@ def test_files_side_by_side_must_have_the_same_rows() -> None:
     right = write(storage, "right.parquet", (N,), ROWS.select(["n"]).slice(1))
     read = FileRead(storage, (left, right), plan_columns([(ID,), (N,)], (ID, N)))
 
-    with pytest.raises(CorruptFile, match=r"right\.parquet.*2999 rows beside the 3000 of left"):
+    with pytest.raises(CorruptFile, match=r"right\.parquet.*2999 rows, but left\S* has 3000"):
         read.table(use_threads=False)

@@ -18,7 +18,7 @@ from emberlake.spec.binary_row import encode_row
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.manifest import DataFile, FileKind, ManifestEntry, SimpleStats
 from emberlake.store import avro_container
-from emberlake.store.avro_lanes import Places, decode_lanes
+from emberlake.store.avro_lanes import Positions, decode_lanes
 from emberlake.store.manifest_avro import decode_entries, encode_entry, find_entries
 from emberlake.store.manifest_schemas import MANIFEST_COLUMNS, MANIFEST_SCHEMA
 from emberlake.store.manifests import ManifestStore
@@ -46,7 +46,7 @@ TARGET = pa.struct(
 )
 
 
-def encode(schema: Any, records: list[Any]) -> tuple[Container, Places]:
+def encode(schema: Any, records: list[Any]) -> tuple[Container, Positions]:
     """Records in two blocks, and where each begins."""
     parsed = fastavro.parse_schema(schema)
     parts = []
@@ -60,7 +60,7 @@ def encode(schema: Any, records: list[Any]) -> tuple[Container, Places]:
     return Container(json.dumps(schema), tuple(blocks)), starts
 
 
-def decode(container: Container, starts: Places | None, target: Any = TARGET) -> Any:
+def decode(container: Container, starts: Positions | None, target: Any = TARGET) -> Any:
     schema = json.loads(container.schema)
     found = decode_lanes(container, schema, target, lambda *_: starts)
     return None if found is None else found.to_pylist()

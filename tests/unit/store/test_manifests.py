@@ -477,7 +477,7 @@ def test_a_file_cut_between_blocks_is_noticed_by_its_size(
     raw = storage.read(f"t/manifest/{manifest.file_name}")
     storage.put(f"t/manifest/{manifest.file_name}", raw[: first.file_size])
 
-    with pytest.raises(CorruptFile, match=f"{first.file_size} bytes where {manifest.file_size}"):
+    with pytest.raises(CorruptFile, match=f"{first.file_size} bytes, but {manifest.file_size}"):
         store.read_manifest(manifest)
 
 

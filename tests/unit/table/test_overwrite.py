@@ -126,7 +126,7 @@ def test_columns_that_are_no_partitions_and_values_that_do_not_fit_are_named_tog
 
     with pytest.raises(InvalidInput) as caught:
         builder.overwrite({"id": 1, "n": "many"})
-    assert "id is not a partition column (they are n)" in str(caught.value)
+    assert "id is not a partition column (the table has n)" in str(caught.value)
     assert "n: " in str(caught.value)
 
 

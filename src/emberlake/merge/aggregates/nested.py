@@ -1,7 +1,7 @@
 """Functions on arrays of rows and on maps of rows, which work like small tables inside a value.
 
 Spec: "Merge engines". The fate of a row depends on every row before it, so the records of a key are
-replayed one by one, but only on positions and codes. The rows are then taken unchanged.
+replayed one by one, but only as positions and codes. The rows are then taken unchanged.
 """
 
 from abc import ABC, abstractmethod

@@ -1,10 +1,10 @@
-"""Values of a column's former type as values of its present type.
+"""Convert values of a column's old type to its current type.
 
 The rules are those by which other engines read the same old files: integers wrap when they are
 narrowed, fractions are cut off, decimals round half up and become null where they do not fit, text
-is cut to its new length and CHAR is padded with spaces. Text that does not spell a value of the new
-type is an error. Conversions between timestamps with and without a local time zone take the zone to
-be UTC, so that a table reads the same everywhere.
+is cut to its new length and CHAR is padded with spaces. Text that is not a value of the new type is
+an error. Conversions between timestamps with and without a local time zone take the zone to be UTC,
+so that a table reads the same everywhere.
 
 Kernels work on whole arrays. A few have no Arrow kernel to build on (texts of dates, times,
 timestamps and decimals; numbers that print with an exponent): those loop over the *distinct*

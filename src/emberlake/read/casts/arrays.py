@@ -1,4 +1,4 @@
-"""What kernels share: nulls around NumPy, and loops over distinct values."""
+"""Helpers of the kernels: nulls around NumPy, and loops over distinct values."""
 
 from collections.abc import Callable
 from typing import cast
@@ -10,7 +10,7 @@ from emberlake.types import AtomicType, DataType
 
 
 def as_atomic(data_type: DataType) -> AtomicType:
-    """A type that is known to be atomic by the family of its kernel."""
+    """A type that must be atomic, because of the family of its kernel."""
     return cast("AtomicType", data_type)
 
 
@@ -21,7 +21,7 @@ def to_numpy(array: pa.Array) -> np.ndarray:
 
 
 def from_numpy(values: np.ndarray, like: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """Values as an array with the nulls of another one."""
+    """Values as an array, with the nulls of another array."""
     mask = like.is_null().to_numpy(zero_copy_only=False) if like.null_count else None
     return pa.array(values, arrow, mask=mask)
 
@@ -29,7 +29,7 @@ def from_numpy(values: np.ndarray, like: pa.Array, arrow: pa.DataType) -> pa.Arr
 def map_distinct(
     array: pa.Array, convert: Callable[[object], object], arrow: pa.DataType
 ) -> pa.Array:
-    """``convert`` of every value: no Arrow kernel does it, so Python loops over distinct ones."""
+    """Convert every value; no Arrow kernel does it, so Python loops over the distinct ones."""
     encoded = array.dictionary_encode()
     values = [None if value is None else convert(value) for value in encoded.dictionary.to_pylist()]
     return pa.array(values, arrow).take(encoded.indices)

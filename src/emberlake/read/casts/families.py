@@ -61,6 +61,6 @@ _FAMILIES: Final = {
     TypeRoot.TIMESTAMP_LTZ: Family.TIMESTAMP,
 }
 
-# The array, the type it has, the type it is to have.
+# Takes the array, its type, and the type to convert it to.
 Kernel: TypeAlias = Callable[[pa.Array, DataType, DataType], pa.Array]
 KernelTable: TypeAlias = dict[tuple[Family, Family], Kernel]

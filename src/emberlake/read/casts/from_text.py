@@ -1,4 +1,4 @@
-"""Text as the value that it spells; text that spells none is an error."""
+"""Parse text into values; text that is not a value is an error."""
 
 import re
 from typing import Final
@@ -70,7 +70,7 @@ def _text_to_timestamp(array: pa.Array, _source: DataType, target: DataType) -> 
         try:
             return as_timestamp(array, target)
         except pa.ArrowInvalid:
-            pass  # Arrow does not know the 31st of a shorter month and 24:00:00; the next lines do
+            pass  # Arrow refuses the 31st of a shorter month and 24:00:00; the next lines do not
     counts = map_distinct(array, lambda v: _parse_timestamp(str(v), t, arrow.unit), pa.int64())
     return pc.cast(counts, arrow)
 
@@ -111,7 +111,7 @@ _NANOS: Final = 1_000_000_000
 
 
 def _parse_date(text: str) -> int:
-    """Days since the epoch of ``y-m-d``, ``y-m`` or such with a time behind; digits are days."""
+    """Days since the epoch of ``y-m-d`` or ``y-m``, maybe with a time; digits alone are days."""
     if _DIGITS.fullmatch(text):
         return int(text)
     space = text.find(" ")

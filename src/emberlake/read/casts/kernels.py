@@ -43,7 +43,7 @@ _KERNELS: Final[KernelTable] = {
     **to_text.KERNELS,
     **from_text.KERNELS,
 }
-_SECONDS: Final = (TypeRoot.INT, TypeRoot.BIGINT)  # integers that may stand for a time in seconds
+_SECONDS: Final = (TypeRoot.INT, TypeRoot.BIGINT)  # integers that can be a time in seconds
 _STRING: Final = AtomicType("STRING")
 
 

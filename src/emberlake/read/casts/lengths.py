@@ -1,4 +1,4 @@
-"""Text and bytes, cut and padded to the length of their type."""
+"""Cut and pad text and bytes to the length of their type."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Numbers and booleans as each other."""
+"""Casts between numbers and booleans."""
 
 import re
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -21,7 +21,7 @@ def _number_to_number(array: pa.Array, _source: DataType, target: DataType) -> p
 
 
 def _float_to_integer(array: pa.Array, _source: DataType, target: DataType) -> pa.Array:
-    # Cut the fraction, saturate at 32 bits (64 for BIGINT), NaN is 0; what is narrower then wraps.
+    # Cut the fraction, saturate at 32 bits (64 for BIGINT), NaN is 0; narrower types then wrap.
     low, high = _INT_LIMITS[64 if as_atomic(target).root is TypeRoot.BIGINT else 32]
     values = np.nan_to_num(to_numpy(array).astype(np.float64), posinf=np.inf, neginf=-np.inf)
     inside = (values > low) & (values < high)
@@ -62,7 +62,7 @@ def _integer_to_decimal(array: pa.Array, _source: DataType, target: DataType) ->
 def _float_to_decimal(array: pa.Array, _source: DataType, target: DataType) -> pa.Array:
     t = as_atomic(target)
     doubles = pc.cast(array, pa.float64())
-    is_plain = is_printed_plainly(doubles, 1e-3, 1e15)  # 15 digits and at most 20 behind the point
+    is_plain = is_printed_plainly(doubles, 1e-3, 1e15)  # 15 digits, at most 20 decimals
     plain = pc.if_else(is_plain, doubles, pa.scalar(None, pa.float64()))
     decimals = _rescale(pc.cast(pc.cast(plain, pa.string()), pa.decimal128(36, 21)), target)
     is_other = pc.invert(is_plain)
@@ -71,7 +71,7 @@ def _float_to_decimal(array: pa.Array, _source: DataType, target: DataType) -> p
 
 
 def _decimal_to_integer(array: pa.Array, _source: DataType, target: DataType) -> pa.Array:
-    # Cut the fraction and keep the lowest bits, as a number that is narrowed does.
+    # Cut the fraction and keep the lowest bits, as when an integer is narrowed.
     wide = pc.cast(array, pa.decimal256(_WIDE_DIGITS, array.type.scale))
     whole = pc.round(wide, 0, "towards_zero")
     low = _low_words(pc.cast(whole, pa.decimal128(38, 0)))
@@ -92,12 +92,12 @@ _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
 def decimal_of(text: str, target: AtomicType) -> Decimal | None:
-    """The decimal that a text spells, rounded half up; None where it does not fit."""
+    """Parse a decimal, rounded half up; None if it does not fit."""
     if _NUMBER.fullmatch(text) is None:
         raise ValueError(f"{text!r} is not a number")
     number = Decimal(text)
     if number and number.adjusted() >= target.precision - target.scale:
-        return None  # also keeps 1e999999999 from being written out
+        return None  # also keeps 1e999999999 from being expanded
     if number.adjusted() < -target.scale - 1:
         return Decimal(0)
     rounded = number.quantize(Decimal(1).scaleb(-target.scale), context=_EXACT)

@@ -1,4 +1,4 @@
-"""Dates, times and timestamps as each other, and timestamps as seconds."""
+"""Casts between dates, times and timestamps, and between timestamps and seconds."""
 
 from typing import Final
 

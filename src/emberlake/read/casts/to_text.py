@@ -1,4 +1,4 @@
-"""Values as the text that other engines show for them."""
+"""Format values as the text that other engines show."""
 
 from typing import Final, cast
 
@@ -82,7 +82,7 @@ def _float_text(array: pa.Array) -> pa.Array:
 
 
 def is_printed_plainly(array: pa.Array, low: float, high: float) -> pa.Array:
-    """Where a number is null or zero, or its size is in a range that Arrow prints plainly."""
+    """Where a number is null or zero, or in a range that Arrow prints without an exponent."""
     size = pc.abs(array)
     inside = pc.and_(pc.greater_equal(size, low), pc.less(size, high))
     return pc.or_(pc.equal(size, 0), inside).fill_null(True)
