@@ -154,6 +154,16 @@ class BucketFunction(Choice):
     HIVE = "hive"
 
 
+class ExternalStrategy(Choice):
+    """Which folder outside of the table a new file goes to."""
+
+    NONE = "none"
+    ROUND_ROBIN = "round-robin"
+    SPECIFIC_FS = "specific-fs"
+    ENTROPY_INJECT = "entropy-inject"
+    WEIGHT_ROBIN = "weight-robin"
+
+
 @dataclass(frozen=True)
 class Option(Generic[T]):
     """One option: its key, its default, and the parser of its text."""
@@ -195,6 +205,16 @@ CHANGELOG_FILE_FORMAT: Final = Option[str | None](
 )
 DATA_FILE_DIRECTORY: Final = Option("data-file.path-directory", "", _text)
 EXTERNAL_PATHS: Final = Option[tuple[str, ...]]("data-file.external-paths", (), parse_words)
+EXTERNAL_STRATEGY: Final = Option(
+    "data-file.external-paths.strategy", ExternalStrategy.NONE, ExternalStrategy
+)
+EXTERNAL_SPECIFIC_FS: Final = Option[str | None](
+    "data-file.external-paths.specific-fs", None, _optional(_text)
+)
+EXTERNAL_WEIGHTS: Final = Option[tuple[str, ...]](
+    "data-file.external-paths.weights", (), parse_words
+)
+INDEX_EXTERNAL_PATH: Final = Option("global-index.external-path", "", _text)
 INDEX_IN_DATA_DIR: Final = Option("index-file-in-data-file-dir", False, parse_bool)
 PARTITION_DEFAULT_NAME: Final = Option("partition.default-name", "__DEFAULT_PARTITION__", _text)
 PARTITION_LEGACY_NAME: Final = Option("partition.legacy-name", True, parse_bool)

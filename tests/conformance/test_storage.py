@@ -8,13 +8,22 @@ from pathlib import Path
 import pytest
 
 from emberlake.errors import AlreadyExists, FileNotFound, InvalidState, StorageError, Unsupported
-from emberlake.io import LocalStorage, MemoryStorage, Storage, WrappedStorage, open_storage
+from emberlake.io import (
+    LocalStorage,
+    MemoryStorage,
+    RoutedStorage,
+    Storage,
+    WrappedStorage,
+    open_storage,
+)
 from servers import Server
 
 MOVING = {
     "local": LocalStorage,
     "memory": MemoryStorage,
     "wrapped": lambda: WrappedStorage(MemoryStorage()),
+    "routed home": lambda: RoutedStorage(MemoryStorage(), "/"),
+    "routed elsewhere": lambda: RoutedStorage(MemoryStorage(), "memory://home"),
 }
 
 

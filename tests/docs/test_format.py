@@ -33,6 +33,7 @@ from emberlake.scan.splits import pack
 from emberlake.spec.binary_row import decode_row, encode_row, encode_row_body
 from emberlake.spec.bucket import bucket_of
 from emberlake.spec.deletion_vector import decode_deletion_vector, encode_deletion_vectors
+from emberlake.spec.external_paths import entropy_folders, plain_uri
 from emberlake.spec.key_value import KIND, SEQUENCE, RowKind, key_value_fields
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.partition import partition_path, partition_spec
@@ -269,6 +270,14 @@ def check_partition_path(v: Vector) -> None:
 
 def check_stored_name(v: Vector) -> None:
     assert stored_name(v["name"]) == (json.loads(v["bucket"]), v["stored"])
+
+
+def check_entropy_folders(v: Vector) -> None:
+    assert entropy_folders(v["name"]) == v["folders"]
+
+
+def check_java_path(v: Vector) -> None:
+    assert plain_uri(v["text"]) == v["path"]
 
 
 def check_row_kind(v: Vector) -> None:

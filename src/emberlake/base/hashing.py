@@ -1,7 +1,8 @@
 """Murmur3 (32 bits) over four-byte little-endian words, for one byte string and for many at once.
 
 The format hashes serialized rows whose length is a multiple of four, so the tail step of Murmur
-is never needed. Many rows are hashed in lockstep: ``mix_word`` takes the next word of every row.
+is needed only for names of files. Many rows are hashed in lockstep: ``mix_word`` takes the next
+word of every row.
 """
 
 from typing import Final
@@ -24,9 +25,16 @@ def murmur3(raw: bytes, seed: int = DEFAULT_SEED) -> int:
     """The signed 32-bit hash of bytes whose length is a multiple of four."""
     if len(raw) % 4:
         raise ValueError(f"{len(raw)} bytes are not a whole number of four-byte words")
-    state = seed
-    for at in range(0, len(raw), 4):
+    return murmur3_of_bytes(raw, seed)
+
+
+def murmur3_of_bytes(raw: bytes, seed: int = 0) -> int:
+    """The signed 32-bit hash of any bytes: Murmur3 with its tail step, as for names of files."""
+    state, whole = seed, len(raw) - len(raw) % 4
+    for at in range(0, whole, 4):
         state = mix_scalar(state, int.from_bytes(raw[at : at + 4], "little"))
+    if whole < len(raw):
+        state ^= _scrambled(int.from_bytes(raw[whole:], "little"))
     state ^= len(raw)
     state ^= state >> 16
     state = state * _FINAL_1 & _MASK
@@ -38,11 +46,15 @@ def murmur3(raw: bytes, seed: int = DEFAULT_SEED) -> int:
 
 def mix_scalar(state: int, word: int) -> int:
     """The state of one hash after its next word."""
-    word = word * C1 & _MASK
-    word = (word << 15 | word >> 17) & _MASK
-    state ^= word * C2 & _MASK
+    state ^= _scrambled(word)
     state = (state << 13 | state >> 19) & _MASK
     return (state * 5 + ADD) & _MASK
+
+
+def _scrambled(word: int) -> int:
+    word = word * C1 & _MASK
+    word = (word << 15 | word >> 17) & _MASK
+    return word * C2 & _MASK
 
 
 def mix_word(states: U32, words: U32 | int) -> None:
@@ -70,9 +82,7 @@ def finish_hashes(states: U32, lengths: U32 | int) -> npt.NDArray[np.int32]:
 
 def _mix_constant(states: U32, word: int) -> None:
     if word:  # a zero word leaves nothing to mix in
-        word = word * C1 & _MASK
-        word = (word << 15 | word >> 17) & _MASK
-        states ^= np.uint32(word * C2 & _MASK)
+        states ^= np.uint32(_scrambled(word))
     _advance(states)
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from emberlake.catalog.catalog import Catalog
 from emberlake.catalog.filesystem import FileSystemCatalog
 from emberlake.errors import InvalidOption, Unsupported
-from emberlake.io import open_storage
+from emberlake.io import RoutedStorage, open_storage
 
 _METASTORE: Final = "metastore"
 _WAREHOUSE: Final = "warehouse"
@@ -45,8 +45,9 @@ class CatalogFactory:
             )
         # Functions, such as a provider of credentials, are for the storage alone.
         functions = {key: value for key, value in options.items() if callable(value)}
-        storage, warehouse = open_storage(texts[_WAREHOUSE], {**texts, **functions})
-        return FileSystemCatalog(storage, warehouse, texts)
+        given = {**texts, **functions}
+        storage, warehouse = open_storage(texts[_WAREHOUSE], given)
+        return FileSystemCatalog(RoutedStorage(storage, warehouse, given), warehouse, texts)
 
 
 def _option_texts(options: Mapping[str, object]) -> dict[str, str]:

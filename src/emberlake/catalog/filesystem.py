@@ -5,6 +5,7 @@ Names are checked before they become part of a path. Who creates ``schema-0`` fi
 table; who creates ``schema-<n>`` first has changed it.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
@@ -18,13 +19,18 @@ from emberlake.catalog.rules import as_identifier, plain_table
 from emberlake.commit.change import CommitResult
 from emberlake.errors import (
     AlreadyExists,
+    CorruptFile,
+    EmberlakeWarning,
     InvalidIdentifier,
+    InvalidState,
     TableAlreadyExists,
     TableNotFound,
     Unsupported,
 )
 from emberlake.inspect import SystemTable, open_system_table
 from emberlake.io import Storage
+from emberlake.io.routed import own_storage, routed
+from emberlake.maintenance.outside import files_outside, schemas_outside
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier, NameKind, check_name
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.schema import TableSchema
@@ -51,10 +57,12 @@ class FileSystemCatalog(Catalog):
         options: Mapping[str, str] | None = None,
         env: Env = SYSTEM_ENV,
     ) -> None:
-        self.storage = storage
+        self.storage = own_storage(storage)
         self.warehouse = warehouse.rstrip("/")
         self.env = env
         self._options = dict(options or {})
+        # Files of tables may be on other storages; those are opened once for all tables.
+        self._files = routed(storage, self.warehouse, self._options)
 
     @property
     def options(self) -> dict[str, str]:
@@ -66,7 +74,7 @@ class FileSystemCatalog(Catalog):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Clock and ids are of the process that the catalog arrives in.
-        return FileSystemCatalog, (self.storage, self.warehouse, self._options)
+        return FileSystemCatalog, (self._files, self.warehouse, self._options)
 
     # --- databases --------------------------------------------------------------------------------
 
@@ -118,6 +126,7 @@ class FileSystemCatalog(Catalog):
         if content and not cascade:
             raise rules.database_not_empty(name, content)
         for table in self.list_tables(name):
+            self._delete_outside(name, table)
             self._delete_table(f"{path}/{table}")
         self.storage.delete_folder(path)
 
@@ -186,8 +195,9 @@ class FileSystemCatalog(Catalog):
         """Delete a table with all its files, whatever state they are in."""
         identifier = plain_table(identifier, "dropped")
         layout = self._layout(identifier)
-        # Schemas are not opened: a table that cannot be read can still be dropped.
+        # Schemas that cannot be read are no obstacle: such a table can still be dropped.
         if self._has_schema(layout):
+            self._delete_outside(identifier.database, identifier.table)
             self._delete_table(layout.root)
         elif not ignore_if_not_exists:
             raise self._table_not_found(identifier)
@@ -304,7 +314,7 @@ class FileSystemCatalog(Catalog):
         layout = self._layout(identifier)
         schema = self._load_schema(identifier, layout)
         identity = TableIdentity(identifier)
-        return TableStore(self.storage, layout, schema, self.env, identity=identity)
+        return TableStore(self._files, layout, schema, self.env, identity=identity)
 
     def _table_not_found(self, identifier: Identifier) -> TableNotFound:
         if not self.storage.exists(self._database_path(identifier.database)):
@@ -319,6 +329,26 @@ class FileSystemCatalog(Catalog):
         if identifier.system_table is not None:
             raise InvalidIdentifier(f"{identifier} is a system table; it has no partitions")
         return self._load_store(identifier)
+
+    def _delete_outside(self, database: str, name: str) -> None:
+        """Delete the files of a table that lie outside of its folder."""
+        layout = TableLayout(f"{self._database_path(database)}/{name}")
+        schemas = schemas_outside(self._files, layout)
+        if not schemas:
+            return
+        try:
+            identity = TableIdentity(Identifier(database, name))
+            store = TableStore(self._files, layout, schemas[0], self.env, identity=identity)
+            paths = files_outside(store, schemas)
+        except (CorruptFile, InvalidIdentifier, InvalidState) as error:
+            warnings.warn(
+                f"{database}.{name} is dropped, but its files outside of {layout.root} stay: it "
+                f"cannot be told which they are. {error}",
+                EmberlakeWarning,
+                stacklevel=3,
+            )
+        else:
+            self._files.delete_all(paths)
 
     def _delete_table(self, root: str) -> None:
         # Snapshots go first: nobody finds one whose files are gone. The schema goes last: a drop

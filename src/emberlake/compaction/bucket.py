@@ -87,11 +87,9 @@ class Bucket:
 
     def discard(self, files: Iterable[DataFile]) -> None:
         """Delete uncommitted files; one that cannot be deleted is garbage, not a problem."""
-        for file in files:
-            with suppress(StorageError):
-                self.store.storage.delete(
-                    self.store.data_file_path(self.partition, self.number, file)
-                )
+        paths = [self.store.data_file_path(self.partition, self.number, file) for file in files]
+        with suppress(StorageError):
+            self.store.storage.delete_all(paths)
 
     def _read(self, file: DataFile, fields: tuple[DataField, ...], *, is_keyed: bool) -> FileRead:
         key = (file.schema_id, tuple(f.id for f in fields))

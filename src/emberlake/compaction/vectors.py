@@ -78,6 +78,7 @@ class BucketVectors:
                 row_count=len(part),
                 deletion_vectors=ranges,
             )
+            file = store.placed_index(bucket.partition, bucket.number, file)
             path = store.index_file_path(bucket.partition, bucket.number, file)
             store.storage.put_if_absent(path, raw)
             yield file

@@ -3,6 +3,7 @@
 from emberlake.io.local import LocalStorage
 from emberlake.io.memory import MemoryStorage
 from emberlake.io.registry import open_storage
+from emberlake.io.routed import RoutedStorage
 from emberlake.io.storage import FileInfo, Output, Storage, StorageTraits
 from emberlake.io.wrapped import WrappedStorage
 
@@ -11,6 +12,7 @@ __all__ = [
     "LocalStorage",
     "MemoryStorage",
     "Output",
+    "RoutedStorage",
     "Storage",
     "StorageTraits",
     "WrappedStorage",

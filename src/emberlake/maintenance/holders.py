@@ -190,7 +190,7 @@ def find_needed(store: TableStore, holders: Sequence[Metadata], names: Collectio
     if not names:
         return set()
     wanted = _texts(names)
-    hits = _by_manifest(store, holders, lambda entries: entries.take(_is_in(entries, wanted)))
+    hits = by_manifest(store, holders, lambda entries: entries.take(_is_in(entries, wanted)))
     states = {frozenset(name for name in h.manifests if len(hits[name])) for h in holders}
     changelogs = {name for h in holders for name in h.changelog_manifests}
     needed: set[str] = set()
@@ -218,7 +218,7 @@ def find_named(store: TableStore, holders: Sequence[Metadata], names: Collection
             *(name for _, name in stored),
         }
 
-    return set().union(*_by_manifest(store, holders, look).values())
+    return set().union(*by_manifest(store, holders, look).values())
 
 
 def stored_name(file_name: str) -> tuple[int | None, str]:
@@ -229,7 +229,7 @@ def stored_name(file_name: str) -> tuple[int | None, str]:
     return int(found["bucket"]), found["name"] + found["format"]
 
 
-def _by_manifest(
+def by_manifest(
     store: TableStore, holders: Sequence[Metadata], look: Callable[[ManifestEntries], _T]
 ) -> dict[str, _T]:
     """What ``look`` finds in every manifest; each is read once, and only the result is kept."""

@@ -34,6 +34,7 @@ from emberlake.errors import (
     EmberlakeError,
     InvalidInput,
 )
+from emberlake.io.routed import is_same_folder
 from emberlake.scan.files import PartitionChoice
 from emberlake.session.commit_written import as_replacement, commit_written, discard_passing
 from emberlake.session.compact_written import CompactingWriter, WrittenCompaction
@@ -187,7 +188,10 @@ class WriteSession:
         return Committer(self.store, self.commit_user, self.callbacks)
 
     def _check_table(self, messages: Sequence[CommitMessage]) -> None:
-        check_table(messages, self.store.layout.metadata_root)
+        root, storage = self.store.layout.metadata_root, self.store.storage
+        others = (m for m in messages if m.table != root)
+        # A folder that is reached through a link is the same one.
+        check_table([m for m in others if not is_same_folder(storage, m.table, root)], root)
 
     def _overwrite(
         self,

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Final
 
 from emberlake.io.local import local_path
+from emberlake.io.registry import scheme_of
 from emberlake.options import (
     DATA_FILE_PREFIX,
     FILE_COMPRESSION,
@@ -177,7 +178,12 @@ def has_spark_codecs(options: TableOptions) -> bool:
 
 
 def spark_path(path: str) -> str | None:
-    """The path as Spark wants it; None where Spark would not take it for that of one file."""
+    """The path as Spark wants it; None where Spark would not take it for that of one file.
+
+    Files outside of the table may be on a storage that only emberlake has the keys of.
+    """
+    if scheme_of(path) != "file":
+        return None
     local = local_path(path)
     name = local.rpartition("/")[2]
     if name.startswith(_HIDDEN_PREFIXES) or _PATTERN_CHARACTERS & set(local):

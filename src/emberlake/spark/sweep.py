@@ -4,7 +4,7 @@ Every file of a write job has the job's id in its name. Only the messages that S
 committed; a file of the job that none of them names belongs to nobody, if its task has reported.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -66,9 +66,9 @@ def sweep_repeated(
     """
     messages = list(messages)
     keep = frozenset(_names(messages))
-    folders = {store.bucket_folder(m.partition, m.bucket) for m in messages}
+    folders = {folder for m in messages for folder in _bucket_folders(store, m)}
     if any(m.new_index_files or m.compact_new_index_files for m in messages):
-        folders.add(store.layout.index_folder)
+        folders.update(store.index_folders())
     unnamed = [info for info in _files(store, job_id, folders) if info.name not in keep]
     if tasks is not None:
         _check_authors(unnamed, job_id, tasks)
@@ -94,22 +94,28 @@ def _names(messages: Iterable[CommitMessage]) -> Iterator[str]:
 
 def _files(store: TableStore, job_id: str, folders: Iterable[str]) -> list[FileInfo]:
     def mine(folder: str) -> list[FileInfo]:
-        found = store.storage.list(folder)
-        return [info for info in found if job_id in info.name and not info.is_folder]
+        # At any depth: a bucket outside of the table may have folders of its own.
+        return [info for info in store.storage.list_all(folder) if job_id in info.name]
 
     return [info for found in parallel_map(mine, folders) for info in found]
 
 
-def _delete(store: TableStore, files: Iterable[FileInfo]) -> int:
-    return len(list(parallel_map(lambda info: store.storage.delete(info.path), files)))
+def _delete(store: TableStore, files: Sequence[FileInfo]) -> int:
+    store.storage.delete_all([info.path for info in files])
+    return len(files)
+
+
+def _bucket_folders(store: TableStore, message: CommitMessage) -> Iterator[str]:
+    """The folders of a bucket: its own, and those outside of the table."""
+    relative = store.relative_bucket(message.partition, message.bucket)
+    return (f"{root}/{relative}" for root in store.data_roots())
 
 
 def _all_folders(store: TableStore) -> Iterator[str]:
     """Every folder that a task may write to: the buckets of all partitions, and the indexes."""
-    yield store.layout.index_folder
-    root = store.layout.root
-    directory = store.options.value(DATA_FILE_DIRECTORY)
-    folders = [f"{root}/{directory.strip('/')}" if directory else root]
+    yield from store.index_folders()
+    directory = store.options.value(DATA_FILE_DIRECTORY).strip("/")
+    folders = [f"{root}/{directory}" if directory else root for root in store.data_roots()]
     for _ in store.schema.partition_keys:
         nested = parallel_map(lambda folder: _folders(store, folder), folders)
         folders = [info.path for found in nested for info in found if "=" in info.name]

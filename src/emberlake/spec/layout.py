@@ -107,9 +107,7 @@ class TableLayout:
 
     def bucket_folder(self, partition_path: str, bucket: int, data_directory: str = "") -> str:
         """The folder of a bucket's files; ``partition_path`` is empty without partitions."""
-        name = "bucket-postpone" if bucket == POSTPONE_BUCKET else f"bucket-{bucket}"
-        parts = (self.root, data_directory.strip("/"), partition_path, name)
-        return "/".join(part for part in parts if part)
+        return f"{self.root}/{relative_bucket(partition_path, bucket, data_directory)}"
 
     def data_file(
         self, partition_path: str, bucket: int, file: DataFile, data_directory: str = ""
@@ -122,6 +120,13 @@ class TableLayout:
     def extra_file(self, data_file_path: str, name: str) -> str:
         """The path of an extra file of a data file; both are in the same folder."""
         return f"{data_file_path.rpartition('/')[0]}/{name}"
+
+
+def relative_bucket(partition_path: str, bucket: int, data_directory: str = "") -> str:
+    """The folder of a bucket below the table's root, or below a folder outside of the table."""
+    name = "bucket-postpone" if bucket == POSTPONE_BUCKET else f"bucket-{bucket}"
+    parts = (data_directory.strip("/"), partition_path, name)
+    return "/".join(part for part in parts if part)
 
 
 def parse_numbered(name: str, prefix: str) -> int | None:

@@ -15,7 +15,6 @@ from emberlake.options import (
     CHANGELOG_PRODUCER,
     COMMIT_CALLBACKS,
     DATA_EVOLUTION,
-    EXTERNAL_PATHS,
     FALLBACK_BRANCH,
     FILE_FORMAT,
     FILE_FORMAT_PER_LEVEL,
@@ -229,12 +228,6 @@ def _postponed_rows(schema: TableSchema) -> str | None:
     return f"{POSTPONE_MERGE_ON_READ.key} is not implemented" if merges else None
 
 
-def _external_paths(schema: TableSchema) -> str | None:
-    if not schema.options.value(EXTERNAL_PATHS):
-        return None
-    return f"{EXTERNAL_PATHS.key}: writing outside of the table's folder is not implemented"
-
-
 def _iceberg(schema: TableSchema) -> str | None:
     if schema.options.value(ICEBERG_STORAGE) == ICEBERG_STORAGE.default:
         return None
@@ -272,7 +265,6 @@ _WRITE_RULES: Final[tuple[Rule, ...]] = (
     _cross_partition,
     _needs_compaction,
     _unknown_format,
-    _external_paths,
     _iceberg,
     _commit_callbacks,
 )

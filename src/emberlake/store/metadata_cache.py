@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from emberlake.base.byte_cache import ByteCache
 from emberlake.errors import InvalidOption
+from emberlake.io.routed import own_storage
 from emberlake.io.storage import Storage
 from emberlake.options import MEBIBYTE, parse_size
 from emberlake.spec.manifest import IndexManifestEntry, ManifestFile, SimpleStats
@@ -66,6 +67,7 @@ def file_key(storage: Storage, path: str) -> Key:
     A storage that equals only itself, such as one in memory, may hold all of its files: a cached
     file must not keep it alive.
     """
+    storage = own_storage(storage)
     equals_only_itself = type(storage).__hash__ is object.__hash__
     return (weakref.ref(storage) if equals_only_itself else storage, path)
 

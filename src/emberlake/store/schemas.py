@@ -1,5 +1,7 @@
 """The schema files of a table: one per version, never changed. Spec: "Schema files"."""
 
+from weakref import WeakValueDictionary
+
 from emberlake.errors import CorruptFile, FileNotFound, SchemaNotFound, StorageError
 from emberlake.io.storage import Storage
 from emberlake.spec.layout import SCHEMA_PREFIX, TableLayout, parse_numbered
@@ -13,7 +15,11 @@ class SchemaStore:
     def __init__(self, storage: Storage, layout: TableLayout) -> None:
         self._storage = storage
         self._layout = layout
-        self._loaded: dict[int, TableSchema] = {}
+        # The cache of the process holds what was decoded, up to its bound; this tells which.
+        self._loaded: WeakValueDictionary[int, TableSchema] = WeakValueDictionary()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return SchemaStore, (self._storage, self._layout)
 
     def load(self, schema_id: int) -> TableSchema:
         """The schema with that id.

@@ -24,7 +24,13 @@ from emberlake.options import (
     TableOptions,
 )
 from emberlake.spec.binary_row import CorruptRow, decode_row
-from emberlake.spec.layout import TableLayout
+from emberlake.spec.external_paths import (
+    ExternalPaths,
+    FilePlaces,
+    external_index_folder,
+    external_paths,
+)
+from emberlake.spec.layout import TableLayout, relative_bucket
 from emberlake.spec.manifest import DataFile, IndexFile
 from emberlake.spec.partition import partition_path, partition_spec
 from emberlake.spec.schema import TableSchema
@@ -122,10 +128,14 @@ class TableStore:
             legacy_name=self.options.value(PARTITION_LEGACY_NAME),
         )
 
+    def relative_bucket(self, partition: bytes, bucket: int) -> str:
+        """The folder of a bucket below the table's root, or below a folder outside of it."""
+        directory = self.options.value(DATA_FILE_DIRECTORY)
+        return relative_bucket(self.partition_path(partition), bucket, directory)
+
     def bucket_folder(self, partition: bytes, bucket: int) -> str:
         """The folder that holds the files of a bucket."""
-        directory = self.options.value(DATA_FILE_DIRECTORY)
-        return self.layout.bucket_folder(self.partition_path(partition), bucket, directory)
+        return f"{self.layout.root}/{self.relative_bucket(partition, bucket)}"
 
     def data_file_path(self, partition: bytes, bucket: int, file: DataFile) -> str:
         """The path of a data file."""
@@ -139,6 +149,35 @@ class TableStore:
         if self.options.value(INDEX_IN_DATA_DIR):
             return f"{self.bucket_folder(partition, bucket)}/{file.file_name}"
         return self.layout.index(file.file_name)
+
+    def new_files(self, partition: bytes, bucket: int) -> FilePlaces:
+        """Where new data files of a bucket go."""
+        relative, outside = self.relative_bucket(partition, bucket), self._external_paths
+        choose = None if outside is None else outside.chooser(relative, self.env.chance)
+        return FilePlaces(f"{self.layout.root}/{relative}", choose)
+
+    def placed_index(self, partition: bytes, bucket: int, file: IndexFile) -> IndexFile:
+        """A new index file that knows where it goes, if that is outside of the table."""
+        if self.options.value(INDEX_IN_DATA_DIR):
+            outside = self.new_files(partition, bucket).external_path(file.file_name)
+        else:
+            folder = external_index_folder(self.options)
+            outside = None if folder is None else f"{folder}/{file.file_name}"
+        return file if outside is None else replace(file, external_path=outside)
+
+    def data_roots(self) -> tuple[str, ...]:
+        """The folders that new files may be below: the table's own, and those outside of it."""
+        outside = self._external_paths
+        return (self.layout.root, *(() if outside is None else outside.folders))
+
+    def index_folders(self) -> tuple[str, ...]:
+        """The folders that new index files may be in, but for those of buckets."""
+        outside = external_index_folder(self.options)
+        return (self.layout.index_folder, *(() if outside is None else (outside,)))
+
+    @cached_property
+    def _external_paths(self) -> ExternalPaths | None:
+        return external_paths(self.options)
 
     def own_options(self) -> dict[str, str | None]:
         """The options that only this program has set, or removed (None), in no schema file."""

@@ -180,6 +180,8 @@ class TagManager(TagStore):
                 retained = parse_duration(retained)
             except ValueError as error:
                 raise InvalidInput(f"time_retained={retained!r}: {error}") from error
+        if retained is not None and retained < timedelta(0):
+            raise InvalidInput(f"time_retained={retained}: a tag cannot be kept for less than 0")
         return Tag.from_snapshot_and_tag_ttl(snapshot, retained, wall_clock(self._env.now_ms()))
 
 

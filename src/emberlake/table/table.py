@@ -9,7 +9,7 @@ from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.base.html import html_table, html_title
 from emberlake.commit.change import CommitResult
 from emberlake.errors import InvalidOption, InvalidSchema, TableNotFound
-from emberlake.io import open_storage
+from emberlake.io import RoutedStorage, open_storage
 from emberlake.io.storage import Storage
 from emberlake.maintenance.check import CheckReport, check_table
 from emberlake.maintenance.compact import compact_table
@@ -81,14 +81,15 @@ class Table(VersionedTable, ShortForms):
         Raises:
             TableNotFound: there is no table in the folder.
         """
-        storage, path = open_storage(table_path, file_io_options or {})
+        options = file_io_options or {}
+        storage, path = open_storage(table_path, options)
         layout = TableLayout(path.rstrip("/"))
         schema = SchemaStore(storage, layout).latest()
         if schema is None:
             raise TableNotFound(f"there is no table in {path}: it has no schema")
         *_, folder, name = ("", *layout.root.split("/"))
         identifier = Identifier(folder.removesuffix(".db") or "default", name)
-        return cls(identifier, storage, layout, schema)
+        return cls(identifier, RoutedStorage(storage, layout.root, options), layout, schema)
 
     @property
     def table_path(self) -> str:

@@ -128,6 +128,7 @@ class DynamicBuckets:
         file = IndexFile(
             index_type=HASH_INDEX, file_name=name, file_size=len(raw), row_count=len(hashes)
         )
+        file = self._store.placed_index(partition, bucket, file)
         path = self._store.index_file_path(partition, bucket, file)
         self._written.append(path)
         self._store.storage.put_if_absent(path, raw)

@@ -56,7 +56,7 @@ def open_key_files(
     """Rolling files for rows of ``physical_rows`` in one bucket."""
     return RollingFiles(
         store,
-        store.bucket_folder(partition, bucket),
+        store.new_files(partition, bucket),
         key_value_fields(store.schema),
         FileLimits.of(store.options, target_bytes=_KEY_TARGET_BYTES),
         names or _names_at(store, level),

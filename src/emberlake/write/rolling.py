@@ -6,7 +6,7 @@ another thread collects their statistics.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from emberlake.options import (
     TARGET_FILE_SIZE,
     TableOptions,
 )
+from emberlake.spec.external_paths import FilePlaces
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.stats import StatsCollector, column_stats_modes
 from emberlake.store.table_store import TableStore
@@ -98,9 +99,11 @@ class FileRecord(Protocol):
 class _OpenFile:
     """A data file that is being written."""
 
-    def __init__(self, name: str, path: str, writer: FileWriter, record: FileRecord) -> None:
+    def __init__(
+        self, name: str, external_path: str | None, writer: FileWriter, record: FileRecord
+    ) -> None:
         self.name = name
-        self.path = path
+        self.external_path = external_path
         self.rows = 0
         self._writer = writer
         self._record = record
@@ -122,7 +125,8 @@ class _OpenFile:
             recorded.result()
 
     def close(self) -> DataFile:
-        return self._record.describe(self.name, self._writer.close(), self.rows)
+        file = self._record.describe(self.name, self._writer.close(), self.rows)
+        return replace(file, external_path=self.external_path) if self.external_path else file
 
     def abort(self) -> None:
         self._writer.abort()
@@ -133,7 +137,7 @@ class RollingFiles:
     """Writes rows to one file after the other, each up to the limits."""
 
     store: TableStore
-    folder: str
+    places: FilePlaces
     fields: tuple[DataField, ...]
     limits: FileLimits
     names: FileNames
@@ -172,20 +176,24 @@ class RollingFiles:
         if self._open is not None:
             self._open.abort()
             # A failed close may have left a complete file.
-            self.store.storage.delete(self._open.path)
+            self._delete(self._open.name, self._open.external_path)
             self._open = None
         while self._closed:
-            self.store.storage.delete(f"{self.folder}/{self._closed[-1].file_name}")
+            self._delete(self._closed[-1].file_name, self._closed[-1].external_path)
             self._closed.pop()
 
     def _open_file(self) -> _OpenFile:
         name = self.names.name(self._number)
         self._number += 1
-        path = f"{self.folder}/{name}"
+        outside = self.places.external_path(name)
+        path = self.places.path(name, outside)
         writer = open_writer(
             self.store.storage, path, self.fields, self.store.options, self.names.file_format
         )
-        return _OpenFile(name, path, writer, self.new_record())
+        return _OpenFile(name, outside, writer, self.new_record())
+
+    def _delete(self, name: str, external_path: str | None) -> None:
+        self.store.storage.delete(self.places.path(name, external_path))
 
     def _row_groups(self, table: pa.Table) -> Iterator[pa.Table]:
         average = max(1, table.nbytes // max(1, table.num_rows))
@@ -224,7 +232,7 @@ class AppendWriter:
         self._buffer: list[pa.Table] = []
         self._files = RollingFiles(
             store,
-            store.bucket_folder(self.partition, self.bucket),
+            store.new_files(self.partition, self.bucket),
             store.schema.fields,
             self.limits,
             FileNames.of(store.options, store.env.new_id()),

@@ -52,6 +52,29 @@ def test_a_writer_takes_a_dataframe_and_commits_it(spark: SparkSession, tmp_path
     assert len(live_files(table)) == 3
 
 
+def test_files_outside_of_the_table_are_written_read_and_compacted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    home, catalog = tmp_path / "home", {"warehouse": str(tmp_path / "home")}
+    table = new_table(
+        home,
+        primary_keys=["id"],
+        bucket="2",
+        data_file__external_paths=f"file://{tmp_path}/one,file://{tmp_path}/two",
+        data_file__external_paths__strategy="round-robin",
+    )
+    write_paimon(frame(spark, ROWS), "db.t", catalog)
+    write_paimon(frame(spark, some_rows(range(9), name="new")), "db.t", catalog)
+    expected = upserted(range(9), "new")
+    assert sorted(map(tuple, read_paimon("db.t", catalog, spark=spark).collect())) == expected
+
+    compact("db.t", catalog, spark=spark, full=True)  # what Spark reads by itself then
+
+    assert sorted(map(tuple, read_paimon("db.t", catalog, spark=spark).collect())) == expected
+    assert not [*home.rglob("*.parquet")]
+    assert reopened(table).check().ok
+
+
 def test_partitions_get_a_file_each_not_one_a_task(spark: SparkSession, tmp_path: Path) -> None:
     table = new_table(tmp_path, partition_keys=["day"])
 

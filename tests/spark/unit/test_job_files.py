@@ -1,5 +1,6 @@
 """Tasks create files while their job is open; afterwards, what belongs to nobody is deleted."""
 
+from collections.abc import Iterable
 from contextlib import ExitStack, closing, suppress
 
 import pyarrow as pa
@@ -7,6 +8,7 @@ import pytest
 
 from builders import append, as_arrow, create_key_table, create_table, data_of, rows_of
 from emberlake import IncompleteJob, InvalidState, Table
+from emberlake.io import MemoryStorage
 from emberlake.spark.job_files import open_job, task_store
 from emberlake.spark.sweep import sweep_failed, sweep_repeated
 from emberlake.wire import CommitMessage
@@ -120,6 +122,40 @@ def test_all_files_of_a_job_that_failed_are_deleted_and_no_others() -> None:
 
     assert data_files(table) == before
     check_whole(table)
+
+
+@pytest.mark.parametrize("strategy", ["round-robin", "entropy-inject"])
+def test_files_of_a_job_outside_of_the_table_are_deleted_too(strategy: str) -> None:
+    key = "data-file.external-paths"
+    options = {key: "file:///one,file:///two", f"{key}.strategy": strategy}
+    table = create_table(partition_keys=["day"], options=options)
+    with open_job(table.store, JOB):
+        task(table, [1])
+        messages = task(table, [1])
+    assert len([*table.store.storage.list_all("file:")]) == 2
+
+    assert sweep_repeated(table.store, JOB, messages) == 1
+    assert sweep_failed(table.store, JOB) == 1
+
+    assert not [*table.store.storage.list_all("file:")]
+
+
+def test_files_are_swept_with_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = partitioned()
+    with open_job(table.store, JOB):
+        task(table, [1])
+        task(table, [2], "tue")
+    calls: list[int] = []
+    delete_all = MemoryStorage.delete_all
+
+    def counted(storage: MemoryStorage, paths: Iterable[str]) -> None:
+        calls.append(len(found := [*paths]))
+        delete_all(storage, found)
+
+    monkeypatch.setattr(MemoryStorage, "delete_all", counted)
+    sweep_failed(table.store, JOB)
+
+    assert [count for count in calls if count] == [2]
 
 
 def test_indexes_of_a_job_that_failed_are_deleted() -> None:

@@ -108,6 +108,16 @@ def test_paths_are_given_as_they_are() -> None:
     assert spark_path("/w/.data-1.parquet") is None
 
 
+def test_files_outside_of_the_table_are_sparks_where_it_reaches_them(tmp_path: Path) -> None:
+    outside = f"file://{tmp_path}/outside"
+    options = {"data_file__external_paths": outside, "bucket": "1", "bucket_key": "id"}
+    strategy = {"data_file__external_paths__strategy": "round-robin"}
+    table = write(new_table(tmp_path / "home", **options, **strategy))
+
+    assert counts(table) == (1, 0)
+    assert spark_path("s3://bucket/data-1.parquet") is None
+
+
 # --- key tables -----------------------------------------------------------------------------------
 
 

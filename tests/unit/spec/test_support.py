@@ -55,7 +55,6 @@ UNREADABLE = [
     ({"query-auth.enabled": "true"}, "query-auth.enabled"),
 ]
 UNWRITABLE = [
-    ({"data-file.external-paths": "s3://b/x"}, "external-paths"),
     ({"metadata.iceberg.storage": "table-location"}, "Iceberg"),
     ({"commit.callbacks": "com.example.Hook"}, "commit.callbacks"),
     ({"types": {"a": "INT", "v": "VARIANT"}}, "v VARIANT"),

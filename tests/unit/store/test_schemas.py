@@ -1,11 +1,15 @@
 import pickle
+import weakref
+from dataclasses import replace
 
 import pytest
 
+from emberlake.base.byte_cache import ByteCache
 from emberlake.errors import CorruptFile, SchemaNotFound
 from emberlake.io import MemoryStorage
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.schema import TableSchema
+from emberlake.store import metadata_cache
 from emberlake.store.schemas import SchemaStore
 from emberlake.types import DataField
 from emberlake.types.data_types import AtomicType
@@ -74,6 +78,29 @@ def test_a_loaded_schema_is_remembered(store: SchemaStore, storage: MemoryStorag
     storage.delete("t/schema/schema-0")
 
     assert store.load(0) is loaded
+
+
+def test_what_is_remembered_of_schemas_is_bounded(
+    store: SchemaStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(100):
+        store.create(a_schema(number))
+    room = 50 * len(a_schema(0).encode())
+    monkeypatch.setattr(metadata_cache, "CACHE", ByteCache(lambda: room))
+    loaded = [weakref.ref(store.load(number)) for number in range(100)]
+
+    assert 0 < metadata_cache.CACHE.held_bytes <= room
+    assert 0 < sum(schema() is not None for schema in loaded) < 50
+
+
+def test_a_table_that_was_created_again_is_not_mistaken_for_the_old_one(
+    storage: MemoryStorage,
+) -> None:
+    for comment in ("old", "new"):
+        store = SchemaStore(storage, TableLayout("t"))
+        storage.delete_folder("t")
+        store.create(replace(a_schema(0), comment=comment))
+        assert store.load(0).comment == comment
 
 
 def test_a_branch_has_schemas_of_its_own(storage: MemoryStorage) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from builders import (
+    COLUMNS,
     append,
     create_key_table,
     create_table,
@@ -12,7 +13,7 @@ from builders import (
     rows_of,
     upsert,
 )
-from emberlake import Schema
+from emberlake import CatalogFactory, Schema
 from emberlake.errors import InvalidInput, MessageMismatch
 from emberlake.io import MemoryStorage
 from emberlake.wire import WriteMode
@@ -49,6 +50,24 @@ def test_messages_say_for_which_table_and_mode_they_were_written():
 
     assert (appended.table, appended.mode) == (table.table_path, WriteMode.APPEND)
     assert (overwritten.table, overwritten.mode) == (table.table_path, WriteMode.OVERWRITE)
+
+
+def test_a_warehouse_that_is_reached_by_a_link_has_the_same_tables(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    by_name, by_link = (
+        CatalogFactory.create({"warehouse": str(tmp_path / name)}) for name in ("real", "link")
+    )
+    by_name.create_database("db")
+    table = by_name.create_table("db.t", COLUMNS)
+    other = by_name.create_table("db.other", COLUMNS)
+
+    messages = prepare(by_link.get_table("db.t"), rows_of([1]))
+
+    with pytest.raises(MessageMismatch, match=r"link/db\.db/t are not for"):
+        other.new_batch_write_builder().new_commit().commit(messages)
+    table.new_batch_write_builder().new_commit().commit(messages)
+    assert read_ids(table) == [1]
 
 
 def test_messages_of_an_overwrite_are_not_appended():

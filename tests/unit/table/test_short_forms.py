@@ -12,7 +12,7 @@ from emberlake.errors import (
     SnapshotNotFound,
     TagNotFound,
 )
-from table_reads import read_ids
+from table_reads import data_files, read_ids
 
 DAYS = pa.table({"id": [1, 2, 3], "day": ["mon", "tue", "tue"]})
 
@@ -192,7 +192,7 @@ def test_notebooks_show_tables_plans_results_and_reports():
 def test_damage_is_shown_in_a_table():
     table = create_table()
     append(table, rows_of([1]))
-    (path,) = [f for f in table.store.storage._files if "/bucket-" in f]
+    (path,) = data_files(table)
     table.store.storage.delete(path)
 
     assert f"<td>{path}</td>" in table.check()._repr_html_()

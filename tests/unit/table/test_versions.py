@@ -176,6 +176,16 @@ def test_a_time_that_is_none_is_refused_and_makes_no_tag(table: Table, retained:
     assert table.list_tags() == []
 
 
+def test_a_tag_is_not_kept_for_less_than_no_time(table: Table) -> None:
+    with pytest.raises(InvalidInput, match="time_retained=-1 day"):
+        table.create_tag("v", time_retained=dt.timedelta(days=-1))
+    assert table.list_tags() == []
+
+    table.create_tag("v", time_retained=dt.timedelta(0))
+    with pytest.raises(InvalidInput, match="less than 0"):
+        table.replace_tag("v", time_retained=dt.timedelta(microseconds=-1))
+
+
 def test_a_branch_of_a_tag_keeps_its_time_but_not_in_the_snapshot(table: Table) -> None:
     table.create_tag("v", time_retained="1 d")
     table.create_branch("b", "v")

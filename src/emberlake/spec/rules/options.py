@@ -22,6 +22,7 @@ from emberlake.options import (
     MergeEngine,
     parse_words,
 )
+from emberlake.spec.external_paths import external_problems
 from emberlake.spec.literals import cast_literal
 from emberlake.spec.option_columns import column_lists, split_names
 from emberlake.spec.rules.check import Check, empty_names, repeated
@@ -172,6 +173,10 @@ def _whole_number(text: str | None) -> int | None:
     return int(text) if text is not None and text.strip().isdecimal() else None
 
 
+def _check_external_paths(schema: TableSchema) -> Iterator[str]:
+    yield from external_problems(schema.options)
+
+
 CHECKS: Final[tuple[Check, ...]] = (
     _check_row_tracking,
     _check_clustering,
@@ -180,4 +185,5 @@ CHECKS: Final[tuple[Check, ...]] = (
     _check_default_values,
     _check_formats,
     _check_numbers,
+    _check_external_paths,
 )

@@ -1,0 +1,171 @@
+"""The storage of a table together with those of its files that live elsewhere.
+
+A data file can lie outside of the table's folder, on another storage ("External paths"). Every call
+goes to the storage that its path lives on: the table's own, or one that the registry opens the
+first time a path asks for it. Ordinary tables pay for the comparison of one prefix.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from emberlake.errors import Unsupported
+from emberlake.io.registry import open_storage, scheme_of
+from emberlake.io.storage import FileInfo, Output, Storage
+from emberlake.io.wrapped import WrappedStorage
+
+_AUTHORITY: Final = re.compile(r"^[^:/]+://([^/]*)")
+
+
+def place_of(path: str) -> str:
+    """The scheme of a path and its authority: what all paths of one storage have in common."""
+    scheme = scheme_of(path)
+    found = _AUTHORITY.match(path)
+    return scheme if scheme == "file" or found is None else f"{scheme}://{found.group(1)}"
+
+
+@dataclass(frozen=True)
+class RoutedStorage(WrappedStorage):
+    """Sends every path to the storage of its scheme and authority.
+
+    ``storage`` has all paths of the place that ``root`` is in. Every process opens the others for
+    itself, with ``options``, which are those of the catalog.
+    """
+
+    root: str
+    options: Mapping[str, object] = field(default_factory=dict, repr=False, compare=False)
+    _opened: dict[str, Storage] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def storage_of(self, path: str) -> Storage:
+        """The storage that a path lives on.
+
+        Raises:
+            Unsupported: there is none for its scheme.
+        """
+        if path.startswith(self._prefix):
+            return self.storage
+        place = place_of(path)
+        if place == self._place:
+            return self.storage
+        found = self._opened.get(place)
+        if found is None:
+            # Two threads may open one; both then use the same.
+            found = self._opened.setdefault(place, open_storage(path, self.options)[0])
+        return found
+
+    def read(self, path: str) -> bytes:
+        return self.storage_of(path).read(path)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return self.storage_of(path).read_range(path, offset, length)
+
+    def open_input(self, path: str) -> AbstractContextManager[object]:
+        return self.storage_of(path).open_input(path)
+
+    def local_file(self, path: str) -> str | None:
+        return self.storage_of(path).local_file(path)
+
+    def open_output(self, path: str) -> Output:
+        return self.storage_of(path).open_output(path)
+
+    def create(self, path: str, data: bytes) -> None:
+        target = self.storage_of(path)
+        if target is self.storage or not target.traits.flushes_late:
+            target.create(path, data)
+            return
+        # Nothing is ever put after it on that storage: it must be durable now.
+        with target.open_output(path) as output:
+            output.write(data)
+
+    def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
+        target = self.storage_of(path)
+        same = [needed for needed in after if self.storage_of(needed) is target]
+        if len(same) < len(after):
+            self._check_elsewhere(target, after)
+        return target.put_if_absent(path, data, same)
+
+    def put(self, path: str, data: bytes) -> None:
+        self.storage_of(path).put(path, data)
+
+    def put_hint(self, path: str, data: bytes) -> None:
+        self.storage_of(path).put_hint(path, data)
+
+    def exists(self, path: str) -> bool:
+        return self.storage_of(path).exists(path)
+
+    def size(self, path: str) -> int:
+        return self.storage_of(path).size(path)
+
+    def list(self, path: str) -> Iterator[FileInfo]:
+        return self.storage_of(path).list(path)
+
+    def list_all(self, path: str) -> Iterator[FileInfo]:
+        return self.storage_of(path).list_all(path)
+
+    def make_folder(self, path: str) -> None:
+        self.storage_of(path).make_folder(path)
+
+    def delete(self, path: str) -> None:
+        self.storage_of(path).delete(path)
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        by_place: dict[int, tuple[Storage, list[str]]] = {}
+        for path in paths:
+            storage = self.storage_of(path)
+            by_place.setdefault(id(storage), (storage, []))[1].append(path)
+        for storage, together in by_place.values():
+            storage.delete_all(together)
+
+    def delete_folder(self, path: str) -> None:
+        self.storage_of(path).delete_folder(path)
+
+    def move_folder(self, source: str, target: str) -> None:
+        storage = self.storage_of(source)
+        if self.storage_of(target) is not storage:
+            raise Unsupported(
+                f"{source} cannot be moved to {target}, which is on another storage; "
+                "copy its files instead"
+            )
+        storage.move_folder(source, target)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.storage, self.root, dict(self.options))
+
+    def _check_elsewhere(self, target: Storage, after: Sequence[str]) -> None:
+        """Files of other storages must be there; they are durable when they are created."""
+        for needed in after:
+            if self.storage_of(needed) is not target:
+                self.storage_of(needed).size(needed)
+
+    @cached_property
+    def _prefix(self) -> str:
+        return f"{self.root.rstrip('/')}/"
+
+    @cached_property
+    def _place(self) -> str:
+        return place_of(self.root)
+
+
+def routed(storage: Storage, root: str, options: Mapping[str, object]) -> RoutedStorage:
+    """The storage of tables below ``root``, together with all others; as it is if it knows them."""
+    if isinstance(storage, RoutedStorage):
+        return storage
+    return RoutedStorage(storage, root, options)
+
+
+def own_storage(storage: Storage) -> Storage:
+    """The storage of a table's own folder, where all of its metadata is."""
+    return storage.storage if isinstance(storage, RoutedStorage) else storage
+
+
+def is_same_folder(storage: Storage, one: str, other: str) -> bool:
+    """Whether two paths of a table's own storage lead to the same folder, be it by links."""
+    own = own_storage(storage)
+    found = [own.local_file(path) for path in (one, other)]
+    if None in found:
+        return one == other
+    return len({os.path.realpath(path) for path in found if path is not None}) == 1
