@@ -1,17 +1,17 @@
 # emberlake: build, test and measure. `make help` lists the targets.
 
-# The pinned versions were frozen on 3.11; any Python from 3.11 on can be given: make PYTHON=python3.13 setup
+# The pinned versions were frozen on 3.11. Any later Python works too: make PYTHON=python3.13 setup
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if $(shell $(p) -V 2>/dev/null),$(p))) python3)
 
 BIN := .venv/bin
-# pip tells what it does where somebody sees it; a log gets the sentences below alone.
+# pip shows its progress on a terminal. A log only gets the sentences below.
 QUIET := $(shell [ -t 2 ] || echo --quiet)
 PIP := $(BIN)/python -m pip install $(QUIET) -c constraints.txt
 FAST := not slow and not bench
-# What needs no JVM, no peers and no network. `make quick WHAT=tests/unit/scan` runs a part of it.
+# The tests that need no JVM, no peers and no network. `make quick WHAT=tests/unit/scan` runs part of them.
 WHAT ?= tests/unit tests/property tests/conformance tests/architecture
 BENCH ?= full
-# Processes that run tests. Spark's tests are in one of them.
+# How many processes run tests. The Spark tests all run in one of them.
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
@@ -22,15 +22,15 @@ help: ## Show this list
 
 setup: .venv/.stamp .venv-peers/.stamp java object-stores ## Build the virtual environments, the Java judge and the object-store servers (only what changed)
 
-demo: ## Run the pipeline on local Spark; its warehouse stays in ./demo
+demo: ## Run the pipeline on local Spark and leave its warehouse in ./demo
 	@.ci/require-java
 	@$(MAKE) --no-print-directory .venv/.stamp-run
 	@$(BIN)/python examples/demo.py demo
 
-quick: .venv/.stamp ## While editing: tests without a JVM, with few examples a property
+quick: .venv/.stamp ## While editing: tests without a JVM, with few examples per property
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "$(FAST)" --hypothesis-profile=quick $(WHAT)
 
-test: setup ## Run all tests but the slow ones, peers and Java included
+test: setup ## Run all tests except the slow ones, peers and Java included
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope -m "$(FAST)"
 
 test-all: setup ## Run every test, slow ones and measurements included
@@ -51,7 +51,7 @@ torture: setup ## Try to break it for TORTURE_MINUTES (10), with SEED if given
 bench: setup ## Measure emberlake and its peers side by side: BENCH=quick|full
 	$(BIN)/python bench --size $(BENCH)
 
-# Two sets in one environment: what running needs, and on top of it what development needs.
+# Two sets in one environment: what emberlake needs to run, then what development needs on top.
 .venv/.stamp-run: constraints.txt pyproject.toml | python-version
 	@echo "Installing emberlake with PySpark, pyarrow, pandas and the command line into .venv, once:"
 	@echo "  about 560 MB to download, 900 MB on disk. PySpark (456 MB) comes as source: unpacking it takes a minute or two."
@@ -61,14 +61,14 @@ bench: setup ## Measure emberlake and its peers side by side: BENCH=quick|full
 	@touch $@
 
 .venv/.stamp: .venv/.stamp-run
-	@echo "Installing the development tools into .venv: DuckDB, Polars, Lance, obstore, Spark Connect, matplotlib, mypy, pytest, ruff:"
-	@echo "  about 230 MB to download, 740 MB on disk."
+	@echo "Installing the development tools into .venv: DuckDB, Polars, Lance, obstore, Spark Connect, matplotlib, mypy, pytest, ruff."
+	@echo "  About 230 MB to download, 740 MB on disk."
 	@$(PIP) --no-build-isolation -e '.[pandas,polars,duckdb,spark,connect,lance,s3,cli,dev,bench]'
 	@touch $@
 
 # pypaimon pins an old pyarrow, so the peers never share an environment with emberlake.
 .venv-peers/.stamp: constraints-peers.txt | python-version
-	@echo "Installing pypaimon and pypaimon-rust into .venv-peers, for the tests against them: 1.3 GB on disk."
+	@echo "Installing pypaimon and pypaimon-rust into .venv-peers, to test against them: 1.3 GB on disk."
 	@$(PYTHON) -m venv .venv-peers
 	@.venv-peers/bin/python -m pip install $(QUIET) -c constraints-peers.txt pypaimon pypaimon-rust pylance
 	@touch $@

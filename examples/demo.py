@@ -1,9 +1,9 @@
-"""The whole pipeline on local Spark: raw files in, tables out, and what they look like inside.
+"""Run the whole pipeline on local Spark: load raw files into tables, and look inside them.
 
     make demo
     python examples/demo.py [FOLDER] [--rows 600000] [--master local[*]]
 
-The warehouse stays in FOLDER/warehouse, for the command line to open.
+The warehouse stays in FOLDER/warehouse, where the command line can open it.
 """
 
 import argparse
@@ -50,7 +50,7 @@ CUSTOMERS = pa.schema(
 
 
 class Demo:
-    """The tables, the session and a report of what each step took."""
+    """The tables, the session, and how long each step took."""
 
     def __init__(self, console: Console, spark: SparkSession, folder: Path) -> None:
         self.console = console
@@ -61,18 +61,18 @@ class Demo:
         self.timings: list[tuple[str, float, str]] = []
 
     def run(self) -> None:
-        """All steps, in the order of a first working day."""
+        """Run all steps, in the order of a first working day."""
         self.step("create a partitioned append table and a key table", self.create_tables)
         self.step("raw CSV files -> shop.orders", self.append_orders)
         self.step("raw Parquet files -> shop.customers", self.write_customers)
         self.step("upserts and deletes in shop.customers", self.upsert_customers)
-        self.step("one day of shop.orders again (dynamic overwrite)", self.overwrite_a_day)
+        self.step("replace one day of shop.orders (dynamic overwrite)", self.overwrite_a_day)
         self.step("time travel", self.travel)
         self.step("filtered read with an aggregate", self.read_filtered)
         self.step("compact shop.customers", self.compact_customers)
 
     def step(self, title: str, action: Callable[[], str]) -> None:
-        """Run a step under a progress bar and remember what it took."""
+        """Run a step under a progress bar and record how long it took."""
         with task_bar(self.console, self.spark, title):
             start = time.perf_counter()
             outcome = action()
@@ -83,7 +83,7 @@ class Demo:
     # --- the steps ----------------------------------------------------------------------------
 
     def create_tables(self) -> str:
-        """Databases and tables are made by the catalog; Spark has no part in it."""
+        """The catalog creates databases and tables, without Spark."""
         self.catalog.create_database("shop")
         self.catalog.create_table("shop.orders", ORDERS, partition_keys=["day"])
         self.catalog.create_table(
@@ -92,7 +92,7 @@ class Demo:
         return "shop.orders is partitioned by day; shop.customers has 4 buckets by customer_id"
 
     def append_orders(self) -> str:
-        """Texts of CSV files become the types of the table; what does not fit would be refused."""
+        """The text of CSV files is cast to the table's types; what does not fit is refused."""
         raw = self.spark.read.option("header", True).csv(str(self.raw / "orders"))
         typed = raw.selectExpr(
             "cast(order_id as bigint) order_id",
@@ -106,12 +106,12 @@ class Demo:
     def write_customers(self) -> str:
         """Rows are sent to the task that owns their bucket, which sorts them by key."""
         raw = self.spark.read.parquet(str(self.raw / "customers"))
-        # A row replaces the whole row of its key, so every column is given: here a null.
+        # A row replaces the whole row with its key, so every column is given: here a null.
         rows = raw.selectExpr("*", "cast(null as bigint) orders")
         return written(write_paimon(rows, "shop.customers", self.warehouse))
 
     def upsert_customers(self) -> str:
-        """The kind of every row says what becomes of its key."""
+        """The kind of every row says what it does to its key."""
         orders = read_paimon("shop.orders", self.warehouse, spark=self.spark)
         counted = orders.groupBy("customer_id").count()
         customers = read_paimon("shop.customers", self.warehouse, spark=self.spark)
@@ -121,7 +121,7 @@ class Demo:
         return written(write_paimon(rows, "shop.customers", self.warehouse))
 
     def overwrite_a_day(self) -> str:
-        """Only the partitions that the new rows are in are replaced."""
+        """An overwrite replaces only the partitions that the new rows are in."""
         day = f"day = DATE '{DAYS[-1]}'"
         late = read_paimon("shop.orders", self.warehouse, spark=self.spark, filter=day)
         cheaper = late.where("price < 900")
@@ -139,23 +139,23 @@ class Demo:
 
     def read_filtered(self) -> str:
         """Files whose partition or statistics cannot match are not read at all."""
-        wish = f"day = DATE '{DAYS[0]}' AND city = 'paris'"
+        condition = f"day = DATE '{DAYS[0]}' AND city = 'paris'"
         rows = read_paimon(
             "shop.orders",
             self.warehouse,
             spark=self.spark,
-            filter=wish,
+            filter=condition,
             projection=["customer_id", "price"],
         )
         best = top_customer(rows)
-        builder = self.catalog.get_table("shop.orders").new_read_builder().with_filter(wish)
+        builder = self.catalog.get_table("shop.orders").new_read_builder().with_filter(condition)
         plan = builder.new_scan().plan()
         files = sum(len(split.files) for split in plan.splits())
         every = self.inspect("shop.orders$files").num_rows
         return f"read {files} of {every} files; {best}"
 
     def compact_customers(self) -> str:
-        """Buckets are compacted side by side, and committed as one."""
+        """Buckets are compacted in parallel, and committed together."""
         before = self.inspect("shop.customers$files").num_rows
         compact("shop.customers", self.warehouse, spark=self.spark, full=True)
         after = self.inspect("shop.customers$files").num_rows
@@ -164,20 +164,20 @@ class Demo:
     # --- the report -------------------------------------------------------------------------------
 
     def report(self) -> None:
-        """What is in the warehouse now."""
+        """Print what is in the warehouse now."""
         for name in ("shop.orders", "shop.customers"):
             self.console.print(self.snapshots_of(name))
             self.console.print(self.buckets_of(name))
 
     def inspect(self, name: str) -> pa.Table:
-        """A system table is read as any other."""
+        """Read a system table, like any other table."""
         builder = self.catalog.get_table(name).new_read_builder()
         return builder.new_read().to_arrow(builder.new_scan().plan().splits())
 
     def snapshots_of(self, name: str) -> Table:
         """One line for every commit."""
         rows = self.inspect(f"{name}$snapshots").to_pylist()
-        shown = new_table(f"Snapshots of {name}", "snapshot", "kind", "rows", "rows in all")
+        shown = new_table(f"Snapshots of {name}", "snapshot", "kind", "rows", "total rows")
         for row in rows:
             counts = row["delta_record_count"], row["total_record_count"]
             shown.add_row(str(row["snapshot_id"]), row["commit_kind"], *map(format_count, counts))
@@ -199,22 +199,22 @@ class Demo:
 
 
 def written(result: Any) -> str:
-    """What a write did, in a line."""
+    """What a write did, in one line."""
     stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in result.seconds.items())
     rows = f"{result.rows_added:,} rows in {result.files_added} files"
     return f"snapshot {result.snapshot_id}: {rows} ({stages})"
 
 
 def top_customer(rows: DataFrame) -> str:
-    """Who spent most."""
+    """The customer who spent the most."""
     spent = rows.groupBy("customer_id").agg({"price": "sum"})
     best = spent.orderBy("sum(price)", "customer_id", ascending=[False, True]).first()
     assert best is not None
-    return f"customer {best[0]} spent most in paris that day: {best[1]}"
+    return f"customer {best[0]} spent the most in paris that day: {best[1]}"
 
 
 def make_raw_files(folder: Path, rows: int) -> None:
-    """Orders of three days as CSV, customers as Parquet; seeded, so that every run is alike."""
+    """Write orders of three days as CSV, customers as Parquet; seeded, so every run is the same."""
     rng = np.random.default_rng(26)
     customers = rows // 20
     for number, day in enumerate(DAYS):
@@ -245,20 +245,20 @@ def make_raw_files(folder: Path, rows: int) -> None:
 
 @contextmanager
 def task_bar(console: Console, spark: SparkSession, title: str) -> Iterator[None]:
-    """A bar of the running tasks, gone when they are done."""
+    """Show a progress bar of the running tasks, which disappears when they are done."""
     columns = TextColumn("  {task.description}"), BarColumn(), TextColumn("{task.fields[tasks]}")
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
         task = bar.add_task(title, total=None, tasks="")
 
-        def tell(done: int, total: int) -> None:
+        def advance(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total, tasks=f"{done}/{total} tasks")
 
-        with watch_tasks(spark, tell):
+        with watch_tasks(spark, advance):
             yield
 
 
 def new_table(title: str, *columns: str) -> Table:
-    """A table whose numbers stand to the right."""
+    """A table with numbers aligned to the right."""
     table = Table(title=title, title_justify="left", header_style="bold")
     for column in columns:
         table.add_column(column, justify="left" if column in ("partition", "kind") else "right")
@@ -289,7 +289,7 @@ def main() -> None:
         demo.run()
         demo.report()
     seconds = time.perf_counter() - start
-    console.print(f"Done in {seconds:.0f} s. The warehouse stays; look into it:\n")
+    console.print(f"Done in {seconds:.0f} s. The warehouse stays. To look inside:\n")
     warehouse = arguments.folder / "warehouse"
     for command in ("snapshots shop.orders", "read shop.customers --limit 5", "check shop.orders"):
         console.print(f"  .venv/bin/emberlake --warehouse {warehouse} {command}", soft_wrap=True)

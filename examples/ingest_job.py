@@ -1,6 +1,6 @@
-"""Raw files of three formats into one partitioned table on Spark, then one day of it anew.
+"""Load raw files of three formats into one partitioned table on Spark, then replace one day of it.
 
-Three shops deliver their orders as CSV, JSON and Parquet, each with columns and types of its own.
+Three shops deliver their orders as CSV, JSON and Parquet, each with its own columns and types.
 The job aligns them, appends them to a table that is partitioned by day, and replaces one day when
 a shop delivers it again. Run it with `python examples/ingest_job.py`; it makes its own input.
 """
@@ -46,12 +46,12 @@ def main(warehouse: str, master: str) -> None:
         print(f"snapshot {result.snapshot_id}: {result.rows_added} orders appended")
         show_days(spark, options)
 
-        # A day is delivered again: an overwrite replaces the days that are in the data, no others.
+        # A day is delivered again: an overwrite replaces only the days that are in the data.
         corrected = read_raw(spark, raw).where("day = '2026-06-23' AND order_id % 2 = 0")
         result = write_paimon(corrected, TABLE, options, overwrite=True)
         print(
             f"snapshot {result.snapshot_id}: one day replaced, "
-            f"{result.rows_deleted} orders by {result.rows_added}"
+            f"{result.rows_deleted} orders with {result.rows_added}"
         )
         show_days(spark, options)
     before = read_paimon(TABLE, options, spark=spark, snapshot_id=1).count()
@@ -60,7 +60,7 @@ def main(warehouse: str, master: str) -> None:
 
 
 def read_raw(spark: SparkSession, raw: Path) -> DataFrame:
-    """All deliveries with the names and types of the table; a price that is missing is null."""
+    """All deliveries with the names and types of the table; a missing price is null."""
     paris = spark.read.schema("number BIGINT, amount DECIMAL(10, 2), date DATE")
     rome = spark.read.schema("id BIGINT, price DECIMAL(10, 2), at TIMESTAMP_NTZ")
     deliveries = (
@@ -74,7 +74,7 @@ def read_raw(spark: SparkSession, raw: Path) -> DataFrame:
             "'oslo' AS shop", "order AS order_id", "day"
         ),
     )
-    # The table finds columns by name, and takes an INT for its BIGINT.
+    # Columns are matched by name, and an INT is accepted for a BIGINT column.
     return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), deliveries)
 
 
@@ -83,18 +83,18 @@ def show_days(spark: SparkSession, options: dict[str, str]) -> None:
     days = read_paimon(TABLE, options, spark=spark, projection=["day", "price"]).groupBy("day")
     counted = days.agg({"*": "count", "price": "sum"}).orderBy("day")
     for day, *sums in counted.select("day", "count(1)", "sum(price)").collect():
-        print(f"  {day}  {sums[0]:>3} orders  {sums[1]:>8} in all")
+        print(f"  {day}  {sums[0]:>3} orders  {sums[1]:>8} in total")
 
 
 def create_table(options: dict[str, str]) -> None:
-    """The table, if it is not there yet."""
+    """Create the table unless it exists."""
     catalog = CatalogFactory.create(options)
     catalog.create_database("shop", ignore_if_exists=True)
     catalog.create_table(TABLE, COLUMNS, ignore_if_exists=True, partition_keys=["day"])
 
 
 def make_input(raw: Path) -> None:
-    """What three shops deliver: three days of orders each."""
+    """Write what the three shops deliver: three days of orders each."""
     days = [date(2026, 6, 22 + n % 3) for n in range(60)]
     lines = [f"{n},{n * 1.5},{day}" for n, day in enumerate(days)]
     (raw / "paris.csv").write_text("number,amount,date\n" + "\n".join(lines) + "\n")
@@ -107,7 +107,7 @@ def make_input(raw: Path) -> None:
 
 
 def start_spark(master: str) -> SparkSession:
-    """A session of this program's own; its workers use the Python of this program."""
+    """Start a Spark session whose workers use the Python of this program."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return (

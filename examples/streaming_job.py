@@ -1,8 +1,8 @@
-"""From a table through Structured Streaming into another one, exactly once, whatever happens.
+"""Stream one table into another with Structured Streaming, exactly once, whatever happens.
 
 Clicks are appended to a table. A query follows it and adds them up by page: the target table sums
-what it is given, so that a click counted twice, or not at all, would show. The query is stopped
-and started again, and one batch is repeated as after a crash. Run it with
+the rows that it gets, so a click that is counted twice, or not at all, would show. The query is
+stopped and started again, and one batch is repeated as after a crash. Run it with
 `python examples/streaming_job.py`.
 """
 
@@ -45,17 +45,17 @@ def main(warehouse: str, master: str) -> None:
 
     add_clicks(spark, warehouse, 600, 1000)
     run(count_clicks(spark, warehouse, checkpoint))
-    show(pages, "after 400 more, by a query that went on from its checkpoint:", 1000)
+    show(pages, "after 400 more, by a query that continued from its checkpoint:", 1000)
 
-    # The batch is in the table, but Spark was killed before it could note that: it is repeated.
+    # The batch is in the table, but Spark was killed before it could record that: it is repeated.
     forget_last_batch(checkpoint)
     run(count_clicks(spark, warehouse, checkpoint))
-    show(pages, "after a crash, and the last batch once more:", 1000)
+    show(pages, "after a crash, with the last batch repeated:", 1000)
     spark.stop()
 
 
 def count_clicks(spark: SparkSession, warehouse: str, checkpoint: Path) -> StreamingQuery:
-    """The query: it takes what there is, and ends. Without the trigger it would go on for ever."""
+    """The query: it reads everything there is, and ends. Without the trigger it would never end."""
     clicks = spark.readStream.format("emberlake").option("warehouse", warehouse).load("web.clicks")
     pages = clicks.selectExpr("split(url, '[?]')[0] AS page", "CAST(1 AS BIGINT) AS clicks")
     return (
@@ -68,14 +68,14 @@ def count_clicks(spark: SparkSession, warehouse: str, checkpoint: Path) -> Strea
 
 
 def run(query: StreamingQuery) -> None:
-    """Wait for the end of a query, and say how many rows its batches had."""
+    """Wait for the end of a query, and print how many rows its batches had."""
     query.awaitTermination()
     rows = [progress["numInputRows"] for progress in query.recentProgress]
     print(f"query ended: {sum(rows)} clicks read")
 
 
 def forget_last_batch(checkpoint: Path) -> None:
-    """Take the last batch out of Spark's notes of what is done, as if it had been killed."""
+    """Remove the last batch from Spark's record of what is done, as if it had been killed."""
     notes = [path for path in (checkpoint / "commits").iterdir() if path.name.isdecimal()]
     last = max(notes, key=lambda path: int(path.name))
     last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
@@ -91,7 +91,7 @@ def add_clicks(spark: SparkSession, warehouse: str, first: int, end: int) -> Non
 
 
 def show(pages: Table, title: str, clicks: int) -> None:
-    """Print the sums, and check that every click is in them once; a few rows need no Spark."""
+    """Print the sums, and check that they count every click once; a few rows need no Spark."""
     rows = pages.to_arrow().sort_by("page")
     sums = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
     print(title, ", ".join(f"{page} {count}" for page, count in sums.items()))
@@ -99,7 +99,7 @@ def show(pages: Table, title: str, clicks: int) -> None:
 
 
 def start_spark(master: str) -> SparkSession:
-    """A session of this program's own; its workers use the Python of this program."""
+    """Start a Spark session whose workers use the Python of this program."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return (

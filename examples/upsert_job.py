@@ -1,9 +1,9 @@
-"""A feed of changes into a table with a primary key on Spark, then its compaction.
+"""Load a feed of changes into a table with a primary key on Spark, then compact the table.
 
-A database sends what happens to its customers: created, updated, deleted, with the time of the
-change, and not always in order. The job turns operations into row kinds, lets the time of the
-change decide which one is newer, and merges the files in the end. Run it with
-`python examples/upsert_job.py`; it makes its own feed.
+A database sends the changes to its customers (created, updated, deleted) with their times, not
+always in order. The job turns operations into row kinds, lets the time of the change decide which
+one is newer, and merges the files at the end. Run it with `python examples/upsert_job.py`; it
+makes its own feed.
 """
 
 import argparse
@@ -31,7 +31,7 @@ COLUMNS = pa.schema(
 TABLE_OPTIONS = {
     "bucket": "2",
     "sequence.field": "changed",  # the newer change wins, whenever it arrives
-    "changelog-producer": "input",  # keeps every change, for those who follow the table
+    "changelog-producer": "input",  # keeps every change, for readers that follow the table
 }
 FEEDS = (
     [
@@ -44,7 +44,7 @@ FEEDS = (
         {"op": "d", "at": "2026-06-23 09:31:00", "id": 1},
         {"op": "c", "at": "2026-06-23 09:32:00", "id": 4, "name": "Grace", "city": "new york"},
     ],
-    [  # held up on the way: it is older than what the table knows of customer 2
+    [  # delayed on the way: it is older than what the table knows about customer 2
         {"op": "u", "at": "2026-06-22 20:00:00", "id": 2, "name": "Emmy", "city": "göttingen"},
         {"op": "u", "at": "2026-06-24 10:00:00", "id": 3, "name": "Sofia", "city": "stockholm"},
     ],
@@ -52,7 +52,7 @@ FEEDS = (
 
 
 def main(warehouse: str, master: str) -> None:
-    """Run the whole job: take in the feed, look at the table, compact it."""
+    """Run the whole job: load the feed, look at the table, compact it."""
     options = {"warehouse": warehouse}
     create_table(options)
     spark = start_spark(master)
@@ -75,7 +75,7 @@ def main(warehouse: str, master: str) -> None:
 
 
 def read_feed(spark: SparkSession, path: Path) -> DataFrame:
-    """Operations as row kinds; of a deleted customer the key and the time are enough."""
+    """Read a feed with its operations as row kinds; a delete needs only the key and the time."""
     columns = "op STRING, at TIMESTAMP_NTZ, id BIGINT, name STRING, city STRING"
     kind = "CASE op WHEN 'd' THEN '-D' WHEN 'u' THEN '+U' ELSE '+I' END AS _row_kind"
     feed = spark.read.schema(columns).json(str(path))
@@ -90,7 +90,7 @@ def show(title: str, rows: DataFrame) -> None:
 
 
 def create_table(options: dict[str, str]) -> None:
-    """The table, if it is not there yet."""
+    """Create the table unless it exists."""
     catalog = CatalogFactory.create(options)
     catalog.create_database("crm", ignore_if_exists=True)
     catalog.create_table(
@@ -99,7 +99,7 @@ def create_table(options: dict[str, str]) -> None:
 
 
 def start_spark(master: str) -> SparkSession:
-    """A session of this program's own; its workers use the Python of this program."""
+    """Start a Spark session whose workers use the Python of this program."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return (

@@ -4,7 +4,7 @@ Editors that know `# %%` run it cell by cell. `python examples/walkthrough.py [w
 runs all of it; without a folder a temporary one is used.
 """
 
-# %% A catalog is a folder. Here is one.
+# %% Open a catalog, which is a folder.
 import sys
 import tempfile
 
@@ -18,7 +18,7 @@ warehouse = sys.argv[1] if len(sys.argv) > 1 else temporary.name
 catalog = CatalogFactory.create({"warehouse": warehouse})
 catalog.create_database("bike", ignore_if_exists=True)
 
-# %% An append table, partitioned by day: trips of rented bikes.
+# %% Create an append table, partitioned by day: trips of rented bikes.
 trips_schema = pa.schema(
     [
         pa.field("trip", pa.int64(), nullable=False),
@@ -32,9 +32,9 @@ trips = catalog.create_table("bike.trips", trips_schema, partition_keys=["day"])
 print(trips)
 
 
-# %% Write: one call is one commit, which shows all rows at once.
-def tell(result: CommitResult) -> None:
-    """Say what came of a write."""
+# %% Write: one call is one commit, which makes all rows visible at once.
+def report(result: CommitResult) -> None:
+    """Print what a write did."""
     print(f"snapshot {result.snapshot_id}: +{result.rows_added} rows in {result.files_added} files")
 
 
@@ -52,33 +52,33 @@ def trips_of(day: str, first: int, count: int) -> pa.Table:
     )
 
 
-tell(trips.append(trips_of("2026-06-22", 0, 1000)))
-tell(trips.append(trips_of("2026-06-23", 1000, 1000)))
+report(trips.append(trips_of("2026-06-22", 0, 1000)))
+report(trips.append(trips_of("2026-06-23", 1000, 1000)))
 
 # %% Read: only what is asked for. Filters are exact, and skip files where they can.
-wish = "day = '2026-06-23' AND km > 7 AND start.station = 'north'"
-for row in trips.to_arrow(["trip", "km", "start.hour"], filter=wish, limit=3).to_pylist():
+condition = "day = '2026-06-23' AND km > 7 AND start.station = 'north'"
+for row in trips.to_arrow(["trip", "km", "start.hour"], filter=condition, limit=3).to_pylist():
     print(row)
 
-# %% Why was it fast? Ask. A builder is a read in steps: what to read, which files, their rows.
-builder = trips.new_read_builder().with_filter(wish)
+# %% Find out why it was fast. A builder reads in steps: what to read, which files, their rows.
+builder = trips.new_read_builder().with_filter(condition)
 builder.with_projection(["trip", "km", "start.hour"]).with_limit(3)
 print(str(builder.explain()).replace(warehouse, "<warehouse>"))
 
 # %% A stream of batches needs no more memory for a billion rows than for a thousand.
 batches = trips.to_batches(["km"])
-print("km in all:", sum(pc.sum(batch.column("km")).as_py() for batch in batches))
+print("km in total:", sum(pc.sum(batch.column("km")).as_py() for batch in batches))
 
-# %% Replace a day: the partitions that the new rows touch, and no others.
+# %% Replace a day: only the partitions that the new rows touch are replaced.
 result = trips.overwrite(trips_of("2026-06-22", 0, 10))
-print(f"replaced {result.rows_deleted} rows by {result.rows_added}")
+print(f"replaced {result.rows_deleted} rows with {result.rows_added}")
 
-# %% Nothing is gone: every snapshot can still be read, and a tag keeps one for good.
+# %% Nothing is lost: every snapshot can still be read, and a tag keeps one from expiring.
 trips.create_tag("before-the-correction", snapshot_id=2)
 before = trips.to_arrow(["trip"], tag="before-the-correction")
 print("now:", trips.count(), "rows; before:", before.num_rows, "rows")
 
-# %% A table with a primary key has one row a key: where each bike is. The newer report wins.
+# %% A table with a primary key has one row per key: where each bike is. The newer report wins.
 bikes_schema = pa.schema(
     [
         pa.field("bike", pa.int32(), nullable=False),
@@ -91,14 +91,14 @@ bikes = catalog.create_table(
     "bike.bikes", bikes_schema, primary_keys=["bike"], options=bikes_options
 )
 first_reports = {"bike": [1, 2, 3], "station": ["north", "south", "south"], "seen": [5] * 3}
-tell(bikes.upsert(pa.table(first_reports)))
-tell(bikes.upsert(pa.table({"bike": [1, 2], "station": ["east", "late report"], "seen": [7, 2]})))
+report(bikes.upsert(pa.table(first_reports)))
+report(bikes.upsert(pa.table({"bike": [1, 2], "station": ["east", "late report"], "seen": [7, 2]})))
 
-# %% What a row does is its kind: here a delete that takes part in the order, by its time.
+# %% The kind of a row says what it does: here a delete, which is ordered by its time.
 deletes = bikes.new_batch_write_builder()
 with deletes.new_write() as write, deletes.new_commit() as finish:
     write.write_arrow(pa.table({"bike": [3], "seen": [9]}), row_kind="-D")
-    tell(finish.commit(write.prepare_commit()))
+    report(finish.commit(write.prepare_commit()))
 
 
 def show(table: Table) -> None:
@@ -114,16 +114,16 @@ stream = bikes.new_stream_read_builder().with_include_row_kind()
 scan, read = stream.new_streaming_scan(), stream.new_read()
 while (plan := scan.plan()) is not None:
     print("state:", read.to_arrow(plan.splits()).num_rows, "bikes")
-tell(bikes.upsert(pa.table({"bike": [2], "station": ["west"], "seen": [11]})))
+report(bikes.upsert(pa.table({"bike": [2], "station": ["west"], "seen": [11]})))
 while (plan := scan.plan()) is not None:
     print("change:", read.to_arrow(plan.splits()).to_pylist())
 
-# %% Merge what many small writes have left.
+# %% Merge the files of many small writes.
 done = bikes.compact(full=True)
 print(f"compaction: {done.files_deleted} files became {done.files_added}")
 show(bikes)
 
-# %% Change the schema; old files are read as the new one says.
+# %% Change the schema; old files are read with the new one.
 catalog.alter_table(
     "bike.bikes",
     [
@@ -134,7 +134,7 @@ catalog.alter_table(
 bikes = catalog.get_table("bike.bikes")
 show(bikes)
 
-# %% Two writers, one key, and no order of their own: the second is told, nothing is lost.
+# %% Two writers upsert one key without a sequence field: the second is refused, nothing is lost.
 prices_schema = pa.schema([pa.field("bike", pa.int32(), nullable=False), ("cents", pa.int32())])
 prices = catalog.create_table(
     "bike.prices", prices_schema, primary_keys=["bike"], options={"bucket": "1"}
@@ -151,10 +151,10 @@ with one.new_write() as first, two.new_write() as second:
         print("refused:", conflict.reason.value)
         two.new_commit().abort(late)
 
-# %% What the table knows of itself is a table too.
+# %% What a table knows about itself is a table too.
 history = catalog.get_table("bike.bikes$snapshots").new_read_builder()
 history.with_projection(["snapshot_id", "commit_kind", "total_record_count"])
 print(history.new_read().to_arrow(history.new_scan().plan().splits()).to_pandas())
 
-# %% Clean up what this program made.
+# %% Clean up.
 temporary.cleanup()

@@ -18,13 +18,13 @@ COMMAND = re.compile(r"^\.venv/bin/emberlake (.+)$", re.MULTILINE)
 SHOWN = {
     "quickstart": ["snapshot 2: ", "rows in snapshot 1: 3"],
     "walkthrough": [
-        "replaced 1000 rows by 10",
+        "replaced 1000 rows with 10",
         "now: 1010 rows; before: 2000 rows",
         "refused: rows of another writer have the same sequence numbers",
     ],
     "ingest_job": [
         "snapshot 1: 180 orders appended",
-        "  2026-06-23   30 orders    777.50 in all",
+        "  2026-06-23   30 orders    777.50 in total",
         "snapshot 1 still has 180 orders",
     ],
     "upsert_job": [
@@ -34,7 +34,7 @@ SHOWN = {
     ],
     "streaming_job": [
         "after 600 clicks: /page-0 200, /page-1 200, /page-2 200",
-        "after a crash, and the last batch once more: /page-0 334, /page-1 333, /page-2 333",
+        "after a crash, with the last batch repeated: /page-0 334, /page-1 333, /page-2 333",
     ],
 }
 
