@@ -10,7 +10,7 @@ from xdist.scheduler import LoadScopeScheduling
 import effort  # noqa: F401 - it has the profiles
 from golden.reads import Golden, unpack
 from interop.judges import JavaJudge, Peer, java_judge, peer
-from servers import Server, s3_server
+from servers import Server, missing, program, s3_server
 
 settings.load_profile("emberlake")  # pytest --hypothesis-profile=quick comes after it
 
@@ -46,6 +46,12 @@ class InOrder(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> InOrder:
     config.option.loadscopereorder = False  # it would put what has most tests first
     return InOrder(config, log)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    is_on_s3 = "s3" in item.name or {"s3", "secured"} & set(getattr(item, "fixturenames", ()))
+    if is_on_s3 and item.get_closest_marker("versitygw") and not program("versitygw"):
+        missing("versitygw")
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,12 @@
 """An HTTP proxy on loopback that delays, counts and breaks requests; see ``servers.proxy_of``.
 
-    python fault_proxy.py LISTEN_PORT TARGET_PORT MILLISECONDS
+    python fault_proxy.py LISTEN_PORT TARGET_PORT
 
 It is controlled by plain GETs, which answer JSON:
 
     /__count    requests, sequential trips and a log, since the last call
-    /__clear    no rules any more
+    /__delay?30 milliseconds for each request
+    /__clear    no delay, and no rules any more; answers those that there were
     /__rule?method=PUT&match=snapshot-&times=1&how=drop&when=after&seconds=30
         match   a regular expression for the path with its query
         when    before: the server never sees the request; after: its answer is lost
@@ -42,7 +43,7 @@ class Counted:
 @dataclass
 class Proxy:
     target: int
-    delay: float
+    delay: float = 0.0
     counted: Counted = field(default_factory=Counted)
     answered: int = 0  # the length of the longest chain that has been answered
     rules: list[dict[str, str]] = field(default_factory=list)
@@ -52,8 +53,11 @@ class Proxy:
         if url.path == "/__rule":
             query = {name: values[0] for name, values in parse_qs(url.query).items()}
             self.rules.append({**DEFAULTS, **query})
+        elif url.path == "/__delay":
+            self.delay = float(url.query) / 1000
         elif url.path == "/__clear":
-            self.rules.clear()
+            rules, self.rules, self.delay = self.rules, [], 0.0
+            return rules
         elif url.path == "/__count":
             answer, self.counted, self.answered = vars(self.counted), Counted(), 0
             return answer
@@ -64,6 +68,7 @@ class Proxy:
             is_meant = rule["when"] == when and rule["method"] in ("", method)
             if is_meant and int(rule["times"]) > 0 and re.search(rule["match"], path):
                 rule["times"] = str(int(rule["times"]) - 1)
+                rule["fired"] = "yes"
                 return rule
         return None
 
@@ -173,12 +178,12 @@ async def copy(
             await writer.drain()
 
 
-async def main(listen: int, target: int, milliseconds: float) -> None:
-    proxy = Proxy(target, milliseconds / 1000)
+async def main(listen: int, target: int) -> None:
+    proxy = Proxy(target)
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", listen, limit=LIMIT)
     async with server:
         await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])))
+    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2])))

@@ -73,8 +73,12 @@ class Proxy:
         query = "&".join(f"{name}={value}" for name, value in rule.items())
         self._get(f"__rule?{query}")
 
-    def clear(self) -> None:
-        self._get("__clear")
+    def delay(self, milliseconds: int) -> None:
+        self._get(f"__delay?{milliseconds}")
+
+    def clear(self) -> list[dict[str, str]]:
+        """End all failures; those that never happened."""
+        return [rule for rule in self._get("__clear") if "fired" not in rule]
 
     def counted(self) -> dict[str, Any]:
         """The requests since the last call."""
@@ -245,10 +249,10 @@ def s3_server(folder: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def proxy_of(server: Server, folder: Path, milliseconds: float = 0) -> Iterator[Proxy]:
+def proxy_of(server: Server, folder: Path) -> Iterator[Proxy]:
     """A proxy in front of a server."""
     (port,) = free_ports(1)
-    command = [sys.executable, str(PROXY), str(port), str(server.port), str(milliseconds)]
+    command = [sys.executable, str(PROXY), str(port), str(server.port)]
     with running(command, f"http://127.0.0.1:{port}/__count", folder / f"proxy-{port}.log"):
         yield Proxy(port)
 

@@ -105,6 +105,7 @@ def test_a_missing_database_is_an_error_everywhere(catalog):
     catalog.drop_database("no", ignore_if_not_exists=True)
 
 
+@pytest.mark.versitygw
 def test_a_database_with_tables_is_dropped_only_by_cascade(catalog):
     catalog.create_table("db.t", a_schema())
 
@@ -116,6 +117,7 @@ def test_a_database_with_tables_is_dropped_only_by_cascade(catalog):
     assert catalog.list_databases() == []
 
 
+@pytest.mark.versitygw
 def test_an_empty_database_is_dropped(catalog):
     catalog.drop_database("db")
 
@@ -619,6 +621,7 @@ def test_tags_are_listed_a_page_at_a_time(history):
         history.list_tags_paged("db.t", 0)
 
 
+@pytest.mark.versitygw
 def test_branches_are_made_and_taken_over_by_the_name_of_their_table(history):
     history.create_tag("db.t", "first", 1)
 

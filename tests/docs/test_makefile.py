@@ -39,6 +39,11 @@ def test_quick_tests_need_neither_java_nor_peers() -> None:
     assert run.endswith("tests/unit tests/property tests/conformance tests/architecture")
 
 
+def test_tests_get_the_servers_that_they_start() -> None:
+    assert ".ci/object-stores" in would_run("test")
+    assert ".ci/object-stores" not in would_run("quick")
+
+
 def test_development_tools_come_on_top_in_the_same_environment() -> None:
     run, development = EXTRAS.findall(would_run(".venv/.stamp"))
 

@@ -1,6 +1,7 @@
 """The same history on a disk and on an S3 server: what can be seen of it is equal."""
 
 import time
+import urllib.request
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,8 +13,8 @@ import pytest
 
 from canonical import canonical_rows, sorted_rows
 from emberlake import Catalog, CatalogFactory, Schema, Table
-from emberlake.errors import DatabaseNotFound, TableNotFound
-from servers import Server
+from emberlake.errors import DatabaseNotFound, StorageError, TableNotFound
+from servers import Server, signed_v4
 
 COLUMNS = pa.schema(
     [pa.field("id", pa.int64(), nullable=False), ("day", pa.string()), ("v", pa.float64())]
@@ -102,6 +103,22 @@ def dropped(catalog: Catalog) -> None:
         catalog.get_database("db")
 
 
+def test_a_database_that_cannot_be_deleted_is_not_said_to_be(s3: Server) -> None:
+    """Other programs write objects whose names end in a slash, which the client cannot name."""
+    folder = f"{uuid.uuid4()}/wh"
+    for key in (f"{folder}/db.db/", f"{folder}/db.db/t/"):
+        request = signed_v4("PUT", s3.endpoint, f"/{s3.bucket}/{key}")
+        urllib.request.urlopen(request, timeout=5).close()
+    catalog = CatalogFactory.create({"warehouse": f"{s3.root}/{folder}", **s3.options})
+    catalog.create_table("db.t", Schema.from_pyarrow_schema(COLUMNS)).append(rows(1))
+
+    catalog.drop_table("db.t")
+    assert catalog.list_tables("db") == []
+    with pytest.raises(StorageError, match=r"names end in a slash.*store's own tools"):
+        catalog.drop_database("db", cascade=True)
+
+
+@pytest.mark.versitygw
 @pytest.mark.parametrize("history", [append_history, key_history])
 def test_a_history_is_the_same_as_on_disk(
     history: Callable[[Catalog], dict[str, Any]], s3: Server, tmp_path: Path

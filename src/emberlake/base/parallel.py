@@ -37,15 +37,18 @@ def parallel_map(
         yield from map(function, items)
         return
     in_flight = ahead or 2 * workers
-    with ThreadPoolExecutor(workers, thread_name_prefix="emberlake") as pool:
-        waiting: deque[Future[_Out]] = deque()
-        try:
-            for item in items:
-                waiting.append(pool.submit(function, item))
-                if len(waiting) >= in_flight:
-                    yield waiting.popleft().result()
-            while waiting:
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="emberlake")
+    waiting: deque[Future[_Out]] = deque()
+    is_awaited = True
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) >= in_flight:
                 yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            yield waiting.popleft().result()
+    except KeyboardInterrupt:
+        is_awaited = False  # who interrupts does not want to wait for a request to end
+        raise
+    finally:
+        pool.shutdown(wait=is_awaited, cancel_futures=True)

@@ -23,6 +23,7 @@ from emberlake.errors import (
     EmberlakeWarning,
     InvalidIdentifier,
     InvalidState,
+    StorageError,
     TableAlreadyExists,
     TableNotFound,
     Unsupported,
@@ -129,6 +130,12 @@ class FileSystemCatalog(Catalog):
             self._delete_outside(name, table)
             self._delete_table(f"{path}/{table}")
         self.storage.delete_folder(path)
+        if self.storage.exists(path):
+            raise StorageError(
+                f"database {name!r} is empty, but it is still there: somebody creates something in "
+                f"it, or {path} has objects whose names end in a slash, which other programs write "
+                "for folders and emberlake cannot delete; delete them with the store's own tools"
+            )
 
     # --- tables -----------------------------------------------------------------------------------
 

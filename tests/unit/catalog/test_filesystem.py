@@ -168,6 +168,49 @@ class FailingDeletes(MemoryStorage):
         super().delete_folder(path)
 
 
+class RecordedDeletes(MemoryStorage):
+    """Remembers which folders were deleted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deleted: list[str] = []
+
+    def delete_folder(self, path: str) -> None:
+        self.deleted.append(path)
+        super().delete_folder(path)
+
+
+def test_snapshots_are_dropped_first_and_schemas_last():
+    storage = RecordedDeletes()
+    catalog = FileSystemCatalog(storage, "/w")
+    catalog.create_database("db")
+    catalog.create_table("db.t", SCHEMA)
+    for path in (LAYOUT.snapshot(1), "/w/db.db/t/bucket-0/data", "/w/db.db/t/manifest/m"):
+        storage.put(path, b"")
+
+    catalog.drop_table("db.t")
+
+    assert storage.deleted[0] == "/w/db.db/t/snapshot"
+    assert storage.deleted[-1] == "/w/db.db/t"
+    assert "/w/db.db/t/schema" not in storage.deleted
+
+
+class LeavesFolders(MemoryStorage):
+    """As stores with objects that stand for folders."""
+
+    def delete_folder(self, path: str) -> None:
+        super().delete_folder(path)
+        self.make_folder(path)
+
+
+def test_a_database_that_is_still_there_is_not_said_to_be_dropped():
+    catalog = FileSystemCatalog(LeavesFolders(), "/w")
+    catalog.create_database("db")
+
+    with pytest.raises(StorageError, match="'db' is empty, but it is still there"):
+        catalog.drop_database("db")
+
+
 @pytest.mark.parametrize("refused", ["/w/db.db/t/snapshot", "/w/db.db/t/bucket-0", "/w/db.db/t"])
 def test_a_drop_that_fails_half_way_can_be_repeated(refused):
     storage = FailingDeletes()

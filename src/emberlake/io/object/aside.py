@@ -7,9 +7,9 @@ Python.
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 _T = TypeVar("_T")
 _Task = tuple[Callable[[], Any], "Future[Any]"]
@@ -42,6 +42,8 @@ class _Helper:
 
 
 _helpers: list[_Helper] = []  # none, or the one of the main thread
+_pools: list[ThreadPoolExecutor] = []  # none, or the one for second calls
+_SECOND_CALLS: Final = 32
 
 
 def run_aside(work: Callable[[], _T]) -> _T:
@@ -59,6 +61,15 @@ def run_aside(work: Callable[[], _T]) -> _T:
         raise
 
 
+def run_both(one: Callable[[], _T], other: Callable[[], _T]) -> tuple[_T, _T]:
+    """What two calls return that are made at the same time."""
+    if not _pools:
+        _pools.append(ThreadPoolExecutor(_SECOND_CALLS, thread_name_prefix="emberlake-store"))
+    second = _pools[0].submit(other)
+    return one(), second.result()
+
+
 def forget_helpers() -> None:
     """In the child of a fork: threads stay behind."""
     _helpers.clear()
+    _pools.clear()

@@ -1,7 +1,8 @@
 """One way to call the client library: aside, with errors of our own, once more with new keys."""
 
+import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from emberlake.errors import EmberlakeError
 from emberlake.io.object.aside import run_aside
@@ -18,6 +19,8 @@ from emberlake.io.object.failures import Failure, typed
 from emberlake.io.object.location import Location
 
 _T = TypeVar("_T")
+_PAUSE_S: Final = 0.1
+_MOST_REPEATS: Final = 3
 # What the library raises besides its own errors: missing objects, and names that it refuses.
 _RAISED = (OSError, ValueError)
 
@@ -79,3 +82,19 @@ def ask(
         return attempt(config, location, work, purpose)
     except Failed as failed:
         raise typed(failed.failure, config, location, action) from None
+
+
+def ask_again(
+    config: StoreConfig, location: Location, action: str, work: Callable[[Any, Any], _T]
+) -> _T:
+    """The same for work that may be done twice, which the library does not know and not repeat."""
+    pause = _PAUSE_S
+    for _ in range(min(config.max_retries, _MOST_REPEATS)):
+        try:
+            return attempt(config, location, work)
+        except Failed as failed:
+            if failed.failure.is_refusal or failed.failure.is_missing:
+                raise typed(failed.failure, config, location, action) from None
+        time.sleep(pause)
+        pause *= 2
+    return ask(config, location, action, work)

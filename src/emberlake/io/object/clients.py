@@ -1,6 +1,6 @@
 """Clients of stores: one for each config, bucket and purpose in a process.
 
-The library hangs for ever in the child of a process that has used it, so such a child is told at
+The library hangs forever in the child of a process that has used it, so such a child is told at
 once. A client is made where it is used, never sent.
 """
 

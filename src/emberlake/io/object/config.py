@@ -105,7 +105,7 @@ def _address(location: Location, given: Given, environment: Mapping[str, str]) -
         text = f"{'https' if given.flag('ssl', default=True) else 'http'}://{text}"
     parts = _split(text)
     if parts is None or parts.scheme.lower() not in ("http", "https") or not parts.hostname:
-        raise InvalidOption(f"{given.key(name)} is not an address: write https://host or host:port")
+        raise InvalidOption(f"{given.key(name)} is not an address; write https://host or host:port")
     if "@" in parts.netloc:  # it would be in every error
         raise InvalidOption(
             f"{given.key(name)} has a user in it; credentials have options of their own"

@@ -182,7 +182,7 @@ def _of_azure(given: Given, environment: Mapping[str, str]) -> Credentials | Non
     lacking = [name for name in _AZURE_CLIENT if name not in found]
     if lacking:
         raise InvalidOption(
-            f"the client of Azure's directory is not complete: {given.key(lacking[0])} is missing"
+            f"the Azure client credentials are incomplete: {given.key(lacking[0])} is missing"
         )
     return Credentials(tuple((name, found[name]) for name in _AZURE_CLIENT))
 
@@ -207,5 +207,5 @@ def _no_credentials(given: Given) -> InvalidOption:
     return InvalidOption(
         f"no credentials for {given.cloud}: give {ways}; {prefix}credentials-provider is a "
         f"function that returns them, {prefix}credentials={_INSTANCE} asks the machine's cloud, "
-        f"{prefix}anonymous=true does without"
+        f"{prefix}anonymous=true sends unsigned requests"
     )

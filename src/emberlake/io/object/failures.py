@@ -37,11 +37,11 @@ _ENDED: Final = frozenset(
 )
 _WRONG_REGION: Final = frozenset({"AuthorizationHeaderMalformed", "PermanentRedirect"})
 _NO_BUCKET: Final = frozenset({"NoSuchBucket", "ContainerNotFound"})
+_WITHOUT_OBJECT: Final = ("create", "write", "list")  # what needs no object to be there
 _CERTIFICATE: Final = re.compile(
     r"UnknownIssuer|NotValidForName|InvalidCertificate|invalid peer certificate|CaUsedAsEndEntity"
 )
-_NOT_REACHED: Final = re.compile(r"ConnectError|Connection refused|dns error|tcp connect error")
-_NO_ANSWER: Final = re.compile(r"error sending request|timed out|TimedOut|operation timed out")
+_HTTP: Final = re.compile(r"HttpError \{\s*kind: (\w+)")
 _TLS_MIX: Final = re.compile(r"InvalidContentType|corrupt message|InvalidMessage|unexpected EOF")
 
 
@@ -68,6 +68,12 @@ class Failure:
         )
 
     @property
+    def http(self) -> str | None:
+        """Where a request broke off that got no answer: Connect, Timeout and so on."""
+        found = _HTTP.search(self.text)
+        return found[1] if found else None
+
+    @property
     def is_refusal(self) -> bool:
         """Whether the store understood and said no, so that nothing was done."""
         return (
@@ -80,7 +86,8 @@ class Failure:
     def is_unsent(self) -> bool:
         """Whether the request never left: there was no connection, address or credential."""
         return (
-            _NOT_REACHED.search(self.text) is not None
+            self.http == "Connect"
+            or _TLS_MIX.search(self.text) is not None
             or _CERTIFICATE.search(self.text) is not None
             or "builder error" in self.text
             or "ProviderFailed" in self.text
@@ -97,6 +104,11 @@ class Failure:
         return self.kind in ("AlreadyExistsError", "PreconditionError") or self.status in (409, 412)
 
     @property
+    def is_of_range(self) -> bool:
+        """Whether the store could not, or would not, answer with the range that was asked for."""
+        return self.status == 416 or "non-partial response" in self.text
+
+    @property
     def has_ended(self) -> bool:
         """Whether the credentials were good once."""
         return self.code in _ENDED
@@ -109,6 +121,9 @@ class Failure:
 
 def typed(failure: Failure, config: StoreConfig, location: Location, action: str) -> EmberlakeError:
     """The error to raise."""
+    if _lacks_bucket(failure, action):
+        reason = f"there is no bucket {location.bucket} at {config.endpoint}"
+        return StorageError(reason, had_no_effect=True)
     if failure.is_missing:
         return FileNotFound(location.path)
     if failure.kind in ("ValueError", "InvalidPathError"):
@@ -121,10 +136,14 @@ def typed(failure: Failure, config: StoreConfig, location: Location, action: str
     return StorageError(reason, had_no_effect=failure.is_refusal)
 
 
+def _lacks_bucket(failure: Failure, action: str) -> bool:
+    # Some stores only say 404, which can mean nothing else to whoever writes or lists.
+    is_told = failure.status == 404 and failure.code is None and action in _WITHOUT_OBJECT
+    return failure.code in _NO_BUCKET or is_told
+
+
 def _reason(failure: Failure, config: StoreConfig, location: Location, action: str) -> str:
     endpoint, prefix = config.endpoint, PREFIXES[config.cloud][0]
-    if failure.code in _NO_BUCKET:
-        return f"there is no bucket {location.bucket} at {endpoint}"
     if failure.code in _WRONG_KEYS:
         return f"{endpoint} does not accept the credentials: {_wrong_key(failure)}"
     if failure.has_ended:
@@ -136,7 +155,7 @@ def _reason(failure: Failure, config: StoreConfig, location: Location, action: s
             f"set {remedy}"
         )
     if failure.code == "RequestTimeTooSkewed":
-        return f"the clock of this machine is too far off that of {endpoint}; set it"
+        return f"this machine's clock differs too much from that of {endpoint}; correct it"
     if failure.status in (401, 403):
         told = failure.code or failure.status
         return f"these credentials may not {action} {location.path} at {endpoint} ({told})"
@@ -146,7 +165,7 @@ def _reason(failure: Failure, config: StoreConfig, location: Location, action: s
 def _wrong_key(failure: Failure) -> str:
     match failure.code:
         case "SignatureDoesNotMatch" | "AuthenticationFailed":
-            return f"the secret key does not fit the access key ({failure.code})"
+            return f"the secret key does not match the access key ({failure.code})"
         case _:
             return f"it does not know the access key ({failure.code})"
 
@@ -156,11 +175,11 @@ def _network_reason(failure: Failure, config: StoreConfig, location: Location, a
     if "ProviderFailed" in failure.text:
         raised = re.search(r"ProviderFailed: (\w+)", failure.text)
         return (
-            f"the function of {prefix}credentials-provider failed"
-            f"{f' with {raised[1]}' if raised else ''}; call it by itself to see why"
+            f"the {prefix}credentials-provider function failed"
+            f"{f' with {raised[1]}' if raised else ''}; call it yourself to see why"
         )
     if failure.kind == "UnauthenticatedError":
-        return f"the function of {prefix}credentials-provider returned no usable credentials"
+        return f"the {prefix}credentials-provider function returned no usable credentials"
     if _CERTIFICATE.search(failure.text):
         return (
             f"the certificate of {endpoint} is not trusted; name the file with its authority's "
@@ -169,13 +188,19 @@ def _network_reason(failure: Failure, config: StoreConfig, location: Location, a
     if _TLS_MIX.search(failure.text):
         return f"{endpoint} does not speak TLS; write http:// if it is meant to be plain"
     if "builder error" in failure.text:
-        return f"{endpoint} is not an address of a store; write http://host:port or https://host"
+        return f"{endpoint} is not a valid store address; write http://host:port or https://host"
     if failure.status is not None:
         told = f"{failure.status} {failure.code or ''}".strip()
         hint = " (is it https://?)" if failure.status == 400 and config.is_plain_http else ""
         return f"cannot {action} {location.path}: {endpoint} answered {told}{hint}"
-    if _NOT_REACHED.search(failure.text):
-        return f"cannot reach {endpoint} to {action} {location.path}; is the address right?"
-    if _NO_ANSWER.search(failure.text):
-        return f"{endpoint} did not answer in time to {action} {location.path}"
-    return f"cannot {action} {location.path}: {endpoint} failed ({failure.kind})"
+    match failure.http:
+        case "Connect":
+            return f"cannot reach {endpoint} to {action} {location.path}; is the address right?"
+        case "Timeout":
+            return f"cannot {action} {location.path}: {endpoint} did not answer in time"
+        case None:
+            return f"cannot {action} {location.path}: {endpoint} failed ({failure.kind})"
+        case _:
+            hint = "; is it https://?" if config.is_plain_http else ""
+            told = f"{endpoint} closed the connection without an answer{hint}"
+            return f"cannot {action} {location.path}: {told}"

@@ -47,7 +47,7 @@ def _probe(config: StoreConfig, location: Location) -> None:
     probe = replace(location, key=f"{folder}/{name}" if folder else name)
     try:
         # Ours if it is there, whatever the answer was: the name is unique.
-        put_if_absent(config, probe, b"1")
+        put_if_absent(config, probe, b"1", told=location)
         second = create_once(config, probe, b"2")
     finally:
         delete_quietly(config, probe)

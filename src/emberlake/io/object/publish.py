@@ -23,8 +23,16 @@ _PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 2.0
 
 
-def put_if_absent(config: StoreConfig, location: Location, data: bytes) -> bool:
+def put_if_absent(
+    config: StoreConfig, location: Location, data: bytes, *, told: Location | None = None
+) -> bool:
     """Create an object with these bytes; False when another one is there.
+
+    Args:
+        config: how to reach the store.
+        location: where the object is to be.
+        data: its bytes.
+        told: what errors are about, if not the object.
 
     Raises:
         StorageError: the store refused, and nothing was done; or what became of the write could
@@ -34,7 +42,7 @@ def put_if_absent(config: StoreConfig, location: Location, data: bytes) -> bool:
         return _put_alone(config, location, data)
     begin = time.monotonic()
     pause = _PAUSE_S
-    is_first = True
+    may_be_under_way = False
     while True:
         failure = create_once(config, location, data)
         if failure is None:
@@ -42,15 +50,17 @@ def put_if_absent(config: StoreConfig, location: Location, data: bytes) -> bool:
         standing = _standing(config, location)
         if standing is not None:
             return standing == data
-        patience = _PATIENCE_S if has_reached(config, location) else _FIRST_PATIENCE_S
-        if failure.is_refusal or time.monotonic() - begin > patience:
-            error = typed(failure, config, location, "create")
+        is_refusal = failure.is_refusal or failure.is_missing  # of the bucket
+        may_be_under_way = may_be_under_way or not is_refusal
+        is_known = has_reached(config, location)
+        patience = _PATIENCE_S if is_known else _FIRST_PATIENCE_S
+        is_final = is_refusal and not (failure.is_unsent and is_known)
+        if is_final or time.monotonic() - begin > patience:
+            error = typed(failure, config, told or location, "create")
             if isinstance(error, StorageError):
-                # An earlier request may still be under way, whatever the store says to this one.
-                error.had_no_effect = error.had_no_effect and is_first
+                error.had_no_effect = not may_be_under_way
             raise error
-        # The write may still be under way. Its condition makes it safe to repeat.
-        is_first = False
+        # The condition makes it safe to repeat a write that may still be under way.
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE_S)
 

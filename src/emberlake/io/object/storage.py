@@ -13,7 +13,8 @@ from typing import Any, Final
 from emberlake.base.parallel import parallel_map
 from emberlake.errors import FileNotFound, StorageError, Unsupported
 from emberlake.io.object import publish, reading, upload
-from emberlake.io.object.calls import ask
+from emberlake.io.object.aside import run_both
+from emberlake.io.object.calls import ask, ask_again
 from emberlake.io.object.clients import Purpose
 from emberlake.io.object.config import StoreConfig, parse_config
 from emberlake.io.object.location import Location, locate
@@ -99,8 +100,8 @@ class ObjectStorage:
     def exists(self, path: str) -> bool:
         location = self._locate(path)
         # Both at once: it may be either, and an answer takes its time.
-        looks = (self._is_folder, self._is_object)
-        return any(parallel_map(lambda look: look(location), looks, workers=2))
+        found = run_both(lambda: self._is_folder(location), lambda: self._is_object(location))
+        return any(found)
 
     def size(self, path: str) -> int:
         return upload.size_of(self.config, self._locate(path))
@@ -142,7 +143,12 @@ class ObjectStorage:
     def delete(self, path: str) -> None:
         location = self._locate(path)
         with suppress(FileNotFound):
-            self._ask(location, "delete", lambda obs, client: obs.delete(client, location.key))
+            ask_again(
+                self.config,
+                location,
+                "delete",
+                lambda obs, client: obs.delete(client, location.key),
+            )
 
     def delete_all(self, paths: Iterable[str]) -> None:
         locations = map(self._locate, paths)
@@ -160,8 +166,8 @@ class ObjectStorage:
 
     def move_folder(self, source: str, target: str) -> None:
         raise Unsupported(
-            f"{source} cannot be moved to {target}: object stores cannot give a folder another "
-            "name in one step; copy what is in it"
+            f"{source} cannot be moved to {target}: object stores cannot rename a folder "
+            "in one step; copy its contents"
         )
 
     # --- requests ---------------------------------------------------------------------------------
@@ -202,7 +208,7 @@ class ObjectStorage:
     def _delete_batch(self, batch: Sequence[Location]) -> None:
         keys = [location.key for location in batch]
         try:
-            self._ask(batch[0], "delete", lambda obs, client: obs.delete(client, keys))
+            ask_again(self.config, batch[0], "delete", lambda obs, client: obs.delete(client, keys))
         except FileNotFound:
             # Some clouds end at the first one that is not there.
             for location in batch:

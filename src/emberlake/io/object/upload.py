@@ -62,11 +62,15 @@ class ObjectOutput(Output):
                 f"{self.path} is too large: an object has at most {_MOST_PARTS:,} parts of "
                 f"{PART_BYTES // MEBIBYTE} MB; lower target-file-size"
             )
-        # Copies: the library keeps what it is given and sends it later.
-        self._waiting.append(bytes(data))
-        self._waiting_bytes += data.nbytes
-        if self._waiting_bytes >= PART_BYTES:
-            self._send()
+        view = data.cast("B") if data.nbytes else data
+        while view.nbytes:
+            piece = view[: PART_BYTES - self._waiting_bytes]
+            view = view[piece.nbytes :]
+            # A copy: the library keeps what it is given and sends it later.
+            self._waiting.append(bytes(piece))
+            self._waiting_bytes += piece.nbytes
+            if self._waiting_bytes == PART_BYTES:
+                self._send()
 
     def _send(self) -> None:
         if self._writer is None:

@@ -1,0 +1,205 @@
+"""Where credentials come from, and what happens when they end."""
+
+import json
+import pickle
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from emberlake import CatalogFactory
+from emberlake.errors import CredentialsEnded, InvalidOption, StorageError
+from emberlake.io import Storage, open_storage
+from servers import SECRET, USER, Proxy, Server
+
+CALLS: list[str] = []
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Gives the server's keys, for so many seconds; equal ones share their clients."""
+
+    name: str
+    seconds: int | None = None
+
+    def __call__(self) -> dict[str, Any]:
+        CALLS.append("asked")
+        keys: dict[str, Any] = {"access_key_id": USER, "secret_access_key": SECRET}
+        if self.seconds is not None:
+            keys["expires_at"] = datetime.now(UTC) + timedelta(seconds=self.seconds)
+        return keys
+
+
+def failing() -> dict[str, Any]:
+    raise KeyError(SECRET)
+
+
+@pytest.fixture
+def calls() -> list[str]:
+    CALLS.clear()
+    return CALLS
+
+
+def without_keys(server: Server, **more: object) -> dict[str, object]:
+    given = {k: v for k, v in server.options.items() if k not in ("s3.access-key", "s3.secret-key")}
+    return {**given, **more}
+
+
+def test_a_provider_is_asked_once_while_its_credentials_last(
+    s3: Server, root: str, calls: list[str]
+) -> None:
+    storage, _ = open_storage(
+        s3.root, without_keys(s3, **{"s3.credentials-provider": Provider("long")})
+    )
+
+    for number in range(5):
+        storage.put(f"{root}/{number}", b"1")
+
+    assert len(calls) <= 2  # the first request has a client of its own
+
+
+def test_a_provider_is_asked_again_before_its_credentials_end(
+    s3: Server, root: str, calls: list[str]
+) -> None:
+    provider = Provider("short", seconds=30)
+    storage, _ = open_storage(s3.root, without_keys(s3, **{"s3.credentials.provider": provider}))
+
+    for number in range(4):
+        storage.put(f"{root}/{number}", b"1")
+        time.sleep(0.15)
+
+    assert len(calls) == 4
+
+
+def test_a_provider_is_asked_once_more_when_the_store_says_that_they_have_ended(
+    open_proxied: Callable[..., Storage], proxy: Proxy, root: str, calls: list[str]
+) -> None:
+    storage = open_proxied(access_key=None, secret_key=None, credentials_provider=Provider("ends"))
+    storage.put(f"{root}/one", b"1")
+    storage.put(f"{root}/two", b"1")
+    asked = len(calls)
+    proxy.fail(method="GET", match="two", how="403-ExpiredToken", when="before")
+
+    assert storage.read(f"{root}/two") == b"1"
+    assert len(calls) == asked + 1
+
+
+def test_credentials_that_have_ended_for_good_are_told(
+    open_proxied: Callable[..., Storage], proxy: Proxy, root: str, calls: list[str]
+) -> None:
+    storage = open_proxied(access_key=None, secret_key=None, credentials_provider=Provider("gone"))
+    proxy.fail(method="PUT", match="file", how="403-ExpiredToken", when="before", times=9)
+
+    with pytest.raises(CredentialsEnded, match="no longer valid"):
+        storage.put(f"{root}/file", b"1")
+
+    assert len(calls) == 2
+
+
+def test_what_a_provider_says_when_it_fails_is_not_shown(s3: Server, root: str) -> None:
+    storage, _ = open_storage(s3.root, without_keys(s3, **{"s3.credentials-provider": failing}))
+
+    with pytest.raises(
+        StorageError, match="credentials-provider function failed with KeyError"
+    ) as raised:
+        storage.read(f"{root}/file")
+
+    assert SECRET not in str(raised.value)
+
+
+def test_a_provider_goes_with_a_table_to_other_processes(s3: Server, root: str) -> None:
+    catalog = CatalogFactory.create(
+        {"warehouse": root, **without_keys(s3, **{"s3.credentials-provider": Provider("sent")})}
+    )
+    catalog.create_database("db")
+
+    again = pickle.loads(pickle.dumps(catalog))
+
+    assert again.list_databases() == ["db"]
+    assert again.storage == catalog.storage
+
+
+def test_a_provider_beside_keys_is_refused(s3: Server) -> None:
+    with pytest.raises(InvalidOption, match=r"provider and s3\.access-key contradict"):
+        open_storage(s3.root, {**s3.options, "s3.credentials-provider": Provider("beside")})
+
+
+@pytest.mark.parametrize("token", [None, "a-token-of-somebody-else"])
+def test_keys_of_the_environment_are_taken_when_none_are_given(
+    s3: Server, root: str, monkeypatch: pytest.MonkeyPatch, token: str | None
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", USER)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+
+    storage, _ = open_storage(s3.root, without_keys(s3))
+    storage.put(f"{root}/file", b"1")
+
+    # What is given is not mixed with the environment.
+    if token:
+        monkeypatch.setenv("AWS_SESSION_TOKEN", token)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
+    storage, _ = open_storage(s3.root, {**s3.options, "s3.attempts.maximum": "2"})
+    assert storage.read(f"{root}/file") == b"1"
+
+
+def test_without_credentials_nobody_is_asked(s3: Server) -> None:
+    begin = time.monotonic()
+
+    with pytest.raises(InvalidOption, match=r"no credentials for s3: give s3\.access-key"):
+        open_storage(s3.root, without_keys(s3))
+
+    assert time.monotonic() - begin < 0.5
+
+
+@contextmanager
+def metadata_service() -> Iterator[tuple[str, list[str]]]:
+    """What a machine of the cloud asks for its credentials."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            self.answer("a-token")
+
+        def do_GET(self) -> None:
+            is_list = self.path.endswith("security-credentials/")
+            ends = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+            keys = {"AccessKeyId": USER, "SecretAccessKey": SECRET, "Token": "", "Expiration": ends}
+            keys |= {"Code": "Success", "Type": "AWS-HMAC", "LastUpdated": ends}
+            self.answer("role" if is_list else json.dumps(keys))
+
+        def answer(self, text: str) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *arguments: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_the_machine_is_asked_for_credentials_when_the_user_says_so(s3: Server, root: str) -> None:
+    with metadata_service() as (address, asked):
+        given = {"s3.credentials": "instance", "s3.metadata.endpoint": address}
+        storage, _ = open_storage(s3.root, without_keys(s3, **given))
+        assert asked == []
+
+        storage.put(f"{root}/file", b"1")
+        assert storage.read(f"{root}/file") == b"1"
+
+    assert any("security-credentials/role" in path for path in asked)
