@@ -1,4 +1,4 @@
-"""What others did: checks a change against every snapshot that it has not seen yet.
+"""Check a change against every snapshot that others made since its writers began.
 
 It looks for two things: a commit of our own, made earlier with these messages or by an attempt
 whose outcome was unknown; and commits of others that make the change wrong.

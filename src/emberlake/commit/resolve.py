@@ -42,7 +42,7 @@ class Resolved:
 
 
 def resolve_change(store: TableStore, change: Change, latest: Snapshot | None) -> Resolved | None:
-    """What a change comes to on top of ``latest``; None when it would change nothing.
+    """Resolve a change on top of ``latest``; None if it would change nothing.
 
     Raises:
         CommitConflict: it does not fit.

@@ -199,7 +199,7 @@ def plan_steps(
     small_bytes: int,
     must_rewrite: Callable[[DataFile], bool],
 ) -> list[Upgrade | Rewrite]:
-    """What becomes of picked files: those that share keys, and small ones, are rewritten.
+    """Decide how to compact picked files: those that share keys, and small ones, are rewritten.
 
     Args:
         sections: The files by section and run, in key order.

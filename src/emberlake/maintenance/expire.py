@@ -83,7 +83,7 @@ def retention_of(
     older_than: datetime | int | None = None,
     max_deletes: int | None = None,
 ) -> Retention:
-    """What the caller asks for; otherwise what the table's options say."""
+    """The retention that the caller asks for; the table's options give the rest."""
     before = now_ms - options.value(SNAPSHOT_RETAIN_MS)
     return Retention(
         at_least=_or(retain_min, options.value(SNAPSHOT_RETAIN_MIN)),
