@@ -48,7 +48,7 @@ def test_a_drop_without_anybody_to_ask_needs_yes(cli: Cli, catalog: Catalog) -> 
     refused = cli("db", "drop", "shop", "--cascade")
 
     assert refused.code == 2
-    assert "give --yes to do it" in refused.err
+    assert "use --yes to do it" in refused.err
     assert catalog.list_databases() == ["shop"]
 
 

@@ -222,7 +222,7 @@ def test_a_source_without_rows_changes_nothing(cli: Cli, catalog: Catalog, sourc
 
     assert (done.code, done.out) == (
         0,
-        "the source has no rows; shop.customers is as it was\n",
+        "the source has no rows; shop.customers is unchanged\n",
     )
 
 

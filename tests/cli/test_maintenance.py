@@ -145,7 +145,7 @@ def test_all_that_are_due_expire_unless_a_limit_is_given(cli: Cli, catalog: Cata
     rest = cli(*expire, "--yes")
 
     assert some.out.splitlines()[1] == (
-        "2 more are due: run it again, or leave --max-deletes out to expire them all"
+        "2 more are due: run it again, or leave out --max-deletes to expire them all"
     )
     assert (told["snapshots"], told["remaining"]) == ([2], 1)
     assert rest.out.startswith("expired 2 snapshots of shop.orders (2 to 3) with ")
@@ -177,7 +177,7 @@ def test_limits_that_contradict_each_other_are_a_usage_error(
     refused = cli("expire", "shop.orders", *flags)
 
     assert refused.code == 2
-    assert refused.err == f"error: {problem}; give both so that they fit\n"
+    assert refused.err == f"error: {problem}; give both, the larger as --retain-max\n"
 
 
 def test_nothing_is_due_and_nobody_is_asked(cli: Cli, catalog: Catalog) -> None:

@@ -165,7 +165,7 @@ def test_a_person_sees_the_first_rows_and_a_pipe_gets_all(catalog: Catalog) -> N
 
     lines = ANSI.sub("", seen).splitlines()
     assert len(lines) == 2 + 20 + 1
-    assert lines[-1] == "the first 20 rows; -n 0 gives all"
+    assert lines[-1] == "the first 20 rows; -n 0 shows all"
     assert len(piped.stdout.splitlines()) == 2 + 30
 
 

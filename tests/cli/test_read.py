@@ -22,7 +22,7 @@ def test_rows_beyond_the_limit_are_hinted_at(cli: Cli, catalog: Catalog) -> None
 
     assert shown.out.splitlines()[0].split() == ["order_id", "city", "price", "dt"]
     assert len(shown.out.splitlines()) == 2 + 20
-    assert shown.err == "the first 20 rows; -n 0 gives all\n"
+    assert shown.err == "the first 20 rows; -n 0 shows all\n"
 
 
 @pytest.mark.parametrize("limit", [[], ["-n", "0"]])

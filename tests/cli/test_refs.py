@@ -73,7 +73,7 @@ def test_a_branch_that_is_not_there_is_told_with_where_to_look(
 
     assert (failed.code, failed.err) == (
         1,
-        "error: shop.orders has no branch 'nope'; see what is there: emberlake branches <table>\n",
+        "error: shop.orders has no branch 'nope'; list branches with: emberlake branches <table>\n",
     )
 
 
@@ -103,4 +103,4 @@ def test_a_rollback_goes_to_one_place(cli: Cli, catalog: Catalog, arguments: lis
     refused = cli("rollback", "shop.orders", "--yes", *arguments)
 
     assert refused.code == 2
-    assert "Give --snapshot ID or --tag NAME" in refused.err
+    assert "give --snapshot ID or --tag NAME" in refused.err

@@ -172,7 +172,7 @@ def test_a_column_without_any_value_needs_a_type(
     refused = cli("table", "create", "shop.new", "--from", str(file))
 
     assert refused.code == 1
-    assert "no value tells the type of b" in refused.err
+    assert "no value shows the type of b" in refused.err
 
 
 def test_times_of_text_get_room_for_fractions(cli: Cli, catalog: Catalog, tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ def test_what_is_refused_anyway_is_not_asked_about(cli: Cli, catalog: Catalog) -
     refused = cli("table", "alter", "shop.orders", "--drop-column", "nope")
 
     assert refused.code == 1
-    assert "nobody can be asked" not in refused.err
+    assert "no terminal to ask" not in refused.err
 
 
 @pytest.mark.parametrize("how", [[], ["--dry-run"]])
@@ -317,7 +317,7 @@ def test_a_change_that_changes_nothing_lists_no_change(
 
     again = cli(*alter)
 
-    assert again.out == "shop.orders is that way already: schema 1\n"
+    assert again.out == "shop.orders is already like that: schema 1\n"
     assert cli(*alter, "--json").json["changes"] == []
 
 

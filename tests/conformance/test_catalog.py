@@ -666,7 +666,7 @@ def test_a_system_table_has_a_call_of_its_own(catalog):
 
     assert table.row_type().fields == tuple(table.fields)
     assert repr(table) == repr(catalog.get_table("db.t$schemas"))
-    with pytest.raises(InvalidIdentifier, match="no system table"):
+    with pytest.raises(InvalidIdentifier, match="not a system table"):
         catalog.get_system_table("db.t")
 
 

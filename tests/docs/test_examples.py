@@ -75,7 +75,7 @@ def test_the_commands_of_the_readme_run_on_what_the_demo_leaves(tmp_path: Path) 
     assert len(printed) == 3
     assert "loaded 60 rows into shop.sales" in printed[0]
     assert "1 of 3 read" in printed[1]
-    assert "shop.sales is whole" in printed[2]
+    assert "shop.sales is intact" in printed[2]
 
 
 def in_shell(command: str, folder: Path) -> str:

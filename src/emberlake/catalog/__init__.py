@@ -1,4 +1,4 @@
-"""Catalogs, which find databases and tables by name and open them."""
+"""Catalogs find databases and tables by name and open them."""
 
 from emberlake.catalog.catalog import Catalog, Database, GetTagResponse, PagedList, Partition
 from emberlake.catalog.factory import CatalogFactory

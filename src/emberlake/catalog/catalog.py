@@ -1,6 +1,6 @@
-"""What a catalog is: databases that hold tables, found by name.
+"""The interface of catalogs: databases and their tables, found by name.
 
-Every catalog (on a filesystem, behind a server) offers these methods with this behaviour; the
+Every catalog (on a filesystem, or behind a server) has these methods with this behaviour; the
 conformance suite runs against each of them. Identifiers are ``"db.t"``, ``"db.t$branch_b"``,
 ``"db.t$snapshots"``, or an ``Identifier``.
 """
@@ -38,11 +38,11 @@ class Database:
 
 @dataclass(frozen=True, kw_only=True)
 class Partition:
-    """A partition and what it holds.
+    """A partition and its totals.
 
-    ``spec`` has a text per partition column, which ``drop_partitions`` takes as it is.
-    ``last_file_creation_time`` is in milliseconds since 1970 in UTC. Who created a partition and
-    whether it is done is known to catalogs with a server only.
+    ``spec`` has a value as text for each partition column; pass it to ``drop_partitions``
+    unchanged. ``last_file_creation_time`` is in milliseconds since 1970 in UTC. Only catalogs with
+    a server know who created a partition and whether it is done.
     """
 
     spec: Mapping[str, str]
@@ -61,7 +61,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class PagedList(Generic[T]):
-    """One page of a listing; the token, when there is one, asks for the next page."""
+    """One page of a listing; the token, if there is one, requests the next page."""
 
     elements: list[T]
     next_page_token: str | None = None
@@ -69,10 +69,10 @@ class PagedList(Generic[T]):
 
 @dataclass(frozen=True)
 class GetTagResponse:
-    """A tag: its snapshot, and for how long it is kept there.
+    """A tag: its snapshot and its lifetime.
 
     ``tag_create_time`` is in milliseconds since 1970 in UTC, ``tag_time_retained`` an ISO 8601
-    duration such as ``PT24H``; a tag that is kept for good has neither.
+    duration such as ``PT24H``; a tag that never expires has neither.
     """
 
     tag_name: str
@@ -95,7 +95,7 @@ class Catalog(ABC):
 
     @abstractmethod
     def get_database(self, name: str) -> Database:
-        """The database of that name.
+        """The database with that name.
 
         Raises:
             DatabaseNotFound: there is none.
@@ -111,8 +111,8 @@ class Catalog(ABC):
         """Create a database.
 
         Raises:
-            DatabaseAlreadyExists: it exists, and that is not to be ignored.
-            Unsupported: the catalog cannot keep the properties.
+            DatabaseAlreadyExists: it exists, and ``ignore_if_exists`` is False.
+            Unsupported: the catalog cannot store the properties.
         """
 
     @abstractmethod
@@ -125,8 +125,8 @@ class Catalog(ABC):
         """Drop a database; with ``cascade`` also all tables in it.
 
         Raises:
-            DatabaseNotFound: there is none, and that is not to be ignored.
-            DatabaseNotEmpty: it holds something, and ``cascade`` was not given.
+            DatabaseNotFound: there is none, and ``ignore_if_not_exists`` is False.
+            DatabaseNotEmpty: it is not empty, and ``cascade`` is False.
         """
 
     @abstractmethod
@@ -137,8 +137,8 @@ class Catalog(ABC):
     def get_table(self, identifier: str | Identifier) -> Table:
         """Open a table, a branch of one (``db.t$branch_b``) or a system table (``db.t$files``).
 
-        A system table is a ``SystemTable``. It is read as a table is, which the type of this
-        method goes by; ``get_system_table`` has the exact one.
+        For a system table it returns a ``SystemTable``. That is read like a table, so this method
+        is typed as ``Table``; ``get_system_table`` has the exact type.
 
         Raises:
             TableNotFound: there is no such table, or no such system table.
@@ -151,7 +151,7 @@ class Catalog(ABC):
 
         Raises:
             TableNotFound: there is no such table, or no such system table.
-            InvalidIdentifier: the name is not that of a system table.
+            InvalidIdentifier: it is not the name of a system table.
         """
 
     @abstractmethod
@@ -166,25 +166,25 @@ class Catalog(ABC):
         options: Mapping[str, str] | None = None,
         comment: str | None = None,
     ) -> Table:
-        """Create a table, and open it.
+        """Create a table and return it.
 
-        Everything is checked first; nothing is written when it is wrong.
+        Everything is checked first; nothing is written if anything is wrong.
 
         Args:
             identifier: Its name.
-            schema: All that it is, as a ``Schema``; or its columns, as a ``pyarrow.Schema`` or a
-                ``StructType`` of Spark, with the rest in the arguments below.
-            ignore_if_exists: Open the table that is there, whatever its schema.
-            partition_keys: The columns whose values make partitions.
-            primary_keys: The columns that tell rows apart.
+            schema: A complete ``Schema``; or only the columns, as a ``pyarrow.Schema`` or a Spark
+                ``StructType``, with the rest in the arguments below.
+            ignore_if_exists: Open an existing table, whatever its schema.
+            partition_keys: The columns that the table is partitioned by.
+            primary_keys: The columns that identify a row.
             options: The table's options.
-            comment: What the table is about.
+            comment: A description of the table.
 
         Raises:
             DatabaseNotFound: the database does not exist.
-            TableAlreadyExists: the table exists, and that is not to be ignored.
-            InvalidSchema: columns, keys or options do not make a table.
-            InvalidInput: keys, options or a comment beside a ``Schema``, which has them itself.
+            TableAlreadyExists: the table exists, and ``ignore_if_exists`` is False.
+            InvalidSchema: columns, keys or options are not valid.
+            InvalidInput: keys, options or a comment were given in addition to a ``Schema``.
         """
 
     @abstractmethod
@@ -196,7 +196,7 @@ class Catalog(ABC):
         """Delete a table with all its data, branches and tags.
 
         Raises:
-            TableNotFound: there is none, and that is not to be ignored.
+            TableNotFound: there is none, and ``ignore_if_not_exists`` is False.
         """
 
     @abstractmethod
@@ -218,12 +218,12 @@ class Catalog(ABC):
         changes: Sequence[SchemaChange],
         ignore_if_not_exists: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
-        """Change a table's schema: all of the changes, or none when one of them is refused.
+        """Change a table's schema: make all changes, or none if one of them is refused.
 
         Raises:
-            TableNotFound: there is none, and that is not to be ignored.
+            TableNotFound: there is none, and ``ignore_if_not_exists`` is False.
             InvalidSchema: a change is not allowed.
-            CommitConflict: others changed the schema each time that this was tried.
+            CommitConflict: others changed the schema during every attempt.
         """
 
     @abstractmethod
@@ -238,8 +238,8 @@ class Catalog(ABC):
 
         Args:
             identifier: the table, or a branch of it.
-            max_results: how many to give at most; all when not given.
-            page_token: the token of the page before.
+            max_results: the most partitions to return; by default all.
+            page_token: the token of the previous page.
             partition_name_pattern: only names that match; ``*`` or ``%`` stands for any text.
         """
 
@@ -247,13 +247,13 @@ class Catalog(ABC):
     def drop_partitions(
         self, identifier: str | Identifier, partitions: Sequence[Mapping[str, object]]
     ) -> CommitResult:
-        """Delete all data of partitions, in one commit.
+        """Delete all data of these partitions, in one commit.
 
         Args:
             identifier: the table, or a branch of it.
-            partitions: a value for each partition column, or for some of them, which then stands
-                for all partitions with these values. Text is cast to the column's type; the text
-                of ``partition.default-name`` (``__DEFAULT_PARTITION__``) means null.
+            partitions: a value for each partition column, or for some of them, to match all
+                partitions with these values. Text is cast to the column's type; the text of
+                ``partition.default-name`` (``__DEFAULT_PARTITION__``) means null.
         """
 
     # --- tags, branches, rollback -----------------------------------------------------------------
@@ -305,13 +305,13 @@ class Catalog(ABC):
 
         Args:
             identifier: the table, or a branch of it.
-            max_results: how many to give at most; all when not given.
-            page_token: the token of the page before.
-            tag_name_prefix: only names that begin so.
+            max_results: the most names to return; by default all.
+            page_token: the token of the previous page.
+            tag_name_prefix: only names with this prefix.
         """
         if max_results is not None and max_results < 1:
             raise InvalidInput(f"max_results is {max_results}; it must be 1 or more")
-        # The token is the last name of the page before: tags may come and go between two pages.
+        # The token is the last name of the previous page: tags may come and go between two pages.
         names = [
             name
             for name in sorted(self._versioned(identifier).list_tags())
@@ -353,7 +353,7 @@ class Catalog(ABC):
         Args:
             identifier: the table, or a branch of it.
             instant: ``Instant.snapshot(3)`` or 3, ``Instant.tag("monday")`` or ``"monday"``.
-            from_snapshot: the snapshot that has to be the latest one before.
+            from_snapshot: the snapshot that must be the latest one before the rollback.
 
         Raises:
             SnapshotNotFound, TagNotFound: there is no such snapshot or tag.
@@ -379,6 +379,7 @@ class Catalog(ABC):
         identifier = as_identifier(identifier)
         if identifier.system_table is not None:
             raise InvalidIdentifier(
-                f"{identifier} is a system table; snapshots, tags and branches are its table's"
+                f"{identifier} is a system table; only its data table has snapshots, tags and "
+                "branches"
             )
         return self.get_table(identifier)

@@ -1,4 +1,4 @@
-"""How a new table may be declared: as a ``Schema``, or by the columns of Arrow or Spark."""
+"""A new table may be declared as a ``Schema``, or by its columns in Arrow or Spark types."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -26,22 +26,22 @@ def declared_schema(
     """The schema that the arguments of ``create_table`` declare.
 
     Raises:
-        InvalidInput: a ``Schema``, which has keys and options itself, with others beside it; or
-            something that has no columns.
-        InvalidSchema: naming every column that has no Paimon type.
-        Unsupported: naming every column whose Paimon type emberlake does not have.
+        InvalidInput: keys or options in addition to a ``Schema``, which has its own; or something
+            that has no columns.
+        InvalidSchema: names every column that has no Paimon type.
+        Unsupported: names every column whose Paimon type emberlake does not have.
     """
     if isinstance(declared, Schema):
-        beside = {
+        others = {
             "partition_keys": partition_keys,
             "primary_keys": primary_keys,
             "options": options,
             "comment": comment,
         }
-        given = [name for name, value in beside.items() if value is not None]
+        given = [name for name, value in others.items() if value is not None]
         if given:
             raise InvalidInput(
-                f"a Schema has its own {', '.join(given)}: give them to the Schema, or give the "
+                f"a Schema has its own {', '.join(given)}: pass them to the Schema, or pass the "
                 "columns as a pyarrow.Schema"
             )
         return declared
@@ -52,12 +52,12 @@ def declared_schema(
         fields = types.paimon_fields(declared)
         return Schema(fields, partition_keys, primary_keys, options, comment)
     raise InvalidInput(
-        f"a table is declared by a Schema, a pyarrow.Schema or a StructType of Spark, not by "
-        f"{type(declared).__name__}; a pyarrow.Table and a DataFrame of Spark have one: .schema"
+        f"a table is declared by a Schema, a pyarrow.Schema or a Spark StructType, not by "
+        f"{type(declared).__name__}; for a pyarrow.Table or a Spark DataFrame, pass its .schema"
     )
 
 
 def _is_struct_type(declared: object) -> bool:
-    # Whoever has a StructType has loaded PySpark.
+    # A caller that has a StructType has loaded PySpark.
     types: Any = sys.modules.get("pyspark.sql.types")
     return types is not None and isinstance(declared, types.StructType)

@@ -19,12 +19,12 @@ class CatalogFactory:
 
     @staticmethod
     def create(options: Mapping[str, object]) -> Catalog:
-        """The catalog of these options.
+        """Open the catalog with these options.
 
         Args:
-            options: ``warehouse`` is the folder of the databases; ``metastore`` is ``filesystem``
-                when not given; ``table-default.<key>`` is an option that new tables get. Options
-                of object stores begin with ``s3.``, ``gs.``, ``azure.`` or ``fs.oss.``.
+            options: ``warehouse`` is the folder of the databases; ``metastore`` is by default
+                ``filesystem``; ``table-default.<key>`` is an option that new tables get.
+                Options of object stores begin with ``s3.``, ``gs.``, ``azure.`` or ``fs.oss.``.
 
         Raises:
             InvalidOption: ``warehouse`` is missing, or an option has no usable value.
@@ -34,16 +34,16 @@ class CatalogFactory:
         metastore = texts.get(_METASTORE, _FILESYSTEM).strip().lower()
         if metastore in _NOT_YET:
             raise Unsupported(
-                f"{_METASTORE}={metastore}: emberlake has {_FILESYSTEM} catalogs only"
+                f"{_METASTORE}={metastore}: emberlake only has {_FILESYSTEM} catalogs"
             )
         if metastore != _FILESYSTEM:
-            raise InvalidOption(f"{_METASTORE}={metastore}: there is {_FILESYSTEM}")
+            raise InvalidOption(f"{_METASTORE}={metastore}: expected {_FILESYSTEM}")
         if not texts.get(_WAREHOUSE, "").strip():
             raise InvalidOption(
                 f"a {_FILESYSTEM} catalog needs the option {_WAREHOUSE!r}: "
                 "the folder of its databases"
             )
-        # Functions, such as a provider of credentials, are for the storage alone.
+        # Only the storage uses functions, such as a provider of credentials.
         functions = {key: value for key, value in options.items() if callable(value)}
         given = {**texts, **functions}
         storage, warehouse = open_storage(texts[_WAREHOUSE], given)

@@ -1,8 +1,8 @@
 """A catalog that is a folder. Spec: "Directory layout and file names", "Filesystem catalog".
 
 ``<warehouse>/<database>.db/<table>/``: a database is a folder, a table is a folder with a schema.
-Names are checked before they become part of a path. Who creates ``schema-0`` first has created the
-table; who creates ``schema-<n>`` first has changed it.
+Names are checked before they become part of a path. The process that creates ``schema-0`` first has
+created the table; the one that creates ``schema-<n>`` first has changed it.
 """
 
 import warnings
@@ -45,7 +45,7 @@ from emberlake.table import Table
 from emberlake.table.table import table_of
 
 _DATABASE_SUFFIX: Final = ".db"
-_FOLDERS_AT_ONCE: Final = 8  # that are deleted: a table may have many partitions
+_FOLDERS_AT_ONCE: Final = 8  # deleted in parallel: a table may have many partitions
 
 
 class FileSystemCatalog(Catalog):
@@ -62,7 +62,7 @@ class FileSystemCatalog(Catalog):
         self.warehouse = warehouse.rstrip("/")
         self.env = env
         self._options = dict(options or {})
-        # Files of tables may be on other storages; those are opened once for all tables.
+        # Files of tables may be on other storages, which are opened once for all tables.
         self._files = routed(storage, self.warehouse, self._options)
 
     @property
@@ -74,7 +74,7 @@ class FileSystemCatalog(Catalog):
         return f"FileSystemCatalog({self.warehouse!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Clock and ids are of the process that the catalog arrives in.
+        # Clock and ids belong to the process that unpickles the catalog.
         return FileSystemCatalog, (self._files, self.warehouse, self._options)
 
     # --- databases --------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ class FileSystemCatalog(Catalog):
         )
 
     def get_database(self, name: str) -> Database:
-        """The database of that name."""
+        """The database with that name."""
         if not self.storage.exists(self._database_path(name)):
             raise rules.database_not_found(name, self.warehouse, self.list_databases())
         return Database(name)
@@ -99,11 +99,11 @@ class FileSystemCatalog(Catalog):
         ignore_if_exists: bool = False,  # noqa: FBT001, FBT002
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a database: a folder, which has no room for properties."""
+        """Create a database: a folder, which cannot store properties."""
         path = self._database_path(name)
         if properties:
             raise Unsupported(
-                f"database {name!r}: a filesystem catalog cannot keep the properties "
+                f"database {name!r}: a filesystem catalog cannot store the properties "
                 f"{', '.join(sorted(properties))}; create the database without them"
             )
         if self.storage.exists(path):
@@ -118,7 +118,7 @@ class FileSystemCatalog(Catalog):
         ignore_if_not_exists: bool = False,  # noqa: FBT001, FBT002
         cascade: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
-        """Drop a database; with ``cascade`` also all that is in it."""
+        """Drop a database; with ``cascade`` also everything in it."""
         path = self._database_path(name)
         if ignore_if_not_exists and not self.storage.exists(path):
             return
@@ -162,7 +162,9 @@ class FileSystemCatalog(Catalog):
         """Open a system table."""
         identifier = as_identifier(identifier)
         if identifier.system_table is None:
-            raise InvalidIdentifier(f"{identifier} is no system table; one is {identifier}$files")
+            raise InvalidIdentifier(
+                f"{identifier} is not a system table; {identifier}$files would be one"
+            )
         store = self._load_table(identifier)
         return open_system_table(identifier.system_table, identifier, store)
 
@@ -177,7 +179,7 @@ class FileSystemCatalog(Catalog):
         options: Mapping[str, str] | None = None,
         comment: str | None = None,
     ) -> Table:
-        """Create a table, unless anything about it is wrong, and open it."""
+        """Create a table, unless anything about it is wrong, and return it."""
         identifier = plain_table(identifier, "created")
         layout = self._layout(identifier)
         with rules.about(identifier):
@@ -202,7 +204,7 @@ class FileSystemCatalog(Catalog):
         """Delete a table with all its files, whatever state they are in."""
         identifier = plain_table(identifier, "dropped")
         layout = self._layout(identifier)
-        # Schemas that cannot be read are no obstacle: such a table can still be dropped.
+        # A table whose schemas cannot be read can still be dropped.
         if self._has_schema(layout):
             self._delete_outside(identifier.database, identifier.table)
             self._delete_table(layout.root)
@@ -291,7 +293,7 @@ class FileSystemCatalog(Catalog):
         return f"{self.warehouse}/{name}{_DATABASE_SUFFIX}"
 
     def _layout(self, identifier: Identifier) -> TableLayout:
-        # An identifier has checked its names when it was made.
+        # An identifier checks its names when it is created.
         root = f"{self._database_path(identifier.database)}/{identifier.table}"
         return TableLayout(root, identifier.branch or MAIN_BRANCH)
 
@@ -299,7 +301,7 @@ class FileSystemCatalog(Catalog):
         return bool(SchemaStore(self.storage, layout).list_ids())
 
     def _find_schema(self, layout: TableLayout) -> TableSchema | None:
-        """The newest schema of a table or a branch; None when there is no such one."""
+        """The newest schema of a table or a branch; None if it does not exist."""
         if is_unfinished(self.storage, layout):
             return None
         return SchemaStore(self.storage, layout).latest()
@@ -327,7 +329,7 @@ class FileSystemCatalog(Catalog):
         if not self.storage.exists(self._database_path(identifier.database)):
             databases = self.list_databases()
             return rules.table_without_database(identifier, self.warehouse, databases)
-        # Folders, not tables: whether each of them is one would take a look into all of them.
+        # Folders, not tables: to tell which are tables would mean looking into all of them.
         folders = self.storage.list(self._database_path(identifier.database))
         names = [info.name for info in folders if info.is_folder]
         return rules.table_not_found(identifier, self.warehouse, names)
@@ -350,7 +352,7 @@ class FileSystemCatalog(Catalog):
         except (CorruptFile, InvalidIdentifier, InvalidState) as error:
             warnings.warn(
                 f"{database}.{name} is dropped, but its files outside of {layout.root} stay: it "
-                f"cannot be told which they are. {error}",
+                f"is unknown which they are. {error}",
                 EmberlakeWarning,
                 stacklevel=3,
             )
@@ -358,9 +360,9 @@ class FileSystemCatalog(Catalog):
             self._files.delete_all(paths)
 
     def _delete_table(self, root: str) -> None:
-        # Snapshots go first: nobody finds one whose files are gone. The schema goes last: a drop
-        # that fails half-way leaves a table that can be dropped again, and until it is done
-        # nobody creates a table of this name, whose files it would delete.
+        # Snapshots are deleted first, so that nobody finds one whose files are gone. The schema is
+        # deleted last: a drop that fails halfway leaves a table that can be dropped again, and
+        # until then nobody can create a table with this name, whose files it would delete.
         layout = TableLayout(root)
         self.storage.delete_folder(layout.snapshot_folder)
         content = [info for info in self.storage.list(root) if info.path != layout.schema_folder]

@@ -1,4 +1,4 @@
-"""Partitions as catalogs speak of them: by name and by text values."""
+"""Partitions as catalogs describe them: by name and by text values."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ def list_partition_page(
 ) -> PagedList[Partition]:
     """Partitions of the latest snapshot, computed from the table's own metadata.
 
-    The token is the last partition of the page before, so that partitions which come or go between
+    The token is the last partition of the previous page, so that partitions that come or go between
     two pages never make others appear twice or not at all.
     """
     if max_results is not None and max_results < 1:
@@ -47,7 +47,7 @@ def list_partition_page(
 def check_partition_specs(
     identifier: Identifier, schema: TableSchema, specs: Sequence[Mapping[str, object]]
 ) -> None:
-    """Refuse descriptions of partitions that name none, or whose values do not fit."""
+    """Refuse specs that name no partition column, or whose values do not fit."""
     if not schema.partition_keys:
         raise InvalidInput(f"{identifier} is not partitioned")
     if not specs or not all(specs):
@@ -76,14 +76,14 @@ def _position_matcher(store: TableStore, page_token: str | None) -> Callable[[st
         _, names = describe_partitions(store, [last])
     except ValueError as error:
         raise InvalidInput(
-            f"{page_token!r} is not a page token; give next_page_token of the page before"
+            f"{page_token!r} is not a page token; pass next_page_token of the previous page"
         ) from error
     return lambda name, partition: (name, partition) > (names[0], last)
 
 
 def _partition_at(keys: tuple[str, ...], totals: PartitionTotals, index: int) -> Partition:
     files = totals.files
-    # The files keep the wall clock of their writers.
+    # Files record the wall clock of their writers.
     created = files.last_creation_time.cast("int64")[index].as_py()
     return Partition(
         spec=dict(zip(keys, totals.values[index], strict=True)),

@@ -1,6 +1,6 @@
-"""The rules of every catalog: what may be created and altered, and how its errors read.
+"""The rules of every catalog: what may be created and altered, and the text of its errors.
 
-Pure decisions. Where databases and schemas are kept is the catalog's.
+Pure decisions. The catalog itself decides where to store databases and schemas.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -47,9 +47,9 @@ def first_schema(
     catalog_options: Mapping[str, str],
     time_millis: int,
 ) -> TableSchema:
-    """The schema that a new table begins with, unless anything about it is wrong.
+    """The first schema of a new table, unless anything about it is wrong.
 
-    Options that the catalog gives to new tables (``table-default.<key>``) are in it.
+    It includes the options that the catalog gives to new tables (``table-default.<key>``).
     """
     with about(identifier):
         first = build_table_schema(_with_defaults(schema, catalog_options), time_millis=time_millis)
@@ -66,12 +66,12 @@ def altered_schema(
     has_snapshots: bool,
     time_millis: int,
 ) -> TableSchema:
-    """The next schema of a table; the current one when the changes change nothing."""
+    """The next schema of a table; the current one if the changes have no effect."""
     with about(identifier):
         changed = apply_changes(
             current, changes, has_snapshots=has_snapshots, time_millis=time_millis
         )
-        known = set(check_merge_options(current))  # let pass by other engines
+        known = set(check_merge_options(current))  # accepted by other engines
         problems = check_merge_options(changed)
         _refuse_merging("changed", [p for p in problems if p not in known])
         check_functions(changed, current)
@@ -79,27 +79,27 @@ def altered_schema(
 
 
 def alter_until_published(identifier: Identifier, attempt: Callable[[], bool]) -> None:
-    """Try to publish the next schema until nobody else was faster.
+    """Try to publish the next schema until nobody else is faster.
 
     Args:
         identifier: The table.
-        attempt: Starts from the newest schema, so that the change of a winner is kept; False when
-            somebody else has published the next one.
+        attempt: Starts from the newest schema, so that changes of others are kept; returns False
+            if somebody else has published the next one.
     """
     if not any(attempt() for _ in range(_ALTER_ATTEMPTS)):
         raise CommitConflict(
             ConflictReason.RETRIES_EXHAUSTED,
             f"{identifier} got another schema in each of {_ALTER_ATTEMPTS} attempts",
-            "alter the table again when fewer others do",
+            "alter the table again when fewer others are altering it",
         )
 
 
 def check_no_snapshots(identifier: Identifier, ids: Sequence[int], folder: str) -> None:
-    """Refuse to create a table over snapshots: its first reader would see data of one that is gone.
+    """Refuse to create a table over old snapshots: its readers would see data of a deleted table.
 
     Args:
         identifier: The table to create.
-        ids: The snapshots that are there without a schema.
+        ids: The snapshots that exist without a schema.
         folder: Where they are.
     """
     if ids:
@@ -110,10 +110,10 @@ def check_no_snapshots(identifier: Identifier, ids: Sequence[int], folder: str) 
 
 
 def check_kind(identifier: Identifier, schema: TableSchema) -> None:
-    """Refuse what is kept like a table and is none."""
+    """Refuse objects that are stored like tables but are not tables."""
     kind = schema.options.value(TYPE)
     if kind.lower() != TYPE.default:
-        raise Unsupported(f"{identifier} has the type {kind}; emberlake reads tables only")
+        raise Unsupported(f"{identifier} has the type {kind}; emberlake only reads tables")
 
 
 def _with_defaults(schema: Schema, catalog_options: Mapping[str, str]) -> Schema:
@@ -135,7 +135,7 @@ def _with_defaults(schema: Schema, catalog_options: Mapping[str, str]) -> Schema
 
 @contextmanager
 def about(identifier: Identifier) -> Iterator[None]:
-    """Errors of what the caller gave name the table that it was given for."""
+    """Add the name of the table to errors about the caller's input."""
     try:
         yield
     except (InvalidInput, ColumnNotFound, ColumnAlreadyExists, Unsupported) as error:
@@ -151,7 +151,7 @@ def _refuse_merging(what: str, problems: Sequence[str]) -> None:
 
 
 def as_identifier(identifier: str | Identifier) -> Identifier:
-    """The identifier that was given, parsed when it is text."""
+    """The given identifier, parsed if it is text."""
     return identifier if isinstance(identifier, Identifier) else Identifier.parse(identifier)
 
 
@@ -167,7 +167,7 @@ def plain_table(identifier: str | Identifier, action: str) -> Identifier:
 
 
 def database_not_found(name: str, catalog: str, databases: Collection[str]) -> DatabaseNotFound:
-    """What to say of a database that does not exist."""
+    """The error for a database that does not exist."""
     return DatabaseNotFound(
         f"database {name!r} does not exist in {catalog}"
         + did_you_mean([name], databases, before="; "),
@@ -176,12 +176,12 @@ def database_not_found(name: str, catalog: str, databases: Collection[str]) -> D
 
 
 def database_exists(name: str, catalog: str) -> DatabaseAlreadyExists:
-    """What to say of a database that is there already."""
+    """The error for a database that already exists."""
     return DatabaseAlreadyExists(f"database {name!r} already exists in {catalog}", database=name)
 
 
 def database_not_empty(name: str, content: Sequence[str]) -> DatabaseNotEmpty:
-    """What to say of a database that cannot be dropped for what it holds."""
+    """The error for a database that cannot be dropped because it is not empty."""
     return DatabaseNotEmpty(
         f"database {name!r} holds {listed(content, 5)}; "
         "drop its tables first, or drop it with cascade=True",
@@ -190,14 +190,14 @@ def database_not_empty(name: str, content: Sequence[str]) -> DatabaseNotEmpty:
 
 
 def table_exists(identifier: Identifier) -> TableAlreadyExists:
-    """What to say of a table that is there already."""
+    """The error for a table that already exists."""
     return TableAlreadyExists(
         f"{identifier} already exists; drop it first or choose another name", identifier=identifier
     )
 
 
 def table_not_found(identifier: Identifier, catalog: str, names: Collection[str]) -> TableNotFound:
-    """What to say of a table that does not exist, with the names it may be meant for."""
+    """The error for a table that does not exist, with similar names."""
     return TableNotFound(
         f"{identifier} does not exist in {catalog}"
         + did_you_mean([identifier.table], names, before="; "),
@@ -208,7 +208,7 @@ def table_not_found(identifier: Identifier, catalog: str, names: Collection[str]
 def table_without_database(
     identifier: Identifier, catalog: str, databases: Collection[str]
 ) -> TableNotFound:
-    """What to say of a table whose database does not exist."""
+    """The error for a table whose database does not exist."""
     return TableNotFound(
         f"{identifier} does not exist: there is no database {identifier.database!r} in {catalog}"
         + did_you_mean([identifier.database], databases, before="; "),
@@ -217,7 +217,7 @@ def table_without_database(
 
 
 def branch_not_found(identifier: Identifier, branches: Sequence[str]) -> BranchNotFound:
-    """What to say of a branch that a table does not have."""
+    """The error for a branch that a table does not have."""
     name = identifier.branch or ""
     return BranchNotFound(
         f"{identifier.database}.{identifier.table} has no branch {name!r}"

@@ -1,7 +1,7 @@
 """The command line: ``emberlake``.
 
-commands   what can be typed: names, arguments, help; loads nothing of the engine
-actions    what is done: works on tables and returns a ``Report``
+commands   declare what can be typed: names, arguments, help; load nothing of the engine
+actions    do the work on tables and return a ``Report``
 screen     shows a report to a person, or as one JSON document
 
 Typer and rich are an extra (``pip install '.[cli]'``), so this module loads neither before
@@ -20,11 +20,10 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    0 done, 1 failed, 2 the command line cannot be used, 3 a concurrent change is in the way,
-    130 interrupted.
+    0 done, 1 failed, 2 wrong usage, 3 conflict with a concurrent change, 130 interrupted.
 
     Args:
-        argv: What stands behind ``emberlake``; the arguments of this process without it.
+        argv: The arguments after ``emberlake``; by default those of this process.
     """
     try:
         load_extra("typer", extra="cli")

@@ -1,4 +1,4 @@
-"""The program: all commands together, and what happens when one of them fails."""
+"""The program: puts all commands together, and handles their failures."""
 
 import os
 import sys
@@ -27,20 +27,25 @@ from emberlake.cli.session import Session
 PROGRAM: Final = "emberlake"
 
 
+# In the order in which a user meets them: create, fill, read, inspect, maintain.
+_SECTIONS: Final = (
+    databases.section,
+    tables.section,
+    ingest.section,
+    read.section,
+    inspect.section,
+    refs.section,
+    maintain.section,
+)
+_ORDER: Final = [name for section in _SECTIONS for name in section.names]
+
+
 class _InOrder(TyperGroup):
-    """Commands in the order in which a table is lived with, whether they are groups or not."""
+    """Lists commands in the order of their declaration; Typer would list groups first."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(super().list_commands(ctx), key=_ORDER.index)
 
-
-_ORDER: Final = (
-    *("db", "table"),
-    *("ingest", "read", "plan"),
-    *("snapshots", "files", "manifests", "partitions", "schemas"),
-    *("tags", "branches", "rollback"),
-    *("compact", "expire", "orphans", "check"),
-)
 
 app = typer.Typer(
     name=PROGRAM,
@@ -51,8 +56,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (databases, tables, ingest, read, inspect, refs, maintain):
-    part.register(app)
+for section in _SECTIONS:
+    app.add_typer(section.app)
 
 
 def run(argv: Sequence[str] | None = None) -> int:
@@ -65,19 +70,19 @@ def run(argv: Sequence[str] | None = None) -> int:
         )
         return int(code or ExitCode.DONE)
     except (PipeClosed, BrokenPipeError):
-        # Python would complain when it flushes what is left at its end.
+        # Otherwise Python would complain when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
     except typer.TyperException as error:
-        if error.format_message().strip():  # empty: help was asked for by typing nothing
+        if error.format_message().strip():  # empty if nothing was typed and help was shown
             show_error(_parse_error(error), as_json="--json" in arguments)
         return ExitCode.USAGE
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - what no command has caught
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last line of defence
         return _fail(error, session, arguments)
 
 
 def _fail(error: BaseException, session: Session, arguments: Sequence[str]) -> int:
-    # What is wrong may be a common option, so that the session never got those beside it.
+    # If the error is about a common option, the session never got the others.
     if session.settings.debug or "--debug" in arguments:
         traceback.print_exception(error)
     show_error(error, as_json=session.settings.as_json or "--json" in arguments)
@@ -91,7 +96,7 @@ def _parse_error(error: typer.TyperException) -> UsageError:
     return UsageError(f"{text}; try: {path} --help")
 
 
-def _print_version(value: bool) -> None:  # noqa: FBT001 - Typer calls it so
+def _print_version(value: bool) -> None:  # noqa: FBT001 - Typer passes it by position
     if value:
         typer.echo(f"{PROGRAM} {__version__}")
         raise typer.Exit
@@ -118,7 +123,7 @@ def _start(  # noqa: PLR0913 - the common options
         ),
     ] = False,
 ) -> None:
-    del version  # its callback has done it
+    del version  # handled by its callback
     common = {
         "warehouse": warehouse,
         "profile": profile,

@@ -1,4 +1,4 @@
-"""Words that can be chosen from; light, since the declarations of commands need them."""
+"""The choices of some options. This module is light: the declarations of commands load it."""
 
 from enum import StrEnum
 
@@ -13,7 +13,7 @@ class ReadFormat(StrEnum):
 
 
 class SourceFormat(StrEnum):
-    """What ``emberlake ingest`` reads, and what tables can be created from."""
+    """The formats that ``emberlake ingest`` reads, and that tables can be created from."""
 
     PARQUET = "parquet"
     ORC = "orc"
@@ -22,7 +22,7 @@ class SourceFormat(StrEnum):
 
 
 class IngestMode(StrEnum):
-    """What becomes of the rows that are there."""
+    """How new rows affect existing ones."""
 
     APPEND = "append"
     UPSERT = "upsert"

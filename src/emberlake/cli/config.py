@@ -1,7 +1,7 @@
-"""Where the catalog is: flags, then the environment, then a configuration file.
+"""Finds the catalog: by flags, then the environment, then a configuration file.
 
-What is typed goes first, whatever it is: a profile or a file that is named by a flag goes before a
-warehouse of the environment.
+Flags always win: a profile or a file that is named by a flag overrides a warehouse that is set in
+the environment.
 
 A configuration file is TOML with a table per profile; its keys are catalog options:
 
@@ -38,7 +38,7 @@ _SCHEME: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the common options of a command say; what was not typed is None or empty."""
+    """The common options of a command; those that were not typed are None or empty."""
 
     warehouse: str | None = None
     profile: str | None = None
@@ -48,7 +48,7 @@ class Settings:
     debug: bool = False
 
     def over(self, outer: "Settings") -> "Settings":
-        """These settings with those that were typed before the command behind them."""
+        """These settings, with those of ``outer`` (typed before the command) where unset."""
         return Settings(
             warehouse=self.warehouse or outer.warehouse,
             profile=self.profile or outer.profile,
@@ -65,14 +65,14 @@ def load_catalog_options(
     """The options to open the catalog with.
 
     Raises:
-        UsageError: no warehouse is known, or the configuration file cannot be used.
+        UsageError: no warehouse is known, or the configuration file is invalid.
     """
     path = find_config(settings, environ, folder or Path.cwd())
     profile = settings.profile or environ.get(ENV_PROFILE) or None
     if path is None and profile is not None:
         raise UsageError(
-            f"profile {profile!r} is asked for, but there is no {CONFIG_NAME} here or above; "
-            "give --config FILE"
+            f"profile {profile!r} needs a configuration file, but there is no {CONFIG_NAME} here "
+            "or in a folder above; give --config FILE"
         )
     options = {} if path is None else _load_profile(path, profile)
     is_file_typed = settings.profile is not None or settings.config is not None
@@ -90,10 +90,10 @@ def load_catalog_options(
 
 
 def find_config(settings: Settings, environ: Mapping[str, str], folder: Path) -> Path | None:
-    """The configuration file to read; None when there is none.
+    """The configuration file to read; None if there is none.
 
     Raises:
-        UsageError: a file that was named does not exist.
+        UsageError: the named file does not exist.
     """
     named = settings.config or (Path(environ[ENV_CONFIG]) if environ.get(ENV_CONFIG) else None)
     if named is not None:
@@ -114,8 +114,7 @@ def _load_profile(path: Path, profile: str | None) -> dict[str, str]:
     loose = [key for key, value in profiles.items() if not isinstance(value, dict)]
     if loose:
         raise UsageError(
-            f"{path}: {', '.join(loose)} must stand in a profile; "
-            f"write [{DEFAULT_PROFILE}] above it"
+            f"{path}: {', '.join(loose)} must be in a profile; write [{DEFAULT_PROFILE}] above it"
         )
     if profile is not None and profile not in profiles:
         raise UsageError(
@@ -124,13 +123,13 @@ def _load_profile(path: Path, profile: str | None) -> dict[str, str]:
     options = dict(_option_texts(profiles.get(profile or DEFAULT_PROFILE, {})))
     warehouse = options.get(_WAREHOUSE)
     if warehouse is not None and not _SCHEME.match(warehouse):
-        # Relative to the file, so that a project works from any folder of it.
+        # Relative to the file, so that a project works from any of its folders.
         options[_WAREHOUSE] = str(path.parent / os.path.expanduser(warehouse))  # noqa: PTH111
     return options
 
 
 def _option_texts(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Options with dots in their names are tables of TOML: ``table-default.bucket = 4``."""
+    """Options with dots in their names are TOML tables: ``table-default.bucket = 4``."""
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _option_texts(value, f"{prefix}{key}.")

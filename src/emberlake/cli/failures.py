@@ -1,4 +1,4 @@
-"""Errors as the command line tells them: one line with the remedy, and an exit code."""
+"""How the command line shows errors: one line with the remedy, and an exit code."""
 
 import re
 from enum import IntEnum
@@ -21,7 +21,7 @@ from emberlake.errors import (
 
 
 class ExitCode(IntEnum):
-    """What a command ends with. Scripts rely on them: never renumber."""
+    """The exit code of a command. Scripts rely on these numbers: never change them."""
 
     DONE = 0
     FAILED = 1
@@ -31,27 +31,27 @@ class ExitCode(IntEnum):
 
 
 class UsageError(InvalidInput):
-    """What was typed cannot be used; the message says what to type instead."""
+    """The command line is wrong; the message says what to type instead."""
 
 
 class PipeClosed(Exception):
-    """Who reads the output has seen enough; an OSError would be taken for a failure by Typer."""
+    """The reader of the output closed the pipe; Typer would treat an OSError as a failure."""
 
 
 class Declined(EmberlakeError):
     """The user was asked and said no."""
 
 
-# Arguments that only a person at the command line can have got wrong.
+# Mistakes that only a person at the command line can have made.
 _USAGE: Final = (UsageError, InvalidIdentifier, InvalidPredicate, InvalidOption)
-# What the engine says is meant for programs; a person types something else.
+# Messages of the engine address programs; these say what a person can type.
 _HINTS: Final[tuple[tuple[type[EmberlakeError], str], ...]] = (
-    (TableNotFound, "see what is there: emberlake table list"),
-    (DatabaseNotFound, "see what is there: emberlake db list"),
-    (SnapshotNotFound, "see what is there: emberlake snapshots <table>"),
-    (TagNotFound, "see what is there: emberlake tags <table>"),
-    (BranchNotFound, "see what is there: emberlake branches <table>"),
-    (CommitUnknown, "look at emberlake snapshots <table> before you try again"),
+    (TableNotFound, "list tables with: emberlake table list"),
+    (DatabaseNotFound, "list databases with: emberlake db list"),
+    (SnapshotNotFound, "list snapshots with: emberlake snapshots <table>"),
+    (TagNotFound, "list tags with: emberlake tags <table>"),
+    (BranchNotFound, "list branches with: emberlake branches <table>"),
+    (CommitUnknown, "check emberlake snapshots <table> before you try again"),
 )
 _PYTHON_WORDS: Final = (
     (re.compile(r"drop it with cascade=True"), "drop it with --cascade"),
@@ -62,7 +62,7 @@ _PYTHON_WORDS: Final = (
 
 
 def exit_code_of(error: BaseException) -> ExitCode:
-    """The code that a command ends with when this error ends it."""
+    """The exit code of a command that fails with this error."""
     if isinstance(error, CommitConflict):
         return ExitCode.CONFLICT
     if isinstance(error, _USAGE):
@@ -82,7 +82,7 @@ def message_of(error: BaseException) -> str:
 
 
 def in_typed_words(text: str) -> str:
-    """What the engine says, with what a person types in the place of what a program calls."""
+    """A message of the engine, with Python calls replaced by what a person types."""
     for python, typed in _PYTHON_WORDS:
         text = python.sub(typed, text)
     return text

@@ -1,4 +1,4 @@
-"""How a grid fits a width: which columns are shown, and how wide each one is. Pure."""
+"""Fits a grid into a width: which columns are shown, and how wide each one is. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ class Layout:
 def plan_layout(grid: Grid, widths: Sequence[int], room: int | None) -> Layout:
     """Fit a grid into a width.
 
-    The texts that may be cut give way first, the longest ones most; when that is not enough,
-    columns are left out from the right. The first column always stays.
+    Columns that may be truncated shrink first, the widest ones most. If that is not enough,
+    columns are left out from the right. The first column is always shown.
 
     Args:
         grid: What to show.
-        widths: What each column needs to be shown whole.
-        room: The columns of the terminal; None when nothing limits the width.
+        widths: The width that each column needs for its full text.
+        room: The width of the terminal; None if there is no limit.
     """
     count = len(grid.columns)
     if room is None:
@@ -48,19 +48,19 @@ def plan_layout(grid: Grid, widths: Sequence[int], room: int | None) -> Layout:
 
 
 def _shrink(widths: list[int], least: Sequence[int], room: int) -> list[int]:
-    """Take from the widest column that can give, a column at a time, until all fit."""
+    """Shrink the widest column that can shrink, one character at a time, until all fit."""
     while sum(widths) > room:
-        givers = [i for i, width in enumerate(widths) if width > least[i]]
-        if not givers:
+        shrinkable = [i for i, width in enumerate(widths) if width > least[i]]
+        if not shrinkable:
             # Only the first column is left, and it is wider than the terminal.
             return [min(width, max(room, 1)) for width in widths]
-        widest = max(givers, key=lambda i: widths[i])
+        widest = max(shrinkable, key=lambda i: widths[i])
         widths[widest] -= 1
     return widths
 
 
 def plain_text(cell: str | None) -> str:
-    """A cell as one line: what a value holds cannot move the cursor or break the grid."""
+    """A cell as one printable line, so that a value cannot move the cursor or break the grid."""
     if cell is None:
         return NULL
     return cell if cell.isprintable() else _printable(cell)

@@ -1,4 +1,4 @@
-"""Progress of long work: on stderr, on terminals only, and gone when the work is done."""
+"""Progress of long work: shown on stderr, only on terminals, and removed when the work is done."""
 
 import sys
 from collections.abc import Iterator
@@ -16,32 +16,32 @@ from emberlake.cli.screen import console_for
 
 
 class Progress:
-    """What long work reports to; ``advance`` fits the ``progress`` arguments of the engine."""
+    """Receives the progress of long work; pass ``advance`` as a ``progress`` argument."""
 
     def __init__(self, bar: Bar | None = None, task: TaskID | None = None) -> None:
         self._bar = bar
         self._task = task
 
     def advance(self, done: int, total: int | None) -> None:
-        """So much is done of so much."""
+        """Report ``done`` of ``total``."""
         if self._bar is not None and self._task is not None:
             count = f"{done:,}" if total is None else f"{done:,}/{total:,}"
             self._bar.update(self._task, completed=done, total=total, detail=count)
 
     def say(self, detail: str) -> None:
-        """How far the work is, in words, when nobody knows the whole."""
+        """Report progress in words, if the total is unknown."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, detail=detail)
 
     def name(self, stage: str) -> None:
-        """What is being done now."""
+        """Begin a new stage."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, description=stage, completed=0, total=None, detail="")
 
 
 @contextmanager
 def progress(stage: str) -> Iterator[Progress]:
-    """A bar while the work runs; nothing at all when stderr is no terminal."""
+    """Show a bar while the work runs; show nothing if stderr is not a terminal."""
     console = console_for(sys.stderr)
     if not console.is_terminal:
         yield Progress()

@@ -1,6 +1,6 @@
-"""What a command has to say: one document for programs, and blocks for people.
+"""The output of a command: one document for programs, and blocks for people.
 
-Blocks hold text that is ready to be read; how it fits a terminal is decided by ``screen``.
+Blocks hold finished text; ``screen`` decides how it fits a terminal.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,11 +14,11 @@ Cell: TypeAlias = str | None  # None is shown as null
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a grid; the first columns of a grid are those that matter most."""
+    """A column of a grid; the most important columns come first."""
 
     name: str
     align: Literal["left", "right"] = "left"
-    # Narrower than this a cell says nothing: the column is left out instead. None: never cut.
+    # Below this width a cell is useless, so the column is left out. None: never truncate.
     min_width: int | None = None
 
 
@@ -26,7 +26,7 @@ class Column:
 class Grid:
     """Rows under a header. Columns that do not fit are left out from the right, and named.
 
-    Rows may be a stream: they are shown as they come. ``note`` is asked after the last of them.
+    Rows may be a stream: they are shown as they arrive. ``note`` is called after the last one.
     """
 
     columns: Sequence[Column]
@@ -38,14 +38,14 @@ class Grid:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what they are."""
+    """Names and their values."""
 
     pairs: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Note:
-    """A sentence about what is shown; it goes to stderr, so that pipes carry data alone."""
+    """A sentence about what is shown; it goes to stderr, so that pipes carry only data."""
 
     text: str
 
@@ -62,7 +62,7 @@ Block: TypeAlias = Grid | Facts | Note | Done
 
 @dataclass(frozen=True)
 class Report:
-    """The outcome of a command; None as document: its output has been written already."""
+    """The outcome of a command; the document is None if its output was already written."""
 
     document: Mapping[str, Any] | None
     blocks: Sequence[Block] = field(default_factory=tuple)
@@ -75,5 +75,5 @@ def numbers(name: str) -> Column:
 
 
 def words(name: str, min_width: int = 12) -> Column:
-    """A column of texts that may be cut at the end when room is short."""
+    """A column of text that may be truncated if space is short."""
     return Column(name, "left", min_width)

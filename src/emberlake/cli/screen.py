@@ -1,7 +1,7 @@
 """Shows reports: grids that fit the terminal for people, one JSON document for programs.
 
-Colour only on a terminal, and not when NO_COLOR is set. What is piped is as wide as it needs to
-be and is never cut. Progress, questions, notes and errors go to stderr.
+Colours are used only on a terminal, and not if NO_COLOR is set. Piped output is as wide as it
+needs to be and is never truncated. Progress, questions, notes and errors go to stderr.
 """
 
 import itertools
@@ -31,11 +31,11 @@ class _Console(Console):
 
 
 def console_for(stream: TextIO) -> Console:
-    """A console that colours on terminals only; its width is the terminal's."""
-    # Bold and dim are no colours, but who asks for none wants plain text.
+    """A console that uses colours only on terminals; its width is the terminal's."""
+    # Bold and dim are not colours, but NO_COLOR asks for plain text.
     return _Console(
         file=stream,
-        # FORCE_COLOR and its kin would make a pipe a terminal, and cut what is piped.
+        # FORCE_COLOR and the like would make a pipe look like a terminal, and truncate its lines.
         force_terminal=stream.isatty(),
         highlight=False,
         markup=False,
@@ -59,14 +59,14 @@ def show(report: Report, *, as_json: bool) -> None:
 
 
 def write_json(document: Any, stream: TextIO | None = None) -> None:
-    """One JSON document, indented when a person looks at it."""
+    """Write one JSON document, indented if it goes to a terminal."""
     stream = stream or sys.stdout
     indent = 2 if stream.isatty() else None
     stream.write(json.dumps(document, indent=indent, ensure_ascii=False) + "\n")
 
 
 def show_error(error: BaseException, *, as_json: bool) -> None:
-    """One line on stderr, or one JSON document there."""
+    """Write an error to stderr, as one line or as one JSON document."""
     if as_json:
         write_json(document_of(error), sys.stderr)
         return
@@ -88,7 +88,7 @@ def _show_block(out: Console, err: Console, block: Block) -> None:
 
 def _show_grid(out: Console, err: Console, grid: Grid) -> None:
     rows = iter(grid.rows)
-    # The first rows tell how wide the columns are; rows that come later do not wait in memory.
+    # The first rows decide how wide the columns are; later rows are not held in memory.
     head = list(itertools.islice(rows, _MEASURED_ROWS))
     if not head:
         err.print(Text(grid.empty, style="dim"))
@@ -110,7 +110,7 @@ def _show_grid(out: Console, err: Console, grid: Grid) -> None:
     for row in itertools.chain(head, rows):
         if out.is_terminal:
             out.print(line.of(row))
-        else:  # many times as fast, and a pipe may carry millions of rows
+        else:  # many times faster, and a pipe may carry millions of rows
             out.file.write(line.plain(row))
     note = grid.note() if grid.note else None
     if layout.hidden:
@@ -122,11 +122,11 @@ def _show_grid(out: Console, err: Console, grid: Grid) -> None:
 
 @dataclass(frozen=True)
 class _Line:
-    """How the cells of a row are put next to each other."""
+    """How the cells of a row are laid out in a line."""
 
     widths: tuple[int, ...]
     is_right: tuple[bool, ...]
-    is_cut: bool  # in a pipe a cell that is longer than those before it is still shown whole
+    is_cut: bool  # False in a pipe: a cell that is wider than its column is not truncated
 
     def of(self, cells: Sequence[Cell], style: str = "") -> Text:
         line = Text()
@@ -134,7 +134,7 @@ class _Line:
             line.append(" " * GAP if i else "")
             text = self._fitted(plain_text(cells[i]), width, i)
             line.append(text, style="dim" if cells[i] is None else style)
-        line.rstrip()  # what is piped has no spaces at its end
+        line.rstrip()  # no trailing spaces in a pipe
         return line
 
     def plain(self, cells: Sequence[Cell]) -> str:
@@ -163,5 +163,5 @@ def _show_facts(out: Console, facts: Facts) -> None:
 
 
 def room_of(console: Console) -> int | None:
-    """The columns that a line may have; None in a pipe, where nothing limits it."""
+    """How wide a line may be; None in a pipe, where there is no limit."""
     return console.width if console.is_terminal else None

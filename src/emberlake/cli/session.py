@@ -1,5 +1,6 @@
-"""What the actions of one run of the command line share."""
+"""The state that the actions of one run share."""
 
+import importlib
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -7,32 +8,31 @@ from typing import TYPE_CHECKING
 
 from emberlake.cli.config import Settings, load_catalog_options
 from emberlake.cli.failures import Declined, UsageError
-from emberlake.cli.lazy import LazyModule
 
 if TYPE_CHECKING:
-    from emberlake import catalog as catalogs
     from emberlake.catalog import Catalog
     from emberlake.inspect import SystemTable
     from emberlake.table import Table
-else:
-    catalogs = LazyModule("emberlake.catalog")
 
 
 @dataclass
 class Session:
-    """The settings of a run, and the catalog that they lead to."""
+    """The settings of a run, and the catalog that they select."""
 
     settings: Settings = field(default_factory=Settings)
 
     @cached_property
     def catalog_options(self) -> dict[str, str]:
-        """What the catalog is opened with."""
+        """The options to open the catalog with."""
         return load_catalog_options(self.settings)
 
     @cached_property
     def catalog(self) -> "Catalog":
-        """The catalog, opened when it is first asked for."""
-        return catalogs.CatalogFactory.create(self.catalog_options)
+        """The catalog, opened on first use."""
+        # The engine is loaded here: `emberlake --help` needs none of it.
+        factory = importlib.import_module("emberlake.catalog").CatalogFactory
+        catalog: Catalog = factory.create(self.catalog_options)
+        return catalog
 
     def open(self, identifier: str) -> "Table | SystemTable":
         """A table, a branch of one, or a system table."""
@@ -42,7 +42,7 @@ class Session:
         """A table, or a branch of one.
 
         Raises:
-            UsageError: the name is that of a system table.
+            UsageError: it is the name of a system table.
         """
         found = self.open(identifier)
         if found.identifier.is_system_table():
@@ -54,17 +54,18 @@ class Session:
 
         Args:
             what: What will happen, as a sentence without its full stop.
-            yes: It was said beforehand that nobody needs to be asked.
+            yes: Do not ask: the user has already agreed.
 
         Raises:
-            UsageError: nobody can be asked, and ``--yes`` was not given.
+            UsageError: there is no terminal to ask on, and ``--yes`` was not given.
             Declined: the answer was no.
         """
         if yes:
             return
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise UsageError(
-                f"{what}; nobody can be asked here: give --yes to do it, --dry-run to see it"
+                f"{what}; there is no terminal to ask on: use --yes to do it, or --dry-run to "
+                "only look"
             )
         sys.stderr.write(f"{what}. Continue? [y/N] ")
         sys.stderr.flush()

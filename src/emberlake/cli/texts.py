@@ -12,13 +12,13 @@ def count_text(count: int, noun: str, plural: str | None = None) -> str:
 
 
 def size_text(size: int) -> str:
-    """``17 B``, ``1.2 kB``, ``340 MB``: three digits are enough to compare sizes."""
+    """``17 B``, ``1.2 kB``, ``340 MB``: up to three digits, enough to compare sizes."""
     if abs(size) < 1000:
         return f"{size} B"
     value = float(size)
     for unit in _UNITS:
         value /= 1000
-        # What would be rounded to 1000 belongs to the next unit.
+        # A value that would round to 1000 belongs to the next unit.
         if abs(value) < 999.5 or unit == _UNITS[-1]:
             digits = 0 if abs(value) >= 99.95 else 1
             return f"{value:.{digits}f} {unit}"
@@ -38,7 +38,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def time_text(time: datetime | None) -> str | None:
-    """``2026-06-26 14:03:07``: the wall clock, without the part below seconds."""
+    """``2026-06-26 14:03:07``: the wall clock, without fractions of a second."""
     return None if time is None else time.strftime("%Y-%m-%d %H:%M:%S")
 
 

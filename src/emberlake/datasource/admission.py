@@ -1,4 +1,4 @@
-"""How much a stream reads at once; Spark lets sources say since 4.2, and not before."""
+"""How much a stream reads at once; sources can tell Spark since 4.2."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ else:
         from pyspark.sql.streaming import datasource as admission
 
         TriggerAvailableNow = admission.SupportsTriggerAvailableNow
-    except ImportError:  # Spark 4.1 makes one batch of all that there is
+    except ImportError:  # Spark 4.1 reads everything in one batch
         admission = None
         TriggerAvailableNow = object
 
@@ -23,13 +23,13 @@ def check_limits(limits: ReadLimits) -> None:
     """Refuse limits that this Spark would not keep."""
     if admission is None and not limits.is_unbounded:
         raise Unsupported(
-            f"{MAX_FILES}, {MAX_ROWS} and {MAX_BYTES} need Spark 4.2; this one always asks for all "
-            "that there is"
+            f"{MAX_FILES}, {MAX_ROWS} and {MAX_BYTES} need Spark 4.2; this version always asks for "
+            "everything there is"
         )
 
 
 def to_read_limit(limits: ReadLimits) -> Any:
-    """What Spark is told of the limits: one of them is enough, the source keeps all."""
+    """The limit to tell Spark: any one of them, because the source enforces all of them."""
     if limits.files is not None:
         return admission.ReadMaxFiles(limits.files)
     if limits.rows is not None:
@@ -40,5 +40,5 @@ def to_read_limit(limits: ReadLimits) -> Any:
 
 
 def is_read_all(limit: Any) -> bool:
-    """Whether Spark wants all that there is, whatever the options say; Spark 4.1 always does."""
+    """Whether Spark wants everything, whatever the options say; Spark 4.1 always does."""
     return limit is None or isinstance(limit, admission.ReadAllAvailable)

@@ -19,14 +19,14 @@ from emberlake.errors import EmberlakeWarning
 from emberlake.predicates import Predicate, and_all, parse_predicate
 from emberlake.spec.support import check_readable
 
-# Spark 4.1 to 4.3 keep what was planned with one filter for the whole DataFrame: after
-# df.where("a = 1") every other use of df, an INSERT OVERWRITE too, would get these rows alone. That
-# was mended together with the push-down of limits (SPARK-58551).
+# Spark 4.1 to 4.3 reuse what was planned with one filter for the whole DataFrame: after
+# df.where("a = 1") every other use of df, even in an INSERT OVERWRITE, would get only these rows.
+# That was fixed together with the push-down of limits (SPARK-58551).
 KEEPS_FILTERS_APART: Final = hasattr(DataSourceReader, "pushLimit")
 
 
 class BatchReader(DataSourceReader):
-    """Reads the columns of a schema, and the rows that pushed filters leave over."""
+    """Reads the columns of a schema, and the rows that match the pushed filters."""
 
     def __init__(self, options: SourceOptions, pin: Pin, schema: StructType) -> None:
         self._pin = pin
@@ -39,9 +39,9 @@ class BatchReader(DataSourceReader):
         self.pushFilters = _PushFilters(self)  # type: ignore[method-assign]
 
     def take_filters(self, filters: Sequence[Filter]) -> Iterator[Filter]:
-        """Apply what can be applied exactly; give back the rest."""
+        """Apply the filters that can be applied exactly; hand back the rest."""
         if not KEEPS_FILTERS_APART:
-            _warn_of_filters()
+            _warn_about_filters()
             yield from filters
             return
         translate = partial(
@@ -63,23 +63,23 @@ class BatchReader(DataSourceReader):
         return read_partition(self._store, self._columns, self._predicate, partition)
 
 
-def _warn_of_filters() -> None:
-    """Tell it once for every process that plans, of which Spark keeps one or a few."""
+def _warn_about_filters() -> None:
+    """Warn once per planning process, of which Spark keeps one or a few."""
     warnings.warn(
-        f"Spark {pyspark.__version__} mixes up the filters that it pushes down, so that emberlake "
-        f"gives them back to Spark and reads all files; give the option {FILTER}, or use "
-        "read_paimon(..., filter=...), to skip files",
+        f"Spark {pyspark.__version__} mixes up the filters that it pushes down, so emberlake "
+        f"hands them back to Spark and reads all files; to skip files, set the option {FILTER}, "
+        "or use read_paimon(..., filter=...)",
         EmberlakeWarning,
         stacklevel=2,
     )
 
 
 class _PushFilters:
-    """``pushFilters`` of a reader, for sessions with and without filter push-down alike.
+    """``pushFilters`` of a reader, for sessions with and without filter push-down.
 
-    Spark refuses readers that have a ``pushFilters`` of their own while
+    Spark refuses readers that override ``pushFilters`` while
     ``spark.sql.python.filterPushdown.enabled`` is false, which is its default. A read that Spark
-    filters itself is as right as one that does it here, so this passes for the inherited method.
+    filters itself is just as correct, so this object poses as the inherited method.
     """
 
     __func__ = staticmethod(DataSourceReader.pushFilters)

@@ -1,4 +1,4 @@
-"""Batch writes: tasks write files, the driver makes one commit of all of them."""
+"""Batch writes: tasks write files, and the driver commits all of them at once."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,7 +20,7 @@ from emberlake.wire import CommitMessage
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Appends to a table, or overwrites it; made on the driver before any task starts."""
+    """Appends to a table, or overwrites it; created on the driver before any task starts."""
 
     def __init__(self, options: SourceOptions, schema: StructType, *, overwrite: bool) -> None:
         table = options.open_table()
@@ -48,29 +48,29 @@ class BatchWriter(DataSourceArrowWriter):
         """Make the files of all tasks visible in one snapshot.
 
         Raises:
-            IncompleteJob: not every task told what it wrote; nothing changes, and what was written
-                stays where it is.
+            IncompleteJob: not every task reported; nothing changes, and the files that were
+                written are left in place.
         """
         with swept_unless_done(self._store, self._job_id):
             written = self._finished(reports_of(messages))
         self._session.commit_or_abort(written)
 
     def _finished(self, reports: Reports) -> list[CommitMessage]:
-        """What is to be committed; attempts that do not count are over, and their files gone."""
+        """The messages to commit, after deleting the files of attempts that do not count."""
         end_job(self._store, self._job_id)
         written = Job(self._store, self._job_id).messages(reports)
         if not self._session.is_overwrite:
             return written
-        # A table that hides new files would be seen empty until they are compacted.
+        # A table that hides new files would look empty until they are compacted.
         session = replace(self._session, store=marked(self._store, self._job_id))
         return session.new_compaction().compact(merged_by_bucket(written))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
-        """Delete what tasks wrote, unless a commit of it was begun.
+        """Delete what tasks wrote, unless its commit has begun.
 
-        Spark aborts after a commit that failed as well, in another process. The commit has ended
-        the job before anything else. It has deleted its files by then, or must not: they may be in
-        the table, or be of a task that it has not heard of.
+        Spark also aborts after a failed commit, in another process. The commit ends the job before
+        it does anything else. By then it has deleted its files, or must not: they may be in the
+        table, or belong to a task that has not reported.
         """
         if is_open(self._store, self._job_id):
             end_job(self._store, self._job_id)

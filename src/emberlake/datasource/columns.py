@@ -1,4 +1,4 @@
-"""Which columns Spark reads: those of the table, of the option, or of the user's schema."""
+"""Decides which columns Spark reads: those of the table, the option, or the user's schema."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -26,7 +26,7 @@ _ARROW_KIND: Final = pa.field(KIND_COLUMN, pa.string())
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of a read, and how its rows become Spark's."""
+    """The columns of a read, and how its rows are converted for Spark."""
 
     projection: Projection
     with_kind: bool
@@ -34,7 +34,7 @@ class Columns:
     schema: pa.Schema  # as Spark expects them
 
     def to_spark(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of the engine in the form that Spark takes."""
+        """Convert rows of the engine to the form that Spark expects."""
         rows = to_spark_batch(batch, self.read_schema)
         return rows if rows.schema.equals(self.schema) else rows.cast(self.schema)
 
@@ -42,15 +42,15 @@ class Columns:
 def offered_schema(options: SourceOptions, schema: TableSchema) -> StructType:
     """The columns that a read has unless the user gives a schema.
 
-    All of them may be null for Spark: it would believe a NOT NULL, and skip checks, also where
-    another engine has not kept to it.
+    All of them are nullable for Spark: it would trust a NOT NULL and skip checks, even if another
+    engine has violated it.
     """
     projection = _projection(options, schema)
     offered = nullable_fields(spark_schema(projection.fields))
     if not options.with_kind:
         return offered
     if KIND_COLUMN in offered.names:
-        raise InvalidOption(f"{ROW_KIND}: the table has a column {KIND_COLUMN} of its own")
+        raise InvalidOption(f"{ROW_KIND}: the table already has a column {KIND_COLUMN}")
     return StructType([_KIND_FIELD, *offered.fields])
 
 
@@ -58,27 +58,27 @@ def choose_columns(options: SourceOptions, schema: TableSchema, asked: StructTyp
     """The columns that Spark asks for, by name.
 
     Raises:
-        ColumnNotFound: naming every column that there is not.
-        DataMismatch: listing every column of another type.
+        ColumnNotFound: names every column that does not exist.
+        DataMismatch: lists every column that has another type.
     """
     offered = offered_schema(options, schema)
     unknown = [name for name in asked.names if name not in offered.names]
     if unknown:
         raise ColumnNotFound(
             f"{options.identifier} has no columns {listed(unknown)} to read; "
-            f"{choices(unknown, offered.names, 'choose of')} "
+            f"{choices(unknown, offered.names, 'choose from')} "
             f"({KIND_COLUMN} comes with {ROW_KIND}=true)"
         )
     if options.with_kind and KIND_COLUMN not in asked.names:
         raise InvalidOption(
-            f"{ROW_KIND}=true gives deleted rows too: the schema needs the column {KIND_COLUMN}"
+            f"{ROW_KIND}=true returns deleted rows too: the schema needs the column {KIND_COLUMN}"
         )
     outputs = {output.field.name: output for output in _projection(options, schema).outputs}
     declared = spark_schema(tuple(output.field for output in outputs.values()))
     _check_types(options, asked, declared)
     chosen = Projection(tuple(outputs[name] for name in asked.names if name in outputs))
     if not chosen.outputs:
-        raise InvalidInput(f"the schema needs a column of {options.identifier}")
+        raise InvalidInput(f"the schema needs at least one column of {options.identifier}")
     read = {field.name: field for field in handed_out(chosen.fields)}
     if options.with_kind:
         read[KIND_COLUMN] = _ARROW_KIND
@@ -114,7 +114,7 @@ def _check_types(options: SourceOptions, asked: StructType, declared: StructType
 
 
 def _fits(asked: StructField, declared: StructField) -> bool:
-    """Whether the asked type is the declared one, possibly with nulls where there are none."""
+    """Whether the asked type is the declared one; it may allow nulls where there are none."""
     return _allows(asked.nullable, declared.nullable) and _is_same(
         asked.dataType, declared.dataType
     )

@@ -1,9 +1,9 @@
-"""Filters that Spark pushes down, as predicates of ours that keep exactly the same rows.
+"""Translates filters that Spark pushes down to predicates that keep exactly the same rows.
 
-Spark orders NaN above all numbers and takes it to be equal to itself, where our predicates follow
-IEEE: ``x > 1`` of Spark is ``NOT (x <= 1)`` of ours. What has no exact counterpart stays with
-Spark: NaN as a literal, timestamps finer than Spark's, the row kind, nested values, and the
-complement of text matches.
+Spark sorts NaN above all numbers and treats it as equal to itself, but our predicates follow IEEE:
+Spark's ``x > 1`` is our ``NOT (x <= 1)``. Filters without an exact counterpart stay with Spark: NaN
+as a literal, timestamps finer than Spark's, the row kind, nested values, and the complement of text
+matches.
 """
 
 import math
@@ -37,8 +37,8 @@ from emberlake.spark.types import is_same_in_spark
 from emberlake.spec.schema import TableSchema
 from emberlake.types import AtomicType, DataType, RowType
 
-# Comparisons that are false for NaN in both worlds, and those that are true for it in Spark's: the
-# complement of one of the former.
+# Comparisons that are false for NaN in both, and those that are true for NaN only in Spark: each is
+# the complement of one of the former.
 _FALSE_FOR_NAN: Final[Mapping[type[Filter], Op]] = {
     LessThan: Op.LESS_THAN,
     LessThanOrEqual: Op.LESS_OR_EQUAL,
@@ -55,7 +55,7 @@ _TEXT_TESTS: Final[Mapping[type[Filter], Op]] = {
 
 
 def to_predicate(pushed: Filter, schema: TableSchema, projection: Projection) -> Predicate | None:
-    """The predicate that is true for the very rows for which a filter of Spark's is; else None."""
+    """The predicate that matches exactly the rows of a Spark filter; None if there is none."""
     negated = isinstance(pushed, Not)
     inner = pushed.child if isinstance(pushed, Not) else pushed
     target = _target(getattr(inner, "attribute", ()), schema, projection)
@@ -63,7 +63,7 @@ def to_predicate(pushed: Filter, schema: TableSchema, projection: Projection) ->
         return None
     try:
         return _negated(inner, target) if negated else _positive(inner, target)
-    except InvalidPredicate:  # a literal that our builder does not take
+    except InvalidPredicate:  # a literal that our builder does not accept
         return None
 
 
@@ -119,12 +119,12 @@ def _ordered(pushed: Filter, target: Target, *, negated: bool) -> Predicate | No
 
 
 def _is_plain(target: Target, value: object) -> bool:
-    """Whether comparisons with the value mean the same to Spark and to us."""
+    """Whether comparisons with the value mean the same in Spark and in emberlake."""
     kind = target.type
     if value is None or not is_same_in_spark(kind):
         return False
     if isinstance(value, float) and kind == AtomicType("FLOAT", kind.nullable):
-        # A literal between two values of the column would be taken for the nearer one. NaN, which
+        # A literal between two values of the column would be rounded to the nearer one. NaN, which
         # equals nothing, is refused here too.
         return float(np.float32(value)) == value
     return not (isinstance(value, float) and math.isnan(value))
@@ -133,7 +133,7 @@ def _is_plain(target: Target, value: object) -> bool:
 def _target(
     attribute: tuple[str, ...], schema: TableSchema, projection: Projection
 ) -> Target | None:
-    """The column, or the field of a ROW, that Spark's name leads to; None for the row kind."""
+    """The column, or the field of a ROW, that Spark's name refers to; None for the row kind."""
     found = next((o for o in projection.outputs if attribute[:1] == (o.field.name,)), None)
     if found is None:
         return None

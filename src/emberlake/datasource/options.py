@@ -1,8 +1,8 @@
-"""The options of the data source, checked: an option that means nothing is refused by its name.
+"""Checks the options of the data source: unknown options are refused by name.
 
-Spark hands over the keys in lower case, the table's name as ``path``, and options of a query (where
-its checkpoint is, its name) together with ours. What is left after the options of the source and of
-the catalog are options of the table, for this read or write alone.
+Spark passes the keys in lower case, the table's name as ``path``, and options of a query (its
+checkpoint, its name) together with ours. All options that belong neither to the source nor to the
+catalog are table options, for this read or write only.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 
 class Use(StrEnum):
-    """What Spark wants of the source."""
+    """What Spark uses the source for."""
 
     BATCH_READ = "batch reads"
     BATCH_WRITE = "batch writes"
@@ -70,25 +70,25 @@ SOURCE_OPTIONS: Final[Mapping[str, frozenset[Use]]] = {
     CONSUMER_ID: frozenset({Use.STREAM_READ}),
     COMMIT_USER: frozenset({Use.STREAM_WRITE}),
 }
-# What Spark tells every sink of a query.
+# What Spark passes to every sink of a query.
 _QUERY_OPTIONS: Final[Mapping[str, frozenset[Use]]] = {
     CHECKPOINT: frozenset({Use.STREAM_WRITE}),
     "queryname": frozenset({Use.STREAM_WRITE}),
 }
 CATALOG_OPTIONS: Final = ("metastore", "warehouse")
-# What Spark adds when the source is asked for the columns of a table of Spark's own catalog.
+# What Spark adds when it asks for the columns of a table in its own catalog.
 _CATALOG_TABLE: Final = ("owner", "provider")
 _NO_CATALOG_TABLE: Final = (
-    "CREATE TABLE ... USING emberlake OPTIONS (...) and saveAsTable do not work, since Spark keeps "
-    "the options of its own tables from the source: use CREATE TEMPORARY VIEW ... USING emberlake "
-    "OPTIONS (path 'db.t', warehouse '...'), format(\"emberlake\") with load and save, or "
-    "read_paimon and write_paimon"
+    "CREATE TABLE ... USING emberlake OPTIONS (...) and saveAsTable do not work, because Spark "
+    "does not pass the options of its own tables to the source: use CREATE TEMPORARY VIEW ... "
+    "USING emberlake OPTIONS (path 'db.t', warehouse '...'), format(\"emberlake\") with load and "
+    "save, or read_paimon and write_paimon"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """How much one micro-batch of a stream reads; None: without a bound."""
+    """How much one micro-batch of a stream reads; None means no limit."""
 
     files: int | None = None
     rows: int | None = None
@@ -101,11 +101,11 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """What the options of one read or write say."""
+    """The options of one read or write."""
 
     identifier: str
     catalog: Mapping[str, str]
-    table: Mapping[str, str]  # options of the table, for this use alone
+    table: Mapping[str, str]  # table options, for this use only
     columns: tuple[str, ...] | None = None
     filter: str | None = None
     with_kind: bool = False
@@ -115,7 +115,7 @@ class SourceOptions:
     checkpoint: str | None = None
 
     def open_table(self) -> Table:
-        """The table as it is now, or at the snapshot that is asked for.
+        """The table as it is now, or at the snapshot that the options name.
 
         Raises:
             NotFound: there is no such table, snapshot or tag.
@@ -123,19 +123,19 @@ class SourceOptions:
         return self._open(self.table)
 
     def open_stream(self) -> TableStore:
-        """The table as it is now, with options that say where a stream of it starts.
+        """The table as it is now, with the options that say where its stream starts.
 
-        A stream may start at a snapshot that has expired, or that is to come.
+        A stream may start at a snapshot that has expired, or does not exist yet.
         """
         start = {key: value for key, value in self.table.items() if key.startswith("scan.")}
         store = self._open({k: v for k, v in self.table.items() if k not in start}).store
         return store.with_schema(store.schema.with_options(start))
 
     def open_schema(self) -> TableSchema:
-        """The schema of a read that is a batch or a stream: Spark asks before it knows."""
+        """The schema of a read; Spark asks for it before it says whether it is a stream."""
         try:
             return self.open_table().table_schema
-        except SnapshotNotFound:  # fine for a stream; a batch finds out when it is planned
+        except SnapshotNotFound:  # fine for a stream; a batch fails when it is planned
             return self.open_stream().schema
 
     def _open(self, options: Mapping[str, str]) -> Table:
@@ -146,11 +146,11 @@ class SourceOptions:
 
 
 def parse_options(raw: Mapping[str, str], *uses: Use) -> SourceOptions:
-    """The options for a use, or for one of several while Spark does not tell which it is.
+    """The options for a use, or for one of several as long as Spark does not say which.
 
     Raises:
-        InvalidOption: naming every option that is unknown, is for another use, or cannot be read.
-        Unsupported: the options are those of a table that is to be made in Spark's catalog.
+        InvalidOption: names every option that is unknown, is for another use, or is invalid.
+        Unsupported: the options belong to a table to be created in Spark's catalog.
     """
     if all(key in raw for key in _CATALOG_TABLE):
         raise Unsupported(_NO_CATALOG_TABLE)
@@ -191,7 +191,7 @@ def _problem(key: str, uses: frozenset[Use]) -> str | None:
     if key in CATALOG_OPTIONS or key in KNOWN_KEYS:
         return None
     if key == "paths":
-        return "one table at a time: load() takes one name"
+        return "load() takes the name of one table"
     allowed = SOURCE_OPTIONS.get(key) or _QUERY_OPTIONS.get(key)
     if allowed is not None:
         if allowed & uses:
@@ -216,7 +216,7 @@ def _table_options(raw: Mapping[str, str]) -> dict[str, str]:
             continue
         name = _full_name(key, raw[key])
         if name in options:
-            raise InvalidOption(f"give one of {key} and {name}, not both")
+            raise InvalidOption(f"set either {key} or {name}, not both")
         options[name] = raw[key].strip()
     return options
 

@@ -1,8 +1,9 @@
-"""One DataFrame, one snapshot.
+"""Pins a DataFrame to one snapshot.
 
-Spark makes the source of a DataFrame once and keeps it, pickled, for all of its uses; a view keeps
-that of the statement that made it. What the source finds when it is made is therefore what every
-use reads. Readers cannot take its place: Spark keeps the first one, but plans anew for filters.
+Spark creates the source of a DataFrame once and keeps it, pickled, for all of its uses; a view
+keeps the source of the statement that created it. So every use reads the snapshot that the source
+found when it was created. Readers cannot do this: Spark keeps the first one, but plans again for
+filters.
 """
 
 from dataclasses import dataclass
@@ -19,14 +20,14 @@ from emberlake.store.table_store import TableStore
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A table at one point of its history."""
+    """A table at one point in its history."""
 
     store: TableStore
-    target: Snapshot | Between | None  # None: the table was empty
+    target: Snapshot | Between | None  # None if the table was empty
 
     @classmethod
     def now(cls, options: SourceOptions) -> "Pin":
-        """The table as it is now, or where the options travel to.
+        """The table as it is now, or at the point that the options travel to.
 
         Raises:
             NotFound: there is no such table, snapshot or tag.
@@ -38,7 +39,7 @@ class Pin:
         """The splits of the pinned snapshot.
 
         Raises:
-            SnapshotNotFound: it is gone by now.
+            SnapshotNotFound: it no longer exists.
         """
         end = self.target.end if isinstance(self.target, Between) else self.target
         with planned_files(self.store, None if end is None else end.id):

@@ -1,8 +1,9 @@
-"""Where a stream stands, and what lies between two such places.
+"""The positions of a stream, and what lies between two of them.
 
-A place is a snapshot to read next, its whole state or its changes, and how many units of that were
-read. A unit is the least that can be read alone: a file, or files whose keys overlap. Units and
-their order follow from the snapshot alone, so that a batch that is repeated reads the same rows.
+A position is the snapshot to read next, whether to read its whole state or its changes, and how
+many units of that were read. A unit is the smallest part that can be read alone: a file, or files
+whose keys overlap. Units and their order depend only on the snapshot, so a repeated batch reads the
+same rows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,12 +18,12 @@ from emberlake.scan.stream import StreamScan
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 
-_REMEMBERED: Final = 4  # plans: a batch is measured, and planned right after
+_CACHED_PLANS: Final = 4  # a batch is measured, and planned right after
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """The next thing to read: a snapshot, its state rather than its changes, units read of it."""
+    """What to read next: a snapshot, its state or its changes, and how many units were read."""
 
     snapshot: int
     full: bool
@@ -38,7 +39,7 @@ class Position:
         try:
             return cls(int(offset["snapshot"]), bool(offset["full"]), int(offset["units"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput(f"{offset!r} is no offset of a stream of emberlake") from error
+            raise InvalidInput(f"{offset!r} is not an offset of an emberlake stream") from error
 
     @property
     def after_snapshot(self) -> "Position":
@@ -54,25 +55,25 @@ class StreamUnits:
     _plans: dict[tuple[int, bool], tuple[DataSplit, ...]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        # The smallest splits there are, whatever the table's options say by now.
+        # The smallest possible splits, whatever the table's options say now.
         schema = self.store.schema.with_options({SPLIT_TARGET_SIZE.key: "1"})
         self._scan = StreamScan(self.store.with_schema(schema), consumer_id=self.consumer_id)
 
     def start(self) -> Position:
         """Where a new stream begins."""
         start = self._scan.start()
-        if start is None:  # the table is empty: what its first snapshot will be
+        if start is None:  # the table is empty: begin with its first snapshot
             return Position(1, full=True)
         return Position(start.snapshot_id, full=start.is_full)
 
     def latest(self) -> int:
-        """The id of the newest snapshot, 0 when there is none."""
+        """The id of the newest snapshot, 0 if there is none."""
         return self.store.snapshots.latest_id() or 0
 
     def end_after(self, start: Position, limits: ReadLimits, latest: int) -> Position:
-        """The end of a batch: all up to the snapshot, or as much as the limits allow.
+        """The end of a batch: everything up to ``latest``, or as much as the limits allow.
 
-        At least one unit is taken, since a stream that cannot go on would stand still for ever.
+        A batch has at least one unit; otherwise the stream would never advance.
         """
         if self._load(start) is None or start.snapshot > latest:
             return start
@@ -102,14 +103,14 @@ class StreamUnits:
             position = end if is_last else position.after_snapshot
 
     def remember(self, end: Position) -> None:
-        """Say in the table how far the consumer has come; not in the middle of a state."""
+        """Record in the table how far the consumer has come, except in the middle of a state."""
         if not end.full:
             self._scan.notify_checkpoint_complete(end.snapshot)
 
     def _units(self, position: Position) -> tuple[DataSplit, ...]:
         key = (position.snapshot, position.full)
         if key not in self._plans:
-            while len(self._plans) >= _REMEMBERED:
+            while len(self._plans) >= _CACHED_PLANS:
                 del self._plans[next(iter(self._plans))]
             self._plans[key] = self._plan(position)
         return self._plans[key]
@@ -118,8 +119,8 @@ class StreamUnits:
         snapshot = self._load(position)
         if snapshot is None:
             raise SnapshotNotFound(
-                f"snapshot {position.snapshot} was to be read, but is not there: the table was "
-                "rolled back, or made anew; start the stream anew, with another checkpoint"
+                f"snapshot {position.snapshot} is to be read next, but does not exist: the table "
+                "was rolled back, or created again; start the stream again with a new checkpoint"
             )
         if position.full:
             return self._scan.plan_state(snapshot).splits
@@ -132,7 +133,7 @@ class StreamUnits:
         if found is not None and position.full and not self.store.snapshots.exists(found.id):
             raise SnapshotNotFound(
                 f"the stream reads the state of snapshot {found.id}, which has expired meanwhile; "
-                "start it anew, with another checkpoint"
+                "start it again with a new checkpoint"
             )
         return found
 

@@ -23,9 +23,9 @@ from emberlake.errors import EmberlakeError
 
 
 class EmberlakeDataSource(DataSource):
-    """Tables of Apache Paimon, by ``format("emberlake")``; nothing happens before it is asked."""
+    """Apache Paimon tables as ``format("emberlake")``; nothing happens until Spark asks."""
 
-    # What batches read, or why they cannot: a stream may begin where a batch finds nothing.
+    # What batches read, or why they cannot: a stream may start where a batch finds nothing.
     _pinned: Pin | EmberlakeError | None = None
 
     @classmethod
@@ -34,14 +34,14 @@ class EmberlakeDataSource(DataSource):
         return "emberlake"
 
     def schema(self) -> StructType:
-        """The columns of a read without a schema of the user's."""
+        """The columns of a read for which the user gives no schema."""
         options = parse_options(self.options, Use.BATCH_READ, Use.STREAM_READ)
         pinned = self._pin(options)
         known = pinned.store.schema if isinstance(pinned, Pin) else options.open_schema()
         return offered_schema(options, known)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads a snapshot."""
+        """A reader of one snapshot."""
         options = parse_options(self.options, Use.BATCH_READ)
         pinned = self._pin(options)
         if isinstance(pinned, EmberlakeError):
@@ -49,12 +49,12 @@ class EmberlakeDataSource(DataSource):
         return BatchReader(options, pinned, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001
-        """Writes one commit."""
+        """A writer that makes one commit."""
         options = parse_options(self.options, Use.BATCH_WRITE)
         return BatchWriter(options, schema, overwrite=overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Follows the table."""
+        """A reader that follows the table."""
         return StreamReader(parse_options(self.options, Use.STREAM_READ), schema)
 
     def streamWriter(  # noqa: N802
@@ -62,13 +62,13 @@ class EmberlakeDataSource(DataSource):
         schema: StructType,
         overwrite: bool,  # noqa: FBT001
     ) -> DataSourceStreamWriter:
-        """Writes one commit for every micro-batch."""
+        """A writer that makes one commit per micro-batch."""
         options = parse_options(self.options, Use.STREAM_WRITE)
         return StreamWriter(options, schema, overwrite=overwrite)
 
     def __getstate__(self) -> dict[str, Any]:
-        # With a schema of the user's, Spark does not ask for ours before it keeps the source.
-        with suppress(EmberlakeError):  # options that are wrong: the read says so
+        # If the user gives a schema, Spark pickles the source without having asked for ours.
+        with suppress(EmberlakeError):  # the read reports wrong options
             self._pin(parse_options(self.options, Use.BATCH_READ, Use.STREAM_READ))
         return dict(self.__dict__)
 

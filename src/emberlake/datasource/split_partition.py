@@ -1,4 +1,4 @@
-"""Splits as partitions of a Spark scan, and the reading of them in a task."""
+"""Packs splits into partitions of a Spark scan, and reads them in a task."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class SplitPartition(InputPartition):
 
 
 def pack_splits(splits: Sequence[DataSplit], options: TableOptions) -> list[SplitPartition]:
-    """Partitions of splits, in order, by weight."""
+    """Pack splits into partitions by weight, in order."""
     places = iter(pack_partitions([weight_of(split, options) for split in splits], options))
     packed = groupby(splits, key=lambda _: next(places))
     return [SplitPartition.of(list(group)) for _, group in packed]
@@ -41,7 +41,7 @@ def pack_splits(splits: Sequence[DataSplit], options: TableOptions) -> list[Spli
 def read_partition(
     store: TableStore, columns: Columns, predicate: Predicate | None, partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a partition, in bounded memory; none for the one that Spark makes of no plan."""
+    """The rows of a partition, in bounded memory; none for the one Spark adds to an empty plan."""
     limit_threads()
     if not isinstance(partition, SplitPartition):
         return

@@ -1,7 +1,7 @@
 """Stream reads: the state of a table, then what every snapshot has changed, exactly once.
 
-Spark writes down the two ends of every batch before it runs. What lies between them follows from
-the two alone (``positions``), so that a batch that is repeated after a crash has the same rows.
+Spark records both ends of every batch before it runs. They alone determine what lies between them
+(``positions``), so a batch that is repeated after a crash has the same rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,24 +35,24 @@ class StreamReader(DataSourceStreamReader, TriggerAvailableNow):
         self._columns = choose_columns(options, self._store.schema, schema)
         self._limits = options.limits
         self._units = StreamUnits(self._store, options.consumer_id)
-        self._last: int | None = None  # the snapshot to stop at; None: goes on as the table does
+        self._last: int | None = None  # the snapshot to stop at; None: follow the table forever
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Where a query without a checkpoint begins."""
         return self._units.start().to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Stop at what is there now."""
+        """Stop at the snapshot that is the latest now."""
         self._last = self._units.latest()
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """What the options allow a batch to read."""
+        """How much the options allow a batch to read."""
         return to_read_limit(self._limits)
 
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any] | None = None, limit: Any = None
     ) -> dict[str, Any]:
-        """Where the next batch ends; Spark 4.1 does not tell where it starts."""
+        """Where the next batch ends; Spark 4.1 does not say where it starts."""
         latest = self._units.latest() if self._last is None else self._last
         if start is None:
             end = Position(latest + 1, full=False) if latest else self._units.start()
@@ -61,7 +61,7 @@ class StreamReader(DataSourceStreamReader, TriggerAvailableNow):
         return self._units.end_after(Position.from_json(start), limits, latest).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where a batch would end that reads all there is."""
+        """Where a batch that reads everything would end."""
         return Position(self._units.latest() + 1, full=False).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -80,7 +80,7 @@ class StreamReader(DataSourceStreamReader, TriggerAvailableNow):
         return read_partition(self._store, self._columns, None, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """All rows up to here are dealt with: the consumer, if there is one, moves on."""
+        """All rows up to here are processed: the consumer, if there is one, moves on."""
         self._units.remember(Position.from_json(end))
 
 

@@ -1,8 +1,8 @@
-"""Stream writes: every micro-batch is one commit, once.
+"""Stream writes: every micro-batch is committed exactly once.
 
-A query is known by the id that Spark keeps in its checkpoint; the commit user is made of it, and
-the number of the batch is the commit identifier. A batch that Spark repeats after a crash finds
-itself in the table: its files are deleted, and nothing is committed twice.
+A query is identified by the id that Spark keeps in its checkpoint. The commit user is derived from
+it, and the number of the batch is the commit identifier. A batch that Spark repeats after a crash
+is already in the table: its files are deleted, and nothing is committed twice.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,25 +35,25 @@ from emberlake.store.table_store import TableStore
 from emberlake.table.write_builder import new_commit_user
 from emberlake.wire import CommitMessage
 
-# What Spark tells the tasks of a query. The id is that of its checkpoint.
+# The property in which Spark tells tasks the id of their query, which is that of its checkpoint.
 _QUERY_ID: Final = "sql.streaming.queryId"
-# Where a snapshot tells the query that made it.
+# The snapshot property that names the query that made it.
 _QUERY_PROPERTY: Final = "spark.query-id"
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Appends micro-batches to a table; made anew for every batch, and for its commit."""
+    """Appends micro-batches to a table; Spark creates one per batch, and one per commit."""
 
     def __init__(self, options: SourceOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
             raise Unsupported(
-                "the output mode complete would replace the table with every batch; write in the "
-                "mode append, or overwrite it in foreachBatch with emberlake.spark.write_paimon"
+                "the output mode complete would replace the table with every batch; use the mode "
+                "append, or overwrite it in foreachBatch with emberlake.spark.write_paimon"
             )
         if options.commit_user is None and options.checkpoint is None:
             raise InvalidOption(
                 "a stream needs the option checkpointLocation on the query itself, or "
-                f"{COMMIT_USER}: without it a batch that is repeated could not be recognised"
+                f"{COMMIT_USER}: without it a repeated batch could not be recognised"
             )
         table = options.open_table()
         check_writable(table.table_schema)
@@ -71,19 +71,19 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return WrittenFiles(TaskReport.of(self._job_id, number, messages), user, query_id)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Make a batch visible in one snapshot, unless that was done before.
+        """Make a batch visible in one snapshot, unless it already is.
 
         Raises:
-            IncompleteJob: not every task told what it wrote; nothing changes, and what was written
-                stays where it is.
+            IncompleteJob: not every task reported; nothing changes, and the files that were
+                written are left in place.
         """
         tasks, reports = files_of(messages), reports_of(messages)
-        # This object was made anew for the commit: the job is the one that the tasks agree about.
+        # Spark created this object for the commit: the job id is the one that the tasks agree on.
         job_id = tasks[0].report.job_id if tasks else self._job_id
         try:
             written = Job(self._store, job_id).messages(reports)
         except IncompleteJob:
-            # Spark aborts after a commit that failed, in another process.
+            # Spark aborts after a failed commit, in another process.
             hold_job(self._store, job_id)
             raise
         if not written:
@@ -92,9 +92,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         batch.commit(written)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-        """Delete what tasks wrote, unless all of them succeeded: then a commit has failed.
+        """Delete what tasks wrote, unless all of them succeeded: then the commit has failed.
 
-        A commit that failed has deleted its files, or must not because they may be in the table.
+        A failed commit has deleted its files, or must not because they may be in the table.
         """
         if None in messages:
             for job_id in {task.report.job_id for task in files_of(messages)}:
@@ -106,7 +106,7 @@ def _query_id() -> str:
     task = TaskContext.get()
     query_id = task.getLocalProperty(_QUERY_ID) if task is not None else None
     if query_id is None:
-        raise InvalidState("Spark does not tell which query this is; is it a stream?")
+        raise InvalidState("Spark does not say which query this is; is it a stream?")
     return query_id
 
 
@@ -120,7 +120,11 @@ class MicroBatch:
         self._session = WriteSession(store, commit_user)
 
     def commit(self, messages: Sequence[CommitMessage]) -> bool:
-        """Commit the messages; False, and their files are gone, when the batch is in the table."""
+        """Commit the messages; if the batch is already in the table, delete their files instead.
+
+        Returns:
+            Whether the batch was committed now.
+        """
         newest = self._newest()
         if newest is not None and newest.commit_identifier >= self._identifier:
             self._session.abort(messages)
@@ -143,19 +147,19 @@ class MicroBatch:
         return next((s for s in users if s.commit_user == self._session.commit_user), None)
 
     def _check_same_query(self, newest: Snapshot) -> None:
-        """Spark repeats the last batch of a query; anything else is another query."""
+        """Spark only repeats the last batch of a query; anything else is another query."""
         known = newest.properties.get(_QUERY_PROPERTY, self._query_id)
         if newest.commit_identifier == self._identifier and known == self._query_id:
             return
         raise InvalidState(
             f"{self._session.commit_user} has committed batch {newest.commit_identifier} of query "
-            f"{known}, and now comes batch {self._identifier} of query {self._query_id}: the "
-            "checkpoint was started anew, or belongs to another query; give that one a "
-            f"{COMMIT_USER} of its own"
+            f"{known}, and now gets batch {self._identifier} of query {self._query_id}: the "
+            "checkpoint is new, or belongs to another query; give that query its own "
+            f"{COMMIT_USER}"
         )
 
     def _finish(self, newest: Snapshot) -> None:
-        """Compact what was written just before a crash, where reads do not see it otherwise."""
+        """Compact what was written just before a crash, if reads would not see it otherwise."""
         is_compacted = newest.commit_kind is CommitKind.COMPACT
         if self._store.schema.profile.compacts_on_write and not is_compacted:
             compact_table(self._store, new_commit_user(self._store), full=False, where=None)

@@ -1,12 +1,12 @@
-"""What one task does for a write, batch or stream: rows in, files written, their messages out.
+"""The part of a write that one task does, in batches and streams: write rows, return messages.
 
-Spark does not let a data source say which task gets which row, so that any task may write to any
-bucket. That is correct: a bucket takes files of several writers in one commit, and rows of one key
-are merged wherever they are. It has its price in more and smaller files.
+Spark does not let a data source say which task gets which row, so any task may write to any bucket.
+That is correct: a bucket accepts files of several writers in one commit, and rows of one key are
+merged wherever they are. The cost is more and smaller files.
 
-Tasks number their rows one task after the other. Among rows of one key the one of the last
-partition of the DataFrame is the newest, whoever reads or compacts the files; with the same numbers
-in two files every reader would choose by chance.
+Tasks number their rows one task after the other. Among rows of one key, the one in the last
+partition of the DataFrame is the newest for every reader and compaction; with the same numbers in
+two files, each reader would choose at random.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,14 +24,14 @@ from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
 from emberlake.write.table_writer import TableWriter
 
-# What a task has of the numbers of a bucket. A write of a thousand tasks takes 2**34 of 2**63; rows
-# beyond these of one task to one bucket run into the numbers of the next task.
-SEQUENCES_A_TASK: Final = 1 << 24
+# How many sequence numbers of a bucket each task has. A write with a thousand tasks takes 2**34 of
+# 2**63. If a task writes more rows to one bucket, it runs into the numbers of the next task.
+SEQUENCES_PER_TASK: Final = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles(WriterCommitMessage):
-    """What a task tells the driver: its report, and who wrote."""
+    """What a task tells the driver: its report, the commit user and the query."""
 
     report: TaskReport
     commit_user: str
@@ -45,51 +45,51 @@ def write_rows(
     commit_user: str,
     ignore_previous: bool = False,
 ) -> list[CommitMessage]:
-    """Write all rows of a task; what was written is deleted should it fail."""
+    """Write all rows of a task; if that fails, what was written is deleted."""
     limit_threads()
     writer = TableWriter(
         store,
         commit_user=commit_user,
         ignore_previous=ignore_previous,
-        sequence_offset=task_number() * SEQUENCES_A_TASK,
+        sequence_offset=task_number() * SEQUENCES_PER_TASK,
     )
     try:
         for table in gathered(batches):
             _check_one_assigner(store)
             writer.write(table)
-        # Tables that hide new files are compacted by the commit: other tasks write to the buckets.
+        # The commit compacts tables that hide new files: other tasks write to the same buckets.
         return writer.prepare()
     finally:
-        writer.close()  # deletes what was not handed over
+        writer.close()  # deletes what was not returned
 
 
 def _check_one_assigner(store: TableStore) -> None:
-    """Dynamic buckets are given out by one task; the commit would refuse what two gave out.
+    """Refuse dynamic buckets assigned by more than one task; the commit would refuse them anyway.
 
-    In a partitioned table every partition can have a task of its own, which only the commit sees.
+    In a partitioned table every partition can have its own task, which only the commit can check.
     """
     schema = store.schema
     is_dynamic = schema.profile.keeps_key_index
     if is_dynamic and not schema.partition_keys and task_number() > 0:
         raise InvalidState(
-            "the table has dynamic buckets (bucket=-1), which one task gives out, but the rows "
-            "come in several: write df.coalesce(1), or use emberlake.spark.write_paimon, which "
-            "brings the rows of a key together"
+            "the table has dynamic buckets (bucket=-1), which one task must assign, but the rows "
+            "are in several tasks: write df.coalesce(1), or use emberlake.spark.write_paimon, "
+            "which brings the rows of a key together"
         )
 
 
 def reports_of(messages: Sequence[WriterCommitMessage | None]) -> Reports:
-    """What all tasks told: Spark has a place for each of them, with None where nothing came."""
+    """The reports of all tasks; Spark has an entry for each task, None if nothing arrived."""
     return Reports(tuple(written.report for written in files_of(messages)), len(messages))
 
 
 def files_of(messages: Sequence[WriterCommitMessage | None]) -> list[WrittenFiles]:
-    """What tasks wrote; Spark has None in the place of a task that failed."""
+    """What tasks wrote; Spark has None for a task that failed."""
     return [message for message in messages if isinstance(message, WrittenFiles)]
 
 
 def merged_by_bucket(messages: Iterable[CommitMessage]) -> list[CommitMessage]:
-    """One message a bucket, with what all tasks wrote to it."""
+    """One message per bucket, with what all tasks wrote to it."""
     buckets: dict[tuple[bytes, int], CommitMessage] = {}
     for message in messages:
         place = (message.partition, message.bucket)

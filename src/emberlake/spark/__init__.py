@@ -1,7 +1,7 @@
-"""Tables as Spark DataFrames, and DataFrames into tables; no JAR is needed.
+"""Read tables as Spark DataFrames, and write DataFrames to tables; no JAR is needed.
 
-Names are loaded when they are first used: the facade of a table imports parts of this package, and
-the jobs that it hands out import that facade.
+Names are loaded on first use: the table facade imports parts of this package, and the jobs that
+this module exports import that facade.
 """
 
 import importlib
@@ -27,7 +27,7 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    load_extra("pyspark", extra="spark")  # says what to install, rather than what is not found
+    load_extra("pyspark", extra="spark")  # its error says what to install
     value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value

@@ -1,8 +1,8 @@
-"""Whether a DataFrame fits a table, told by its schema alone, before any task starts.
+"""Checks by its schema alone whether a DataFrame fits a table, before any task starts.
 
 The rules are those of ``emberlake.write.align``, which the tasks apply to the rows: what is refused
-here would be refused there whatever the values. Whether integers fit a narrower column, texts their
-length and nulls a NOT NULL column is seen only there.
+here would be refused there whatever the values. Only the tasks can check values: integers in a
+narrower column, the length of strings, and nulls in a NOT NULL column.
 """
 
 from collections import Counter
@@ -37,17 +37,17 @@ def check_alignment(
     schema: TableSchema,
     write_columns: Sequence[str] | None = None,
 ) -> None:
-    """Refuse a DataFrame that no row of could be written.
+    """Refuse a DataFrame whose rows could never be written.
 
     Args:
         df_schema: The schema of the DataFrame.
         schema: The schema of the table.
         write_columns: The columns that the DataFrame must have, no more and no less. Without it,
-            columns that may be null or have a default can be left out, but not where the row of
-            a key would be replaced.
+            columns that are nullable or have a default can be left out, unless the row with the
+            same key would lose their values.
 
     Raises:
-        DataMismatch: listing every difference.
+        DataMismatch: lists every difference.
     """
     problems = list(_problems(df_schema, schema, write_columns))
     if problems:
@@ -86,7 +86,7 @@ def _absent_problems(
     *,
     tells_kinds: bool,
 ) -> Iterator[str]:
-    """What is wrong with columns that the DataFrame lacks."""
+    """Problems with columns that the DataFrame lacks."""
     declared = frozenset(write_columns or ())
     kind_field = schema.options.value(ROWKIND_FIELD)
     for field in schema.fields:
@@ -98,7 +98,7 @@ def _absent_problems(
             yield from _missing_problems(field, is_declared=field.name in declared)
     if not schema.profile.has_keys:
         return
-    # Where the data tells kinds, only the tasks see whether all rows are deletes.
+    # If the data has row kinds, only the tasks can see whether all rows are deletes.
     lacking = lacking_columns(
         schema,
         plan_merge(schema, schema.fields),
@@ -110,7 +110,7 @@ def _absent_problems(
 
 
 def _kind_problems(kinds: list[spark.StructField], schema: TableSchema) -> Iterator[str]:
-    """What is wrong with a column that is none of the table's but tells row kinds."""
+    """Problems with a column of row kinds, which is not a column of the table."""
     kind_field = schema.options.value(ROWKIND_FIELD)
     if not kinds:
         return
@@ -127,7 +127,7 @@ def _kind_problems(kinds: list[spark.StructField], schema: TableSchema) -> Itera
             "(rowkind.field): give them only once"
         )
     if not _is_text(kinds[0].dataType):
-        yield f"{ROW_KIND_COLUMN}: row kinds are texts, not {type_name(kinds[0].dataType)}"
+        yield f"{ROW_KIND_COLUMN}: row kinds are text, not {type_name(kinds[0].dataType)}"
 
 
 def _is_text(kind: spark.DataType) -> bool:
@@ -206,7 +206,7 @@ def _struct_problems(given: spark.StructType, row: RowType) -> _Problems:
 
 
 def _fits(given: spark.DataType, wanted: AtomicType) -> bool:
-    """Whether values of the type can be written at all; asked of what writes them."""
+    """Whether values of the type can be written at all, found out by aligning an empty table."""
     try:
         schema = arrow_input_schema(spark.StructType([spark.StructField("c", given)]))
         align(schema.empty_table(), (DataField(0, "c", wanted.with_nullable(True)),))

@@ -1,7 +1,7 @@
-"""The numbers by which Spark brings rows together: buckets, and hashes of keys and partitions.
+"""The numbers that Spark groups rows by: buckets, and hashes of keys and partitions.
 
-Buckets are those of ``spec.bucket``, computed by Spark itself where it can: in the JVM, without a
-row on its way to Python and back. Where it cannot, ``spec.bucket`` does it in a worker.
+Buckets are those of ``spec.bucket``. Spark computes them itself if it can: in the JVM, without
+sending rows to Python and back. Otherwise ``spec.bucket`` computes them in a worker.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,28 +30,28 @@ _HIVE_INTS: Final = frozenset(
 
 
 def by_name(name: str) -> Column:
-    """The column of a DataFrame that has just this name."""
+    """The column of a DataFrame with exactly this name."""
     return sql.col("`" + name.replace("`", "``") + "`")
 
 
 def bucket_column(schema: TableSchema, column_of: ColumnOf = by_name) -> Column:
     """The bucket of every row of a DataFrame that fits the table, a number that is never null.
 
-    A row that the table refuses, for a value that does not fit its column or a null where there
-    must be none, gets some bucket: the task that writes it says what is wrong.
+    A row that the table refuses, because a value does not fit its column or a NOT NULL column is
+    null, gets an arbitrary bucket: the task that writes it says what is wrong.
 
     Args:
         schema: The schema of the table.
-        column_of: Gives the values of a column of the table.
+        column_of: Returns the values of a column of the table.
 
     Raises:
-        InvalidInput: the table has no fixed number of buckets, or no key to tell them by.
+        InvalidInput: the table has no fixed number of buckets, or no bucket key.
     """
     fields = [schema.field_by_name[name] for name in schema.bucket_keys]
     function, count = schema.options.value(BUCKET_FUNCTION), schema.options.value(BUCKET)
     problem = check_bucket_key(function, [f.type for f in fields])
     if count < 1:
-        problem = f"{BUCKET.key} is {count}: only a fixed number of buckets tells a row's bucket"
+        problem = f"{BUCKET.key} is {count}: rows have a computed bucket only if it is 1 or more"
     if problem:
         raise InvalidInput(problem)
     types = [f.type for f in fields if isinstance(f.type, AtomicType)]
@@ -61,29 +61,29 @@ def bucket_column(schema: TableSchema, column_of: ColumnOf = by_name) -> Column:
 
 
 def key_hash_column(schema: TableSchema, column_of: ColumnOf = by_name) -> Column:
-    """A number that rows with the same key in a partition have in common."""
+    """A number that is equal for rows with the same key in a partition."""
     return sql.hash(*map(column_of, schema.trimmed_primary_keys))
 
 
 def partition_hash_column(schema: TableSchema, column_of: ColumnOf = by_name) -> Column:
-    """A number that rows of one partition have in common."""
+    """A number that is equal for rows of one partition."""
     return sql.hash(*map(column_of, schema.partition_keys))
 
 
 def missing_column(field: DataField) -> Column:
-    """What a write puts into a column that a DataFrame leaves out."""
+    """The value that a write uses for a column that a DataFrame leaves out."""
     if field.default_value is None:
         return sql.lit(None)
     value = cast_literal(field.type, field.default_value)
     if isinstance(field.type, AtomicType) and field.type.root is not TypeRoot.TIME:
         return to_literal(field.type, value)
-    return sql.lit(value)  # milliseconds: it is Python that hashes a time
+    return sql.lit(value)  # milliseconds: times are hashed in Python
 
 
 def _value(field: DataField, column: Column) -> Column:
     if isinstance(field.type, AtomicType) and field.type.root is TypeRoot.TIME:
-        return column  # nothing else fits, and Spark casts to it only where a setting allows that
-    # A DataFrame fits with narrower or wider types, too. The hash is that of the column's.
+        return column  # no other type fits, and Spark casts to TIME only if a setting allows it
+    # Narrower or wider types fit too, but the hash is that of the column's type.
     return column.try_cast(to_spark_type(field.type))
 
 
@@ -113,7 +113,7 @@ def _default_bucket(
     if len(types) > 1 or not types[0].nullable:
         hashes = row_hash(types, values)
         return None if hashes is None else sql.abs(hashes % count)
-    # All nulls are in one bucket, so that the others need no bit that says that they are none.
+    # All nulls are in one bucket, so other values need no null bit.
     present = _default_bucket([types[0].with_nullable(False)], values, count)
     if present is None:
         return None
@@ -141,10 +141,10 @@ def _bucket_in_python(
 ) -> Column:
     def assign(*columns: pa.Array) -> pa.Array:
         pairs = zip(types, columns, strict=True)
-        # What a cast cuts off does not fit the table, which is not to be said here.
+        # A value that the cast truncates does not fit the table; the writing task reports it.
         fitted = [column.cast(arrow_type(t), safe=False) for t, column in pairs]
         return pa.array(assign_buckets(function, types, fitted, count))
 
-    # What PySpark says of its own types does not know this function yet.
+    # The type stubs of PySpark do not have this function yet.
     column: Column = sql.arrow_udf(assign, "int")(*values)  # type: ignore[attr-defined]
     return column

@@ -1,11 +1,11 @@
-"""Which task gets which row of a write.
+"""Decides which task gets which row of a write.
 
-A bucket belongs to one task, so that its files are few and sorted, and so that a key has its rows
-in one place, in order. Tables without buckets need no shuffle, unless they have partitions, of
-which every task would write a small file otherwise.
+A bucket belongs to one task, so that its files are few and sorted, and so that all rows of a key
+are in one place, in order. Tables without buckets need no shuffle, unless they have partitions:
+otherwise every task would write a small file to every partition.
 
-A number of tasks that the user gives is the number of tasks: Spark's adaptive execution changes how
-many partitions a shuffle has, but not where the number is given with the shuffle itself.
+If the user gives a number of tasks, exactly this many run: Spark's adaptive execution changes how
+many partitions a shuffle has, but not if the shuffle itself has a number.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from emberlake.spark.bucketing import (
 from emberlake.spec.profile import BucketMode
 from emberlake.spec.schema import TableSchema
 
-# Every assigner opens buckets of its own, so that more of them make more, smaller buckets.
+# Every assigner opens its own buckets, so more assigners make more and smaller buckets.
 _ASSIGNERS: Final = 8
 
 
@@ -44,25 +44,25 @@ class Rows(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """What keeps rows together, and the number of tasks; None: as many as Spark finds right."""
+    """What keeps rows together, and the number of tasks; with None, Spark decides."""
 
     rows: Rows
     tasks: int | None
-    owners: int | None = None  # how many of the tasks get rows, where it is not all of them
+    owners: int | None = None  # how many of the tasks get rows, if not all of them do
 
     @property
     def assigners(self) -> int:
-        """How many tasks give out dynamic buckets, each numbered as its partition."""
+        """How many tasks assign dynamic buckets, each numbered like its partition."""
         return (self.owners or self.tasks or 1) if self.rows is Rows.BY_KEY else 1
 
     @property
     def shares_partitions(self) -> bool:
-        """Whether several tasks are to have a share in a large partition."""
+        """Whether several tasks should share a large partition."""
         return self.rows is Rows.BY_PARTITION and (self.tasks or 1) > 1
 
 
 def plan_clustering(schema: TableSchema, concurrency: int | None = None) -> Clustering:
-    """How the rows of a write to a table are spread over tasks."""
+    """How the rows of a write are distributed over tasks."""
     profile = schema.profile
     match profile.bucket_mode:
         case BucketMode.FIXED:
@@ -83,7 +83,7 @@ def plan_clustering(schema: TableSchema, concurrency: int | None = None) -> Clus
 
 
 def _by_key(schema: TableSchema, concurrency: int | None) -> Clustering:
-    """Every task opens buckets for the new keys among its own."""
+    """Every task opens buckets for its new keys."""
     tasks = concurrency or _ASSIGNERS
     most = schema.options.value(DYNAMIC_BUCKET_MAX)
     owners = min(tasks, most) if most > 0 else tasks
@@ -91,9 +91,10 @@ def _by_key(schema: TableSchema, concurrency: int | None) -> Clustering:
 
 
 def cluster(df: DataFrame, schema: TableSchema, clustering: Clustering) -> DataFrame:
-    """The DataFrame with its rows where they belong, and its columns numbered instead of named.
+    """The DataFrame with its rows in the right tasks, and its columns numbered instead of named.
 
-    To Spark names that differ in case only are one, and others are expressions; numbers are not.
+    Spark treats names that differ only in case as one, and some names as expressions; numbers are
+    safe.
     """
     numbers = {name: str(number) for number, name in enumerate(df.columns)}
     numbered = df.toDF(*numbers.values())
@@ -114,20 +115,20 @@ def cluster(df: DataFrame, schema: TableSchema, clustering: Clustering) -> DataF
     if tasks is None:
         return numbered.repartition(*partitions, owner)
     if not any(name in numbers for name in _owner_columns(clustering.rows, schema)):
-        # Of a shuffle by a constant Spark makes one task; this is 0 and no constant.
+        # Spark turns a shuffle by a constant into one task; this is 0, but not a constant.
         owner = owner + pmod(spark_partition_id(), lit(1))
-    # Buckets are numbered from 0, so that taking the number as it is uses every task.
+    # Buckets are numbered from 0, so using the number directly gives every task a bucket.
     place = pmod(owner, lit(clustering.owners or tasks)).cast("int")
     return numbered.repartitionById(tasks, place)
 
 
 def _balanced(df: DataFrame, partitions: Sequence[Column], tasks: int | None) -> DataFrame:
-    """Large partitions cut into pieces, small ones put together, by Spark's adaptive execution.
+    """Let Spark's adaptive execution split large partitions and combine small ones.
 
-    How many pieces there are is its own decision, by their size. For a number of tasks the pieces
-    are dealt out to them, those of one partition one after the other. That takes a second shuffle,
-    and no second look at the rows: it costs a third of what a write does otherwise, and brings a
-    file or two for a partition, where dealing out the rows would bring a file for every task.
+    It decides by size how many pieces there are. For a given number of tasks, the pieces are
+    distributed over them, those of one partition one after the other. That takes a second shuffle,
+    but does not look at the rows again: it adds a third to the cost of a write, and makes a file or
+    two per partition, where distributing the rows would make a file for every task.
     """
     if tasks == 1:
         return df.repartition(1)
@@ -136,7 +137,7 @@ def _balanced(df: DataFrame, partitions: Sequence[Column], tasks: int | None) ->
 
 
 def _owner(rows: Rows, schema: TableSchema, column_of: ColumnOf) -> Column:
-    """Rows with the same number go to the same task."""
+    """A number for each row; rows with the same number go to the same task."""
     partition = partition_hash_column(schema, column_of) if schema.partition_keys else lit(0)
     match rows:
         case Rows.BY_BUCKET:
@@ -149,7 +150,7 @@ def _owner(rows: Rows, schema: TableSchema, column_of: ColumnOf) -> Column:
 
 
 def _owner_columns(rows: Rows, schema: TableSchema) -> tuple[str, ...]:
-    """The columns that tell the number."""
+    """The columns that determine the number."""
     match rows:
         case Rows.BY_BUCKET:
             return (*schema.partition_keys, *schema.bucket_keys)

@@ -1,4 +1,4 @@
-"""Compact a table: buckets in parallel by Spark's tasks, all of it in one commit."""
+"""Compact a table: Spark's tasks compact buckets in parallel, and one commit makes it visible."""
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
 
 _PLACES: Final = "task int, number int, partition binary, bucket int"
-_MAX_TASKS: Final = 256  # each plans the table anew; beyond this, that is what costs
+_MAX_TASKS: Final = 256  # each task plans the table; with more, planning would dominate the cost
 
 
 def compact_on_spark(
@@ -36,11 +36,11 @@ def compact_on_spark(
     full: bool,
     where: Predicate | None,
 ) -> CommitResult:
-    """Compact the buckets of all partitions, or of those that match, and commit it.
+    """Compact the buckets of all partitions, or of those that match, and commit the result.
 
     Raises:
         CommitConflict: another writer replaced the same files; nothing changes.
-        IncompleteJob: of some buckets nothing was heard; nothing changes, and no file is deleted.
+        IncompleteJob: some buckets were not reported; nothing changes, and no file is deleted.
     """
     snapshot = store.snapshots.latest()
     store = with_present_schema(store)
@@ -62,7 +62,7 @@ def _compact(
     full: bool,
     where: Predicate | None,
 ) -> Reports:
-    """Every place is compacted by one task, and reported once, by its number."""
+    """Compact every place in one task, which reports it once, by its number."""
     places = compaction_places(store, snapshot, where)
     if not places:
         return Reports((), 0)
@@ -79,7 +79,7 @@ def _compact(
 
 
 def spread(places: Sequence[Place], max_tasks: int) -> list[list[Place]]:
-    """The places of every task: the largest first, each to the task that has least to do."""
+    """The places of every task: the largest first, each to the task with the least to do."""
     tasks: list[list[Place]] = [[] for _ in range(min(len(places), max_tasks))]
     loads = [0] * len(tasks)
     for place in sorted(places, key=lambda place: place.file_size, reverse=True):
@@ -91,7 +91,7 @@ def spread(places: Sequence[Place], max_tasks: int) -> list[list[Place]]:
 
 @dataclass(frozen=True, slots=True)
 class CompactTask:
-    """Compacts the buckets of one task, as they are in a snapshot."""
+    """Compacts the buckets of one task, in the state of a snapshot."""
 
     store: TableStore
     job_id: str
@@ -99,7 +99,7 @@ class CompactTask:
     full: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Compact the places of all batches; hand out a report of each."""
+        """Compact the places of all batches; yield a report of each."""
         limit_threads()
         rows = [row for batch in batches for row in batch.to_pylist()]
         numbers = {Place(row["partition"], row["bucket"]): row["number"] for row in rows}
@@ -114,6 +114,6 @@ class CompactTask:
 
 
 def _place_of(message: CommitMessage, places: Container[Place]) -> Place:
-    """The bucket, or the whole partition where rows wait for their bucket."""
+    """The bucket of a message, or its whole partition if rows were waiting for their bucket."""
     bucket = Place(message.partition, message.bucket)
     return bucket if bucket in places else Place(message.partition, POSTPONE_BUCKET)

@@ -1,12 +1,12 @@
-"""Errors of ours cross from Spark's workers to the driver as what they are.
+"""Brings emberlake's errors from Spark's workers to the driver with their types and fields.
 
-Spark hands the driver the text of a worker's traceback, and writes it to its logs. It ends with
-what Python prints of an error of ours, and a note that tells that it comes from a task:
+Spark passes the text of a worker's traceback to the driver, and writes it to its logs. It ends with
+what Python prints for the error, and a note that it comes from a task:
 
     emberlake.errors.DataMismatch: id: holds 1 nulls, and the column is NOT NULL
     (in a task of emberlake)
 
-Where the message alone does not tell all that the error is made of, the note does:
+If the message alone is not enough to rebuild the error, the note has its arguments:
 
     emberlake.errors.CorruptFile: /w/f.parquet is corrupt: it is empty
     (in a task of emberlake: CorruptFile("/w/f.parquet", "it is empty"))
@@ -24,7 +24,7 @@ from emberlake.errors import CommitConflict, ConflictReason, EmberlakeError
 _NOTE: Final = "in a task of emberlake"
 _HEAD: Final = EmberlakeError.__module__
 _ERROR: Final = re.compile(
-    # Errors that led to this one come before it, each from a line of its own.
+    # Errors that caused this one come before it, each on its own line.
     rf"^(?:{re.escape(_HEAD)}\.(?P<plain>\w+): (?P<message>(?:(?!{re.escape(_HEAD)}\.).*\n)+?)"
     rf"\({_NOTE}\)|\({_NOTE}: (?P<full>\w+)\((?P<arguments>.*)\)\))$",
     re.MULTILINE,
@@ -33,7 +33,7 @@ _ERROR: Final = re.compile(
 
 @contextmanager
 def reported_errors() -> Iterator[None]:
-    """In a task: errors of ours leave it with a note by which the driver knows them."""
+    """In a task: add a note to emberlake's errors by which the driver recognises them."""
     try:
         yield
     except EmberlakeError as error:
@@ -43,7 +43,7 @@ def reported_errors() -> Iterator[None]:
 
 @contextmanager
 def typed_errors() -> Iterator[None]:
-    """On the driver: an error of ours that ended a job is raised as what it was."""
+    """On the driver: raise an emberlake error that failed a job with its own type."""
     try:
         yield
     except Exception as failure:
@@ -54,8 +54,8 @@ def typed_errors() -> Iterator[None]:
 
 
 def error_in(text: str) -> EmberlakeError | None:
-    """The error of ours that a failure's text carries; None also for what only looks like one."""
-    # The last one: a message may hold lines that look like an error, and comes before its note.
+    """The emberlake error in the text of a failure; None if text only looks like one."""
+    # The last match: a message may have lines that look like an error, and comes before its note.
     for found in reversed(list(_ERROR.finditer(text))):
         if found["plain"]:
             error = _made(found["plain"], [found["message"][:-1]])
@@ -67,7 +67,7 @@ def error_in(text: str) -> EmberlakeError | None:
 
 
 def _note(error: EmberlakeError) -> str:
-    reduced = error.__reduce__()  # what the error is made of, as for pickling it
+    reduced = error.__reduce__()  # the arguments of the error, as for pickling it
     assert isinstance(reduced, tuple)
     arguments = [str(value) for value in reduced[1]]
     name, plain = type(error).__name__, f"({_NOTE})"
@@ -80,7 +80,7 @@ def _note(error: EmberlakeError) -> str:
 
 
 def _fields_beyond(error: EmberlakeError, made: EmberlakeError | None) -> dict[str, object]:
-    """What an error says of itself that its arguments do not; plain values only."""
+    """The fields of an error that its arguments do not set; only plain values."""
     known = {"__notes__": None, **({} if made is None else vars(made))}
     return {
         key: value
@@ -98,7 +98,7 @@ def _parsed(arguments: str) -> list[object]:
 
 
 def _made(name: str, parts: Sequence[object]) -> EmberlakeError | None:
-    """The error of that name; None where there is none, or none that is made of this."""
+    """The error with that name and these arguments; None if there is no such error."""
     kind = next((kind for kind in _kinds(EmberlakeError) if kind.__name__ == name), None)
     fields = parts[-1] if parts and isinstance(parts[-1], dict) else {}
     arguments = parts[:-1] if fields else parts

@@ -1,11 +1,11 @@
-"""Filters as Spark expressions, with exactly our rows.
+"""Translates predicates to Spark expressions that keep exactly the same rows.
 
-A column keeps just those rows for which the filter is true; whether it is false or unknown for the
-others may differ, which no filter can see since there is no NOT. Spark differs from us in floats:
-there NaN equals itself and is above all. What Spark's Parquet reader skips by itself goes further:
-the statistics of a file know nothing of NaN, and its dictionaries tell the two zeros apart. So
-whatever NaN satisfies is said such that the reader does not take part in it, and zero is asked for
-as what lies between the two.
+An expression is true for exactly the rows for which the predicate is true. For other rows one may
+be false where the other is unknown, which does not matter because there is no NOT. Spark differs
+from us in floats: there NaN equals itself and is above all numbers. Its Parquet reader also skips
+row groups by itself: statistics of a file know nothing of NaN, and dictionaries distinguish the two
+zeros. So conditions that NaN satisfies are written such that the reader cannot use them, and zero
+is written as the range between -0.0 and 0.0.
 """
 
 import functools
@@ -26,18 +26,18 @@ from emberlake.types import AtomicType, TypeRoot
 
 _MICROS: Final = range(-(1 << 63), 1 << 63)
 _YEARS_1_TO_9999: Final = range(-719_162 * NANOS_PER_DAY, 2_932_897 * NANOS_PER_DAY)
-# Spark tells its reader of a date or an instant in a calendar of the JVM's zone. That is the same
-# day since 1900, but for these, which some islands skipped to change sides of the date line.
+# Spark passes a date or an instant to its reader in a calendar of the JVM's zone. Since 1900 that
+# is the same day, except for these, which some islands skipped to cross the date line.
 _DAYS_SINCE_1900: Final = range(-25_567, 2_932_897)
 _SKIPPED_DAYS: Final = frozenset({8_633, 9_130, 9_131, 15_338})
 _NANOS_SINCE_1900: Final = range(-25_567 * NANOS_PER_DAY, _YEARS_1_TO_9999.stop)
 
 
 def to_column(predicate: Predicate) -> Column | None:
-    """The condition on a DataFrame that keeps the same rows; None if Spark has none.
+    """The condition on a DataFrame that keeps the same rows; None if Spark cannot express it.
 
-    It has none for comparisons of TIME, whose literals a session may refuse, of timestamps that are
-    finer than Spark's, and of TIMESTAMP with literals outside of the years 1 to 9999.
+    It cannot express comparisons of TIME, whose literals a session may refuse, of timestamps that
+    are finer than Spark's, and of TIMESTAMP with literals outside of the years 1 to 9999.
     """
     match predicate:
         case Leaf():
@@ -68,7 +68,7 @@ def _test(leaf: Leaf) -> Column | None:
     if leaf.op is Op.IS_NOT_NULL:
         return column.isNotNull()
     data_type = leaf.type
-    if not (isinstance(data_type, AtomicType) and _is_sayable(data_type, leaf.literals)):
+    if not (isinstance(data_type, AtomicType) and _is_expressible(data_type, leaf.literals)):
         return None
     if leaf.op.is_text_only:
         text = leaf.literals[0]
@@ -76,8 +76,8 @@ def _test(leaf: Leaf) -> Column | None:
     return _compare(*_subject(column, data_type, leaf.literals), leaf.op)
 
 
-def _is_sayable(data_type: AtomicType, literals: Sequence[Value]) -> bool:
-    """Whether Spark has the literals, and columns that hold all that they are compared with."""
+def _is_expressible(data_type: AtomicType, literals: Sequence[Value]) -> bool:
+    """Whether Spark can represent the literals, and the values that they are compared with."""
     if not is_same_in_spark(data_type):
         return False
     match data_type.root:
@@ -92,7 +92,7 @@ def _is_sayable(data_type: AtomicType, literals: Sequence[Value]) -> bool:
 def _subject(
     column: Column, data_type: AtomicType, literals: Sequence[Value]
 ) -> tuple["_Values", Sequence[Value]]:
-    """What is compared with what; as numbers where Spark's reader should not take part."""
+    """The two sides of a comparison; as numbers if Spark's reader must not use it."""
     match data_type.root:
         case TypeRoot.FLOAT | TypeRoot.DOUBLE:
             return _Floats(column, data_type), literals
@@ -119,7 +119,7 @@ def _compare(values: "_Values", literals: Sequence[Value], op: Op) -> Column:
         case Op.NOT_IN if not literals:
             return sql.lit(True)
         case Op.NOT_BETWEEN:
-            # True where a bound is known not to be kept, be the other one null.
+            # True if a value is outside one bound, even if the other bound is null.
             low, high = literals
             sides = [] if low is None else [values.not_at_least(low)]
             sides += [] if high is None else [values.not_at_most(high)]
@@ -156,7 +156,7 @@ def _match_text(column: Column, op: Op, text: str) -> Column:
 
 
 def _spark_pattern(pattern: str) -> str:
-    """The same pattern with an escape only before what Spark lets be escaped."""
+    """The same pattern, with escapes only before characters that Spark allows to be escaped."""
 
     def written(token: LikeToken) -> str:
         return token.value if isinstance(token, Wildcard) else escape_like(token)
@@ -169,7 +169,7 @@ def _spark_pattern(pattern: str) -> str:
 
 @dataclass(frozen=True)
 class _Values:
-    """The values of a column, and what can be asked of them."""
+    """The values of a column, and the conditions on them."""
 
     column: Column
     type: AtomicType
@@ -209,7 +209,7 @@ class _Values:
 
 @dataclass(frozen=True)
 class _Floats(_Values):
-    """Floats compare as IEEE says: NaN differs from all and is on no side of anything."""
+    """Floats compare by IEEE: NaN differs from everything, and is neither above nor below."""
 
     @property
     def is_nan(self) -> Column:
@@ -263,7 +263,7 @@ _COMPARISONS: Final[dict[Op, Callable[[_Values, Value], Column]]] = {
 
 
 def to_literal(data_type: AtomicType, value: Value) -> Column:
-    """A value as Spark has it in a column of the type; not for TIME."""
+    """A value as a Spark literal of the type; not for TIME."""
     return _LITERALS[data_type.root](data_type, value)
 
 
@@ -272,7 +272,7 @@ def _plain(_type: AtomicType, value: Value) -> Column:
 
 
 def _cast(data_type: AtomicType, value: Value) -> Column:
-    # In the type of the column, or Spark would cast the column instead.
+    # In the type of the column; otherwise Spark would cast the column instead.
     return sql.lit(value).cast(to_spark_type(data_type))
 
 
@@ -289,7 +289,7 @@ def _zoned_timestamp(data_type: AtomicType, value: Value) -> Column:
 
 
 def _timestamp(data_type: AtomicType, value: Value) -> Column:
-    # Text is the one form of it that passes no time zone on its way.
+    # Text is the only form that is not affected by a time zone.
     text = format_value(data_type, _whole_ticks(data_type, value))
     return sql.lit(text).cast(to_spark_type(data_type))
 
@@ -302,7 +302,7 @@ def _to_micros(data_type: AtomicType, literals: Sequence[Value]) -> list[Value]:
 
 
 def _whole_ticks(data_type: AtomicType, nanos: Value) -> int:
-    """Nanoseconds, cut to the unit of the column's Arrow type as evaluation does."""
+    """Nanoseconds, truncated to the unit of the column's Arrow type, as evaluation does."""
     assert isinstance(nanos, int)
     return nanos - nanos % nanos_per_tick(data_type)
 

@@ -1,8 +1,8 @@
 """One job on the driver: its tasks write files, and their reports become the messages of a session.
 
-The session decides what becomes of messages. The job decides what becomes of files before there are
-any: those of a job that failed, or of attempts that do not count, are deleted; not where a task may
-not have been heard of.
+The session decides what happens to messages. The job decides what happens to files before there are
+messages: it deletes those of a failed job and of attempts that do not count, unless a task may not
+have reported.
 """
 
 from collections.abc import Callable
@@ -23,10 +23,10 @@ class Job:
     id: str
 
     def run(self, work: Callable[[], Reports]) -> tuple[list[CommitMessage], Reports]:
-        """Let tasks write while ``work`` runs; what all of them wrote.
+        """Let tasks write while ``work`` runs; returns what all of them wrote.
 
         Raises:
-            IncompleteJob: not every task told what it wrote; the files stay where they are.
+            IncompleteJob: not every task reported; the files are left in place.
         """
         with swept_unless_done(self.store, self.id):
             with open_job(self.store, self.id):
@@ -34,10 +34,10 @@ class Job:
             return self.messages(reports), reports
 
     def messages(self, reports: Reports) -> list[CommitMessage]:
-        """The messages of all tasks; files of the job that none of them names are deleted.
+        """The messages of all tasks; deletes files of the job that none of them names.
 
         Raises:
-            IncompleteJob: not every task told what it wrote; nothing is deleted.
+            IncompleteJob: not every task reported; nothing is deleted.
         """
         messages = reports.messages(self.id)
         # Attempts that Spark repeated may have left files that no message names.

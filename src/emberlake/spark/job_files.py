@@ -1,9 +1,9 @@
-"""The files of a job: its tasks create them while the job is open, and not after.
+"""The files of a job: its tasks can create files only while the job is open.
 
-Spark tells the driver that a job has failed, or has succeeded, while some of its tasks still run:
-those of a job that another task has failed, and attempts that another attempt has outrun. They
-are stopped some seconds later, or never notice. A small file stands for the open job. The driver
-deletes it before it looks for files that belong to nobody, and no task creates files without it.
+Spark tells the driver that a job has failed or succeeded while some of its tasks still run: those
+of a job that failed in another task, and attempts that were slower than another attempt. They stop
+some seconds later, or never notice. A small file marks the open job. The driver deletes it before
+it looks for files that belong to nobody, and no task creates files without it.
 """
 
 import re
@@ -20,7 +20,7 @@ from emberlake.store.table_store import TableStore
 
 @contextmanager
 def open_job(store: TableStore, job_id: str) -> Iterator[None]:
-    """On the driver: tasks of the job can create files inside the context, and not after it."""
+    """On the driver: tasks of the job can create files inside the context, but not after it."""
     begin_job(store, job_id)
     try:
         yield
@@ -30,61 +30,61 @@ def open_job(store: TableStore, job_id: str) -> Iterator[None]:
 
 def begin_job(store: TableStore, job_id: str) -> None:
     """On the driver: from now on tasks of the job can create files."""
-    store.storage.put(_sign(store, job_id), b"")
+    store.storage.put(_marker(store, job_id), b"")
 
 
 def end_job(store: TableStore, job_id: str) -> None:
-    """On the driver: no task of the job creates a file from now on; may be said again."""
-    store.storage.delete(_sign(store, job_id))
+    """On the driver: from now on no task of the job can create files; may be called again."""
+    store.storage.delete(_marker(store, job_id))
 
 
 def is_open(store: TableStore, job_id: str) -> bool:
     """On the driver: whether tasks of the job can still create files."""
-    return store.storage.exists(_sign(store, job_id))
+    return store.storage.exists(_marker(store, job_id))
 
 
 def hold_job(store: TableStore, job_id: str) -> None:
-    """On the driver: files of the job stay where they are, whoever is told to sweep them."""
+    """On the driver: nobody may delete files of the job from now on."""
     store.storage.put(_hold(store, job_id), b"")
 
 
 def is_held(store: TableStore, job_id: str) -> bool:
-    """On the driver: whether files of the job must stay where they are."""
+    """On the driver: whether files of the job must not be deleted."""
     return store.storage.exists(_hold(store, job_id))
 
 
 def task_store(store: TableStore, job_id: str, number: int | None = None) -> TableStore:
-    """In a task: the table, in which new files have the job in their names, and the task."""
-    storage = JobStorage(store.storage, _sign(store, job_id))
+    """In a task: the table, with the job and the task in the names of new files."""
+    storage = JobStorage(store.storage, _marker(store, job_id))
     return replace(marked(store, job_id, number), storage=storage)
 
 
 def marked(store: TableStore, job_id: str, number: int | None = None) -> TableStore:
-    """The table, in which new files carry the job's id, so that the driver finds them."""
+    """The table, with the job's id in the names of new files, so that the driver finds them."""
     mark = job_id if number is None else f"{job_id}-t{number}"
     return replace(store, env=SYSTEM_ENV.marked(mark))
 
 
 def author_of(name: str, job_id: str) -> int | None:
-    """The number of the task that has created a file of the job, where its name tells."""
+    """The number of the task that created a file of the job, if its name shows it."""
     found = re.search(rf"{re.escape(job_id)}-t(\d+)-", name)
     return None if found is None else int(found[1])
 
 
 def _hold(store: TableStore, job_id: str) -> str:
-    return f"{_sign(store, job_id)}-held"
+    return f"{_marker(store, job_id)}-held"
 
 
-def _sign(store: TableStore, job_id: str) -> str:
-    # Where whoever cleans up after lost drivers looks for files that nothing refers to.
+def _marker(store: TableStore, job_id: str) -> str:
+    # In a folder that is searched for orphans, in case the driver is lost.
     return f"{store.layout.manifest_folder}/job-{job_id}"
 
 
 @dataclass(frozen=True)
 class JobStorage(WrappedStorage):
-    """A storage that creates files only as long as the sign of a job is there."""
+    """A storage that creates files only as long as the marker of a job exists."""
 
-    sign: str
+    marker: str
 
     def open_output(self, path: str) -> Output:
         self._check()
@@ -110,12 +110,12 @@ class JobStorage(WrappedStorage):
         self.storage.put_hint(path, data)
 
     def _check(self, created: str | None = None) -> None:
-        """Refuse to go on when the job is over; what was created meanwhile is deleted."""
-        if self.storage.exists(self.sign):
+        """Refuse to continue if the job is over; delete what was created meanwhile."""
+        if self.storage.exists(self.marker):
             return
         if created is not None:
             self.storage.delete(created)
-        raise InvalidState(f"the job is over, this task came too late: {self.sign} is gone")
+        raise InvalidState(f"the job is over, this task came too late: {self.marker} is gone")
 
 
 class _JobOutput(WrappedOutput):

@@ -1,4 +1,4 @@
-"""A Spark session for one command: made for it, watched while it works, stopped after it."""
+"""A Spark session for one command: starts it, watches its tasks, stops it."""
 
 import logging
 import os
@@ -19,11 +19,11 @@ from emberlake.errors import InvalidState
 _PYTHON_VARIABLES: Final = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 _POLL_SECONDS: Final = 0.2
 _DEFAULTS: Final = {
-    # Nothing is served to browsers.
+    # No web page.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-# Nothing listens but on this machine. A driver of a cluster must be reached by its executors.
+# Listen only on this machine. On a cluster, executors must be able to reach the driver.
 _LOOPBACK: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -34,12 +34,12 @@ _LOOPBACK: Final = {
 def local_session(
     master: str, settings: Mapping[str, str] | None = None, *, verbose: bool = False
 ) -> Iterator[SparkSession]:
-    """A session of its own, or the one that is active already, which then stays.
+    """Start a session and stop it afterwards; an active session is used and left running.
 
     Args:
         master: ``local[*]``, or the address of a cluster.
-        settings: Settings of Spark, which go before those that are made here.
-        verbose: Whether what Spark logs goes to stderr; it is kept from the terminal otherwise.
+        settings: Spark settings, which override those that are made here.
+        verbose: Whether Spark's log goes to stderr; otherwise it is not shown.
 
     Raises:
         InvalidState: Spark does not start; the message has the end of its log.
@@ -76,7 +76,7 @@ def _start(conf: SparkConf, log: IO[bytes] | None) -> SparkSession:
 
 
 def _complaint(log: IO[bytes] | None) -> str:
-    """The first line of the log that is no warning."""
+    """The first line of the log that is not a warning."""
     if log is None:
         return ""
     log.seek(0)
@@ -86,7 +86,7 @@ def _complaint(log: IO[bytes] | None) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What PySpark and Py4J say besides what they raise stays unsaid."""
+    """Silence the logs of PySpark and Py4J; their exceptions are raised anyway."""
     before = logging.root.manager.disable
     # An interrupted call is logged with its traceback, by the root logger.
     logging.disable(logging.CRITICAL)
@@ -98,7 +98,7 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _python_of_workers() -> Iterator[None]:
-    """Workers run the Python that runs this, which has emberlake, unless told otherwise."""
+    """Let workers use the Python of this process, which has emberlake, unless set otherwise."""
     added = [name for name in _PYTHON_VARIABLES if name not in os.environ]
     os.environ.update(dict.fromkeys(added, sys.executable))
     try:
@@ -109,22 +109,22 @@ def _python_of_workers() -> Iterator[None]:
 
 
 @contextmanager
-def watch_tasks(spark: SparkSession, tell: Callable[[int, int], None]) -> Iterator[None]:
-    """Tell how many tasks of the running stages are done, while the work inside goes on."""
+def watch_tasks(spark: SparkSession, advance: Callable[[int, int], None]) -> Iterator[None]:
+    """Report how many tasks of the running stages are done, while the work inside runs."""
     tracker = spark.sparkContext.statusTracker()
     stop = Event()
 
-    def look() -> None:
+    def watch() -> None:
         while not stop.wait(_POLL_SECONDS):
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
             running = [stage for stage in stages if stage is not None]
             if running:
-                tell(
+                advance(
                     sum(stage.numCompletedTasks for stage in running),
                     sum(stage.numTasks for stage in running),
                 )
 
-    watcher = Thread(target=look, name="emberlake-progress", daemon=True)
+    watcher = Thread(target=watch, name="emberlake-progress", daemon=True)
     watcher.start()
     try:
         yield

@@ -1,9 +1,9 @@
-"""Which files Spark's own Parquet reader may read, with exactly the rows that ours would give.
+"""Decides which files Spark's own Parquet reader may read, with exactly the rows of our reader.
 
-Spark finds columns by name, whatever their case, gives null for those that a file lacks, and knows
-no field ids, deletion vectors or keys. A file is left to it only where that makes no difference,
-and where its path and columns are such that Spark neither skips nor refuses it. All of this is
-decided from metadata: no data file is opened.
+Spark finds columns by name, ignoring case, returns null for those that a file lacks, and knows
+nothing of field ids, deletion vectors or keys. A file is left to Spark only if that makes no
+difference, and if Spark neither skips nor refuses its path and columns. All of this is decided from
+metadata: no data file is opened.
 """
 
 import re
@@ -29,9 +29,9 @@ from emberlake.spec.key_value import key_value_fields
 from emberlake.spec.manifest import DataFile
 from emberlake.types import ArrayType, AtomicType, DataField, DataType, MapType, RowType
 
-# Spark takes a path with one of these for a pattern.
+# Spark treats a path with one of these characters as a pattern.
 _PATTERN_CHARACTERS: Final = frozenset("{}[]*?\\")
-# Spark leaves out files whose names begin so, without a word.
+# Spark silently skips files whose names begin with one of these.
 _HIDDEN_PREFIXES: Final = (".", "_")
 _SPARK_CODECS: Final = frozenset(
     {"zstd", "snappy", "gzip", "lz4", "lz4_raw", "none", "uncompressed"}
@@ -41,14 +41,14 @@ _UUID: Final = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 @dataclass(frozen=True)
 class Division:
-    """The files that Spark reads by itself, and what is left for our own reader."""
+    """The files that Spark reads by itself, and the rest, for our own reader."""
 
     paths: tuple[str, ...]
     rest: tuple[DataSplit, ...]
 
 
 def divide(reader: TableReader, splits: Sequence[DataSplit]) -> Division:
-    """Which part of a read is left to Spark's own reader."""
+    """Divide a read between Spark's own reader and ours."""
     scan = NativeScan(reader)
     if not scan.is_possible:
         return Division((), tuple(splits))
@@ -65,13 +65,13 @@ def divide(reader: TableReader, splits: Sequence[DataSplit]) -> Division:
 
 @dataclass(frozen=True)
 class NativeScan:
-    """What a read asks of files that Spark is to read."""
+    """What a read requires of files that Spark reads."""
 
     reader: TableReader
 
     @cached_property
     def fields(self) -> tuple[DataField, ...]:
-        """The columns to read from files: what is handed out, and what the filter is on."""
+        """The columns to read from files: those of the result, and those of the filter."""
         reader = self.reader
         return reader.projection.read_fields(reader.store.schema.fields, reader.predicate)
 
@@ -79,7 +79,7 @@ class NativeScan:
     def is_possible(self) -> bool:
         """Whether any file may be left to Spark."""
         return (
-            # A storage that only Python can reach is not asked of Spark, nor one that watches.
+            # Not if only Python can reach the storage, or if the storage observes reads.
             self.reader.store.storage.traits.spark_reads
             and not self.reader.with_kind
             and all(is_plain(f.type) for f in self.fields)
@@ -87,10 +87,10 @@ class NativeScan:
         )
 
     def native_paths(self, split: DataSplit) -> list[str | None]:
-        """For every file of a split the path by which Spark may read it, None if it may not."""
+        """For every file of a split, the path for Spark to read it, or None if it may not."""
         if not self._is_raw(split):
             return [None] * len(split.entries)
-        # All files of a split have one folder; working it out for each of them is not cheap.
+        # All files of a split are in one folder; computing it for each file would be expensive.
         folder = self.reader.store.bucket_folder(split.partition, split.bucket)
         return [
             spark_path(file.external_path or f"{folder}/{file.file_name}")
@@ -102,7 +102,7 @@ class NativeScan:
     def _is_raw(self, split: DataSplit) -> bool:
         if not split.raw_convertible or split.is_changes or split.before is not None:
             return False
-        # A plan with another filter may have left out files whose keys matter.
+        # A plan with another filter may have skipped files whose keys matter.
         return (
             not self.reader.store.schema.profile.has_keys
             or split.predicate == self.reader.predicate
@@ -120,10 +120,10 @@ class NativeScan:
 
     @cached_property
     def _name_pattern(self) -> re.Pattern[str]:
-        """How writers of the format name a Parquet file.
+        """The names that Paimon writers give to Parquet files.
 
-        Tables that were made of Hive's files keep these, and their names: they lack the partition
-        columns, and may hold others in ways that Spark refuses to read as our types.
+        Tables that were migrated from Hive keep its files and their names: these lack the partition
+        columns, and may store others in ways that Spark refuses to read as our types.
         """
         prefix = self.reader.store.options.value(DATA_FILE_PREFIX)
         return re.compile(rf"(data-|{re.escape(prefix)})(.+-)?{_UUID}-[0-9]+(\.\w+)*\.parquet")
@@ -143,7 +143,7 @@ class NativeScan:
 
 
 def is_plain(data_type: DataType) -> bool:
-    """Whether Spark's Parquet reader gives values of the type just as ours does."""
+    """Whether Spark's Parquet reader returns the same values of the type as ours."""
     match data_type:
         case AtomicType():
             # Timestamps that are finer than Spark's are stored as INT96, which Spark rounds.
@@ -159,9 +159,9 @@ def is_plain(data_type: DataType) -> bool:
 
 
 def has_columns(stored: Sequence[DataField], asked: Sequence[DataField]) -> bool:
-    """Whether Spark, by name, finds the asked columns in a file that stores these columns.
+    """Whether Spark finds the asked columns by name in a file that stores these columns.
 
-    A column that the file has no trace of is null for Spark as it is for us.
+    A column that the file does not have at all is null for Spark, as it is for us.
     """
     by_id = {f.id: f for f in stored}
     names = Counter(f.name.lower() for f in stored)
@@ -172,15 +172,15 @@ def has_columns(stored: Sequence[DataField], asked: Sequence[DataField]) -> bool
 
 
 def has_spark_codecs(options: TableOptions) -> bool:
-    """Whether files that are written with these options have codecs that Spark comes with."""
+    """Whether files that are written with these options use codecs that Spark includes."""
     of_levels = options.value(FILE_COMPRESSION_PER_LEVEL).values()
     return {options.value(FILE_COMPRESSION), *of_levels} <= _SPARK_CODECS
 
 
 def spark_path(path: str) -> str | None:
-    """The path as Spark wants it; None where Spark would not take it for that of one file.
+    """The path in Spark's form; None if Spark would not treat it as the path of one file.
 
-    Files outside of the table may be on a storage that only emberlake has the keys of.
+    Files outside of the table may be on a storage for which only emberlake has credentials.
     """
     if scheme_of(path) != "file":
         return None
@@ -188,7 +188,7 @@ def spark_path(path: str) -> str | None:
     name = local.rpartition("/")[2]
     if name.startswith(_HIDDEN_PREFIXES) or _PATTERN_CHARACTERS & set(local):
         return None
-    # With the scheme: Spark may have another default than this machine's disk.
+    # With the scheme: Spark's default may be something other than this machine's disk.
     return f"file:{local}"
 
 
@@ -216,6 +216,6 @@ def _is_found_type(stored: DataType, asked: DataType) -> bool:
 
 
 def _has_unique_names(fields: Iterable[DataField]) -> bool:
-    """Whether no two columns have names that are the same to Spark."""
+    """Whether no two columns have names that are the same for Spark."""
     names = [f.name.lower() for f in fields]
     return len(set(names)) == len(names)

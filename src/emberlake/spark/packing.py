@@ -1,4 +1,4 @@
-"""Which partition of a DataFrame reads which split: in order, by weight."""
+"""Assigns splits to partitions of a DataFrame: in order, by weight."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,20 +8,20 @@ import numpy as np
 from emberlake.options import SPLIT_OPEN_FILE_COST, SPLIT_TARGET_SIZE, TableOptions
 from emberlake.scan.splits import DataSplit
 
-# A small read is cut into about so many partitions where it has the splits: how many tasks a
+# A small read is divided into about this many partitions, if it has enough splits: how many tasks a
 # cluster runs at once is not known here, and a task costs little.
 _WANTED_PARTITIONS: Final = 32
 
 
 def weight_of(split: DataSplit, options: TableOptions) -> int:
-    """The bytes of a split, where a small file weighs what opening it costs."""
+    """The bytes of a split; a small file counts as the cost of opening it."""
     states = [split] if split.before is None else [split, split.before]
     open_cost = options.value(SPLIT_OPEN_FILE_COST)
     return sum(int(np.maximum(s.entries.file_size, open_cost).sum()) for s in states)
 
 
 def pack_partitions(weights: Sequence[int], options: TableOptions) -> list[int]:
-    """The partition of each split: as many to one as weigh ``source.split.target-size``."""
+    """The partition of each split; each is filled up to ``source.split.target-size``."""
     target = min(
         options.value(SPLIT_TARGET_SIZE),
         max(options.value(SPLIT_OPEN_FILE_COST), sum(weights) // _WANTED_PARTITIONS),
@@ -30,7 +30,7 @@ def pack_partitions(weights: Sequence[int], options: TableOptions) -> list[int]:
 
 
 def spread_partitions(weights: Sequence[int], count: int) -> list[int]:
-    """The partition of each split: ``count`` at most, the heaviest as light as can be."""
+    """The partition of each split: at most ``count``, with the heaviest as light as possible."""
     low, high = max(weights, default=0), sum(weights)
     while low < high:
         middle = (low + high) // 2

@@ -1,8 +1,8 @@
-"""Reads of what was planned before: when files are gone by now, the error says why.
+"""Reads what was planned before; if files have been deleted since, the error says why.
 
-A DataFrame reads the snapshot that it was planned with. Nothing in the table tells of it: a tag or
-a consumer that keeps its files would have to be written by a read, and nobody could ever remove it,
-since Spark does not tell when a DataFrame is of no use any more.
+A DataFrame reads the snapshot that it was planned with. Nothing in the table records that: a read
+would have to write a tag or a consumer to keep its files, and nobody could ever remove it, because
+Spark does not say when a DataFrame is no longer used.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,26 +20,26 @@ def read_planned(reader: TableReader, splits: Iterable[DataSplit]) -> Iterator[p
     """The rows of splits, in bounded memory.
 
     Raises:
-        SnapshotNotFound: the snapshot that they are of is gone, and files with it.
-        FileNotFound: a file of a snapshot that is there is gone.
+        SnapshotNotFound: their snapshot is gone, and files with it.
+        FileNotFound: a file of an existing snapshot is gone.
     """
     snapshot_id: int | None = None
 
-    def noticed() -> Iterator[DataSplit]:
+    def tracked() -> Iterator[DataSplit]:
         nonlocal snapshot_id
         for split in splits:
             snapshot_id = split.snapshot_id
             yield split
 
     try:
-        yield from reader.read_batches(noticed())
+        yield from reader.read_batches(tracked())
     except FileNotFound as error:
         raise _explained(reader.store, snapshot_id, error) from error
 
 
 @contextmanager
 def planned_files(store: TableStore, snapshot_id: int | None) -> Iterator[None]:
-    """Files that are gone together with the snapshot of a read are told of as such."""
+    """If files are gone because the snapshot of a read is gone, say so."""
     try:
         yield
     except FileNotFound as error:
@@ -51,8 +51,8 @@ def _explained(store: TableStore, snapshot_id: int | None, error: FileNotFound) 
         return error
     return SnapshotNotFound(
         f"snapshot {snapshot_id} of {store.layout.root} has expired, or was rolled back, and its "
-        f"file {error.path} is gone: a DataFrame stays at the snapshot that it was made of; read "
-        'the table again with read_paimon(...), or with format("emberlake") and load(...)'
+        f"file {error.path} is gone: a DataFrame stays at the snapshot that it was created from; "
+        'read the table again with read_paimon(...), or with format("emberlake") and load(...)'
     )
 
 

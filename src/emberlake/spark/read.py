@@ -1,8 +1,8 @@
-"""Read splits as a DataFrame: Spark's own reader where it gives our rows, Python workers elsewhere.
+"""Read splits as a DataFrame, with Spark's own reader if it returns our rows, else in workers.
 
-Nothing is read before an action. What Spark reads itself is pruned to the columns and row groups
-that an action needs; Python workers read what the projection and the filter of the read say, since
-Spark does not tell them more.
+Nothing is read before an action. Spark's own reader reads only the columns and row groups that an
+action needs. Python workers read all that the projection and the filter of the read ask for,
+because Spark does not tell them what an action needs.
 """
 
 import math
@@ -28,8 +28,8 @@ from emberlake.spark.session import check_workers
 from emberlake.spark.types import handed_out, nullable_fields, spark_schema, to_spark_type
 from emberlake.types import AtomicType, DataField, DataType, RowType, TypeRoot
 
-# Dates and timestamps are stored in the calendar that Spark has; a file that is gone or damaged is
-# an error, whatever the session says.
+# Dates and timestamps are stored in Spark's own calendar; a missing or damaged file is an error,
+# whatever the session says.
 _READ_OPTIONS: Final = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
@@ -49,11 +49,11 @@ def read_dataframe(
     """The rows of splits.
 
     Args:
-        reader: What is read of them.
+        reader: What to read from them.
         splits: From a plan of the same table.
-        spark: Where to read them.
-        num_partitions: The number of partitions; all rows go through Python workers then. Without
-            it Spark reads plain Parquet files by itself, in partitions of its own making.
+        spark: The session to read them in.
+        num_partitions: The number of partitions; then all rows go through Python workers. Without
+            it, Spark reads plain Parquet files by itself, in partitions that it chooses.
 
     Raises:
         InvalidInput: the number of partitions is not at least one.
@@ -82,9 +82,9 @@ def _check_partitions(count: int | None) -> None:
 
 
 def _schema(reader: TableReader) -> StructType:
-    """The columns that come out, all of which Spark may take to be null.
+    """The columns of the result, all of them nullable.
 
-    Spark's own reader knows no columns without nulls, and how a split is read must not show.
+    Spark's own reader has only nullable columns, and the result must not depend on the reader.
     """
     return nullable_fields(spark_schema(_fields(reader)))
 
@@ -109,29 +109,30 @@ def _read_natively(
 
 def _output(output: Output) -> Column:
     column = _opaque(_column(output.path), output.field.type)
-    (field,) = spark_schema((output.field,))  # a comment is lost unless it is given again
+    (field,) = spark_schema((output.field,))  # a comment is lost unless it is set again
     if not field.metadata:
         return column.alias(field.name)
     return column.alias(field.name, metadata=field.metadata)
 
 
 def _opaque(column: Column, data_type: DataType) -> Column:
-    """The column, with floats such that no filter on them reaches Spark's reader.
+    """The column, wrapped so that no filter on floats reaches Spark's reader.
 
-    The filters of the user see NaN above all numbers and the two zeros as one. The reader skips row
-    groups by statistics that know nothing of NaN, and by dictionaries that tell the zeros apart.
+    The user's filters treat NaN as above all numbers and the two zeros as equal. The reader skips
+    row groups by statistics that know nothing of NaN, and by dictionaries that distinguish the
+    zeros.
     """
     match data_type:
         case AtomicType(root=TypeRoot.FLOAT | TypeRoot.DOUBLE):
             return nanvl(column, lit(math.nan).cast(to_spark_type(data_type)))
         case RowType(fields=fields) if any(_may_filter_floats(f.type) for f in fields):
-            return coalesce(column, column)  # a filter on a field of it does not see through this
+            return coalesce(column, column)  # a filter on one of its fields cannot be pushed down
         case _:
             return column
 
 
 def _may_filter_floats(data_type: DataType) -> bool:
-    """Whether Spark's reader could be asked for a float in there; never inside arrays and maps."""
+    """Whether Spark could push down a filter on a float in it; never inside arrays and maps."""
     match data_type:
         case AtomicType(root=root):
             return root in (TypeRoot.FLOAT, TypeRoot.DOUBLE)

@@ -1,4 +1,4 @@
-"""What one Spark task does for a read: splits in their byte form in, rows out."""
+"""The part of a read that one Spark task does: it gets splits in byte form and returns rows."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from emberlake.spark.types import to_spark_batch
 PARTITION: Final = "partition"
 _PLAN: Final = "plan"
 _SPLIT: Final = "split"
-# One row a split: the partition that reads it, the number of the predicate that it was planned
+# One row per split: the partition that reads it, the number of the predicate that it was planned
 # with, and its byte form.
 SPLIT_SCHEMA: Final = pa.schema(
     [
@@ -34,8 +34,8 @@ class ReadTask:
     """Reads the splits of one task, in order and in bounded memory."""
 
     reader: TableReader
-    schema: pa.Schema  # of the rows, as Spark wants them
-    predicates: tuple[Predicate | None, ...]  # those that splits were planned with
+    schema: pa.Schema  # of the rows, as Spark expects them
+    predicates: tuple[Predicate | None, ...]  # those that the splits were planned with
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the splits that the batches name."""

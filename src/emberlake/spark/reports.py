@@ -1,9 +1,9 @@
-"""What the tasks of a job tell the driver, and whether all of them did.
+"""The reports of the tasks of a job, and the check that all of them arrived.
 
-Every task reports once, also one that has nothing to write. A commit of what some of the tasks
-wrote would lose the rows of the others and look like a success, so that the driver has to know how
-many tasks there are. Spark decides that while the job runs, and Python workers are not told. One
-more partition is therefore put behind those that write: its number is how many there are before it.
+Every task reports once, even if it has nothing to write. A commit of what only some tasks wrote
+would lose the rows of the others and look like a success, so the driver has to know how many tasks
+there are. Spark decides that while the job runs, and does not tell Python workers. So one more
+partition is put after those that write: its number is the number of tasks.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ REPORT_SCHEMA: Final = "job string, number int, messages array<binary>"
 _ARROW_SCHEMA: Final = pa.schema(
     [("job", pa.string()), ("number", pa.int32()), ("messages", pa.list_(pa.binary()))]
 )
-# A local relation, since Spark puts the partitions of two plans that have one each into one.
+# A local relation, because Spark merges two plans that have one partition each into one partition.
 _LAST: Final = (
     "SELECT CAST(NULL AS STRING) AS job, CAST(NULL AS INT) AS number, "
     "CAST(NULL AS ARRAY<BINARY>) AS messages FROM VALUES (0)"
@@ -32,29 +32,29 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """What one task of a job wrote, or what became of one part of its work."""
+    """What one task of a job wrote, or did for one part of its work."""
 
     job_id: str
-    number: int  # of the task, or of the part: from 0, without a gap
+    number: int  # of the task, or of the part: from 0, without gaps
     messages: tuple[bytes, ...]  # commit messages in their byte form
 
     @staticmethod
     def of(job_id: str, number: int, messages: Iterable[CommitMessage]) -> "TaskReport":
-        """The report of messages."""
+        """The report of these messages."""
         return TaskReport(job_id, number, tuple(message.to_bytes() for message in messages))
 
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """What came to the driver."""
+    """The reports that reached the driver."""
 
     received: tuple[TaskReport, ...]
-    total: int | None  # how many there must be; None: unknown
+    total: int | None  # how many there must be; None if unknown
 
     def messages(self, job_id: str) -> list[CommitMessage]:
         """The messages of all tasks of the job, in the order of the tasks.
 
-        A report that came twice counts once, if both say the same.
+        A report that arrived twice counts once, if both are equal.
 
         Raises:
             IncompleteJob: a report is missing, is of another job, or contradicts another.
@@ -70,8 +70,8 @@ class Reports:
 def incomplete(job_id: str, problem: str) -> IncompleteJob:
     """The error for a job with missing reports."""
     return IncompleteJob(
-        f"the job {job_id} is not committed: {problem}. The table is as it was. The files of the "
-        "job were left where they are, since a task that was not heard of may have written them. "
+        f"the job {job_id} is not committed: {problem}. The table is unchanged. The files of the "
+        "job were left in place, because a task that did not report may have written them. "
         "Run the job again; remove_orphan_files() deletes them once they are old enough"
     )
 
@@ -79,18 +79,18 @@ def incomplete(job_id: str, problem: str) -> IncompleteJob:
 def _problem(received: Sequence[TaskReport], job_id: str, total: int | None) -> str | None:
     strange = sorted({report.job_id for report in received} - {job_id})
     if strange:
-        return f"there are reports of another job, {_listed(strange)}"
+        return f"there are reports of another job: {_listed(strange)}"
     if total is None:
         return "the number of its tasks is unknown"
     found: dict[int, TaskReport] = {}
     for report in received:
         if found.setdefault(report.number, report) != report:
-            return f"there are two reports of task {report.number}, which differ"
+            return f"there are two different reports of task {report.number}"
     missing = [number for number in range(total) if number not in found]
     if missing:
         return f"{len(missing)} of {total} tasks sent no report: {_listed(missing)}"
     extra = sorted(number for number in found if not 0 <= number < total)
-    return f"it has {total} tasks, and task {_listed(extra)} reports as well" if extra else None
+    return f"it has {total} tasks, but task {_listed(extra)} also reported" if extra else None
 
 
 def _listed(values: Sequence[object]) -> str:
@@ -100,13 +100,13 @@ def _listed(values: Sequence[object]) -> str:
 
 
 def task_number() -> int:
-    """In a task: which partition it works on; 0 outside of tasks."""
+    """In a task: the number of its partition; 0 outside of tasks."""
     task = TaskContext.get()
     return 0 if task is None else task.partitionId()
 
 
 def report_batch(reports: Sequence[TaskReport]) -> pa.RecordBatch:
-    """In a task: reports in the form that goes to the driver."""
+    """In a task: reports in the form that is sent to the driver."""
     columns = [
         pa.array([report.job_id for report in reports], pa.string()),
         pa.array([report.number for report in reports], pa.int32()),
@@ -116,14 +116,14 @@ def report_batch(reports: Sequence[TaskReport]) -> pa.RecordBatch:
 
 
 def counted(reports: DataFrame) -> DataFrame:
-    """The reports of all tasks of a DataFrame, and a row that tells how many tasks there are."""
+    """The reports of all tasks of a DataFrame, and a row with the number of tasks."""
     last = reports.sparkSession.sql(_LAST)
     total = sql.when(sql.col("number").isNull(), sql.spark_partition_id())
     return reports.union(last).select("job", "number", "messages", total.alias("total"))
 
 
 def gather(reports: DataFrame, total: int | None = None) -> Reports:
-    """Run the job; ``total`` is how many reports there must be, unless the job tells it."""
+    """Run the job; ``total`` is how many reports there must be, unless the job returns it."""
     received: list[TaskReport] = []
     for row in reports.collect():
         if row.number is None:

@@ -1,8 +1,8 @@
-"""What Spark is to give every write task: checked before anything starts.
+"""The resources of every write task, checked before anything starts.
 
-Spark takes a profile that no executor can ever satisfy, and waits for one for ever; where it cannot
-have profiles at all it says so in the middle of a job. What the session's settings tell is
-therefore looked at first. What they do not tell, such as the size of a standalone worker, is not.
+Spark accepts a profile that no executor can ever satisfy, and waits forever for one. If it cannot
+have profiles at all, it fails in the middle of a job. So the profile is checked first against the
+session's settings. What they do not say, such as the size of a standalone worker, is not checked.
 """
 
 import math
@@ -25,7 +25,7 @@ _CPUS: Final = "cpus"
 _CORES: Final = "cores"
 _MEMORY: Final = "memory"
 _DEVICES: Final = ("gpu", "fpga")
-# Keys of ours for what an executor has -> Spark's.
+# Our keys for executor resources -> Spark's.
 _SIZES: Final = {
     _MEMORY: "memory",
     "memory_overhead": "memoryOverhead",
@@ -36,7 +36,7 @@ _CHOICES: Final = (_CPUS, *_DEVICES, _CORES, *_SIZES)
 _SIZE: Final = re.compile(r"(\d+)\s*([kmgtp]?)b?", re.IGNORECASE)
 _MIB: Final = {"": 1.0, "k": 2.0**-10, "m": 1.0, "g": 2.0**10, "t": 2.0**20, "p": 2.0**30}
 _LOCAL_CLUSTER: Final = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\]")
-# Where an executor has one core unless it is told otherwise.
+# Masters whose executors have one core by default.
 _ONE_CORE: Final = ("yarn", "k8s://")
 
 Setting = Callable[[str], str | None]
@@ -53,17 +53,17 @@ class Requests:
 def find_profile(
     asked: ResourceProfile | Mapping[str, object] | None, spark: SparkSession
 ) -> ResourceProfile | None:
-    """The profile that was asked for, as one that the session can honour.
+    """The profile that was asked for, if the session can satisfy it.
 
     Args:
-        asked: A profile of Spark's, or what goes into one: ``cpus`` and devices (``gpu``, ``fpga``)
-            of a task; ``cores``, ``memory``, ``memory_overhead``, ``pyspark_memory`` and
-            ``offheap_memory`` of its executor.
+        asked: A Spark profile, or its content: ``cpus`` and devices (``gpu``, ``fpga``) of a task;
+            ``cores``, ``memory``, ``memory_overhead``, ``pyspark_memory`` and ``offheap_memory`` of
+            its executor.
         spark: The session.
 
     Raises:
-        Unsupported: tasks of the master cannot have profiles.
-        InvalidInput: it is no profile, or one that no executor of the session can satisfy.
+        Unsupported: the master cannot have profiles.
+        InvalidInput: it is not a profile, or no executor of the session can satisfy it.
     """
     if asked is None:
         return None
@@ -76,7 +76,7 @@ def find_profile(
         return asked
     if not isinstance(asked, Mapping):
         raise InvalidInput(
-            "resource_profile is a ResourceProfile of Spark or a dict such as "
+            "resource_profile is a Spark ResourceProfile or a dict such as "
             f"{{'cpus': 2}}, not {type(asked).__name__}"
         )
     if not asked:
@@ -90,7 +90,7 @@ def parse(asked: Mapping[str, object], setting: Setting) -> Requests:
     """What a dict asks for.
 
     Raises:
-        InvalidInput: naming every key that is none, and every value that cannot be used.
+        InvalidInput: names every unknown key and every invalid value.
     """
     problems: list[str] = []
     task: dict[str, float] = {}
@@ -106,12 +106,12 @@ def parse(asked: Mapping[str, object], setting: Setting) -> Requests:
             elif key in _SIZES:
                 executor[_SIZES[key]] = _size(value)
             else:
-                problems.append(f"{key} is none of {', '.join(_CHOICES)}")
+                problems.append(f"{key} is not one of {', '.join(_CHOICES)}")
         except ValueError as error:
-            problems.append(f"{key} is {error}, not {value!r}")
+            problems.append(f"{key} must be {error}, not {value!r}")
     if problems:
         raise InvalidInput(f"resource_profile: {'; '.join(problems)}")
-    if _is_dynamic(setting):  # or the executors are those that are there, with what they have
+    if _is_dynamic(setting):  # otherwise only existing executors are used, as they are
         for name in task.keys() - {_CPUS}:
             known = setting(f"spark.executor.resource.{name}.amount")
             executor[name] = max(math.ceil(task[name]), int(known or 0))
@@ -120,17 +120,17 @@ def parse(asked: Mapping[str, object], setting: Setting) -> Requests:
 
 def _whole(value: object) -> int:
     if type(value) is not int or value < 1:  # a bool is an int
-        raise ValueError("a whole number from 1")
+        raise ValueError("a whole number of 1 or more")
     return value
 
 
 def _share(value: object) -> float:
-    """Spark shares a device among tasks, or gives a task whole ones."""
+    """Spark divides a device among tasks, or gives a task whole devices."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         amount = float(value)
         if 0 < amount <= 1 or (amount > 1 and amount.is_integer()):
             return amount
-    raise ValueError("a whole number from 1, or a share of one device")
+    raise ValueError("a whole number of 1 or more, or a fraction of one device")
 
 
 def _size(value: object) -> int:
@@ -149,12 +149,12 @@ def _requests_of(profile: ResourceProfile) -> Requests:
 
 
 def check(requests: Requests, setting: Setting) -> None:
-    """Refuse what the session cannot give to any task."""
+    """Refuse requests that the session cannot satisfy for any task."""
     master = setting("spark.master") or ""
     if master.startswith("local") and not master.startswith("local-cluster"):
         raise Unsupported(
-            f"resource_profile: with the master {master} all tasks run in one process, which "
-            "cannot give them anything else than it has; leave it out, or use a cluster"
+            f"resource_profile: with the master {master} all tasks run in one process and share "
+            "what it has; leave it out, or use a cluster"
         )
     problems = list(_problems(requests, master, setting))
     if problems:
@@ -167,13 +167,13 @@ def _problems(requests: Requests, master: str, setting: Setting) -> Iterator[str
         yield (
             f"it asks for executors with {', '.join(f'{k}={v}' for k, v in asked.items())}, but "
             "the session keeps those that it has: set spark.dynamicAllocation.enabled=true, or "
-            "say it for all executors when the session starts, such as with spark.executor.memory"
+            "configure all executors when the session starts, such as with spark.executor.memory"
         )
         return
     worker = _LOCAL_CLUSTER.fullmatch(master)
     yield from _core_problems(requests, master, setting, int(worker[2]) if worker else None)
     if worker and asked.get(_MEMORY, 0) > int(worker[3]):
-        yield f"it asks for {asked[_MEMORY]} MiB, and a worker of {master} has {worker[3]}"
+        yield f"it asks for {asked[_MEMORY]} MiB, but a worker of {master} has {worker[3]}"
     for name in sorted(requests.task.keys() - {_CPUS}):
         yield from _device_problems(name, requests, setting, has_workers=worker is not None)
 
@@ -186,9 +186,9 @@ def _core_problems(
     cores = requests.executor.get(_CORES) or (int(known) if known else usual)
     cpus = requests.task.get(_CPUS, 1)
     if cores is not None and cpus > cores:
-        yield f"a task asks for {cpus:g} cpus, and an executor has {cores} cores"
+        yield f"a task asks for {cpus:g} cpus, but an executor has {cores} cores"
     if cores is not None and of_worker is not None and cores > of_worker:
-        yield f"an executor is to have {cores} cores, and a worker of {master} has {of_worker}"
+        yield f"an executor needs {cores} cores, but a worker of {master} has {of_worker}"
 
 
 def _device_problems(
@@ -199,7 +199,7 @@ def _device_problems(
     has = requests.executor.get(name, int(setting(key) or 0))
     if has < amount:
         have = f"have {has}" if has else "have none"
-        yield f"a task asks for {amount:g} {name}, and executors {have} ({key})"
+        yield f"a task asks for {amount:g} {name}, but executors {have} ({key})"
     elif has_workers and int(setting(f"spark.worker.resource.{name}.amount") or 0) < has:
         yield f"no worker has {has} {name} (spark.worker.resource.{name}.amount)"
 

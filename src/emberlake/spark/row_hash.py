@@ -1,17 +1,18 @@
-"""The hash of a serialized row as a Spark expression: what ``spec.row_columns.hash_rows`` gives.
+"""The hash of a serialized row as a Spark expression, equal to ``spec.row_columns.hash_rows``.
 
-Spark's own ``hash`` is the same Murmur3 with the same seed, but it hashes values, not rows. Two
-ways lead to the hash of a row:
+Spark's own ``hash`` is the same Murmur3 with the same seed, but it hashes values, not rows. There
+are two ways to compute the hash of a row:
 
-words   A row of numbers is mixed word by word in 64-bit arithmetic. ``hash`` has the last say: it
-        gets the one number for which it ends up in the state that the words led to.
-bytes   A row with texts is put together byte by byte, and ``hash`` hashes that.
+words   A row of numbers is mixed word by word in 64-bit arithmetic. ``hash`` does the last step: it
+        gets the one number that leads it to the same state as the words.
+bytes   A row with strings is assembled byte by byte, and ``hash`` hashes the bytes.
 
-Nothing overflows, so that it does not matter whether the session lets integers overflow (ANSI),
-and words use no expression twice, so that no row of code grows with a power of the columns.
+Nothing overflows, so it does not matter whether the session lets integers overflow (ANSI). Words
+use no expression twice, so the generated code does not grow exponentially with the columns.
 
-Beyond the scan of 10 M rows, in seconds of CPU of the JVM: BIGINT 0.3 by words, 2.5 by bytes;
-STRING 0.8, (STRING, INT) 1.7 by bytes. A Python function over Arrow takes 2.0, and 1.5 in Python.
+Cost in addition to the scan, for 10 M rows, in seconds of CPU of the JVM: BIGINT 0.3 by words, 2.5
+by bytes; STRING 0.8, (STRING, INT) 1.7 by bytes. A Python function over Arrow takes 2.0, and 1.5 in
+Python.
 """
 
 from collections.abc import Sequence
@@ -26,11 +27,11 @@ from emberlake.base.hashing import ADD, C1, C2, DEFAULT_SEED, mix_scalar
 from emberlake.spec.binary_row import MAX_INLINE_BYTES, null_area_size
 from emberlake.types import AtomicType, TypeRoot
 
-MAX_COLUMNS: Final = 8  # so that their null bits are one byte
-# Spark walks down expressions by recursion, and each word is eight levels more. A thread's stack
-# of 1 MiB ends at about 30 words.
+MAX_COLUMNS: Final = 8  # so that their null bits fit in one byte
+# Spark processes expressions recursively, and each word adds eight levels. A thread's stack of
+# 1 MiB is exhausted at about 30 words.
 MAX_WORDS: Final = 12
-# Making the bytes of more numbers than that takes longer than bringing them to Python.
+# Beyond this, converting numbers to bytes takes longer than sending them to Python.
 MAX_NUMBER_BYTES: Final = 16
 
 _MASK: Final = 0xFFFFFFFF
@@ -46,10 +47,10 @@ _WIDTHS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A column whose slot holds a number of so many bytes, zero if it is null.
+    """A column whose slot holds a number of ``width`` bytes, zero if it is null.
 
-    With a tail, the slot holds a number of four bytes and the offset of the tail, a number of
-    eight.
+    With a tail, the slot holds a number of four bytes and the offset of the tail, which is a number
+    of eight bytes.
     """
 
     slot: Column
@@ -63,7 +64,7 @@ class _Number:
 
 @dataclass(frozen=True, slots=True)
 class _Bytes:
-    """A column whose slot holds short values, and says where long ones are."""
+    """A column whose slot holds short values, or the position of long ones."""
 
     value: Column
     nullable: bool
@@ -78,14 +79,14 @@ class _Bytes:
 
 
 def row_hash(types: Sequence[AtomicType], values: Sequence[Column]) -> Column | None:
-    """The hash of every row, made of the values in their order; None if Spark cannot say it.
+    """The hash of every row of these values, in order; None if Spark cannot express it.
 
-    It cannot for floats and large decimals, whose bits no function of Spark shows, for times, for
+    It cannot for floats and large decimals, whose bits no Spark function exposes, for times, for
     many columns, and for numbers on Spark Connect.
 
     Args:
-        types: The types of the values. Where they are NOT NULL a null gives some hash.
-        values: Columns of the Spark types that the type contract has for these types.
+        types: The types of the values. A null of a NOT NULL type gets an arbitrary hash.
+        values: Columns with the Spark types that the type contract has for these types.
     """
     columns = [_column(t, v) for t, v in zip(types, values, strict=True)]
     known = [column for column in columns if column is not None]
@@ -107,7 +108,7 @@ def row_hash(types: Sequence[AtomicType], values: Sequence[Column]) -> Column | 
 
 
 def _is_remote(column: Column) -> bool:
-    """Whether it is sent to a server: in messages that nest 100 levels deep, too few for words."""
+    """Whether it is sent to a server: messages nest at most 100 levels deep, too few for words."""
     return type(column).__module__.startswith("pyspark.sql.connect.")
 
 
@@ -137,15 +138,15 @@ def _or_zero(number: Column, nullable: bool) -> Column:  # noqa: FBT001
 
 
 def _long(number: int) -> Column:
-    # Spark finds out about a type that has to be widened one level of an expression at a time.
+    # Typed here, because Spark widens types one level of an expression at a time.
     return sql.lit(number).cast("bigint")
 
 
 def _millis(data_type: AtomicType, value: Column) -> Column:
     if data_type.root is TypeRoot.TIMESTAMP_LTZ:
         return sql.unix_millis(value)
-    # Before Spark 4.3 no function shows the number that a timestamp without zone is. Its whole
-    # seconds are cut towards 1970, those of its minute are not: so it is the minute that is right.
+    # Before Spark 4.3 no function returns the number behind a timestamp without a zone. Its whole
+    # seconds are truncated towards 1970, but the seconds of its minute are not. So take the minute.
     seconds = sql.unix_timestamp(value) - sql.second(value)
     minute = seconds - sql.pmod(seconds, sql.lit(60))
     return minute * 1000 + (_second_of_minute(value) * 1000).cast("bigint")
@@ -158,7 +159,7 @@ def _micros_of_milli(data_type: AtomicType, value: Column) -> Column:
 
 
 def _second_of_minute(value: Column) -> Column:
-    return sql.extract(sql.lit("SECOND"), value)  # a decimal with six digits behind the point
+    return sql.extract(sql.lit("SECOND"), value)  # a decimal with six digits after the point
 
 
 # --- by words -------------------------------------------------------------------------------------
@@ -187,7 +188,7 @@ def _words(columns: Sequence[_Number], nulls: Column | None) -> list[Column | in
     return words + tails
 
 
-# States are numbers of which the low 32 bits count, words are not above 32 bits.
+# Of a state only the low 32 bits count; words have at most 32 bits.
 
 
 def _mix(state: Column | int, word: Column | int) -> Column | int:
@@ -203,9 +204,9 @@ def _mix(state: Column | int, word: Column | int) -> Column | int:
 
 
 def _finish(state: Column | int, size: int) -> Column:
-    """The hash of a row of that size: by Spark, of the number that leads it to the same state."""
+    """The hash of a row of that size: Spark's hash of the number that leads to the same state."""
     assert isinstance(state, Column)
-    # ``hash`` of an INT is one word after the seed, of a row of four bytes.
+    # ``hash`` of an INT mixes one word after the seed, as a row of four bytes.
     state = _low(state).bitwiseXOR(_long(size ^ 4))
     word = _rotate(_times(state - _long(ADD), _inverse(5)), 32 - 13).bitwiseXOR(_long(DEFAULT_SEED))
     word = _times(_rotate(_times(word, _inverse(C2)), 32 - 15), _inverse(C1))
@@ -221,14 +222,14 @@ def _low(number: Column) -> Column:
 
 
 def _times(word: Column, factor: int) -> Column:
-    # One of 32 bits and one of 31 bits and a sign do not exceed 63 bits and a sign.
+    # The product of 32 bits with 31 bits and a sign fits in 63 bits and a sign.
     return word * _long(factor - (1 << 32) if factor >> 31 else factor)
 
 
 def _rotate(number: Column, bits: int) -> Column:
-    """The low 32 bits rotated to the left, with one use of the number."""
-    # Taking ``2**32 - 1`` away so often as it goes adds the bits above to those below. What is left
-    # is 1 to that number, not 0 to one below it: all ones stay all ones, and zero stays zero.
+    """The low 32 bits rotated to the left, using the number only once."""
+    # Modulo ``2**32 - 1`` adds the high bits to the low ones. Shifting the result to the range from
+    # 1 to that number, instead of from 0, keeps all ones as all ones, and zero as zero.
     return (sql.shiftleft(_low(number), bits) - _long(1)) % _long(_MASK) + _long(1)
 
 
@@ -258,7 +259,7 @@ def _hash_bytes(columns: Sequence[_Number | _Bytes], nulls: Column | None) -> Co
 
 
 def _ending_with(row: Sequence[Column], column: _Bytes, offset: Column | int) -> Column:
-    """A row whose only bytes come last: their slot is followed by what is behind the slots."""
+    """A row whose only bytes column comes last: its slot is directly followed by its tail."""
     long = sql.concat(*row, *_long_slot(column, offset), *_long_tail(column))
     whole = sql.when(column.is_short, sql.concat(*row, *_short_slot(column))).otherwise(long)
     return sql.coalesce(whole, sql.concat(*row, _zeros(8))) if column.nullable else whole
@@ -307,7 +308,7 @@ def _after(column: _Bytes, offset: Column | int) -> Column:
 
 
 def _small_number(number: Column | int) -> Column:
-    """The four bytes of a number that is mostly small."""
+    """The four bytes of a number that is usually small."""
     if isinstance(number, int):
         return sql.lit(number.to_bytes(4, "little"))
     cell = sql.substring(sql.lit(_SMALL_NUMBERS), number * 4 + 1, sql.lit(4))
@@ -323,7 +324,7 @@ def _little_endian(number: Column, width: int) -> Column:
         high = sql.shiftrightunsigned(number, 56)
         return sql.concat(_little_endian(number, 7), _little_endian(high, 1))
     turned = [sql.shiftleft(_byte(number, at), 8 * (width - 1 - at)) for at in range(width)]
-    # The bit above them keeps the zeros in front, and is cut off again.
+    # The bit above them keeps leading zeros, and is cut off again.
     text = sql.hex(reduce(Column.bitwiseOR, turned, _long(1 << 8 * width)))
     return sql.substring(sql.unhex(text), sql.lit(2), sql.lit(width))
 

@@ -1,4 +1,4 @@
-"""The Spark session that the user has, and what running a job of ours on it takes."""
+"""Finds the user's Spark session and prepares it for our jobs."""
 
 import re
 import sys
@@ -15,29 +15,29 @@ from pyspark.sql import SparkSession
 from emberlake._version import __version__
 from emberlake.errors import InvalidState
 
-# After every single row Spark measures the batch that it fills for a Python worker, unless no
-# bound is set: moving 10,000,000 rows of 8 columns took 17 s of CPU with the bound, 3.3 s without.
-# The bound on rows (spark.sql.execution.arrow.maxRecordsPerBatch, 10,000) stays.
+# Spark measures the batch that it fills for a Python worker after every single row, unless there is
+# no bound: moving 10,000,000 rows of 8 columns took 17 s of CPU with the bound, 3.3 s without. The
+# bound on rows (spark.sql.execution.arrow.maxRecordsPerBatch, 10,000) stays.
 _BATCH_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 _NO_BOUND: Final = str(2**31 - 1)
-# What adaptive execution cuts a large partition into. A task that is to have a share of it should
-# have one long before the 64 MiB that are meant for any query.
+# The size of the pieces into which adaptive execution splits a large partition. For several tasks
+# to share one, pieces must be much smaller than the default of 64 MiB.
 _PIECE_BYTES: Final = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _SMALL_PIECE: Final = "4MB"
 _DEFAULT_BOUND: Final = ("67108864", "67108864b", "64MB", "64m")  # of both
-# How a worker that lacks a package says so: pyarrow's absence is noticed by Spark itself.
+# What a worker that lacks a package says. Spark itself notices a missing pyarrow.
 _MISSING: Final = re.compile(r"No module named|PACKAGE_NOT_INSTALLED|must be installed")
 
 _lock = Lock()
-_users: Counter[tuple[int, str]] = Counter()  # jobs of ours that run, by session and setting
-_found: dict[tuple[int, str], str | None] = {}  # the setting that the first of them met
+_users: Counter[tuple[int, str]] = Counter()  # our running jobs, by session and setting
+_found: dict[tuple[int, str], str | None] = {}  # the setting before the first of them
 _checked: WeakSet[SparkSession] = WeakSet()
 
 
 def find_session(spark: SparkSession | None = None) -> SparkSession:
     """The given session, the active one of this thread, or the default one of the program.
 
-    None is ever made here.
+    This never creates a session.
 
     Raises:
         InvalidState: there is none.
@@ -45,8 +45,8 @@ def find_session(spark: SparkSession | None = None) -> SparkSession:
     session = spark or _active_session()
     if session is None:
         raise InvalidState(
-            "there is no active Spark session; make one "
-            "(SparkSession.builder.getOrCreate()), or give it: spark=..."
+            "there is no active Spark session; create one "
+            "(SparkSession.builder.getOrCreate()), or pass it: spark=..."
         )
     return session
 
@@ -56,29 +56,29 @@ def _active_session() -> SparkSession | None:
         session = SparkSession.active()
     except PySparkRuntimeError:
         return None
-    # Spark hands out the default session also after its context was stopped without it. Sessions
-    # on a Connect server are of another class, and are asked by Spark itself.
+    # Spark returns the default session even if its context was stopped. Sessions on a Connect
+    # server are of another class, and Spark checks them itself.
     is_classic = type(session) is SparkSession
     is_stopped = is_classic and session.sparkContext._jsc is None  # noqa: SLF001
     return None if is_stopped else session
 
 
 def fast_arrow(spark: SparkSession) -> AbstractContextManager[None]:
-    """Rows go to Python workers in batches that are not measured while a job of ours runs."""
+    """While our job runs, batches of rows for Python workers are not measured."""
     return _borrowed(spark, _BATCH_BYTES, _NO_BOUND)
 
 
 def small_pieces(spark: SparkSession) -> AbstractContextManager[None]:
-    """Large partitions of a shuffle are cut into smaller pieces while a job of ours runs."""
+    """While our job runs, large partitions of a shuffle are split into smaller pieces."""
     return _borrowed(spark, _PIECE_BYTES, _SMALL_PIECE)
 
 
 @contextmanager
 def _borrowed(spark: SparkSession, key: str, value: str) -> Iterator[None]:
-    """A setting has a value of ours while a job of ours runs.
+    """A setting has our value while our job runs.
 
-    The setting is the session's, so that jobs in several threads share it, and the last one puts
-    back what was there. A bound that the user has set stays.
+    The setting belongs to the session, so jobs in several threads share it, and the last one
+    restores the old value. A bound that the user has set stays.
     """
     borrowed = id(spark), key
     with _lock:
@@ -98,7 +98,7 @@ def _borrowed(spark: SparkSession, key: str, value: str) -> Iterator[None]:
 
 
 def _lift(spark: SparkSession, key: str, value: str) -> str | None:
-    """Set the value; what to put back afterwards, or None when nothing was changed."""
+    """Set the value; returns the value to restore afterwards, or None if nothing was changed."""
     before = spark.conf.get(key, None)
     if before is not None and before not in _DEFAULT_BOUND:
         return None
@@ -107,7 +107,7 @@ def _lift(spark: SparkSession, key: str, value: str) -> str | None:
 
 
 def check_workers(spark: SparkSession) -> None:
-    """Make sure that the Python of Spark's workers can run our tasks; asked once per session.
+    """Make sure that the Python of Spark's workers can run our tasks; checked once per session.
 
     Raises:
         InvalidState: it lacks emberlake or pyarrow, or has another version of emberlake.
@@ -140,15 +140,15 @@ def _unfit(problem: str) -> InvalidState:
     return InvalidState(
         f"Spark's Python workers cannot run emberlake: {problem}. Let them use an environment that "
         "has it: set PYSPARK_PYTHON (or spark.pyspark.python) before the session starts, for "
-        f"example to {sys.executable}; on a cluster ship one with spark.archives"
+        f"example to {sys.executable}; on a cluster, ship one with spark.archives"
     )
 
 
 def _probe() -> Any:
-    """A function that Spark sends whole, since a worker may lack the module that it is from."""
+    """A function that Spark pickles completely, because a worker may lack its module."""
 
     def probe(batches: Iterator[Any]) -> Iterator[Any]:
-        import importlib  # noqa: PLC0415 - all of this is the worker's
+        import importlib  # noqa: PLC0415 - imported in the worker
         import sys  # noqa: PLC0415
 
         import pyarrow as pa  # noqa: PLC0415

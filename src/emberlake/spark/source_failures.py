@@ -1,6 +1,6 @@
-"""What Spark says when it cannot read a source, as one error of ours.
+"""Turns Spark's failures to read a source into one emberlake error.
 
-Spark tells it by a chain of Java exceptions: the outermost names the file, the innermost the value.
+Spark reports a chain of Java exceptions: the outermost names the file, the innermost the value.
 """
 
 import re
@@ -22,7 +22,7 @@ _UNREADABLE: Final = ("FAILED_READ_FILE", "MALFORMED_", "CANNOT_", "CAST_INVALID
 
 @contextmanager
 def source_errors() -> Iterator[None]:
-    """Failures of Spark leave as errors of ours, in one line, with the file and the value."""
+    """Raise Spark's failures as emberlake errors, in one line, with the file and the value."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as failure:
@@ -30,7 +30,7 @@ def source_errors() -> Iterator[None]:
 
 
 def source_error(text: str) -> EmberlakeError:
-    """The error that the text of Spark's exceptions tells of."""
+    """The error that the text of Spark's exceptions describes."""
     causes = [_tidy(cause) for cause in _CAUSE.findall(text)] or [_tidy(text)]
     if not any(word in text for word in _UNREADABLE):
         return InvalidState(f"Spark failed: {causes[-1]}")

@@ -1,8 +1,8 @@
-"""Files of other formats as a DataFrame that fits a table.
+"""Reads files of other formats as a DataFrame that fits a table.
 
-Parquet and ORC files know their types. CSV and JSON do not: they are read with the types of the
-table's columns, and a value that cannot be read as such is an error, never a null. Columns that the
-table lacks are kept, so that the alignment names them.
+Parquet and ORC files know their types. CSV and JSON files do not: they are read with the types of
+the table's columns, and a value that does not fit is an error, never a null. Columns that the table
+lacks are kept, so that the alignment names them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,15 +17,15 @@ from pyspark.sql import types as spark
 from emberlake.spark.types import spark_schema
 from emberlake.types import DataField
 
-# Every file is looked at: a column that only some files have is not lost.
+# Read the schema of every file, so that a column that only some files have is not lost.
 _MERGED: Final = {"mergeSchema": "true"}
 _STRICT: Final = {"mode": "FAILFAST"}
 _CSV: Final = {"header": "true", "enforceSchema": "false", **_STRICT}
-# What the session has to say while files are looked at.
+# Session settings while the schemas of files are read.
 _WHILE_LOOKING: Final = {
     # Times without a zone stay as they are written.
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
-    # Folders such as dt=2026-06-26 give texts; the table says what they are.
+    # Folders such as dt=2026-06-26 give strings; the table knows their types.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 
@@ -42,9 +42,9 @@ def read_source(
     Args:
         session: The Spark session.
         paths: What to read, all of one format.
-        source_format: ``parquet``, ``orc``, ``csv`` or ``json`` (an object a line).
-        fields: The columns of the table that the rows are for; without them the types of CSV and
-            JSON are inferred from all rows.
+        source_format: ``parquet``, ``orc``, ``csv`` or ``json`` (one object per line).
+        fields: The columns of the target table; without them the types of CSV and JSON are inferred
+            from all rows.
         options: Options of Spark's reader, such as ``delimiter``.
     """
     given = dict(options or {})
@@ -61,7 +61,7 @@ def read_source(
 
 @contextmanager
 def _settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """The session has other settings for a moment; those of before are put back."""
+    """Change settings of the session, and restore them afterwards."""
     before = {name: session.conf.get(name) for name in settings}
     for name, value in settings.items():
         session.conf.set(name, value)
@@ -76,7 +76,7 @@ def _settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[No
 def with_constants(
     rows: DataFrame, constants: Mapping[str, str], fields: Sequence[DataField] | None
 ) -> DataFrame:
-    """The rows with columns that have one value each: of the table's types, or texts."""
+    """Add constant columns to the rows, with the table's types, or as strings."""
     types = {field.name: field.dataType for field in spark_schema(tuple(fields or ()))}
     for name, text in constants.items():
         rows = rows.withColumn(name, F.lit(text).cast(types.get(name, spark.StringType())))
@@ -95,7 +95,7 @@ def _read_text(
     options: Mapping[str, str],
 ) -> DataFrame:
     fixed = _CSV if source_format == "csv" else _STRICT
-    # Of CSV this reads the header; of JSON all rows, to see every column that one of them has.
+    # For CSV this reads the header; for JSON all rows, to find every column.
     found = _reader(session, {**fixed, **options}).format(source_format).load(paths).schema
     wanted = {field.name: field.dataType for field in spark_schema(fields)}
     schema = spark.StructType(
@@ -107,7 +107,7 @@ def _read_text(
 
 
 def _meet(found: spark.DataType, wanted: spark.DataType | None) -> spark.DataType:
-    """The table's type, with the fields that a file has besides, so that they are not lost."""
+    """The table's type, plus the other fields that a file has, so that they are not lost."""
     match found, wanted:
         case _, None:
             return found
@@ -132,7 +132,7 @@ def _meet(found: spark.DataType, wanted: spark.DataType | None) -> spark.DataTyp
 
 
 def _with_path_columns(rows: DataFrame, fields: tuple[DataField, ...]) -> DataFrame:
-    """Columns that come from folders (``dt=2026-06-26``) are texts; the table knows their type."""
+    """Cast columns of folder names (``dt=2026-06-26``), which are strings, to the table's type."""
     wanted = {field.name: field.dataType for field in spark_schema(fields)}
     for name in _path_columns(rows):
         if name in wanted and name in rows.columns:

@@ -1,4 +1,4 @@
-"""Delete what tasks of a write wrote for nothing: failed, repeated and speculative attempts.
+"""Deletes useless files of a write job: those of failed, repeated and speculative attempts.
 
 Every file of a write job has the job's id in its name. Only the messages that Spark returned are
 committed; a file of the job that none of them names belongs to nobody, if its task has reported.
@@ -17,7 +17,7 @@ from emberlake.spark.reports import incomplete
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
 
-# A task that Spark is just killing may still finish a file: look again until nothing comes.
+# A task that Spark is killing may still finish a file: look again until there are no new ones.
 _ROUNDS: Final = 10
 _PAUSE_MS: Final = 200.0
 _BUCKET_PREFIX: Final = "bucket-"
@@ -25,7 +25,7 @@ _BUCKET_PREFIX: Final = "bucket-"
 
 @contextmanager
 def swept_unless_done(store: TableStore, job_id: str) -> Iterator[None]:
-    """Delete the files of a job that fails inside; not where a task may not have been heard of."""
+    """Delete the files of a job that fails inside, unless a task may not have reported."""
     try:
         yield
     except IncompleteJob:
@@ -36,7 +36,7 @@ def swept_unless_done(store: TableStore, job_id: str) -> Iterator[None]:
 
 
 def sweep_failed(store: TableStore, job_id: str) -> int:
-    """Delete every file of a job that will not be committed; how many there were."""
+    """Delete every file of a job that will not be committed; returns how many there were."""
     total = 0
     for _ in range(_ROUNDS):
         found = _delete(store, _files(store, job_id, _all_folders(store)))
@@ -50,19 +50,19 @@ def sweep_failed(store: TableStore, job_id: str) -> int:
 def sweep_repeated(
     store: TableStore, job_id: str, messages: Iterable[CommitMessage], tasks: int | None = None
 ) -> int:
-    """Delete the files of a successful job that no message names; how many there were.
+    """Delete the files of a successful job that no message names; returns how many there were.
 
-    A repeated attempt writes the rows of the one that counts, so that it is enough to look into
-    the buckets that the messages name.
+    A repeated attempt writes the same rows as the one that counts, so it is enough to look into the
+    buckets that the messages name.
 
     Args:
         store: The table.
         job_id: The job.
-        messages: All that its tasks reported.
-        tasks: How many tasks have reported, where files tell the number of theirs.
+        messages: All messages that its tasks reported.
+        tasks: How many tasks have reported, if file names show the number of their task.
 
     Raises:
-        IncompleteJob: a file is of a task that has not reported; nothing is deleted.
+        IncompleteJob: a file belongs to a task that has not reported; nothing is deleted.
     """
     messages = list(messages)
     keep = frozenset(_names(messages))
@@ -79,14 +79,14 @@ def _check_authors(files: Iterable[FileInfo], job_id: str, tasks: int) -> None:
     for info in files:
         author = author_of(info.name, job_id)
         if author is not None and author >= tasks:
-            problem = f"{info.name} is of task {author}, and {tasks} tasks sent a report"
+            problem = f"{info.name} belongs to task {author}, but only {tasks} tasks reported"
             raise incomplete(job_id, problem)
 
 
 def _names(messages: Iterable[CommitMessage]) -> Iterator[str]:
     for message in messages:
         yield from (file.file_name for file in message.written_files)
-        # Compacting what was just written makes some files superfluous; who did it deletes them.
+        # Compacting what was just written makes some files useless; the compaction deletes them.
         yield from (file.file_name for file in message.compact_before)
         yield from (file.file_name for file in message.new_index_files)
         yield from (file.file_name for file in message.compact_new_index_files)

@@ -1,9 +1,9 @@
 """The type contract: Paimon columns as Spark columns, both ways, and the Arrow types between them.
 
-What a table hands out: TIMESTAMP is ``timestamp_ntz`` and TIMESTAMP_LTZ ``timestamp``; Spark counts
-microseconds, so that TIMESTAMP(7..9) is cut to the microsecond before it. CHAR(n) and VARCHAR(n)
-are ``string``, BINARY(n) and VARBINARY(n) ``binary``: Spark has no limits of length, writes check
-them. MULTISET is a map from element to count. ``docs/types.md`` has the table.
+In reads, TIMESTAMP is ``timestamp_ntz`` and TIMESTAMP_LTZ ``timestamp``; Spark counts microseconds,
+so TIMESTAMP(7..9) is rounded down to the microsecond. CHAR(n) and VARCHAR(n) are ``string``,
+BINARY(n) and VARBINARY(n) ``binary``: Spark has no length limits, so writes check them. MULTISET is
+a map from element to count. ``docs/types.md`` has the full table.
 
 Rows cross between the JVM and Python as Arrow, in the same schema in both directions
 (``arrow_input_schema``).
@@ -31,7 +31,7 @@ from emberlake.types import (
 )
 from emberlake.types.data_types import MAX_DECIMAL_PRECISION
 
-# Spark counts time in finer steps than the format does, but declares at most these digits.
+# Spark stores times more precisely than the format, but declares at most this many digits.
 MAX_TIME_PRECISION: Final = 6
 _MAX_TIMESTAMP_PRECISION: Final = 6  # Spark counts microseconds
 
@@ -68,7 +68,7 @@ _TEXT_OF_ROOT: Final = {
     TypeRoot.TIMESTAMP: "TIMESTAMP(6)",
     TypeRoot.TIMESTAMP_LTZ: "TIMESTAMP_LTZ(6)",
 }
-# Types that the format has as well, though emberlake neither reads nor writes them.
+# Types that the format also has, but emberlake neither reads nor writes.
 _NOT_YET: Final = frozenset({"variant", "geometry", "geography"})
 
 
@@ -76,7 +76,7 @@ _NOT_YET: Final = frozenset({"variant", "geometry", "geography"})
 
 
 def to_spark_type(data_type: DataType) -> spark.DataType:
-    """The Spark type in which a column is handed out.
+    """The Spark type of a column in reads.
 
     Raises:
         Unsupported: emberlake does not read columns of that type.
@@ -101,9 +101,9 @@ def to_spark_type(data_type: DataType) -> spark.DataType:
 
 
 def is_same_in_spark(data_type: DataType) -> bool:
-    """Whether Spark has the values of an atomic type as they are, and compares them.
+    """Whether Spark represents and compares the values of an atomic type exactly.
 
-    It cuts timestamps to microseconds, and takes literals of TIME only where a setting allows that.
+    It truncates timestamps to microseconds, and accepts TIME literals only if a setting allows it.
     """
     if not isinstance(data_type, AtomicType):
         return False
@@ -128,10 +128,10 @@ def spark_schema(fields: tuple[DataField, ...]) -> spark.StructType:
 
 
 def nullable_fields(struct: spark.StructType) -> spark.StructType:
-    """The same columns, all of which may be null, at every depth.
+    """The same columns, all of them nullable, at every depth.
 
-    Spark believes a NOT NULL and skips checks, also where another engine has not kept to it; its
-    own Parquet reader knows no columns without nulls, and how rows are read must not show.
+    Spark trusts a NOT NULL and skips checks, even if another engine has violated it. Its own
+    Parquet reader has only nullable columns, and the schema must not depend on the reader.
     """
     return spark.StructType(
         [spark.StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in struct.fields]
@@ -155,7 +155,7 @@ def _nullable(spark_type: spark.DataType) -> spark.DataType:
 
 
 def to_paimon_type(spark_type: spark.DataType, nullable: bool = True) -> DataType:  # noqa: FBT001, FBT002
-    """The column type that keeps every value of a Spark type; nested fields get ids from 0 on.
+    """The column type that holds every value of a Spark type; nested fields get ids from 0 on.
 
     Raises:
         InvalidSchema: there is none.
@@ -171,8 +171,8 @@ def paimon_fields(struct: spark.StructType) -> tuple[DataField, ...]:
     A string that Spark knows to be ``char(n)`` or ``varchar(n)`` keeps its length.
 
     Raises:
-        InvalidSchema: naming every column without a Paimon type.
-        Unsupported: naming every column that emberlake cannot write.
+        InvalidSchema: names every column without a Paimon type.
+        Unsupported: names every column that emberlake cannot write.
     """
     fields: list[DataField] = []
     problems: list[tuple[str, EmberlakeError]] = []
@@ -194,7 +194,7 @@ def _paimon_type(spark_type: spark.DataType, nullable: bool) -> DataType:  # noq
     match spark_type:
         case spark.StringType() if not spark_type.isUTF8BinaryCollation():
             raise InvalidSchema(
-                f"{spark_type.simpleString()}: tables keep no collation, texts compare by their "
+                f"{spark_type.simpleString()}: tables have no collations, strings compare by their "
                 "bytes; cast it to string first"
             )
         case spark.CharType() | spark.VarcharType():
@@ -236,7 +236,7 @@ def _decimal_type(spark_type: spark.DecimalType, nullable: bool) -> DataType:  #
     return AtomicType(f"DECIMAL({precision}, {scale})", nullable)
 
 
-# Where Spark notes the length of a char or varchar column, whose type it shows as string.
+# Where Spark records the length of a char or varchar column, whose type it shows as string.
 _DECLARED: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _LIMITED_TEXT: Final = re.compile(r"(var)?char\((\d+)\)")
 
@@ -255,7 +255,7 @@ def _comment(column: spark.StructField) -> str | None:
 
 
 def type_name(spark_type: spark.DataType) -> str:
-    """A Spark type as people read it."""
+    """A Spark type in readable form."""
     if isinstance(spark_type, spark.UserDefinedType):
         return f"the user-defined type {type(spark_type).__name__}"
     return spark_type.simpleString()
@@ -265,28 +265,28 @@ def type_name(spark_type: spark.DataType) -> str:
 
 
 def arrow_input_schema(struct: spark.StructType) -> pa.Schema:
-    """The Arrow schema in which Spark hands rows to Python workers and takes them back.
+    """The Arrow schema in which Spark passes rows to Python workers and gets them back.
 
-    Two settings of the session change how the same values come in, which makes no difference to
-    ``align``: timestamps carry the session's zone instead of UTC, and texts and bytes are of the
-    large kind with ``spark.sql.execution.arrow.useLargeVarTypes``.
+    Two settings of the session change the form of incoming values, which makes no difference to
+    ``align``: timestamps carry the session's zone instead of UTC, and with
+    ``spark.sql.execution.arrow.useLargeVarTypes`` strings and bytes are of the large kind.
 
     Raises:
-        InvalidSchema: a column of a type that no table holds.
+        InvalidSchema: a column has a type that no table can hold.
     """
     return pa.schema([_arrow_field(f.name, f.dataType, f.nullable) for f in struct])
 
 
 def handed_out(fields: tuple[DataField, ...]) -> pa.Schema:
-    """The Arrow schema in which these columns of a table go to Spark."""
+    """The Arrow schema in which these columns of a table are passed to Spark."""
     return arrow_input_schema(spark_schema(fields))
 
 
 def to_spark_batch(rows: _Rows, schema: pa.Schema) -> _Rows:
-    """Rows as the engine reads them, in the schema that ``handed_out`` gave; columns by name.
+    """Convert rows of the engine to the schema that ``handed_out`` returned, by column name.
 
     Raises:
-        DataMismatch: a timestamp beyond the years that Spark can count.
+        DataMismatch: a timestamp is outside the range of Spark.
     """
     if rows.schema.equals(schema):
         return rows
@@ -295,7 +295,7 @@ def to_spark_batch(rows: _Rows, schema: pa.Schema) -> _Rows:
 
 
 def _arrow_field(name: str, spark_type: spark.DataType, nullable: bool) -> pa.Field:  # noqa: FBT001
-    is_void = isinstance(spark_type, spark.NullType)  # Arrow has it that these are all null
+    is_void = isinstance(spark_type, spark.NullType)  # in Arrow these must be nullable
     return pa.field(name, _arrow_type(spark_type), nullable=nullable or is_void)
 
 
@@ -317,7 +317,7 @@ def _arrow_type(spark_type: spark.DataType) -> pa.DataType:
         case _ if type(spark_type) in _ARROW_OF_SPARK:
             return _ARROW_OF_SPARK[type(spark_type)]
         case _:
-            raise InvalidSchema(f"{type_name(spark_type)} is the type of no column of a table")
+            raise InvalidSchema(f"no column of a table can have the type {type_name(spark_type)}")
 
 
 def _to_spark_column(
@@ -332,7 +332,7 @@ def _to_spark_column(
         return map_leaves(column, _to_spark_leaf)
     except pa.ArrowInvalid as error:
         raise DataMismatch(
-            f"column {field.name} holds a timestamp that Spark's microseconds do not reach: {error}"
+            f"column {field.name} holds a timestamp outside of Spark's range: {error}"
         ) from error
 
 
@@ -347,7 +347,7 @@ def _to_spark_leaf(array: pa.Array) -> pa.Array:
 
 
 def _floor_to_micros(array: pa.Array) -> pa.Array:
-    """Whole microseconds, those before 1970 rounded to the past as well: a cast would cut."""
+    """Whole microseconds, rounded to the past even before 1970, where a cast would truncate."""
     nanos = array.cast(pa.int64())
     cut = pc.divide(nanos, 1000)
     return pc.subtract(cut, pc.less(nanos, pc.multiply(cut, 1000)).cast(pa.int64()))

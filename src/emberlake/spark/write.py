@@ -1,4 +1,4 @@
-"""Write a DataFrame: many tasks write files, the driver makes one commit of them."""
+"""Write a DataFrame: many tasks write files, and the driver commits them at once."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -24,7 +24,7 @@ from emberlake.spark.write_task import WriteTask
 
 @dataclass(frozen=True, kw_only=True)
 class SparkWriteResult(CommitResult):
-    """What a distributed write did, by how many tasks, and how long its stages took."""
+    """What a distributed write did, with how many tasks, and how long its stages took."""
 
     tasks: int = 0  # that wrote, or had nothing to write
     seconds: Mapping[str, float] = field(default_factory=dict, hash=False)  # check, write, commit
@@ -44,8 +44,8 @@ class WriteJob:
 
         Raises:
             DataMismatch: the DataFrame does not fit the table; no task was started.
-            IncompleteJob: not every task told what it wrote; nothing changes, and what was written
-                stays where it is.
+            IncompleteJob: not every task reported; nothing changes, and the files that were
+                written are left in place.
             CommitConflict: a concurrent change makes the commit wrong; nothing changes, and what
                 was written is deleted, unless the error says that a snapshot stands.
         """
@@ -75,7 +75,7 @@ class WriteJob:
                 "write_paimon in foreachBatch"
             )
         if not self.session.store.storage.traits.is_shared:
-            raise Unsupported("a table in memory is out of reach of Spark's workers")
+            raise Unsupported("Spark's workers cannot reach a table in memory")
         check_alignment(df.schema, self.session.store.schema, self.write_columns)
 
     def _write(self, df: DataFrame, job_id: str, profile: ResourceProfile | None) -> Reports:

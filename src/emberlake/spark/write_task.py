@@ -1,4 +1,4 @@
-"""What one Spark task does for a write: rows in, files written, one report of them out."""
+"""The part of a write that one Spark task does: it writes rows to files, and reports them once."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,7 +16,7 @@ from emberlake.spark.reports import TaskReport, report_batch, task_number
 from emberlake.wire import CommitMessage
 from emberlake.write.dynamic_bucket import SINGLE_ASSIGNER, Assigner
 
-# Spark hands over small batches; what is done once a call is worth more rows.
+# Spark passes small batches; the cost of a call pays off only for more rows.
 _GATHER_ROWS: Final = 250_000
 _GATHER_BYTES: Final = 64 * MEBIBYTE
 
@@ -27,12 +27,12 @@ class WriteTask:
 
     session: WriteSession
     job_id: str
-    columns: tuple[str, ...]  # what the columns are called, whatever Spark calls them
+    columns: tuple[str, ...]  # the names of the columns, whatever Spark calls them
     write_columns: tuple[str, ...] | None = None
-    assigners: int = 1  # how many tasks give out dynamic buckets, each numbered as its partition
+    assigners: int = 1  # how many tasks assign dynamic buckets, each numbered like its partition
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write all batches, or none; hand out one report."""
+        """Write all batches, or none; yield one report."""
         limit_threads()
         number = task_number()
         with reported_errors():
@@ -42,7 +42,7 @@ class WriteTask:
     def _write(self, batches: Iterator[pa.RecordBatch], number: int) -> list[CommitMessage]:
         store = task_store(self.session.store, self.job_id, number)
         assigner = Assigner(number, self.assigners) if self.assigners > 1 else SINGLE_ASSIGNER
-        # Closing it deletes what was not handed over.
+        # Closing it deletes what was not returned.
         with closing(replace(self.session, store=store).new_writer(assigner)) as writer:
             if self.write_columns is not None:
                 writer.set_write_columns(self.write_columns)
@@ -52,7 +52,7 @@ class WriteTask:
 
 
 def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Small batches put together, within bounds; nothing is copied."""
+    """Combine small batches, within bounds; nothing is copied."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:

@@ -97,7 +97,7 @@ def test_a_dataframe_and_a_view_whose_files_are_gone_tell_why(
 def test_a_table_of_sparks_catalog_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     new_table(tmp_path)
     options = f"USING emberlake OPTIONS (path 'db.t', warehouse '{tmp_path}')"
-    remedy = ("Spark keeps the options", "CREATE TEMPORARY VIEW", "read_paimon and write_paimon")
+    remedy = ("does not pass the options", "CREATE TEMPORARY VIEW", "read_paimon and write_paimon")
 
     with refused("Unsupported", *remedy):
         spark.sql(f"CREATE TABLE refused {options}")

@@ -168,7 +168,7 @@ def test_a_resource_profile_is_given_to_tasks_or_refused_before_they_start(
     warehouse = {"warehouse": str(tmp_path)}
     df = frame(spark, ROWS)
     profile = ResourceProfileBuilder().require(TaskResourceRequests().cpus(1)).build
-    with pytest.raises(InvalidInput, match="cpu is none of cpus"):
+    with pytest.raises(InvalidInput, match="cpu is not one of cpus"):
         write_paimon(df, "db.t", warehouse, resource_profile={"cpu": 1})
     with pytest.raises(InvalidInput, match="not list"):
         write_paimon(df, "db.t", warehouse, resource_profile=[1])

@@ -248,7 +248,7 @@ def test_row_kinds_are_texts_for_keys_and_given_once():
             "_row_kind: row kinds come from the column kind of the table (rowkind.field): give "
             "them only once"
         ),
-        "_row_kind: row kinds are texts, not int",
+        "_row_kind: row kinds are text, not int",
         "kind: is missing, and tells row kinds (rowkind.field)",
     ]
 

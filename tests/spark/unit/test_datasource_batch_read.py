@@ -40,7 +40,7 @@ def test_a_spark_that_mixes_filters_up_gets_all_of_them_back_and_is_told_why(
 ) -> None:
     monkeypatch.setattr(batch_read, "KEEPS_FILTERS_APART", False)
 
-    with pytest.warns(EmberlakeWarning, match="mixes up the filters .* give the option filter"):
+    with pytest.warns(EmberlakeWarning, match="mixes up the filters .* set the option filter"):
         left = list(reader.pushFilters(FILTERS))
 
     assert left == FILTERS

@@ -74,7 +74,7 @@ def test_what_spark_tells_of_a_query_is_no_option_of_ours() -> None:
 
 
 def test_two_tables_and_no_table_are_refused() -> None:
-    with pytest.raises(InvalidOption, match="one table at a time"):
+    with pytest.raises(InvalidOption, match="name of one table"):
         parse_options({"paths": '["db.t","db.u"]'}, Use.BATCH_READ)
     with pytest.raises(InvalidOption, match="the table is missing"):
         parse_options({"warehouse": "/warehouse"}, Use.BATCH_READ)
@@ -97,7 +97,7 @@ def test_short_names_stand_for_options_of_tables(
 
 
 def test_a_short_name_and_what_it_stands_for_are_not_given_together() -> None:
-    with pytest.raises(InvalidOption, match=r"give one of tag and scan.tag-name"):
+    with pytest.raises(InvalidOption, match=r"set either tag or scan.tag-name"):
         parse_options({**TABLE, "tag": "a", "scan.tag-name": "a"}, Use.BATCH_READ)
 
 

@@ -68,7 +68,7 @@ def test_a_position_is_an_offset_and_back() -> None:
 
 @pytest.mark.parametrize("offset", [{}, {"snapshot": "x", "full": True, "units": 0}, 0])
 def test_an_offset_of_another_source_is_refused(offset: object) -> None:
-    with pytest.raises(InvalidInput, match="no offset"):
+    with pytest.raises(InvalidInput, match="not an offset"):
         Position.from_json(offset)
 
 
@@ -199,7 +199,7 @@ def test_a_table_that_was_rolled_back_is_told() -> None:
 
     with pytest.raises(InvalidState, match="rolled back"):
         units.end_after(Position(4, full=False), NO_LIMITS, units.latest())
-    with pytest.raises(SnapshotNotFound, match="another checkpoint"):
+    with pytest.raises(SnapshotNotFound, match="new checkpoint"):
         list(units.between(Position(2, full=False), Position(3, full=False)))
 
 

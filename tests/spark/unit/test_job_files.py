@@ -192,7 +192,7 @@ def test_no_file_is_deleted_where_one_is_of_a_task_that_has_not_reported() -> No
         lost = task(table, [2], number=1)
     files = data_files(table)
 
-    with pytest.raises(IncompleteJob, match=r"is of task 1, and 1 tasks sent a report"):
+    with pytest.raises(IncompleteJob, match=r"belongs to task 1, but only 1 tasks reported"):
         sweep_repeated(table.store, JOB, messages, tasks=1)
 
     assert data_files(table) == files

@@ -49,10 +49,10 @@ def test_a_job_without_tasks_has_no_messages() -> None:
         ((), 9, "9 of 9 tasks sent no report: 0, 1, 2, 3, 4 and 4 more"),
         ((), None, "the number of its tasks is unknown"),
         (ALL, None, "the number of its tasks is unknown"),
-        ((*ALL, report(2, 7)), 3, "two reports of task 2, which differ"),
-        (ALL, 2, "it has 2 tasks, and task 2 reports as well"),
-        ((*ALL[:2], replace(ALL[2], job_id="else")), 3, "reports of another job, else"),
-        ((*ALL, replace(ALL[2], job_id="else")), 3, "reports of another job, else"),
+        ((*ALL, report(2, 7)), 3, "two different reports of task 2"),
+        (ALL, 2, "it has 2 tasks, but task 2 also reported"),
+        ((*ALL[:2], replace(ALL[2], job_id="else")), 3, "reports of another job: else"),
+        ((*ALL, replace(ALL[2], job_id="else")), 3, "reports of another job: else"),
     ],
 )
 def test_what_is_missing_or_contradicts_itself_is_not_committed(
@@ -61,5 +61,5 @@ def test_what_is_missing_or_contradicts_itself_is_not_committed(
     with pytest.raises(IncompleteJob, match=problem) as refused:
         Reports(received, total).messages(JOB)
 
-    for said in ("The table is as it was", "left where they are", "Run the job again"):
+    for said in ("The table is unchanged", "left in place", "Run the job again"):
         assert said in str(refused.value)

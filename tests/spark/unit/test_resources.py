@@ -36,10 +36,12 @@ def test_every_key_and_value_that_means_nothing_is_named() -> None:
         checked(asked, STANDALONE)
 
     said = str(refused.value)
-    assert "cpu is none of cpus, gpu, fpga, cores, memory, memory_overhead, pyspark_memory" in said
-    for key in ("cpus is a whole number", "gpu is a whole number", "memory is a size such as"):
+    assert (
+        "cpu is not one of cpus, gpu, fpga, cores, memory, memory_overhead, pyspark_memory" in said
+    )
+    for key in ("cpus must be a whole", "gpu must be a whole", "memory must be a size such as"):
         assert key in said
-    assert "pyspark_memory is a size such as '512m' or '2g', not 2" in said
+    assert "pyspark_memory must be a size such as '512m' or '2g', not 2" in said
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]"])
@@ -68,14 +70,14 @@ def test_what_an_executor_can_have_is_taken(
 @pytest.mark.parametrize(
     ("asked", "settings", "problem"),
     [
-        ({"cpus": 2}, LOCAL_CLUSTER, "asks for 2 cpus, and an executor has 1 cores"),
-        ({"cpus": 2}, YARN, "asks for 2 cpus, and an executor has 1 cores"),
+        ({"cpus": 2}, LOCAL_CLUSTER, "asks for 2 cpus, but an executor has 1 cores"),
+        ({"cpus": 2}, YARN, "asks for 2 cpus, but an executor has 1 cores"),
         ({"cpus": 3}, {**STANDALONE, "spark.executor.cores": "2"}, "an executor has 2 cores"),
         ({"cpus": 3, "cores": 2}, {**YARN, **DYNAMIC}, "an executor has 2 cores"),
-        ({"cores": 2}, {**LOCAL_CLUSTER, **DYNAMIC}, "is to have 2 cores, and a worker .* has 1"),
-        ({"memory": "2g"}, {**LOCAL_CLUSTER, **DYNAMIC}, "asks for 2048 MiB, and a worker"),
+        ({"cores": 2}, {**LOCAL_CLUSTER, **DYNAMIC}, "needs 2 cores, but a worker .* has 1"),
+        ({"memory": "2g"}, {**LOCAL_CLUSTER, **DYNAMIC}, "asks for 2048 MiB, but a worker"),
         ({"memory": "1g"}, STANDALONE, "the session keeps those that it has: set spark.dynamic"),
-        ({"gpu": 1}, STANDALONE, "asks for 1 gpu, and executors have none"),
+        ({"gpu": 1}, STANDALONE, "asks for 1 gpu, but executors have none"),
         ({"gpu": 2}, {**YARN, "spark.executor.resource.gpu.amount": "1"}, "executors have 1"),
         ({"gpu": 1}, {**LOCAL_CLUSTER, **DYNAMIC}, "no worker has 1 gpu"),
     ],

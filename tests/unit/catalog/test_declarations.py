@@ -40,13 +40,13 @@ def test_columns_come_with_keys_and_options(columns: pa.Schema | spark.StructTyp
     ids=lambda beside: next(iter(beside)),
 )
 def test_nothing_stands_beside_a_schema(beside) -> None:
-    with pytest.raises(InvalidInput, match=f"a Schema has its own {next(iter(beside))}: give"):
+    with pytest.raises(InvalidInput, match=f"a Schema has its own {next(iter(beside))}: pass"):
         declared_schema(Schema(FIELDS), **beside)
 
 
 @pytest.mark.parametrize("other", [pa.table({"id": [1]}), {"id": "BIGINT"}, None, "id BIGINT"])
 def test_what_has_no_columns_is_refused(other) -> None:
-    with pytest.raises(InvalidInput, match=rf"not by {type(other).__name__}; .*: \.schema"):
+    with pytest.raises(InvalidInput, match=rf"not by {type(other).__name__}; .* pass its \.schema"):
         declared_schema(other)
 
 

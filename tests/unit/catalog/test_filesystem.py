@@ -84,7 +84,7 @@ def test_long_listings_are_shortened_in_errors(catalog):
 
 
 def test_properties_of_a_database_are_refused_not_forgotten(catalog):
-    with pytest.raises(Unsupported, match="cannot keep the properties comment"):
+    with pytest.raises(Unsupported, match="cannot store the properties comment"):
         catalog.create_database("new", properties={"comment": "hello"})
     assert catalog.list_databases() == ["db"]
     catalog.create_database("new", properties={})

@@ -1,4 +1,4 @@
-"""Change a table's schema: everything that was asked for in one step."""
+"""Change a table's schema: make all requested changes in one step."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from emberlake.spec.schema_evolution import apply_changes
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What was typed."""
+    """The requested changes, as they were typed."""
 
     add: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class Asked:
 
 
 def alter(session: Session, identifier: str, asked: Asked, *, dry_run: bool, yes: bool) -> Report:
-    """Apply all changes, or none; a dry run refuses what would be refused."""
+    """Apply all changes, or none; a dry run refuses what a real run would refuse."""
     changes = list(iter_changes(asked))
     if not changes:
         raise UsageError(
@@ -37,7 +37,7 @@ def alter(session: Session, identifier: str, asked: Asked, *, dry_run: bool, yes
     table = session.table(identifier)
     before = table.table_schema
     snapshot = table.latest_snapshot()
-    # Before anybody is asked: what is refused anyway needs no answer.
+    # Check before asking: changes that are refused anyway need no answer.
     after = apply_changes(
         before,
         [change for change, _ in changes],
@@ -54,7 +54,7 @@ def alter(session: Session, identifier: str, asked: Asked, *, dry_run: bool, yes
     texts = [text for _, text in changes] if is_changed else []
     document = {**schema_document(table, after, snapshot), "changes": texts, "dry_run": dry_run}
     if not is_changed:
-        return Report(document, [Done(f"{identifier} is that way already: schema {after.id}")])
+        return Report(document, [Done(f"{identifier} is already like that: schema {after.id}")])
     verb = "would change" if dry_run else "changed"
     done = Done(f"{verb} {identifier}: schema {before.id} -> {after.id}")
     return Report(document, [done, *(Done(f"  {text}") for text in texts)])
@@ -66,7 +66,7 @@ def _columns_text(names: Sequence[str]) -> str:
 
 
 def iter_changes(asked: Asked) -> Iterator[tuple[SchemaChange, str]]:
-    """Every change, with what it does in words, in the order that makes them independent."""
+    """Every change with its description, in an order in which they do not depend on each other."""
     for old, new in asked.rename.items():
         yield SchemaChange.rename_column(_path(old), new), f"rename column {old} to {new}"
     for name in asked.drop:

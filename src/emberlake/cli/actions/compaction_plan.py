@@ -1,4 +1,4 @@
-"""Which files a compaction would take, picked as the engine picks them; no file is written."""
+"""Which files a compaction would merge, picked as the engine picks them; no file is written."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Picked:
 def iter_picked(
     store: TableStore, snapshot: Snapshot | None, where: Predicate | None, *, full: bool
 ) -> Iterator[Picked]:
-    """What would be compacted, by bucket; rows that wait for their bucket all get it.
+    """What would be compacted, by bucket; all postponed rows would get their buckets.
 
     Raises:
         Unsupported: the table cannot be compacted.

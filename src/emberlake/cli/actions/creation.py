@@ -1,4 +1,4 @@
-"""Create a table: from columns that are typed, from a schema file, or like a data file."""
+"""Create a table from typed columns, a schema file, or the columns of a data file."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 
 from emberlake.base.names import choices, listed
 from emberlake.catalog import Catalog, FileSystemCatalog
-from emberlake.cli.actions.names import parse_plain_table
+from emberlake.catalog.rules import plain_table
 from emberlake.cli.actions.tables import kind_of
 from emberlake.cli.choices import SourceFormat
 from emberlake.cli.failures import UsageError
@@ -34,7 +34,7 @@ from emberlake.spec.schema import Schema, TableSchema
 from emberlake.types import DataField, from_arrow_schema, type_from_json
 from emberlake.types.json import field_from_json
 
-# The keys of schema files, and what `table show --json` adds to them.
+# The keys of schema files, and those that `table show --json` adds.
 _SCHEMA_KEYS: Final = frozenset({"fields", "partitionKeys", "primaryKeys", "options", "comment"})
 _OTHER_KEYS: Final = frozenset(
     {"version", "id", "highestFieldId", "timeMillis", "table", "path", "snapshot"}
@@ -52,7 +52,7 @@ _COMPRESSIONS: Final = (".gz", ".bz2", ".zst", ".lz4", ".snappy")
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """What was typed about a new table."""
+    """A new table, as it was typed."""
 
     schema_file: Path | None = None
     source: Path | None = None
@@ -72,8 +72,8 @@ def create(
     ignore_if_exists: bool,
     dry_run: bool,
 ) -> Report:
-    """Create a table, or say what it would be; a dry run refuses what would be refused."""
-    target = parse_plain_table(identifier, "created")
+    """Create a table, or show what it would be; a dry run refuses what a real run would refuse."""
+    target = plain_table(identifier, "created")
     schema = load_declared(declared)
     is_new = target.table not in session.catalog.list_tables(target.database)
     if not is_new and not ignore_if_exists:
@@ -102,10 +102,10 @@ def create(
 
 
 def rehearse(catalog: Catalog, target: Identifier, schema: Schema) -> TableSchema:
-    """The schema that a new table would get: it is created in a catalog in memory.
+    """The schema that a new table would get, found by creating it in a catalog in memory.
 
     Raises:
-        InvalidSchema, InvalidOption, Unsupported: as the catalog would.
+        InvalidSchema, InvalidOption, Unsupported: as the real catalog would.
     """
     rehearsal = FileSystemCatalog(MemoryStorage(), "/rehearsal", catalog.options)
     rehearsal.create_database(target.database)
@@ -114,7 +114,7 @@ def rehearse(catalog: Catalog, target: Identifier, schema: Schema) -> TableSchem
 
 @contextmanager
 def _typed(declared: Declaration) -> Iterator[None]:
-    """Without a schema file what makes no table was typed."""
+    """An invalid schema is a usage error, unless it comes from a schema file."""
     try:
         yield
     except InvalidSchema as error:
@@ -125,7 +125,7 @@ def _typed(declared: Declaration) -> Iterator[None]:
 
 def _outcome(what: str, *, is_new: bool, dry_run: bool) -> str:
     if not is_new:
-        return f"exists already: {what.partition(':')[0]}"
+        return f"already exists: {what.partition(':')[0]}"
     return f"would create {what}" if dry_run else f"created {what}"
 
 
@@ -133,7 +133,7 @@ def load_declared(declared: Declaration) -> Schema:
     """The schema that was declared; flags are added to what a file says.
 
     Raises:
-        UsageError: there is no source of columns, or several, or a key is no column.
+        UsageError: there is no source of columns, or several, or a key is not a column.
         InvalidSchema: a column cannot be read.
     """
     given = [
@@ -147,7 +147,7 @@ def load_declared(declared: Declaration) -> Schema:
     ]
     if len(given) != 1:
         raise UsageError(
-            "say once what the columns are: --column 'NAME TYPE', --schema FILE or --from FILE"
+            "give the columns in one way: --column 'NAME TYPE', --schema FILE or --from FILE"
             + (f"; given: {', '.join(given)}" if given else "")
         )
     if declared.schema_file is not None:
@@ -169,10 +169,10 @@ def load_declared(declared: Declaration) -> Schema:
 def check_key_flags(
     fields: Sequence[DataField], primary_keys: Sequence[str], partition_keys: Sequence[str]
 ) -> None:
-    """Refuse typed keys that are no columns.
+    """Refuse typed keys that are not columns.
 
     Raises:
-        UsageError: naming the flag, and the columns that there are.
+        UsageError: names the flag, and the existing columns.
     """
     names = [field.name for field in fields]
     for flag, keys in (("--primary-key", primary_keys), ("--partition-by", partition_keys)):
@@ -196,7 +196,7 @@ def parse_column(text: str) -> DataField:
 
 
 def _parsed(data_type: str) -> Any:
-    """Types with parts are given as JSON, as in schema files: ``{"type": "ARRAY", ...}``."""
+    """Nested types are given as JSON, as in schema files: ``{"type": "ARRAY", ...}``."""
     try:
         return json.loads(data_type) if data_type.startswith("{") else data_type
     except ValueError as error:
@@ -236,7 +236,7 @@ def load_schema_file(path: Path) -> Schema:
 
 
 def _with_ids(value: Any) -> Any:
-    """Who writes a schema by hand gives no ids; a new table gives out its own anyway."""
+    """Add missing ids: a schema written by hand has none, and a new table assigns its own."""
     if isinstance(value, list):
         return [_with_ids(item) for item in value]
     if not isinstance(value, dict):
@@ -246,13 +246,13 @@ def _with_ids(value: Any) -> Any:
 
 
 def infer_columns(path: Path, source_format: SourceFormat | None) -> tuple[DataField, ...]:
-    """The columns of a data file; those of CSV and JSON are told from its first rows."""
+    """The columns of a data file; those of CSV and JSON are inferred from its first rows."""
     if not path.exists():
         raise FileNotFound(str(path))
     found = source_format or format_of_name(path.name)
     if found is None:
         raise UsageError(
-            f"what is in {path}? Its name does not say; give --source-format "
+            f"the name of {path} does not show its format; give --source-format "
             f"{'|'.join(SourceFormat)}"
         )
     try:
@@ -262,7 +262,7 @@ def infer_columns(path: Path, source_format: SourceFormat | None) -> tuple[DataF
     untyped = [field.name for field in schema if pa.types.is_null(field.type)]
     if untyped:
         raise InvalidSchema(
-            f"{path}: no value tells the type of {', '.join(untyped)}; use --column or --schema"
+            f"{path}: no value shows the type of {', '.join(untyped)}; use --column or --schema"
         )
     if found in (SourceFormat.CSV, SourceFormat.JSON):
         schema = pa.schema([f.with_type(map_leaf_types(f.type, _widest)) for f in schema])
@@ -270,12 +270,12 @@ def infer_columns(path: Path, source_format: SourceFormat | None) -> tuple[DataF
 
 
 def _widest(kind: pa.DataType) -> pa.DataType:
-    """Times of text are as exact as the first rows happen to be; the next ones may be more so."""
+    """The first rows may have less precise times than later ones, so allow for more digits."""
     return pa.timestamp("us", tz=kind.tz) if pa.types.is_timestamp(kind) else kind
 
 
 def format_of_name(name: str) -> SourceFormat | None:
-    """The format that a file's name tells; None when it tells none."""
+    """The format that a file's name shows; None if it shows none."""
     stem = name.lower()
     for compression in _COMPRESSIONS:
         stem = stem.removesuffix(compression)

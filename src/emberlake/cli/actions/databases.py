@@ -9,7 +9,7 @@ from emberlake.errors import DatabaseNotEmpty, DatabaseNotFound
 
 
 def list_all(session: Session) -> Report:
-    """All databases, with the number of their tables."""
+    """List all databases, with the number of their tables."""
     catalog = session.catalog
     counts = [(name, len(catalog.list_tables(name))) for name in catalog.list_databases()]
     return Report(
@@ -28,14 +28,14 @@ def create(session: Session, name: str, *, ignore_if_exists: bool) -> Report:
     """Create a database."""
     is_new = name not in session.catalog.list_databases()
     session.catalog.create_database(name, ignore_if_exists=ignore_if_exists)
-    text = f"created database {name}" if is_new else f"database {name} exists already"
+    text = f"created database {name}" if is_new else f"database {name} already exists"
     return Report({"database": name, "created": is_new}, [Done(text)])
 
 
 def drop(
     session: Session, name: str, *, cascade: bool, ignore_missing: bool, dry_run: bool, yes: bool
 ) -> Report:
-    """Drop a database, after having said what goes with it."""
+    """Drop a database, after announcing what is deleted with it."""
     catalog = session.catalog
     try:
         catalog.get_database(name)

@@ -1,4 +1,4 @@
-"""What a table takes on its storage: all that dropping it deletes."""
+"""The storage that a table takes: everything that dropping it deletes."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from emberlake.table import Table
 
 @dataclass(frozen=True)
 class Footprint:
-    """Files and bytes; ``is_known`` is False when the table could not be opened to count them."""
+    """Files and bytes; ``is_known`` is False if the table could not be opened to count them."""
 
     files: int = 0
     bytes: int = 0
@@ -27,7 +27,7 @@ class Footprint:
 def footprint_of(catalog: Catalog, identifier: str) -> Footprint:
     """The footprint of a table with all its snapshots, branches and tags.
 
-    A table that cannot be opened can still be dropped, so that is no error.
+    A table that cannot be opened can still be dropped, so that is not an error.
     """
     try:
         table = catalog.get_table(identifier)
@@ -39,7 +39,7 @@ def footprint_of(catalog: Catalog, identifier: str) -> Footprint:
 
 
 def total(parts: Iterable[Footprint]) -> Footprint:
-    """Several footprints as one."""
+    """The sum of several footprints."""
     files = size = 0
     is_known = True
     for part in parts:
@@ -53,7 +53,7 @@ def _walk(storage: Storage, folder: str) -> Iterator[FileInfo]:
     while folders:
         try:
             found = list(storage.list(folders.pop()))
-        except NotFound:  # gone since it was listed
+        except NotFound:  # deleted since it was listed
             continue
         folders += [info.path for info in found if info.is_folder]
         yield from (info for info in found if not info.is_folder)

@@ -1,4 +1,4 @@
-"""Files into a table: the Spark pipeline as one command."""
+"""Load files into a table: the Spark pipeline as one command."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ _SHOWN_PARTITIONS: Final = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What was typed about rows and table."""
+    """The rows and the table, as they were typed."""
 
     sources: tuple[str, ...]
     into: str
@@ -61,7 +61,7 @@ class Stages:
         self._since = perf_counter()
 
     def lap(self, stage: str) -> None:
-        """What was done since the lap before was this stage."""
+        """End a stage: it lasted since the end of the one before it."""
         now = perf_counter()
         self.seconds[stage] = now - self._since
         self._since = now
@@ -99,23 +99,24 @@ def ingest(session: Session, asked: Asked, where: Where, *, dry_run: bool, yes: 
 
 
 def choose_mode(asked: Asked, schema: TableSchema) -> IngestMode:
-    """What becomes of the rows that are there; what does not fit the kind of table is refused.
+    """The mode that was asked for, or the default of this kind of table.
 
     Raises:
-        UsageError: the mode is for tables of another kind, or --partition does not fit.
+        UsageError: the mode is for another kind of table, or --partition does not fit.
     """
     check_partition_columns(asked.into, schema.partition_keys, asked.partition)
     if asked.mode is IngestMode.UPSERT and not schema.primary_keys:
         raise UsageError(f"{asked.into} has no primary key to upsert by; use --mode append")
     if asked.mode is IngestMode.APPEND and schema.primary_keys:
         raise UsageError(
-            f"{asked.into} has a primary key: a row replaces the one of its key; use --mode upsert"
+            f"{asked.into} has a primary key: a row replaces the row with its key; use --mode "
+            "upsert"
         )
     return asked.mode or (IngestMode.UPSERT if schema.profile.has_keys else IngestMode.APPEND)
 
 
 def _find_table(session: Session, asked: Asked) -> Table | None:
-    """The table to load into; None when it is to be created."""
+    """The table to load into; None if it must be created."""
     try:
         table = session.table(asked.into)
     except TableNotFound as error:
@@ -151,7 +152,7 @@ def _read(spark: Any, asked: Asked, source: Source, table: Table | None) -> Any:
     given = {key: value for key, value in asked.partition.items() if key not in rows.columns}
     if len(given) < len(asked.partition) and asked.mode is not IngestMode.OVERWRITE:
         own = ", ".join(key for key in asked.partition if key not in given)
-        raise UsageError(f"the source has {own} itself; leave out --partition, or overwrite")
+        raise UsageError(f"the source already has {own}; leave out --partition, or overwrite")
     return sources.with_constants(rows, given, fields)
 
 
@@ -171,7 +172,7 @@ def _new_schema(asked: Asked, rows: Any) -> Schema:
 
 @contextmanager
 def _created(session: Session, identifier: str, schema: Schema) -> Iterator[Table]:
-    """A new table, which is gone again when nothing could be loaded into it."""
+    """A new table, which is dropped again if nothing could be loaded into it."""
     table = session.catalog.create_table(identifier, schema)
     try:
         yield table
@@ -188,8 +189,8 @@ def _write(
     mode = choose_mode(asked, table.table_schema)
     target = table
     if mode is IngestMode.OVERWRITE:
-        # What was named is replaced, also when no row is for it; without a name only what the
-        # source has rows for, whatever the table's options say.
+        # A named partition is replaced even if the source has no rows for it. Without a name, only
+        # partitions that the source has rows for are replaced, whatever the table's options say.
         is_dynamic = not asked.partition
         target = table.copy({DYNAMIC_PARTITION_OVERWRITE.key: is_dynamic})
     builder = target.new_batch_write_builder()
@@ -208,7 +209,7 @@ def _write(
         "seconds": {stage: round(took, 3) for stage, took in seconds.items()},
     }
     if result.snapshot_id is None:
-        return Report(document, [Done(f"the source has no rows; {asked.into} is as it was")])
+        return Report(document, [Done(f"the source has no rows; {asked.into} is unchanged")])
     times = ", ".join(f"{stage} {seconds_text(took)}" for stage, took in seconds.items())
     facts = [
         ("source", _source_text(source)),
@@ -263,7 +264,7 @@ def _type_in(schema: TableSchema, name: str) -> str | None:
 
 
 def _touched(asked: Asked, rows: Any, schema: TableSchema) -> list[str]:
-    """The partitions that the rows are for, by name."""
+    """The names of the partitions that the rows belong to."""
     if asked.partition or not schema.partition_keys:
         return []
     keys = list(schema.partition_keys)

@@ -1,4 +1,4 @@
-"""What a table is made of, from its system tables: all of it for programs, less for people."""
+"""Shows what a table is made of: all columns of system tables for programs, fewer for people."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -23,11 +23,11 @@ Shown: TypeAlias = tuple[Column, Callable[[Row], Cell]]
 
 
 def snapshots(session: Session, asked: Asked) -> Report:
-    """The snapshots of a table, newest first, with the tags that keep them."""
+    """List the snapshots of a table, newest first, with the tags that keep them."""
     tags: dict[int, list[str]] = {}
     for tag in load_system(session, Asked(table=asked.table), "tags"):
         tags.setdefault(tag["snapshot_id"], []).append(tag["tag_name"])
-    # The limit is of the newest ones, and they are stored the other way round.
+    # The limit counts from the newest, but they are stored oldest first.
     rows = load_system(session, replace(asked, limit=None), "snapshots")[::-1][: asked.limit]
     rows = [{**row, "tags": tags.get(row["snapshot_id"], [])} for row in rows]
     shown: list[Shown] = [
@@ -40,12 +40,12 @@ def snapshots(session: Session, asked: Asked) -> Report:
         (numbers("schema"), lambda row: str(row["schema_id"])),
         (words("user"), lambda row: row["commit_user"]),
     ]
-    empty = "no snapshots: nothing was written to the table yet"
+    empty = "no snapshots: nothing has been written to the table yet"
     return listing(asked.table, "snapshots", rows, shown, empty)
 
 
 def files(session: Session, asked: Asked) -> Report:
-    """The data files of a snapshot."""
+    """List the data files of a snapshot."""
     rows = load_system(session, asked, "files")
     shown: list[Shown] = [
         (words("partition", 32), lambda row: row["partition"] or ""),
@@ -65,7 +65,7 @@ def files(session: Session, asked: Asked) -> Report:
 
 
 def manifests(session: Session, asked: Asked) -> Report:
-    """The manifests of a snapshot."""
+    """List the manifests of a snapshot."""
     rows = load_system(session, asked, "manifests")
     shown: list[Shown] = [
         (words("manifest", 24), lambda row: row["file_name"]),
@@ -80,7 +80,7 @@ def manifests(session: Session, asked: Asked) -> Report:
 
 
 def partitions(session: Session, asked: Asked) -> Report:
-    """The partitions of a table."""
+    """List the partitions of a table."""
     rows = load_system(session, asked, "partitions")
     shown: list[Shown] = [
         (words("partition", 32), lambda row: row["partition"] or "(not partitioned)"),
@@ -94,7 +94,7 @@ def partitions(session: Session, asked: Asked) -> Report:
 
 
 def schemas(session: Session, table: str) -> Report:
-    """The schemas of a table, newest first; what is JSON text in the system table is parsed."""
+    """List the schemas of a table, newest first; JSON text of the system table is parsed."""
     rows = [
         {
             **row,
@@ -121,7 +121,7 @@ def schemas(session: Session, table: str) -> Report:
 def drop_partitions(
     session: Session, identifier: str, texts: Sequence[str], *, dry_run: bool, yes: bool
 ) -> Report:
-    """Delete the rows of partitions, after having said which and how many."""
+    """Delete the rows of partitions, after announcing which and how many."""
     specs = [parse_partition(text) for text in texts]
     table = session.table(identifier)
     is_meant = match_typed(table, identifier, specs)
@@ -167,7 +167,7 @@ def load_system(session: Session, asked: Asked, name: str) -> list[dict[str, Any
 def listing(
     table: str, name: str, rows: Sequence[Row], shown: Sequence[Shown], empty: str
 ) -> Report:
-    """Rows whole for programs, and what is shown of them to people."""
+    """A report of rows: complete for programs, and some columns for people."""
     columns = [column for column, _ in shown]
     texts = [[text(row) for _, text in shown] for row in rows]
     return Report({"table": table, name: rows}, [Grid(columns, texts, empty=empty)])
@@ -184,5 +184,5 @@ def change(value: int | None) -> str | None:
 
 
 def clock(time: str | None) -> str | None:
-    """A time of a system table without what is below seconds."""
+    """A time of a system table, without fractions of a second."""
     return None if time is None else time.replace("T", " ")[:19]

@@ -1,7 +1,7 @@
 """Rows as JSON values and as cells of a grid.
 
-What JSON has no form for is text: decimals (numbers would lose digits), dates and times in ISO
-8601, bytes in base64, NaN and the infinities. Maps with text keys are objects, others lists of
+Values that JSON cannot hold become text: decimals (numbers would lose digits), dates and times in
+ISO 8601, bytes in base64, NaN and the infinities. Maps with text keys are objects, others lists of
 pairs.
 """
 
@@ -20,22 +20,22 @@ _Convert: TypeAlias = Callable[[Any], Any]
 
 
 def iter_json_rows(batch: pa.RecordBatch | pa.Table) -> Iterator[dict[str, Any]]:
-    """The rows of a batch as dictionaries that ``json.dumps`` takes."""
+    """The rows of a batch as dictionaries that ``json.dumps`` accepts."""
     columns = [_json_values(column) for column in batch.columns]
     names = batch.schema.names
-    # Text is made row by row; what is costly, the values, was converted column by column.
+    # Rows are assembled one by one; the expensive part, the values, was converted by column.
     for row in zip(*columns, strict=True):
         yield dict(zip(names, row, strict=True))
 
 
 def cells_of(batch: pa.RecordBatch | pa.Table) -> list[tuple[str | None, ...]]:
-    """The rows of a batch as texts for a grid; nested values are JSON."""
+    """The rows of a batch as text for a grid; nested values are JSON."""
     columns = [_cells(column) for column in batch.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
 
 
 def csv_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with the columns that CSV has no form for as text."""
+    """The batch, with columns that CSV cannot hold converted to text."""
     columns = [_csv_column(column) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
@@ -56,7 +56,7 @@ def _cells(column: pa.Array | pa.ChunkedArray) -> list[str | None]:
 
 
 def _short_time(iso: str) -> str:
-    """``2026-06-26 14:03:07.5``: without zeros at the end, and without a fraction that is none."""
+    """``2026-06-26 14:03:07.5``: without trailing zeros, and without a fraction of zero."""
     zone = "Z" if iso.endswith("Z") else ""
     whole, point, fraction = iso.removesuffix("Z").replace("T", " ", 1).partition(".")
     shown = fraction.rstrip("0")
@@ -76,7 +76,7 @@ def _csv_column(column: pa.Array) -> pa.Array:
 
 
 def _plain_leaf(array: pa.Array) -> pa.Array:
-    """Values that Python and JSON have no exact form for, as text."""
+    """Values that Python and JSON cannot hold exactly, as text."""
     kind = array.type
     if pa.types.is_timestamp(kind):
         return _iso_times(array)
@@ -89,14 +89,14 @@ def _plain_leaf(array: pa.Array) -> pa.Array:
 
 
 def _iso_times(array: pa.Array) -> pa.Array:
-    """``2026-06-26T14:03:07.123``, with a Z where the column is an instant."""
+    """``2026-06-26T14:03:07.123``, with a Z if the column is an instant."""
     text = array.cast(pa.timestamp(array.type.unit)).cast(pa.string())
     iso = pc.replace_substring(text, " ", "T", max_replacements=1)
     return pc.binary_join_element_wise(iso, "Z", "") if array.type.tz else iso
 
 
 def _converter(kind: pa.DataType) -> _Convert | None:
-    """What is left to do with the Python values of a column; None when nothing is."""
+    """Converts the Python values of a column to JSON values; None if they need no conversion."""
     if pa.types.is_floating(kind):
         return lambda value: value if value is None or math.isfinite(value) else str(value)
     if pa.types.is_map(kind):

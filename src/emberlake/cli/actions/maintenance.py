@@ -46,7 +46,7 @@ def compact(
 ) -> Report:
     """Merge files, here or on Spark."""
     if settings and master is None:
-        raise UsageError("--conf is a setting of Spark; give --master as well")
+        raise UsageError("--conf is a Spark setting; give --master as well")
     table = session.table(identifier)
     if dry_run:
         return _plan_compaction(table, identifier, where, full=full)
@@ -130,7 +130,7 @@ def _nothing_to_compact(identifier: str) -> Done:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What was typed about which snapshots stay."""
+    """Which snapshots to keep, as typed."""
 
     retain_max: int | None = None
     retain_min: int | None = None
@@ -141,7 +141,7 @@ class Limits:
 def expire(
     session: Session, identifier: str, limits: Limits, *, dry_run: bool, yes: bool
 ) -> Report:
-    """Expire snapshots, after having said which."""
+    """Expire snapshots, after announcing which."""
     table = session.table(identifier)
     _check_limits(limits, table.options)
     now = local_time(SYSTEM_ENV.now_ms())
@@ -149,7 +149,7 @@ def expire(
         "retain_max": limits.retain_max,
         "retain_min": limits.retain_min,
         "older_than": None if limits.older_than is None else parse_moment(limits.older_than, now),
-        # The limit of the table's options is for programs that come again; a person wants it done.
+        # The limit in the table's options is for programs that run again; a person runs it once.
         "max_deletes": sys.maxsize if limits.max_deletes is None else limits.max_deletes,
     }
     with progress("planning"):
@@ -175,7 +175,7 @@ def expire(
         are = "is" if result.remaining == 1 else "are"
         blocks.append(
             Done(
-                f"{result.remaining:,} more {are} due: run it again, or leave --max-deletes out to "
+                f"{result.remaining:,} more {are} due: run it again, or leave out --max-deletes to "
                 "expire them all"
             )
         )
@@ -185,12 +185,13 @@ def expire(
 def _check_limits(limits: Limits, options: TableOptions) -> None:
     """Refuse flags that contradict each other, or the table's options."""
     if limits.retain_max is None and limits.retain_min is None:
-        return  # options that contradict each other are no mistake of who typed this
+        return  # a contradiction within the options is not a mistake in what was typed
     most_name, most = _limit("--retain-max", limits.retain_max, SNAPSHOT_RETAIN_MAX, options)
     least_name, least = _limit("--retain-min", limits.retain_min, SNAPSHOT_RETAIN_MIN, options)
     if most < least:
         raise UsageError(
-            f"{most_name} {most} is less than {least_name} {least}; give both so that they fit"
+            f"{most_name} {most} is less than {least_name} {least}; give both, the larger as "
+            "--retain-max"
         )
 
 
@@ -216,14 +217,14 @@ def _expired(identifier: str, result: Any) -> str:
 def orphans(
     session: Session, identifier: str, *, older_than: str, dry_run: bool, yes: bool
 ) -> Report:
-    """Remove orphan files, after having said which."""
+    """Remove orphan files, after announcing which."""
     table = session.table(identifier)
     now = local_time(SYSTEM_ENV.now_ms())
     moment = parse_moment(older_than, now)
     if moment > now:
         raise UsageError(
             f"--older-than {older_than} is in the future: files that are being written now would "
-            "be taken for orphans; give a moment before the oldest write that is running"
+            "look like orphans; give a time before the start of the oldest running write"
         )
     with progress("listing files"):
         found = table.remove_orphan_files(older_than=moment, dry_run=True)
@@ -244,7 +245,7 @@ def orphans(
             document, [Done(f"no orphan files of {identifier} (--older-than {older_than})")]
         )
     verb = "would delete" if dry_run else "deleted"
-    # Lines, not a grid: a path that is cut is of no use.
+    # Lines, not a grid: a truncated path is useless.
     paths = [Done(f"  {_below(table, path)}") for path in found.paths[:_SHOWN]]
     left = len(found.paths) - _SHOWN
     notes = [Note(f"... and {left:,} more; --json lists all")] if left > 0 else []
@@ -266,7 +267,7 @@ def _below(table: Table, path: str) -> str:
 
 
 def check(session: Session, identifier: str, *, snapshot_id: int | None, read_data: bool) -> Report:
-    """Look for damage; exit code 1 when there is any."""
+    """Look for damage; the exit code is 1 if there is any."""
     table = session.table(identifier)
     with progress("checking") as bar:
         found = table.check(snapshot_id=snapshot_id, read_data=read_data, progress=bar.advance)
@@ -288,7 +289,7 @@ def check(session: Session, identifier: str, *, snapshot_id: int | None, read_da
         ],
     }
     if found.ok:
-        return Report(document, [Done(f"{identifier} is whole: {looked}")])
+        return Report(document, [Done(f"{identifier} is intact: {looked}")])
     kinds = Counter(str(p.kind) for p in problems)
     summary = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items())
     done = Done(f"{identifier} has {count_text(len(problems), 'problem')}: {summary}")
@@ -301,4 +302,4 @@ def check(session: Session, identifier: str, *, snapshot_id: int | None, read_da
             Done(f"  {'':<{width}}  {in_typed_words(p.detail)}"),
         )
     ]
-    return Report(document, [done, Done(f"looked at {looked}"), *lines], ExitCode.FAILED)
+    return Report(document, [done, Done(f"checked {looked}"), *lines], ExitCode.FAILED)

@@ -1,4 +1,4 @@
-"""Moments as people type them: ``7d`` (so long ago) or a date."""
+"""Moments as people type them: ``7d`` (seven days ago) or a date."""
 
 import re
 from datetime import datetime, timedelta
@@ -18,10 +18,10 @@ _UNITS: Final = {
 
 
 def parse_moment(text: str, now: datetime) -> datetime:
-    """The moment that a text names; a date without a zone is of this machine's.
+    """The moment that a text names; a date without a zone is local time.
 
     Raises:
-        UsageError: it names none.
+        UsageError: it does not name a moment.
     """
     ago = _AGO.fullmatch(text.strip())
     try:
@@ -30,5 +30,5 @@ def parse_moment(text: str, now: datetime) -> datetime:
         return datetime.fromisoformat(text.strip()).astimezone()
     except (ValueError, OverflowError) as error:
         raise UsageError(
-            f"{text!r} is no moment: expected 7d, 12h, 30m, or a date such as 2026-06-26T12:00"
+            f"{text!r} is not a time: expected 7d, 12h, 30m, or a date such as 2026-06-26T12:00"
         ) from error

@@ -7,13 +7,13 @@ from emberlake.commit.change import CommitResult
 
 
 def commit_document(result: CommitResult) -> dict[str, int | None]:
-    """All that a commit counted; ``snapshot`` is null when there was nothing to do."""
+    """All counts of a commit; ``snapshot`` is null if there was nothing to do."""
     counts = {f.name: getattr(result, f.name) for f in fields(CommitResult)}
     return {"snapshot": counts.pop("snapshot_id"), **counts}
 
 
 def commit_facts(result: CommitResult) -> list[tuple[str, str]]:
-    """What a commit did, without what it did not do."""
+    """What a commit did; counts of zero are left out."""
     facts = [("snapshot", str(result.snapshot_id))]
     for name, rows, files, size in (
         ("added", result.rows_added, result.files_added, result.bytes_added),

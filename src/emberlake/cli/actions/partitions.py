@@ -13,7 +13,7 @@ def parse_partition(text: str) -> dict[str, str]:
     """``dt=2026-06-26/hour=3`` as values by column.
 
     Raises:
-        UsageError: it is no partition.
+        UsageError: it is not a partition.
     """
     spec: dict[str, str] = {}
     for part in text.split("/"):
@@ -35,11 +35,11 @@ def check_partition_columns(
     """Refuse columns that a table is not partitioned by.
 
     Raises:
-        UsageError: naming them, and those that it is partitioned by.
+        UsageError: names them, and the columns that it is partitioned by.
     """
     unknown = [key for key in named if key not in partition_keys]
     if unknown:
-        there_are = choices(unknown, partition_keys, "it is by")
+        there_are = choices(unknown, partition_keys, "it is partitioned by")
         raise UsageError(
             f"{identifier} is not partitioned by {listed(unknown)}; "
             + (there_are if partition_keys else "it has no partitions")
@@ -49,10 +49,10 @@ def check_partition_columns(
 def match_typed(
     table: Table, identifier: str, specs: Sequence[Mapping[str, str]]
 ) -> AnyPartitionMatch:
-    """Tells which partitions are meant, with the casts of the commit that deletes them.
+    """Matches the partitions that were typed, with the same casts as the commit that deletes them.
 
     Raises:
-        UsageError: a column is no partition column, or a value is not of its type.
+        UsageError: a column is not a partition column, or a value does not fit its type.
     """
     for spec in specs:
         check_partition_columns(identifier, table.partition_keys, spec)

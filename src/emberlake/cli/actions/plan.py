@@ -1,4 +1,4 @@
-"""Explain a read: what is opened, what is skipped, and why."""
+"""Explain a read: which files it opens, which it skips, and why."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from emberlake.cli.session import Session
 from emberlake.cli.texts import size_text
 from emberlake.scan.explain import ExplainedFile, Explanation, Reason
 
-_SHOWN_FILES: Final = 20  # of those that are read, and of those that are not
+_SHOWN_FILES: Final = 20  # of the files that are read, and of those that are skipped
 _SHORT: Final = {
     Reason.READ: "read",
     Reason.ALL_ROWS_MATCH: "read, all match",
@@ -22,7 +22,7 @@ _SHORT: Final = {
 
 
 def explain(session: Session, asked: Asked, *, all_files: bool) -> Report:
-    """What a read would do."""
+    """Explain what a read would do."""
     builder = with_request(session.table(asked.table), asked)
     plan = builder.explain(verbose=True)
     blocks: list[Block] = [Facts(_facts(asked, plan)), _reasons(plan)]

@@ -1,4 +1,4 @@
-"""Read rows: a few as a grid, all of them as a stream to a file or to stdout."""
+"""Read rows: show a few as a grid, or stream all of them to a file or to stdout."""
 
 import itertools
 import json
@@ -32,7 +32,7 @@ from emberlake.table.read_builder import ReadBuilder
 from emberlake.types import DataField
 
 _SHOWN_ROWS: Final = 20
-_MIN_CELL: Final = 8  # a value cut to less than this says nothing
+_MIN_CELL: Final = 8  # a value truncated to less than this is useless
 _ROW_GROUP_BYTES: Final = 64 * 1024 * 1024
 _FORMAT_OF_SUFFIX: Final = {
     ".csv": ReadFormat.CSV,
@@ -57,7 +57,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Target:
-    """Where they go, and how they are written; None means stdout, and what fits best."""
+    """Where rows go, and in which format; None means stdout, and the default format."""
 
     format: ReadFormat | None
     out: Path | None
@@ -74,7 +74,7 @@ class Rows:
 
 
 def read(session: Session, asked: Asked, target: Target) -> Report:
-    """Read rows and write them where they are wanted."""
+    """Read rows and write them to the target."""
     found = _choose_format(target)
     if session.settings.as_json and target.out is None:
         if target.format not in (None, ReadFormat.JSON):
@@ -92,13 +92,13 @@ def read(session: Session, asked: Asked, target: Target) -> Report:
 
 
 def with_request(table: Table | SystemTable, asked: Asked) -> Any:
-    """A read builder that was told what to read.
+    """A read builder for what was asked.
 
     Raises:
-        UsageError: a snapshot and a tag are both asked for.
+        UsageError: both a snapshot and a tag were given.
     """
     if asked.snapshot_id is not None and asked.tag_name is not None:
-        raise UsageError("a read is of one snapshot: give --snapshot or --tag, not both")
+        raise UsageError("a read takes one snapshot: give --snapshot or --tag, not both")
     if asked.snapshot_id is not None:
         table = table.copy({SCAN_SNAPSHOT_ID.key: str(asked.snapshot_id)})
     if asked.tag_name is not None:
@@ -122,8 +122,8 @@ def _choose_format(target: Target) -> ReadFormat:
     found = target.format or _FORMAT_OF_SUFFIX.get(target.out.suffix.lower())
     if found is None or found is ReadFormat.TABLE:
         raise UsageError(
-            f"which format is {target.out}? Give --format csv, json or parquet, "
-            "or name the file accordingly"
+            f"the name of {target.out} does not show its format; give --format csv, json or "
+            "parquet, or name the file accordingly"
         )
     return found
 
@@ -132,10 +132,10 @@ def _choose_format(target: Target) -> ReadFormat:
 
 
 def _as_grid(session: Session, asked: Asked) -> Report:
-    # A person sees the first rows; whatever reads a pipe wants all of them.
+    # A person sees the first rows; a pipe gets all of them.
     shown_rows = _SHOWN_ROWS if sys.stdout.isatty() else None
     limit = shown_rows if asked.limit is None else asked.limit or None
-    # One row more than is shown tells whether there are more.
+    # One more row than is shown tells whether there are more.
     rows = _open_rows(session, asked, None if limit is None else limit + 1)
     columns = [
         Column(f.name, "right" if _is_number(t) else "left", _MIN_CELL if _can_be_long(t) else None)
@@ -154,7 +154,7 @@ def _as_grid(session: Session, asked: Asked) -> Report:
 
 def _rest_of(cells: Iterator[Sequence[str | None]], limit: int | None) -> str | None:
     has_more = limit is not None and next(cells, None) is not None
-    return f"the first {count_text(limit or 0, 'row')}; -n 0 gives all" if has_more else None
+    return f"the first {count_text(limit or 0, 'row')}; -n 0 shows all" if has_more else None
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -164,7 +164,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _can_be_long(kind: pa.DataType) -> bool:
-    """Whether part of a value still says something; part of a number or a time does not."""
+    """Whether part of a value is still useful; part of a number or a time is not."""
     return bool(
         pa.types.is_nested(kind)
         or pa.types.is_string(kind)
@@ -177,7 +177,7 @@ def _can_be_long(kind: pa.DataType) -> bool:
 
 
 def _write_document(asked: Asked, rows: Rows) -> None:
-    """All rows as one JSON document, written while they are read."""
+    """Write all rows as one JSON document while they are read."""
     out = sys.stdout
     columns = [{"name": f.name, "type": str(f.type)} for f in rows.fields]
     head = {"table": asked.table, "snapshot": rows.snapshot_id, "columns": columns}
@@ -193,12 +193,12 @@ def _write_document(asked: Asked, rows: Rows) -> None:
 def _to_stdout(rows: Rows, output_format: ReadFormat) -> None:
     out = sys.stdout.buffer
     if output_format is not ReadFormat.PARQUET:
-        # Rows that go to the same terminal would tear a progress bar apart.
+        # Rows on the same terminal would break up a progress bar.
         with nullcontext(Progress()) if sys.stdout.isatty() else progress("reading") as bar:
             _write(rows, output_format, out, bar)
         return
     if sys.stdout.isatty():
-        raise UsageError("Parquet is nothing to look at; give --out FILE, or pipe it")
+        raise UsageError("Parquet cannot be shown on a terminal; give --out FILE, or pipe it")
     with tempfile.TemporaryDirectory(prefix="emberlake-") as folder:
         file = Path(folder) / "rows.parquet"
         with progress("reading") as bar:
@@ -233,7 +233,7 @@ def _to_file(
 
 @contextmanager
 def _whole_file(out: Path) -> Iterator[Path]:
-    """A file under another name, which gets its own when all of it is there."""
+    """A temporary file that is renamed to ``out`` once it is complete."""
     temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:
         yield temporary
@@ -246,7 +246,7 @@ def _write(rows: Rows, output_format: ReadFormat, out: BinaryIO, bar: Progress) 
     write_batch = _write_csv if output_format is ReadFormat.CSV else _write_json_lines
     count = 0
     if output_format is ReadFormat.CSV:
-        # The header stands there when there are no rows, too.
+        # There is a header even if there are no rows.
         _write_csv(_empty_batch(rows.stream.schema), out, with_header=True)
     for batch in rows.stream:
         write_batch(batch, out)

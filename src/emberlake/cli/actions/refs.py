@@ -14,7 +14,7 @@ from emberlake.table import Table
 
 
 def list_tags(session: Session, table: str) -> Report:
-    """The tags of a table and the snapshots that they keep."""
+    """List the tags of a table and the snapshots that they keep."""
     rows = load_system(session, Asked(table=table), "tags")
     shown: list[Shown] = [
         (words("tag"), lambda row: row["tag_name"]),
@@ -35,7 +35,7 @@ def create_tag(
     is_new = tag not in table.list_tags()
     table.create_tag(tag, snapshot_id, ignore_if_exists)
     kept = table.store.tags.load(tag).id
-    verb = "created tag" if is_new else "exists already: tag"
+    verb = "created tag" if is_new else "already exists: tag"
     done = Done(f"{verb} {tag} of {identifier}: snapshot {kept}")
     return Report({"table": identifier, "tag": tag, "snapshot": kept, "created": is_new}, [done])
 
@@ -71,7 +71,7 @@ def delete_tag(
 
 
 def list_branches(session: Session, table: str) -> Report:
-    """The branches of a table."""
+    """List the branches of a table."""
     rows = load_system(session, Asked(table=table), "branches")
     shown: list[Shown] = [
         (words("branch"), lambda row: row["branch_name"]),
@@ -91,7 +91,7 @@ def create_branch(
     table.create_branch(branch, tag, ignore_if_exists)
     document = {"table": identifier, "branch": branch, "tag": tag, "created": is_new}
     if not is_new:
-        return Report(document, [Done(f"exists already: branch {branch} of {identifier}")])
+        return Report(document, [Done(f"already exists: branch {branch} of {identifier}")])
     start = f"from tag {tag}" if tag else "empty"
     text = (
         f"created branch {branch} of {identifier}, {start}: open it as {identifier}$branch_{branch}"
@@ -123,11 +123,13 @@ def delete_branch(
 def fast_forward(
     session: Session, identifier: str, branch: str, *, dry_run: bool, yes: bool
 ) -> Report:
-    """Give a table the state of a branch, after having said what is lost by it."""
+    """Give a table the state of a branch, after announcing what is lost."""
     table = session.table(identifier)
     theirs = _branch(session, table, identifier, branch).snapshot_manager().list_ids()
     if not theirs:
-        raise SnapshotNotFound(f"branch {branch} of {identifier} is empty: nothing to go to")
+        raise SnapshotNotFound(
+            f"branch {branch} of {identifier} is empty: there is no snapshot to fast-forward to"
+        )
     lost = [i for i in table.snapshot_manager().list_ids() if i >= theirs[0]]
     what = (
         f"{identifier} to branch {branch} at snapshot {theirs[-1]}; "
@@ -142,10 +144,10 @@ def fast_forward(
         "dry_run": dry_run,
     }
     if dry_run:
-        return Report(document, [Done(f"would take {what}")])
-    session.confirm(f"This takes {what}", yes=yes)
+        return Report(document, [Done(f"would fast-forward {what}")])
+    session.confirm(f"This fast-forwards {what}", yes=yes)
     table.fast_forward(branch)
-    return Report(document, [Done(f"took {what}")])
+    return Report(document, [Done(f"fast-forwarded {what}")])
 
 
 def _branch(session: Session, table: Table, identifier: str, branch: str) -> Table:
@@ -168,9 +170,9 @@ def rollback(
     dry_run: bool,
     yes: bool,
 ) -> Report:
-    """Go back to a snapshot or a tag, after having said what is lost by it."""
+    """Go back to a snapshot or a tag, after announcing what is lost."""
     if (snapshot_id is None) == (tag is None):
-        raise UsageError("where to? Give --snapshot ID or --tag NAME")
+        raise UsageError("give --snapshot ID or --tag NAME to roll back to")
     table = session.table(identifier)
     store = table.store
     target = store.tags.load(tag) if tag is not None else store.snapshots.load(snapshot_id or 0)

@@ -1,4 +1,4 @@
-"""What was named as a source: which files that is, and of which format; none is opened."""
+"""Finds the files of a source and their format, without opening any of them."""
 
 import glob
 import os
@@ -20,7 +20,7 @@ _HIDDEN: Final = ("_", ".")
 
 @dataclass(frozen=True)
 class Source:
-    """Paths for Spark, their format, and what is known of their size (None: not on this disk)."""
+    """Paths for Spark, their format, and their total size (None if not on this disk)."""
 
     paths: tuple[str, ...]
     format: SourceFormat
@@ -29,11 +29,11 @@ class Source:
 
 
 def find_source(texts: Sequence[str], source_format: SourceFormat | None) -> Source:
-    """What was named, made sure of that it is there.
+    """The source that was named; it exists.
 
     Raises:
         FileNotFound: there is no such file, or a glob matches none.
-        UsageError: the format cannot be told, or there are several.
+        UsageError: the format is not clear, or there are several.
     """
     remote = [text for text in texts if _SCHEME.match(text)]
     roots = [path for text in texts if not _SCHEME.match(text) for path in _expand(text)]
@@ -48,7 +48,7 @@ def find_source(texts: Sequence[str], source_format: SourceFormat | None) -> Sou
 
 
 def iter_data_files(root: Path) -> Iterator[Path]:
-    """The files that Spark reads of a file or folder: names with _ or . in front are not data."""
+    """The files that Spark reads in a file or folder: names that begin with _ or . are not data."""
     if root.is_file():
         yield root
         return
@@ -81,12 +81,12 @@ def _common_format(names: Sequence[str]) -> SourceFormat:
             return only
     choices = "|".join(SourceFormat)
     known = sorted(f.value for f in formats if f is not None)
-    found = " and ".join(known) if len(known) > 1 else "names that do not say"
+    found = " and ".join(known) if len(known) > 1 else "names that do not show the format"
     raise UsageError(
-        f"the sources are of one format; found {found}: give --source-format {choices}"
+        f"all sources must have one format; found {found}: give --source-format {choices}"
     )
 
 
 def _escaped(path: str) -> str:
-    """Names that are meant as they are, though Spark takes paths for patterns."""
+    """A literal path, escaped because Spark treats paths as patterns."""
     return _GLOB_CHARS.sub(r"\\\1", path)

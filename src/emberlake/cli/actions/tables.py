@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from emberlake.catalog.rules import plain_table
 from emberlake.cli.actions.footprint import footprint_of
-from emberlake.cli.actions.names import parse_plain_table
 from emberlake.cli.report import Block, Column, Done, Facts, Grid, Report, numbers, words
 from emberlake.cli.session import Session
 from emberlake.cli.texts import local_time, size_text, time_text
@@ -56,7 +56,7 @@ def _describe(session: Session, identifier: Identifier) -> dict[str, Any]:
         snapshot = table.latest_snapshot()
         entry["snapshot"] = None if snapshot is None else snapshot.id
         totals = load_partition_totals(table.store, snapshot).files
-    except (CorruptFile, NotFound, Unsupported) as problem:  # one must not hide the others
+    except (CorruptFile, NotFound, Unsupported) as problem:  # one bad table must not hide the rest
         return {**entry, "problem": str(problem)}
     return {
         **entry,
@@ -71,14 +71,14 @@ def _number(value: int | None) -> str | None:
 
 
 def kind_of(schema: TableSchema) -> str:
-    """What kind of table it is, in few words."""
+    """The kind of a table, in a few words."""
     kind = f"key ({', '.join(schema.primary_keys)})" if schema.profile.has_keys else "append"
     by = f", by {', '.join(schema.partition_keys)}" if schema.partition_keys else ""
     return kind + by
 
 
 def show(session: Session, identifier: str) -> Report:
-    """All about a table; the document is a schema that ``table create`` takes."""
+    """Describe a table; the document is a schema that ``table create`` accepts."""
     table = session.table(identifier)
     schema, snapshot = table.table_schema, table.latest_snapshot()
     blocks: list[Block] = [
@@ -97,13 +97,13 @@ def _column_grid(schema: TableSchema) -> Grid:
     rows = [
         (f.name, str(f.type), _role(schema, f.name), f.description or "") for f in schema.fields
     ]
-    # Columns in which nothing stands are left out.
+    # Empty columns are left out.
     used = [i for i in range(len(columns)) if i < 2 or any(row[i] for row in rows)]
     return Grid([columns[i] for i in used], [[row[i] for i in used] for row in rows])
 
 
 def schema_document(table: Table, schema: TableSchema, snapshot: Snapshot | None) -> dict[str, Any]:
-    """A schema in the form of schema files, with what else is to be known of the table."""
+    """A schema in the form of schema files, with other facts about the table."""
     return {
         "table": str(table.identifier),
         "path": table.table_path,
@@ -148,8 +148,8 @@ def _role(schema: TableSchema, name: str) -> str:
 def drop(
     session: Session, identifier: str, *, ignore_missing: bool, dry_run: bool, yes: bool
 ) -> Report:
-    """Drop a table, after having said what is deleted with it."""
-    parse_plain_table(identifier, "dropped")
+    """Drop a table, after announcing what is deleted with it."""
+    plain_table(identifier, "dropped")
     try:
         size = footprint_of(session.catalog, identifier)
     except TableNotFound:

@@ -1,1 +1,1 @@
-"""What can be typed. Commands declare arguments and hand over to ``emberlake.cli.actions``."""
+"""What can be typed. Commands declare their arguments and call ``emberlake.cli.actions``."""

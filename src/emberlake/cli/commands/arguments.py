@@ -1,10 +1,14 @@
-"""Arguments that several commands take."""
+"""Arguments and options that several commands take."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from emberlake.cli.commands.flags import flag
+
+def flag(*names: str, help: str, rich_help_panel: str | None = None) -> Any:  # noqa: A002
+    """An option without a value; help shows no type for it."""
+    return typer.Option(*names, help=help, rich_help_panel=rich_help_panel, metavar="")
+
 
 TableArgument = Annotated[
     str,
@@ -15,7 +19,7 @@ WhereOption = Annotated[
     typer.Option(
         "--where",
         metavar="FILTER",
-        help="Only what matches, such as \"city = 'paris' AND price > 5\".",
+        help="Only rows that match, such as \"city = 'paris' AND price > 5\".",
         show_default=False,
     ),
 ]
@@ -27,9 +31,9 @@ TagOption = Annotated[
     str | None,
     typer.Option("--tag", metavar="NAME", help="As of this tag.", show_default=False),
 ]
-YesOption = Annotated[bool, flag("--yes", "-y", help="Do it without asking.")]
-DryRunOption = Annotated[bool, flag("--dry-run", help="Say what would be done, and do nothing.")]
-IfExistsOption = Annotated[bool, flag("--if-exists", help="It is no error when it does not exist.")]
+YesOption = Annotated[bool, flag("--yes", "-y", help="Do not ask for confirmation.")]
+DryRunOption = Annotated[bool, flag("--dry-run", help="Show what would be done, and do nothing.")]
+IfExistsOption = Annotated[bool, flag("--if-exists", help="Do not fail if it does not exist.")]
 IfNotExistsOption = Annotated[
-    bool, flag("--if-not-exists", help="It is no error when it exists already.")
+    bool, flag("--if-not-exists", help="Do not fail if it already exists.")
 ]

@@ -1,6 +1,9 @@
-"""Declares commands: every one of them takes the common options, and shows the report it returns.
+"""Declares commands. Every command takes the common options, and its report is shown.
 
-Common options stand before the command or behind it: ``emberlake --json read db.t`` and
+A command is declared once, by a function: the decorator has its name, the parameters are its
+arguments and options, the docstring is its help, and the body calls its action.
+
+Common options may come before or after the command: ``emberlake --json read db.t`` and
 ``emberlake read db.t --json`` are the same.
 """
 
@@ -13,7 +16,7 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 from typer.core import TyperGroup
 
-from emberlake.cli.commands.flags import flag
+from emberlake.cli.commands.arguments import flag
 from emberlake.cli.config import (
     ENV_CONFIG,
     ENV_PROFILE,
@@ -35,7 +38,7 @@ WarehouseOption = Annotated[
         "--warehouse",
         "-w",
         metavar="FOLDER",
-        help=f"The folder of the databases, instead of {ENV_WAREHOUSE} or the file.",
+        help=f"The folder of the databases, instead of {ENV_WAREHOUSE} or the configuration file.",
         rich_help_panel=_PANEL,
         show_default=False,
     ),
@@ -65,7 +68,7 @@ CatalogOption = Annotated[
     typer.Option(
         "--catalog-option",
         metavar="KEY=VALUE",
-        help="An option of the catalog; can be repeated.",
+        help="A catalog option; can be repeated.",
         rich_help_panel=_PANEL,
         show_default=False,
     ),
@@ -89,9 +92,9 @@ _COMMON: Final[Mapping[str, tuple[Any, Any]]] = {
 
 
 class ListingGroup(TyperGroup):
-    """A group whose ``list`` need not be typed before a table: ``emberlake tags db.t``.
+    """A group whose ``list`` may be left out before a table: ``emberlake tags db.t``.
 
-    Names of tables hold a dot, names of commands do not: nothing is guessed.
+    Names of tables have a dot and names of commands do not, so nothing is guessed.
     """
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -100,20 +103,39 @@ class ListingGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-def new_group(help_text: str, *, lists: bool = False) -> typer.Typer:
-    """A group of commands; with ``lists`` its ``list`` may be left out before a table."""
-    return typer.Typer(
-        help=help_text,
-        cls=ListingGroup if lists else None,
-        no_args_is_help=True,
-        rich_markup_mode="rich",
-        add_completion=False,
-        pretty_exceptions_enable=False,
-    )
+class Section:
+    """A panel of the help: commands and groups, shown in the order of their declaration."""
+
+    def __init__(self, panel: str) -> None:
+        self.app = typer.Typer()
+        self.names: list[str] = []
+        self._panel = panel
+
+    def command(self, name: str) -> Callable[[F], F]:
+        """Declare a command of this section; see `command`."""
+        self.names.append(name)
+        return command(self.app, name, panel=self._panel)
+
+    def group(self, name: str, help_text: str, *, lists: bool = False) -> typer.Typer:
+        """Add a group of commands; with ``lists`` its ``list`` may be left out before a table."""
+        self.names.append(name)
+        group = typer.Typer(
+            help=help_text,
+            cls=ListingGroup if lists else None,
+            no_args_is_help=True,
+            rich_markup_mode="rich",
+            add_completion=False,
+            pretty_exceptions_enable=False,
+        )
+        self.app.add_typer(group, name=name, rich_help_panel=self._panel)
+        return group
 
 
 def command(app: typer.Typer, name: str, *, panel: str | None = None) -> Callable[[F], F]:
-    """Make a function a command: it gets the session and what was typed, and returns a report."""
+    """Declare a command by a function: its parameters are the options, its docstring the help.
+
+    The function gets the session and what was typed, and returns a report.
+    """
 
     def register(function: F) -> F:
         app.command(name, help=inspect.getdoc(function), rich_help_panel=panel)(
@@ -140,7 +162,7 @@ def pairs_of(texts: list[str] | None, option: str) -> dict[str, str]:
     """``KEY=VALUE`` texts as a dictionary.
 
     Raises:
-        UsageError: a text has no ``=``, or a key is given twice.
+        UsageError: a text has no ``=``, or a key appears twice.
     """
     pairs: dict[str, str] = {}
     for text in texts or ():
@@ -154,7 +176,7 @@ def pairs_of(texts: list[str] | None, option: str) -> dict[str, str]:
 
 
 def words_of(texts: list[str] | None) -> list[str]:
-    """Names that were given by commas, by repetition, or both."""
+    """Names that were separated by commas, given by repeating the option, or both."""
     return [word.strip() for text in texts or () for word in text.split(",") if word.strip()]
 
 

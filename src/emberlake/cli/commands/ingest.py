@@ -1,32 +1,24 @@
-"""``emberlake ingest``: files into a table, by Spark."""
+"""``emberlake ingest``: loads files into a table with Spark."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from emberlake.cli import actions
 from emberlake.cli.choices import IngestMode, SourceFormat
-from emberlake.cli.commands.arguments import DryRunOption, YesOption
-from emberlake.cli.commands.declare import command, pairs_of, words_of
-from emberlake.cli.commands.flags import flag
-from emberlake.cli.lazy import LazyModule
+from emberlake.cli.commands.arguments import DryRunOption, YesOption, flag
+from emberlake.cli.commands.declare import Section, pairs_of, words_of
 from emberlake.cli.report import Report
 from emberlake.cli.session import Session
 
-if TYPE_CHECKING:
-    from emberlake.cli.actions import ingestion
-else:
-    ingestion = LazyModule("emberlake.cli.actions.ingestion")
+section = Section("Rows")
 
 _Texts = list[str] | None
 _CREATE = "Creating the table"
 _SPARK = "Spark"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    command(app, "ingest", panel="Rows")(ingest)
-
-
+@section.command("ingest")
 def ingest(  # noqa: PLR0913
     session: Session,
     source: Annotated[
@@ -43,7 +35,7 @@ def ingest(  # noqa: PLR0913
             "--mode",
             metavar="MODE",
             help="append | upsert (by primary key) | overwrite (the partitions that the source "
-            "has rows for, or that of --partition). By the kind of table without it.",
+            "has rows for, or that of --partition). The default depends on the kind of table.",
             show_default=False,
         ),
     ] = None,
@@ -52,7 +44,7 @@ def ingest(  # noqa: PLR0913
         typer.Option(
             "--partition",
             metavar="COLUMN=VALUE",
-            help="The partition of all rows; with overwrite what is replaced. Can be repeated.",
+            help="The partition of all rows; overwrite replaces it. Can be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -61,7 +53,7 @@ def ingest(  # noqa: PLR0913
         typer.Option(
             "--source-format",
             metavar="FORMAT",
-            help="parquet | orc | csv | json, if names do not say.",
+            help="parquet | orc | csv | json, if file names do not show it.",
             show_default=False,
         ),
     ] = None,
@@ -87,7 +79,7 @@ def ingest(  # noqa: PLR0913
         typer.Option(
             "--primary-key",
             metavar="COLUMNS",
-            help="Columns, by commas.",
+            help="Columns, separated by commas.",
             rich_help_panel=_CREATE,
             show_default=False,
         ),
@@ -97,7 +89,7 @@ def ingest(  # noqa: PLR0913
         typer.Option(
             "--partition-by",
             metavar="COLUMNS",
-            help="Columns, by commas.",
+            help="Columns, separated by commas.",
             rich_help_panel=_CREATE,
             show_default=False,
         ),
@@ -123,7 +115,7 @@ def ingest(  # noqa: PLR0913
         typer.Option(
             "--conf",
             metavar="KEY=VALUE",
-            help="A setting of Spark, such as spark.driver.memory=4g; can be repeated.",
+            help="A Spark setting, such as spark.driver.memory=4g; can be repeated.",
             rich_help_panel=_SPARK,
             show_default=False,
         ),
@@ -134,7 +126,7 @@ def ingest(  # noqa: PLR0913
             "--concurrency",
             min=1,
             metavar="TASKS",
-            help="Parallel write tasks; Spark decides without it.",
+            help="The number of parallel write tasks; by default Spark decides.",
             rich_help_panel=_SPARK,
             show_default=False,
         ),
@@ -142,11 +134,11 @@ def ingest(  # noqa: PLR0913
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> Report:
-    """Load files into a table by Spark: read, align, write in parallel, one commit.
+    """Load files into a table with Spark: read, align, write in parallel, commit once.
 
     Readers see all of it or nothing. Overwriting asks first.
     """
-    asked = ingestion.Asked(
+    asked = actions.ingestion.Asked(
         sources=tuple(source),
         into=into,
         mode=mode,
@@ -159,5 +151,5 @@ def ingest(  # noqa: PLR0913
         options=pairs_of(option, "--option"),
         concurrency=concurrency,
     )
-    where = ingestion.Where(master, pairs_of(conf, "--conf"))
-    return ingestion.ingest(session, asked, where, dry_run=dry_run, yes=yes)
+    where = actions.ingestion.Where(master, pairs_of(conf, "--conf"))
+    return actions.ingestion.ingest(session, asked, where, dry_run=dry_run, yes=yes)

@@ -1,9 +1,10 @@
 """``emberlake snapshots|files|manifests|partitions|schemas``: what a table is made of."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from emberlake.cli import actions
 from emberlake.cli.commands.arguments import (
     DryRunOption,
     SnapshotOption,
@@ -12,18 +13,11 @@ from emberlake.cli.commands.arguments import (
     WhereOption,
     YesOption,
 )
-from emberlake.cli.commands.declare import command, new_group
-from emberlake.cli.lazy import LazyModule
+from emberlake.cli.commands.declare import Section, command
 from emberlake.cli.report import Report
 from emberlake.cli.session import Session
 
-if TYPE_CHECKING:
-    from emberlake.cli.actions import inspection, reading
-else:
-    inspection = LazyModule("emberlake.cli.actions.inspection")
-    reading = LazyModule("emberlake.cli.actions.reading")
-
-_PANEL = "What a table is made of"
+section = Section("What a table is made of")
 
 LimitOption = Annotated[
     int | None,
@@ -32,37 +26,23 @@ LimitOption = Annotated[
         "-n",
         min=0,
         metavar="ROWS",
-        help="At most so many; 0 is all.",
+        help="Show at most this many; 0 shows all.",
         show_default=False,
     ),
 ]
 
-partition_group = new_group(
-    "Partitions: list them (the default), or delete their rows.", lists=True
-)
 
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    for name, function in (
-        ("snapshots", snapshots),
-        ("files", files),
-        ("manifests", manifests),
-        ("schemas", schemas),
-    ):
-        command(app, name, panel=_PANEL)(function)
-    app.add_typer(partition_group, name="partitions", rich_help_panel=_PANEL)
-
-
+@section.command("snapshots")
 def snapshots(
     session: Session, table: TableArgument, *, where: WhereOption = None, limit: LimitOption = None
 ) -> Report:
     """List the snapshots of a table, newest first."""
-    return inspection.snapshots(
-        session, reading.Asked(table=table, where=where, limit=limit or None)
+    return actions.inspection.snapshots(
+        session, actions.reading.Asked(table=table, where=where, limit=limit or None)
     )
 
 
+@section.command("files")
 def files(
     session: Session,
     table: TableArgument,
@@ -73,12 +53,13 @@ def files(
     tag: TagOption = None,
 ) -> Report:
     """List the data files of a snapshot, the latest by default."""
-    asked = reading.Asked(
+    asked = actions.reading.Asked(
         table=table, where=where, limit=limit or None, snapshot_id=snapshot, tag_name=tag
     )
-    return inspection.files(session, asked)
+    return actions.inspection.files(session, asked)
 
 
+@section.command("manifests")
 def manifests(
     session: Session,
     table: TableArgument,
@@ -88,13 +69,13 @@ def manifests(
     tag: TagOption = None,
 ) -> Report:
     """List the manifests of a snapshot, the latest by default."""
-    asked = reading.Asked(table=table, where=where, snapshot_id=snapshot, tag_name=tag)
-    return inspection.manifests(session, asked)
+    asked = actions.reading.Asked(table=table, where=where, snapshot_id=snapshot, tag_name=tag)
+    return actions.inspection.manifests(session, asked)
 
 
-def schemas(session: Session, table: TableArgument) -> Report:
-    """List the schemas that a table has had, newest first."""
-    return inspection.schemas(session, table)
+partition_group = section.group(
+    "partitions", "Partitions: list them (the default), or delete their rows.", lists=True
+)
 
 
 @command(partition_group, "list")
@@ -108,10 +89,10 @@ def list_partitions(
     tag: TagOption = None,
 ) -> Report:
     """List the partitions of a table with their rows and files."""
-    asked = reading.Asked(
+    asked = actions.reading.Asked(
         table=table, where=where, limit=limit or None, snapshot_id=snapshot, tag_name=tag
     )
-    return inspection.partitions(session, asked)
+    return actions.inspection.partitions(session, asked)
 
 
 @command(partition_group, "drop")
@@ -122,12 +103,18 @@ def drop_partitions(
         list[str],
         typer.Argument(
             metavar="PARTITION",
-            help="dt=2026-06-26, or dt=2026-06-26/hour=3; fewer columns stand for all that match.",
+            help="dt=2026-06-26, or dt=2026-06-26/hour=3; with fewer columns, all that match.",
         ),
     ],
     *,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> Report:
-    """Delete all rows of partitions, in one commit."""
-    return inspection.drop_partitions(session, table, partition, dry_run=dry_run, yes=yes)
+    """Delete all rows of the given partitions, in one commit."""
+    return actions.inspection.drop_partitions(session, table, partition, dry_run=dry_run, yes=yes)
+
+
+@section.command("schemas")
+def schemas(session: Session, table: TableArgument) -> Report:
+    """List the schemas that a table has had, newest first."""
+    return actions.inspection.schemas(session, table)

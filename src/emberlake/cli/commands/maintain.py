@@ -1,54 +1,39 @@
-"""``emberlake compact|expire|orphans|check``: keeping tables in order."""
+"""``emberlake compact|expire|orphans|check``: table maintenance."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from emberlake.cli import actions
 from emberlake.cli.commands.arguments import (
     DryRunOption,
     TableArgument,
     WhereOption,
     YesOption,
+    flag,
 )
-from emberlake.cli.commands.declare import command, pairs_of
-from emberlake.cli.commands.flags import flag
-from emberlake.cli.lazy import LazyModule
+from emberlake.cli.commands.declare import Section, pairs_of
 from emberlake.cli.report import Report
 from emberlake.cli.session import Session
 
-if TYPE_CHECKING:
-    from emberlake.cli.actions import maintenance
-else:
-    maintenance = LazyModule("emberlake.cli.actions.maintenance")
-
-_PANEL = "Maintenance"
+section = Section("Maintenance")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    for name, function in (
-        ("compact", compact),
-        ("expire", expire),
-        ("orphans", orphans),
-        ("check", check),
-    ):
-        command(app, name, panel=_PANEL)(function)
-
-
+@section.command("compact")
 def compact(
     session: Session,
     table: TableArgument,
     *,
     where: WhereOption = None,
     full: Annotated[
-        bool, flag("--full", help="As few files as possible, whatever it costs.")
+        bool, flag("--full", help="Leave as few files as possible, whatever it costs.")
     ] = False,
     master: Annotated[
         str | None,
         typer.Option(
             "--master",
             metavar="MASTER",
-            help="Let Spark do it, buckets in parallel: local[*], spark://host:7077, ...",
+            help="Compact buckets in parallel on Spark: local[*], spark://host:7077, ...",
             show_default=False,
         ),
     ] = None,
@@ -57,17 +42,17 @@ def compact(
         typer.Option(
             "--conf",
             metavar="KEY=VALUE",
-            help="A setting of Spark; can be repeated.",
+            help="A Spark setting; can be repeated.",
             show_default=False,
         ),
     ] = None,
     dry_run: DryRunOption = False,
 ) -> Report:
-    """Merge files: no row changes, but reading becomes faster.
+    """Merge files: rows stay the same, but reading becomes faster.
 
-    --where takes partition columns only.
+    --where takes only partition columns.
     """
-    return maintenance.compact(
+    return actions.maintenance.compact(
         session,
         table,
         where=where,
@@ -78,6 +63,7 @@ def compact(
     )
 
 
+@section.command("expire")
 def expire(  # noqa: PLR0913
     session: Session,
     table: TableArgument,
@@ -88,7 +74,7 @@ def expire(  # noqa: PLR0913
             "--retain-max",
             min=1,
             metavar="N",
-            help="Keep at most so many snapshots.",
+            help="Keep at most this many snapshots.",
             show_default=False,
         ),
     ] = None,
@@ -98,7 +84,7 @@ def expire(  # noqa: PLR0913
             "--retain-min",
             min=1,
             metavar="N",
-            help="Keep at least so many snapshots.",
+            help="Keep at least this many snapshots.",
             show_default=False,
         ),
     ] = None,
@@ -107,7 +93,8 @@ def expire(  # noqa: PLR0913
         typer.Option(
             "--older-than",
             metavar="WHEN",
-            help="In between: those before 7d, 12h, 30m, or a date such as 2026-06-26T12:00.",
+            help="Between the two limits, expire snapshots older than 7d, 12h, 30m, or a date such "
+            "as 2026-06-26T12:00.",
             show_default=False,
         ),
     ] = None,
@@ -117,7 +104,7 @@ def expire(  # noqa: PLR0913
             "--max-deletes",
             min=1,
             metavar="N",
-            help="Expire at most so many, the oldest first; without it all that are due.",
+            help="Expire at most this many, the oldest first; by default all that are due.",
             show_default=False,
         ),
     ] = None,
@@ -126,18 +113,19 @@ def expire(  # noqa: PLR0913
 ) -> Report:
     """Delete old snapshots and the files that only they need.
 
-    What is not given comes from the table's options (snapshot.num-retained.max, ...). Tags and
-    branches keep what they need.
+    Limits that are not given come from the table's options (snapshot.num-retained.max, ...). Tags
+    and branches keep what they need.
     """
-    limits = maintenance.Limits(
+    limits = actions.maintenance.Limits(
         retain_max=retain_max,
         retain_min=retain_min,
         older_than=older_than,
         max_deletes=max_deletes,
     )
-    return maintenance.expire(session, table, limits, dry_run=dry_run, yes=yes)
+    return actions.maintenance.expire(session, table, limits, dry_run=dry_run, yes=yes)
 
 
+@section.command("orphans")
 def orphans(
     session: Session,
     table: TableArgument,
@@ -147,16 +135,20 @@ def orphans(
         typer.Option(
             "--older-than",
             metavar="WHEN",
-            help="Only files from before 1d, 12h, ..., or a date; writes that run must be younger.",
+            help="Only files older than 1d, 12h, ..., or a date before the start of every write "
+            "that is still running.",
         ),
     ] = "1d",
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> Report:
     """Delete files that no snapshot, tag or branch refers to."""
-    return maintenance.orphans(session, table, older_than=older_than, dry_run=dry_run, yes=yes)
+    return actions.maintenance.orphans(
+        session, table, older_than=older_than, dry_run=dry_run, yes=yes
+    )
 
 
+@section.command("check")
 def check(
     session: Session,
     table: TableArgument,
@@ -166,17 +158,19 @@ def check(
         typer.Option(
             "--snapshot",
             metavar="ID",
-            help="This one alone; without it the latest, and the metadata of all others.",
+            help="Check only this one; by default the latest, and the metadata of all others.",
             show_default=False,
         ),
     ] = None,
     metadata_only: Annotated[
         bool,
-        flag("--metadata-only", help="See whether data files are there; do not read them."),
+        flag("--metadata-only", help="Check that data files exist, but do not read them."),
     ] = False,
 ) -> Report:
-    """Read every file of a snapshot, look for those of all others, and report what is wrong.
+    """Read every file of a snapshot, check that those of all others exist, and report problems.
 
-    Missing, corrupt, overlapping and unreferenced files are listed; exit code 1 if there are any.
+    Lists missing, corrupt, overlapping and unreferenced files; the exit code is 1 if there are any.
     """
-    return maintenance.check(session, table, snapshot_id=snapshot, read_data=not metadata_only)
+    return actions.maintenance.check(
+        session, table, snapshot_id=snapshot, read_data=not metadata_only
+    )

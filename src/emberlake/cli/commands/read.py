@@ -1,48 +1,38 @@
 """``emberlake read`` and ``emberlake plan``: rows, and how they are found."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from emberlake.cli import actions
 from emberlake.cli.choices import ReadFormat
 from emberlake.cli.commands.arguments import (
     SnapshotOption,
     TableArgument,
     TagOption,
     WhereOption,
+    flag,
 )
-from emberlake.cli.commands.declare import command, words_of
-from emberlake.cli.commands.flags import flag
-from emberlake.cli.lazy import LazyModule
+from emberlake.cli.commands.declare import Section, words_of
 from emberlake.cli.report import Report
 from emberlake.cli.session import Session
 
-if TYPE_CHECKING:
-    from emberlake.cli.actions import plan, reading
-else:
-    plan = LazyModule("emberlake.cli.actions.plan")
-    reading = LazyModule("emberlake.cli.actions.reading")
+section = Section("Rows")
 
-_PANEL = "Rows"
 ColumnsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--columns",
         "-c",
         metavar="NAMES",
-        help="Only these columns, by commas; fields of ROW columns by dots.",
+        help="Only these columns, separated by commas; address.city is a field of a ROW column.",
         show_default=False,
     ),
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    command(app, "read", panel=_PANEL)(read_rows)
-    command(app, "plan", panel=_PANEL)(explain)
-
-
+@section.command("read")
 def read_rows(  # noqa: PLR0913
     session: Session,
     table: Annotated[
@@ -62,7 +52,7 @@ def read_rows(  # noqa: PLR0913
             "-n",
             min=0,
             metavar="ROWS",
-            help="At most so many rows; 0 is all. A table on the screen has 20 without it.",
+            help="Read at most this many rows; 0 reads all. The default on a terminal is 20.",
             show_default=False,
         ),
     ] = None,
@@ -74,7 +64,8 @@ def read_rows(  # noqa: PLR0913
             "--format",
             "-f",
             metavar="FORMAT",
-            help="table | json (an object a line) | csv | parquet; by the name of --out.",
+            help="table | json (one object per line) | csv | parquet; by default from the name of "
+            "--out.",
             show_default=False,
         ),
     ] = None,
@@ -82,10 +73,10 @@ def read_rows(  # noqa: PLR0913
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Write to a file.", show_default=False),
     ] = None,
-    force: Annotated[bool, flag("--force", help="Replace the file of --out if it exists.")] = False,
+    force: Annotated[bool, flag("--force", help="Replace the --out file if it exists.")] = False,
 ) -> Report:
-    """Read rows: a few to the screen, all of them to a file or a pipe."""
-    asked = reading.Asked(
+    """Read rows: show a few on the screen, or write all of them to a file or a pipe."""
+    asked = actions.reading.Asked(
         table=table,
         columns=tuple(words_of(columns)) or None,
         where=where,
@@ -93,9 +84,12 @@ def read_rows(  # noqa: PLR0913
         snapshot_id=snapshot,
         tag_name=tag,
     )
-    return reading.read(session, asked, reading.Target(output_format, out, force=force))
+    return actions.reading.read(
+        session, asked, actions.reading.Target(output_format, out, force=force)
+    )
 
 
+@section.command("plan")
 def explain(  # noqa: PLR0913
     session: Session,
     table: TableArgument,
@@ -109,7 +103,7 @@ def explain(  # noqa: PLR0913
             "-n",
             min=0,
             metavar="ROWS",
-            help="Of a read of so many rows.",
+            help="Explain a read of at most this many rows.",
             show_default=False,
         ),
     ] = None,
@@ -120,7 +114,7 @@ def explain(  # noqa: PLR0913
     ] = False,
 ) -> Report:
     """Explain a read: which files it opens, which it skips, and why."""
-    asked = reading.Asked(
+    asked = actions.reading.Asked(
         table=table,
         columns=tuple(words_of(columns)) or None,
         where=where,
@@ -128,4 +122,4 @@ def explain(  # noqa: PLR0913
         snapshot_id=snapshot,
         tag_name=tag,
     )
-    return plan.explain(session, asked, all_files=all_files)
+    return actions.plan.explain(session, asked, all_files=all_files)

@@ -1,9 +1,10 @@
-"""``emberlake tags|branches|rollback``: names for states of a table, and going back to one."""
+"""``emberlake tags|branches|rollback``: names versions of a table, and goes back to one."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from emberlake.cli import actions
 from emberlake.cli.commands.arguments import (
     DryRunOption,
     IfExistsOption,
@@ -11,37 +12,26 @@ from emberlake.cli.commands.arguments import (
     TableArgument,
     YesOption,
 )
-from emberlake.cli.commands.declare import command, new_group
-from emberlake.cli.lazy import LazyModule
+from emberlake.cli.commands.declare import Section, command
 from emberlake.cli.report import Report
 from emberlake.cli.session import Session
 
-if TYPE_CHECKING:
-    from emberlake.cli.actions import refs
-else:
-    refs = LazyModule("emberlake.cli.actions.refs")
-
-_PANEL = "Tags, branches, rollback"
-tag_group = new_group("Tags: list them (the default), create, rename, delete.", lists=True)
-branch_group = new_group(
-    "Branches: list them (the default), create, delete, fast-forward.", lists=True
+section = Section("Tags, branches, rollback")
+tag_group = section.group(
+    "tags", "Tags: list them (the default), create, rename, delete.", lists=True
+)
+branch_group = section.group(
+    "branches", "Branches: list them (the default), create, delete, fast-forward.", lists=True
 )
 
 TagArgument = Annotated[str, typer.Argument(metavar="TAG", help="The name of the tag.")]
 BranchArgument = Annotated[str, typer.Argument(metavar="BRANCH", help="The name of the branch.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.add_typer(tag_group, name="tags", rich_help_panel=_PANEL)
-    app.add_typer(branch_group, name="branches", rich_help_panel=_PANEL)
-    command(app, "rollback", panel=_PANEL)(rollback)
-
-
 @command(tag_group, "list")
 def list_tags(session: Session, table: TableArgument) -> Report:
     """List the tags of a table."""
-    return refs.list_tags(session, table)
+    return actions.refs.list_tags(session, table)
 
 
 @command(tag_group, "create")
@@ -55,14 +45,14 @@ def create_tag(
         typer.Option(
             "--snapshot",
             metavar="ID",
-            help="The snapshot to keep; the latest without it.",
+            help="The snapshot to keep; by default the latest.",
             show_default=False,
         ),
     ] = None,
     if_not_exists: IfNotExistsOption = False,
 ) -> Report:
-    """Keep a snapshot under a name: it does not expire."""
-    return refs.create_tag(session, table, tag, snapshot, ignore_if_exists=if_not_exists)
+    """Keep a snapshot under a name, so that it does not expire."""
+    return actions.refs.create_tag(session, table, tag, snapshot, ignore_if_exists=if_not_exists)
 
 
 @command(tag_group, "rename")
@@ -73,7 +63,7 @@ def rename_tag(
     new_name: Annotated[str, typer.Argument(metavar="NEW_NAME", help="Its new name.")],
 ) -> Report:
     """Give a tag another name."""
-    return refs.rename_tag(session, table, tag, new_name)
+    return actions.refs.rename_tag(session, table, tag, new_name)
 
 
 @command(tag_group, "delete")
@@ -86,14 +76,16 @@ def delete_tag(
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> Report:
-    """Delete a tag; its snapshot may expire then."""
-    return refs.delete_tag(session, table, tag, ignore_missing=if_exists, dry_run=dry_run, yes=yes)
+    """Delete a tag; then its snapshot may expire."""
+    return actions.refs.delete_tag(
+        session, table, tag, ignore_missing=if_exists, dry_run=dry_run, yes=yes
+    )
 
 
 @command(branch_group, "list")
 def list_branches(session: Session, table: TableArgument) -> Report:
     """List the branches of a table."""
-    return refs.list_branches(session, table)
+    return actions.refs.list_branches(session, table)
 
 
 @command(branch_group, "create")
@@ -107,14 +99,14 @@ def create_branch(
         typer.Option(
             "--tag",
             metavar="NAME",
-            help="Start from this tag; empty without it.",
+            help="Start from this tag; by default the branch is empty.",
             show_default=False,
         ),
     ] = None,
     if_not_exists: IfNotExistsOption = False,
 ) -> Report:
     """Create a branch; it is read and written as TABLE$branch_BRANCH."""
-    return refs.create_branch(session, table, branch, tag, ignore_if_exists=if_not_exists)
+    return actions.refs.create_branch(session, table, branch, tag, ignore_if_exists=if_not_exists)
 
 
 @command(branch_group, "delete")
@@ -126,8 +118,8 @@ def delete_branch(
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> Report:
-    """Delete a branch with all that was written to it alone."""
-    return refs.delete_branch(session, table, branch, dry_run=dry_run, yes=yes)
+    """Delete a branch with everything that was written only to it."""
+    return actions.refs.delete_branch(session, table, branch, dry_run=dry_run, yes=yes)
 
 
 @command(branch_group, "fast-forward")
@@ -139,10 +131,11 @@ def fast_forward(
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> Report:
-    """Make the state of a branch that of the table; what the table got since is gone."""
-    return refs.fast_forward(session, table, branch, dry_run=dry_run, yes=yes)
+    """Give the table the state of a branch; what the table got since then is gone."""
+    return actions.refs.fast_forward(session, table, branch, dry_run=dry_run, yes=yes)
 
 
+@section.command("rollback")
 def rollback(
     session: Session,
     table: TableArgument,
@@ -161,4 +154,4 @@ def rollback(
     yes: YesOption = False,
 ) -> Report:
     """Make an earlier snapshot, or a tag, the latest; later snapshots and their tags are gone."""
-    return refs.rollback(session, table, snapshot, tag, dry_run=dry_run, yes=yes)
+    return actions.refs.rollback(session, table, snapshot, tag, dry_run=dry_run, yes=yes)

@@ -1,10 +1,11 @@
 """``emberlake table``: tables and their schemas."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from emberlake.cli import actions
 from emberlake.cli.choices import SourceFormat
 from emberlake.cli.commands.arguments import (
     DryRunOption,
@@ -13,26 +14,14 @@ from emberlake.cli.commands.arguments import (
     TableArgument,
     YesOption,
 )
-from emberlake.cli.commands.declare import command, new_group, pairs_of, words_of
-from emberlake.cli.lazy import LazyModule
+from emberlake.cli.commands.declare import Section, command, pairs_of, words_of
 from emberlake.cli.report import Report
 from emberlake.cli.session import Session
 
-if TYPE_CHECKING:
-    from emberlake.cli.actions import alter, creation, tables
-else:
-    alter = LazyModule("emberlake.cli.actions.alter")
-    creation = LazyModule("emberlake.cli.actions.creation")
-    tables = LazyModule("emberlake.cli.actions.tables")
-
-group = new_group("Tables: list, create, show, alter, rename, drop.")
+section = Section("Databases and tables")
+group = section.group("table", "Tables: list, create, show, alter, rename, drop.")
 
 _Texts = list[str] | None
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.add_typer(group, name="table", rich_help_panel="Databases and tables")
 
 
 @command(group, "list")
@@ -40,20 +29,20 @@ def list_tables(
     session: Session,
     database: Annotated[
         str | None,
-        typer.Argument(metavar="[DATABASE]", help="Of this database; of all without it."),
+        typer.Argument(metavar="[DATABASE]", help="Only this database; by default all."),
     ] = None,
 ) -> Report:
     """List tables with their kind, rows and files."""
-    return tables.list_all(session, database)
+    return actions.tables.list_all(session, database)
 
 
 @command(group, "show")
 def show(session: Session, table: TableArgument) -> Report:
     """Show a table: columns, keys, options and the latest snapshot.
 
-    With --json it prints a schema that `table create --schema` takes.
+    With --json it prints a schema that `table create --schema` accepts.
     """
-    return tables.show(session, table)
+    return actions.tables.show(session, table)
 
 
 @command(group, "create")
@@ -84,7 +73,7 @@ def create(  # noqa: PLR0913
         typer.Option(
             "--source-format",
             metavar="FORMAT",
-            help="parquet | orc | csv | json, if its name does not say.",
+            help="parquet | orc | csv | json, if its name does not show it.",
             show_default=False,
         ),
     ] = None,
@@ -100,13 +89,19 @@ def create(  # noqa: PLR0913
     primary_key: Annotated[
         _Texts,
         typer.Option(
-            "--primary-key", metavar="COLUMNS", help="Columns, by commas.", show_default=False
+            "--primary-key",
+            metavar="COLUMNS",
+            help="Columns, separated by commas.",
+            show_default=False,
         ),
     ] = None,
     partition_by: Annotated[
         _Texts,
         typer.Option(
-            "--partition-by", metavar="COLUMNS", help="Columns, by commas.", show_default=False
+            "--partition-by",
+            metavar="COLUMNS",
+            help="Columns, separated by commas.",
+            show_default=False,
         ),
     ] = None,
     option: Annotated[
@@ -114,21 +109,21 @@ def create(  # noqa: PLR0913
         typer.Option(
             "--option",
             metavar="KEY=VALUE",
-            help="An option of the table; can be repeated.",
+            help="A table option; can be repeated.",
             show_default=False,
         ),
     ] = None,
     comment: Annotated[
-        str | None, typer.Option("--comment", help="What the table is.", show_default=False)
+        str | None, typer.Option("--comment", help="Describe the table.", show_default=False)
     ] = None,
     if_not_exists: IfNotExistsOption = False,
     dry_run: DryRunOption = False,
 ) -> Report:
-    """Create a table from columns, from a schema file, or like a data file.
+    """Create a table from columns, a schema file, or the columns of a data file.
 
-    What is wrong is told at once, and nothing is created then.
+    All mistakes are reported at once; then nothing is created.
     """
-    declared = creation.Declaration(
+    declared = actions.creation.Declaration(
         schema_file=schema,
         source=source,
         source_format=source_format,
@@ -138,7 +133,7 @@ def create(  # noqa: PLR0913
         options=pairs_of(option, "--option"),
         comment=comment,
     )
-    return creation.create(
+    return actions.creation.create(
         session, table, declared, ignore_if_exists=if_not_exists, dry_run=dry_run
     )
 
@@ -153,7 +148,7 @@ def alter_table(  # noqa: PLR0913
         typer.Option(
             "--add-column",
             metavar="'NAME TYPE'",
-            help="A new column; can be repeated.",
+            help="Add a column; can be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -162,14 +157,17 @@ def alter_table(  # noqa: PLR0913
         typer.Option(
             "--drop-column",
             metavar="NAME",
-            help="Its values are not seen any more; it asks. Can be repeated.",
+            help="Drop a column, which hides its values; asks first. Can be repeated.",
             show_default=False,
         ),
     ] = None,
     rename_column: Annotated[
         _Texts,
         typer.Option(
-            "--rename-column", metavar="OLD=NEW", help="Can be repeated.", show_default=False
+            "--rename-column",
+            metavar="OLD=NEW",
+            help="Rename a column; can be repeated.",
+            show_default=False,
         ),
     ] = None,
     column_type: Annotated[
@@ -177,7 +175,7 @@ def alter_table(  # noqa: PLR0913
         typer.Option(
             "--type",
             metavar="'NAME TYPE'",
-            help="A wider type for a column; can be repeated.",
+            help="Give a column a wider type; can be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -186,14 +184,14 @@ def alter_table(  # noqa: PLR0913
         typer.Option(
             "--column-comment",
             metavar="NAME=TEXT",
-            help="What a column is; can be repeated.",
+            help="Describe a column; can be repeated.",
             show_default=False,
         ),
     ] = None,
     set_option: Annotated[
         _Texts,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="An option; can be repeated.", show_default=False
+            "--set", metavar="KEY=VALUE", help="Set an option; can be repeated.", show_default=False
         ),
     ] = None,
     unset_option: Annotated[
@@ -201,22 +199,22 @@ def alter_table(  # noqa: PLR0913
         typer.Option(
             "--unset",
             metavar="KEY",
-            help="An option back to its default; can be repeated.",
+            help="Reset an option to its default; can be repeated.",
             show_default=False,
         ),
     ] = None,
     comment: Annotated[
         str | None,
-        typer.Option("--comment", help="What the table is.", show_default=False),
+        typer.Option("--comment", help="Describe the table.", show_default=False),
     ] = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> Report:
-    """Change columns, options and comment: all of it in one step, or nothing.
+    """Change columns, options and comment: make all changes in one step, or none.
 
-    Columns inside ROW columns are named by dots: address.city.
+    Fields of ROW columns are named with dots: address.city.
     """
-    asked = alter.Asked(
+    asked = actions.alter.Asked(
         add=tuple(add_column or ()),
         drop=tuple(drop_column or ()),
         rename=pairs_of(rename_column, "--rename-column"),
@@ -226,7 +224,7 @@ def alter_table(  # noqa: PLR0913
         unset_options=tuple(unset_option or ()),
         comment=comment,
     )
-    return alter.alter(session, table, asked, dry_run=dry_run, yes=yes)
+    return actions.alter.alter(session, table, asked, dry_run=dry_run, yes=yes)
 
 
 @command(group, "drop")
@@ -239,7 +237,7 @@ def drop(
     yes: YesOption = False,
 ) -> Report:
     """Delete a table with all its data, snapshots, tags and branches."""
-    return tables.drop(session, table, ignore_missing=if_exists, dry_run=dry_run, yes=yes)
+    return actions.tables.drop(session, table, ignore_missing=if_exists, dry_run=dry_run, yes=yes)
 
 
 @command(group, "rename")
@@ -249,4 +247,4 @@ def rename(
     new_name: Annotated[str, typer.Argument(metavar="NEW_NAME", help="database.table.")],
 ) -> Report:
     """Give a table another name, in the same database or in another one."""
-    return tables.rename(session, table, new_name)
+    return actions.tables.rename(session, table, new_name)
