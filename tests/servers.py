@@ -5,7 +5,6 @@ CI=true in the environment it fails instead. A server ends with the process that
 that ends.
 """
 
-import ctypes
 import hashlib
 import hmac
 import json
@@ -114,10 +113,18 @@ def free_ports(count: int) -> list[int]:
             one.close()
 
 
-def die_with_parent() -> None:
-    """In the child, on Linux: SIGKILL when the test run is gone, however it went."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+# On Linux: SIGKILL (PR_SET_PDEATHSIG) when the test run is gone, however it went. A program of its
+# own does it, not a function between fork and exec: libraries in this process object to forks.
+_DYING_WITH_PARENT = (
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execvp(sys.argv[1], sys.argv[1:])"
+)
+
+
+def dying_with_parent(command: Sequence[str]) -> list[str]:
+    """The command of a program that ends when this process does."""
+    if sys.platform != "linux":
+        return list(command)
+    return [sys.executable, "-S", "-E", "-c", _DYING_WITH_PARENT, *command]
 
 
 @contextmanager
@@ -132,13 +139,12 @@ def running(
     """A program in a process group of its own, which is ended whatever happens."""
     with log.open("wb") as sink:
         process = subprocess.Popen(
-            command,
+            dying_with_parent(command),
             stdout=sink,
             stderr=sink,
             stdin=subprocess.DEVNULL,
             env={**os.environ, **(env or {})},
             start_new_session=True,
-            preexec_fn=die_with_parent,  # noqa: PLW1509 - only a system call
         )
     try:
         deadline = time.monotonic() + 60

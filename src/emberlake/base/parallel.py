@@ -3,12 +3,14 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
+
+_SIGNALS_EVERY_S: Final = 0.5
 
 
 def default_workers() -> int:
@@ -44,11 +46,24 @@ def parallel_map(
         for item in items:
             waiting.append(pool.submit(function, item))
             if len(waiting) >= in_flight:
-                yield waiting.popleft().result()
+                yield result_of(waiting.popleft())
         while waiting:
-            yield waiting.popleft().result()
+            yield result_of(waiting.popleft())
     except KeyboardInterrupt:
         is_awaited = False  # who interrupts does not want to wait for a request to end
         raise
     finally:
         pool.shutdown(wait=is_awaited, cancel_futures=True)
+
+
+def result_of(future: "Future[_Out]") -> _Out:
+    """The result of a future, awaited so that Ctrl-C is heard.
+
+    Some libraries (Lance is one) handle signals in a way that does not end a long wait.
+    """
+    while True:
+        try:
+            return future.result(_SIGNALS_EVERY_S)
+        except TimeoutError:
+            if future.done():
+                return future.result()  # the work itself may have timed out

@@ -11,6 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
+from emberlake.base.parallel import result_of
+
 _T = TypeVar("_T")
 _Task = tuple[Callable[[], Any], "Future[Any]"]
 
@@ -25,7 +27,7 @@ class _Helper:
     def run(self, work: Callable[[], _T]) -> _T:
         done: Future[_T] = Future()
         self._tasks.put((work, done))
-        return done.result()
+        return result_of(done)
 
     def dismiss(self) -> None:
         """End once the call that is under way has returned."""

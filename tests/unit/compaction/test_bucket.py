@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
-from emberlake.maintenance.bucket import Bucket
-
 from builders import create_table, prepare, rows_of
+from emberlake.compaction.bucket import Bucket
 from emberlake.errors import StorageError
 from emberlake.io import MemoryStorage
 from table_reads import data_files
