@@ -171,8 +171,7 @@ class Demo:
 
     def inspect(self, name: str) -> pa.Table:
         """Read a system table, like any other table."""
-        builder = self.catalog.get_table(name).new_read_builder()
-        return builder.new_read().to_arrow(builder.new_scan().plan().splits())
+        return self.catalog.get_table(name).to_arrow()
 
     def snapshots_of(self, name: str) -> Table:
         """One line for every commit."""

@@ -152,9 +152,8 @@ with one.new_write() as first, two.new_write() as second:
         two.new_commit().abort(late)
 
 # %% What a table knows about itself is a table too.
-history = catalog.get_table("bike.bikes$snapshots").new_read_builder()
-history.with_projection(["snapshot_id", "commit_kind", "total_record_count"])
-print(history.new_read().to_arrow(history.new_scan().plan().splits()).to_pandas())
+history = catalog.get_table("bike.bikes$snapshots")
+print(history.to_pandas(["snapshot_id", "commit_kind", "total_record_count"]))
 
 # %% Clean up.
 temporary.cleanup()

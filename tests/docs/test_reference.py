@@ -23,6 +23,7 @@ from emberlake.catalog import (
 from emberlake.commit.change import CommitResult
 from emberlake.inspect import SystemTable
 from emberlake.options import KNOWN
+from emberlake.read.short_reads import ShortReads
 from emberlake.spark import SparkWriteResult
 from emberlake.table.managers import BranchManager, SchemaManager, SnapshotManager, TagManager
 from emberlake.table.read_builder import Plan, ReadBuilder, TableScan
@@ -44,6 +45,7 @@ PAGE = DOCS / "reference.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 # Classes that have a section of their own, for what they add to their parents.
 CLASSES: tuple[type, ...] = (
+    ShortReads,
     ShortForms,
     VersionedTable,
     SnapshotManager,
@@ -122,6 +124,12 @@ def test_every_method_of_a_class_is_in_its_section(cls: type) -> None:
     section = section_of(PAGE, "Table" if is_of_table else cls.__name__)
 
     assert [text for text in public_members(cls) if f"`{text}`" not in section] == []
+
+
+def test_the_short_reads_of_a_system_table_are_in_its_section() -> None:
+    section = section_of(PAGE, "SystemTable")
+
+    assert [text for text in public_members(ShortReads) if f"`{text}`" not in section] == []
 
 
 def test_every_exported_name_is_in_the_reference() -> None:

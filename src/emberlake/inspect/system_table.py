@@ -23,6 +23,7 @@ from emberlake.predicates import (
     filter_rows,
     parse_predicate,
 )
+from emberlake.read.short_reads import ShortReads
 from emberlake.scan.travel import check_scan_options, travel
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.snapshot import Snapshot
@@ -48,7 +49,7 @@ class SystemTableKind:
 
 
 @dataclass(frozen=True, eq=False)
-class SystemTable:
+class SystemTable(ShortReads):
     """A read-only table over the metadata of a data table: ``db.t$snapshots``."""
 
     kind: SystemTableKind
@@ -94,6 +95,10 @@ class SystemTable:
     def new_read_builder(self) -> "SystemReadBuilder":
         """A builder for a read, which takes a filter, columns and a limit."""
         return SystemReadBuilder(self)
+
+    def count(self, filter: Predicate | str | None = None) -> int:  # noqa: A002
+        """The number of rows, or of those that match."""
+        return len(self.to_arrow(self.field_names[:1], filter))
 
     def new_stream_read_builder(self) -> NoReturn:
         """Not supported: metadata has no changes to follow."""

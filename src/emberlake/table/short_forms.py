@@ -6,14 +6,10 @@ The builders are for programs in which many processes write for one commit or re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from emberlake.base.extras import load_extra
 from emberlake.commit.change import CommitResult
-from emberlake.errors import InvalidInput
-from emberlake.options import SCAN_SNAPSHOT_ID, SCAN_TAG_NAME
 from emberlake.predicates import Predicate, columns_of
 from emberlake.read.key_read import may_retract
+from emberlake.read.short_reads import ShortReads
 from emberlake.rowops.keys import delete_keys, upsert
 from emberlake.rowops.write import write_rows
 from emberlake.scan.splits import DataSplit
@@ -22,13 +18,8 @@ from emberlake.store.table_store import TableStore
 from emberlake.table.read_builder import ReadBuilder
 from emberlake.table.write_builder import BatchWriteBuilder, session_of
 
-if TYPE_CHECKING:
-    import duckdb
-    import pandas as pd
-    import polars as pl
 
-
-class ShortForms:
+class ShortForms(ShortReads):
     """What a table can do in one call; ``Table`` inherits it."""
 
     store: TableStore
@@ -37,7 +28,6 @@ class ShortForms:
 
         def new_read_builder(self) -> ReadBuilder: ...
         def new_batch_write_builder(self) -> BatchWriteBuilder: ...
-        def copy(self, options: Mapping[str, object]) -> "ShortForms": ...
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -107,80 +97,6 @@ class ShortForms:
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def to_arrow(
-        self,
-        columns: Sequence[str] | None = None,
-        filter: Predicate | str | None = None,  # noqa: A002
-        limit: int | None = None,
-        snapshot: int | None = None,
-        tag: str | None = None,
-    ) -> pa.Table:
-        """The rows as an Arrow table.
-
-        Args:
-            columns: Only these columns, or fields of ROW columns (``"s.x"``, returned as ``s_x``).
-            filter: Only rows that match: text such as ``"city = 'paris'"``, or a predicate.
-            limit: At most this many rows, whichever come first.
-            snapshot: The table as it was at that snapshot.
-            tag: The table as it was when that tag was made.
-
-        Raises:
-            ColumnNotFound, InvalidPredicate: the table has no such column.
-            SnapshotNotFound, TagNotFound: there is no such snapshot or tag.
-        """
-        builder, splits = self._planned(columns, filter, limit, snapshot, tag)
-        return builder.new_read().to_arrow(splits)
-
-    def to_batches(
-        self,
-        columns: Sequence[str] | None = None,
-        filter: Predicate | str | None = None,  # noqa: A002
-        limit: int | None = None,
-        snapshot: int | None = None,
-        tag: str | None = None,
-    ) -> pa.RecordBatchReader:
-        """The rows of ``to_arrow`` as a stream; memory does not grow with their number."""
-        builder, splits = self._planned(columns, filter, limit, snapshot, tag)
-        return builder.new_read().to_arrow_batch_reader(splits)
-
-    def to_pandas(
-        self,
-        columns: Sequence[str] | None = None,
-        filter: Predicate | str | None = None,  # noqa: A002
-        limit: int | None = None,
-        snapshot: int | None = None,
-        tag: str | None = None,
-    ) -> "pd.DataFrame":
-        """The rows of ``to_arrow`` as a pandas DataFrame."""
-        builder, splits = self._planned(columns, filter, limit, snapshot, tag)
-        return builder.new_read().to_pandas(splits)
-
-    def to_polars(
-        self,
-        columns: Sequence[str] | None = None,
-        filter: Predicate | str | None = None,  # noqa: A002
-        limit: int | None = None,
-        snapshot: int | None = None,
-        tag: str | None = None,
-    ) -> "pl.DataFrame":
-        """The rows of ``to_arrow`` as a Polars DataFrame."""
-        builder, splits = self._planned(columns, filter, limit, snapshot, tag)
-        return builder.new_read().to_polars(splits)
-
-    def to_duckdb(
-        self,
-        columns: Sequence[str] | None = None,
-        filter: Predicate | str | None = None,  # noqa: A002
-        limit: int | None = None,
-        snapshot: int | None = None,
-        tag: str | None = None,
-    ) -> "duckdb.DuckDBPyRelation":
-        """The rows of ``to_arrow`` as a relation of DuckDB's default connection."""
-        library = load_extra("duckdb", extra="duckdb")
-        rows = self.to_arrow(columns, filter, limit, snapshot, tag)
-        relation: duckdb.DuckDBPyRelation = library.from_arrow(rows)
-        return relation
-
     def count(self, filter: Predicate | str | None = None) -> int:  # noqa: A002
         """The number of rows, or of those that match.
 
@@ -202,23 +118,6 @@ class ShortForms:
         batches = builder.with_projection(names[:1]).new_read().to_arrow_batch_reader(unknown)
         rows: int = sum(batch.num_rows for batch in batches)
         return counted + rows
-
-    def _planned(
-        self,
-        columns: Sequence[str] | None,
-        filter: Predicate | str | None,  # noqa: A002
-        limit: int | None,
-        snapshot: int | None,
-        tag: str | None,
-    ) -> tuple[ReadBuilder, list[DataSplit]]:
-        if snapshot is not None and tag is not None:
-            raise InvalidInput("a read is of one state: give snapshot or tag, not both")
-        asked = {SCAN_SNAPSHOT_ID.key: snapshot, SCAN_TAG_NAME.key: tag}
-        travel = {key: value for key, value in asked.items() if value is not None}
-        table = self.copy(travel) if travel else self
-        builder = table.new_read_builder().with_filter(filter).with_projection(columns)
-        builder.with_limit(limit)
-        return builder, builder.new_scan().plan().splits()
 
 
 def _told_rows(split: DataSplit, *, has_keys: bool) -> int | None:

@@ -600,6 +600,32 @@ def test_rows_come_in_every_form():
     assert connection.execute("SELECT key FROM o").fetchall() == [("bucket",)]
 
 
+def test_a_system_table_is_read_in_one_call():
+    options = TableOptions({"bucket": "2", "file.format": "orc"})
+    table = system_table(a_store(a_schema(options=options)), "options")
+    expected = [{"key": "file.format", "value": "orc"}]
+
+    assert table.to_arrow(filter="value = 'orc'").to_pylist() == expected
+    assert table.to_batches(filter="value = 'orc'").read_all().to_pylist() == expected
+    assert table.to_pandas(filter="value = 'orc'").to_dict("records") == expected
+    assert table.to_polars(filter="value = 'orc'").to_dicts() == expected
+    assert table.to_duckdb(["value"], "value = 'orc'").fetchall() == [("orc",)]
+    assert (table.count(), table.count("value = 'orc'")) == (2, 1)
+
+
+def test_one_call_reads_the_metadata_of_an_earlier_snapshot():
+    store = a_store()
+    commit(store, [add(1, 0, a_file("a.parquet"))])
+    commit(store, [add(1, 0, a_file("b.parquet"))])
+    files = system_table(store, "files")
+
+    assert (files.count(), len(files.to_arrow(snapshot=1))) == (2, 1)
+    with pytest.raises(SnapshotNotFound):
+        files.to_arrow(snapshot=9)
+    with pytest.raises(InvalidInput, match="snapshot or tag"):
+        files.to_arrow(snapshot=1, tag="v1")
+
+
 def test_tables_and_splits_pickle():
     store = a_store()
     commit(store, [])
