@@ -8,9 +8,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from emberlake.compaction.append_picking import AppendRules, Bin, pick_ordered, pick_unordered
-from emberlake.compaction.bucket import Bucket, Compacted, stream_rows
+from emberlake.compaction.bucket import Bucket, Compacted
 from emberlake.compaction.vectors import BucketVectors
 from emberlake.errors import StorageError
+from emberlake.read.file_read import stream_rows
 from emberlake.spec.manifest import DataFile, FileSource
 from emberlake.write.rolling import AppendWriter, FileLimits
 

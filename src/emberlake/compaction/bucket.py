@@ -1,11 +1,9 @@
 """One bucket to compact: its live files and deletion vectors, and how to read them."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-
-import pyarrow as pa
 
 from emberlake.errors import StorageError
 from emberlake.predicates import Predicate
@@ -14,16 +12,10 @@ from emberlake.read.column_plan import ColumnPlan, plan_columns
 from emberlake.read.file_read import FileRead
 from emberlake.scan.files import PartitionChoice, live_entries, load_files, manifests_of
 from emberlake.scan.key_files import bucket_files
-from emberlake.scan.splits import DeletionFile, index_deletion_files
+from emberlake.scan.splits import DeletionFile, deletion_files_in
 from emberlake.spec.deletion_vector import DeletionVector
 from emberlake.spec.key_value import KIND_FIELD, SEQUENCE_FIELD, key_value_fields
-from emberlake.spec.manifest import (
-    DELETION_VECTORS_INDEX,
-    DataFile,
-    FileKind,
-    IndexFile,
-    IndexManifestEntry,
-)
+from emberlake.spec.manifest import DELETION_VECTORS_INDEX, DataFile, IndexFile
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 from emberlake.types import DataField
@@ -61,13 +53,9 @@ class Bucket:
     @cached_property
     def deletion_files(self) -> Mapping[str, DeletionFile]:
         """Where the deletion vectors of its files are stored."""
-        entries = [
-            IndexManifestEntry(
-                kind=FileKind.ADD, partition=self.partition, bucket=self.number, index_file=file
-            )
-            for file in self.vector_files
-        ]
-        return {name: place for (_, _, name), place in index_deletion_files(entries).items()}
+        return {
+            name: place for file in self.vector_files for name, place in deletion_files_in(file)
+        }
 
     def load_vector(self, file_name: str) -> DeletionVector:
         """The deletion vector of a file that has one."""
@@ -147,10 +135,3 @@ def load_vector_files(
                 place = entry.partition, entry.bucket
                 found[place] = (*found.get(place, ()), entry.index_file)
     return found
-
-
-def stream_rows(files: Sequence[FileRead]) -> Generator[pa.Table, None, None]:
-    """The rows of files, one after the other; closing the generator closes the open file."""
-    for file in files:
-        with closing(file.tables()) as tables:
-            yield from tables

@@ -13,7 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from emberlake.compaction.bucket import Bucket, Compacted, stream_rows
+from emberlake.compaction.bucket import Bucket, Compacted
 from emberlake.compaction.lookup import OlderRows, needs_older_rows
 from emberlake.compaction.picking import (
     Pick,
@@ -31,6 +31,7 @@ from emberlake.merge.plan import plan_merge
 from emberlake.merge.rows import retracts_of
 from emberlake.merge.runs import merge_runs
 from emberlake.options import DELETION_VECTORS, MEBIBYTE, SMALL_FILE_RATIO
+from emberlake.read.file_read import stream_rows
 from emberlake.scan.runs import KeyRange, find_sections, key_ranges
 from emberlake.spec.key_value import KIND_FIELD, key_fields
 from emberlake.spec.manifest import DataFile, FileSource

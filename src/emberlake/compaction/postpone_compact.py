@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from emberlake.base.parallel import parallel_map
-from emberlake.compaction.bucket import Bucket, stream_rows
+from emberlake.compaction.bucket import Bucket
 from emberlake.errors import InvalidOption, StorageError
 from emberlake.merge.plan import plan_merge
 from emberlake.options import (
@@ -28,6 +28,7 @@ from emberlake.options import (
     TableOptions,
 )
 from emberlake.predicates import Predicate
+from emberlake.read.file_read import stream_rows
 from emberlake.scan.files import load_files, manifests_of
 from emberlake.scan.key_files import bucket_files
 from emberlake.spec.bucket import assign_buckets

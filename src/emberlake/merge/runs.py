@@ -6,7 +6,7 @@ rows up to the bound can be merged and returned. Memory holds one table per run,
 step.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -26,7 +26,7 @@ def merge_runs(
     *,
     keep_deletes: bool,
     complete: Completion | None = None,
-) -> Iterator[pa.Table]:
+) -> Generator[pa.Table, None, None]:
     """The rows of all runs, merged and sorted by key; no key spans two of the tables.
 
     Records that are equal in every order of the table are ordered by run: a later run is newer.

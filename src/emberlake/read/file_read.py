@@ -189,6 +189,13 @@ class FileRead:
         return readers
 
 
+def stream_rows(files: Iterable[FileRead]) -> Generator[pa.Table, None, None]:
+    """The rows of files, one after the other; closing the generator closes the open file."""
+    for file in files:
+        with closing(file.tables()) as tables:
+            yield from tables
+
+
 def _cut(
     batches: Iterable[tuple[int, pa.RecordBatch]], start: int, stop: int
 ) -> Iterator[tuple[int, pa.RecordBatch]]:

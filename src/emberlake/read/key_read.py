@@ -26,7 +26,7 @@ from emberlake.predicates import (
 from emberlake.read.bucket_reads import BucketReads
 from emberlake.read.column_plan import ColumnPlan, Constants, plan_columns
 from emberlake.read.diff import compare_states
-from emberlake.read.file_read import FileRead
+from emberlake.read.file_read import FileRead, stream_rows
 from emberlake.read.projection import OutputShape
 from emberlake.scan.files import conjuncts_on
 from emberlake.scan.runs import KeyRange, find_sections, key_ranges
@@ -43,10 +43,6 @@ _ROWS_AT_ONCE: Final = 8_000_000
 
 class UnitRead(Protocol):
     """A part of a read that can be done independently."""
-
-    @property
-    def row_count(self) -> int:
-        """The number of stored rows; at most this many come out."""
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """The rows in bounded memory; closing the generator releases files."""
@@ -122,11 +118,12 @@ class KeyReader:
 
     def _section_reads(self, reads: BucketReads, split: DataSplit) -> Iterator[UnitRead]:
         output = MergeOutput(self._merge_output, reads.constants)
+        is_exact = dict(zip((file.file_name for file in split.files), split.is_exact, strict=True))
         for section in sections_of(self.store, split):
             if len(section) == 1:
                 for file in section[0]:
-                    is_exact = split.is_exact[split.files.index(file)]
-                    yield reads.read(file, self._file_plan(split, file, is_exact=is_exact))
+                    plan = self._file_plan(split, file, is_exact=is_exact[file.file_name])
+                    yield reads.read(file, plan)
             else:
                 yield SectionRead(self._plan, self._runs(reads, section, self._plan), output)
 
@@ -264,15 +261,10 @@ class SectionRead:
     runs: tuple[tuple[FileRead, ...], ...]
     output: MergeOutput
 
-    @property
-    def row_count(self) -> int:
-        """The number of stored rows."""
-        return sum(file.row_count for run in self.runs for file in run)
-
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Merged rows, with one batch per run in memory; closing it releases the files."""
-        streams = [_stream(run) for run in self.runs]
-        with closing(_as_generator(merge_runs(self.plan, streams, keep_deletes=False))) as tables:
+        streams = [stream_rows(run) for run in self.runs]
+        with closing(merge_runs(self.plan, streams, keep_deletes=False)) as tables:
             for rows in tables:
                 yield from self.output.apply(rows).to_batches()
 
@@ -288,11 +280,6 @@ class StateRead:
     plan: MergePlan
     sections: tuple[tuple[tuple[FileRead, ...], ...], ...]
 
-    @property
-    def row_count(self) -> int:
-        """The number of stored rows."""
-        return sum(file.row_count for runs in self.sections for run in runs for file in run)
-
     def table(self, *, use_threads: bool) -> pa.Table | None:
         """The rows in key order; None where there are no files."""
         tables = [merge_section(self.plan, runs, use_threads=use_threads) for runs in self.sections]
@@ -307,11 +294,6 @@ class DiffRead:
     after: StateRead
     output: MergeOutput
     with_deletes: bool  # also return rows that are gone
-
-    @property
-    def row_count(self) -> int:
-        """The number of stored rows."""
-        return self.before.row_count + self.after.row_count
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """The differences; both states are in memory."""
@@ -336,18 +318,7 @@ def merge_section(
     if sum(file.row_count for file in files) <= _ROWS_AT_ONCE:
         tables = [file.table(use_threads=use_threads) for file in files]
         return fold(plan, pa.concat_tables(tables), keep_deletes=False)
-    merged = list(merge_runs(plan, [_stream(run) for run in runs], keep_deletes=False))
+    merged = list(merge_runs(plan, [stream_rows(run) for run in runs], keep_deletes=False))
     if merged:
         return pa.concat_tables(merged)
     return files[0].arrow_schema.empty_table()
-
-
-def _stream(run: Sequence[FileRead]) -> Generator[pa.Table, None, None]:
-    """The rows of a run; a file is opened when the one before it is finished."""
-    for file in run:
-        with closing(file.tables()) as tables:
-            yield from tables
-
-
-def _as_generator(tables: Iterator[pa.Table]) -> Generator[pa.Table, None, None]:
-    yield from tables

@@ -19,6 +19,7 @@ from emberlake.spec.manifest import (
     DELETION_VECTORS_INDEX,
     DataFile,
     DeletionVectorRange,
+    IndexFile,
     IndexManifestEntry,
 )
 from emberlake.store.entries import ManifestEntries
@@ -196,13 +197,17 @@ def index_deletion_files(
 ) -> dict[tuple[bytes, int, str], DeletionFile]:
     """Deletion vectors by (partition, bucket, data file)."""
     return {
-        (entry.partition, entry.bucket, found.data_file_name): DeletionFile(
-            entry.index_file.file_name, entry.index_file.external_path, found
-        )
+        (entry.partition, entry.bucket, name): place
         for entry in index
         if entry.index_file.index_type == DELETION_VECTORS_INDEX
-        for found in entry.index_file.deletion_vectors or ()
+        for name, place in deletion_files_in(entry.index_file)
     }
+
+
+def deletion_files_in(file: IndexFile) -> Iterator[tuple[str, DeletionFile]]:
+    """The data files whose deletion vectors an index file holds, and where each vector is."""
+    for found in file.deletion_vectors or ():
+        yield found.data_file_name, DeletionFile(file.file_name, file.external_path, found)
 
 
 def limit_splits(splits: Sequence[DataSplit], limit: int) -> list[DataSplit]:
