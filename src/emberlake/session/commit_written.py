@@ -4,7 +4,6 @@ These are two snapshots. If another writer compacts the same buckets in between,
 stands, and the compaction is done again on top of the other one.
 """
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -23,8 +22,8 @@ from emberlake.spec.snapshot import CommitKind
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
 
-# How often a bucket is compacted again because others compact it too.
-_ATTEMPTS: Final = 10
+# How often buckets are compacted again because others compact them too.
+_MAX_REPEATS: Final = 10
 
 
 def commit_written(
@@ -41,15 +40,12 @@ def commit_written(
         changes: The snapshots that the messages become.
         messages: What was written and compacted.
     """
-    if not store.schema.profile.compacts_on_write:
-        return commit(changes)
     written = [change for change in changes if change.kind is not CommitKind.COMPACT]
-    compacted = [change for change in changes if change.kind is CommitKind.COMPACT]
+    if not (written and store.schema.profile.compacts_on_write):
+        return commit(changes)
     done = commit(written)
-    if not written:
-        return combined([done, commit(compacted)])
     try:
-        return combined([done, _commit_compacted(store, commit, compacted, messages, done)])
+        return combined([done, _commit_compacted(store, commit, messages, done)])
     except (StorageError, CommitUnknown) as error:
         # Writing the rows again would duplicate them.
         raise type(error)(
@@ -61,7 +57,6 @@ def commit_written(
 def _commit_compacted(
     store: TableStore,
     commit: Callable[[Sequence[Change]], CommitResult],
-    compacted: Sequence[Change],
     messages: Sequence[CommitMessage],
     done: CommitResult,
 ) -> CommitResult:
@@ -69,20 +64,19 @@ def _commit_compacted(
     if any(_is_left_out(message) for message in messages):
         discard(store, map(_compacted_part, todo))
         todo = _compact_again(store, messages)
-        compacted = [compact_change(todo)]
-    for attempt in itertools.count(1):
+    repeats = 0
+    while True:
         try:
-            return commit(compacted)
+            return commit([compact_change(todo)])
         except AlreadyCommitted:
             raise
         except CommitConflict as error:
             discard(store, map(_compacted_part, todo))
-            if attempt > _ATTEMPTS:
+            if repeats == _MAX_REPEATS:
                 detail = f"snapshot {done.snapshot_id} stands, but is not compacted: {error.detail}"
                 raise CommitConflict(error.reason, detail, "compact the table") from error
+        repeats += 1
         todo = _compact_again(store, messages)
-        compacted = [compact_change(todo)]
-    raise AssertionError("counting does not end")
 
 
 def as_replacement(message: CommitMessage) -> CommitMessage:
