@@ -18,7 +18,7 @@ from emberlake.compaction.buckets import (
 from emberlake.errors import AlreadyCommitted
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
-from emberlake.write.fixed_buckets import RowsWriter
+from emberlake.write.rows_writer import RowsWriter
 
 
 class WrittenCompaction:

@@ -45,7 +45,7 @@ from emberlake.spec.support import check_writable
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
 from emberlake.write.dynamic_bucket import SINGLE_ASSIGNER, Assigner
-from emberlake.write.fixed_buckets import RowsWriter
+from emberlake.write.rows_writer import RowsWriter
 from emberlake.write.table_writer import TableWriter
 
 

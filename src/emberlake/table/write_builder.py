@@ -10,9 +10,7 @@ from emberlake.base.closing import Closing
 from emberlake.base.extras import load_extra
 from emberlake.base.names import choices, listed
 from emberlake.errors import ColumnNotFound, InvalidState
-from emberlake.options import (
-    COMMIT_USER_PREFIX,
-)
+from emberlake.options import COMMIT_USER_PREFIX
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.profile import BucketMode
 from emberlake.spec.replacement import Replacement
@@ -20,9 +18,10 @@ from emberlake.spec.support import check_writable
 from emberlake.store.table_store import TableStore
 from emberlake.table.table_commit import BatchTableCommit, StreamTableCommit
 from emberlake.wire import CommitMessage
-from emberlake.write.fixed_buckets import FixedBucketWriter, RowsWriter
+from emberlake.write.fixed_buckets import FixedBucketWriter
 from emberlake.write.pandas_data import from_pandas
 from emberlake.write.rows import RowBuffer
+from emberlake.write.rows_writer import RowsWriter
 
 if TYPE_CHECKING:
     import pandas as pd

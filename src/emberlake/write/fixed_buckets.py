@@ -6,7 +6,6 @@ There is one writer for each number of buckets, which sees a table with this man
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,26 +19,6 @@ from emberlake.write.align import align, as_tables
 from emberlake.write.route import Group, route
 from emberlake.write.row_kinds import take_row_kinds
 from emberlake.write.table_writer import TableWriter
-
-
-class RowsWriter(Protocol):
-    """Takes rows and reports files; ``TableWriter`` describes each method."""
-
-    @property
-    def write_columns(self) -> tuple[str, ...] | None: ...
-
-    @property
-    def has_rows(self) -> bool: ...
-
-    def set_write_columns(self, columns: Iterable[str]) -> None: ...
-
-    def write(self, data: object, row_kind: str | None = None) -> None: ...
-
-    def prepare(self) -> list[CommitMessage]: ...
-
-    def abort(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class FixedBucketWriter:

@@ -14,8 +14,8 @@ from emberlake.spec.key_value import RowKind
 from emberlake.spec.schema import TableSchema
 from emberlake.types import ArrayType, AtomicType, DataField, DataType, MapType, RowType, TypeRoot
 from emberlake.wire import CommitMessage
-from emberlake.write.fixed_buckets import RowsWriter
 from emberlake.write.row_kinds import ROW_KIND_COLUMN
+from emberlake.write.rows_writer import RowsWriter
 
 # Rows are passed on once there are this many, or their text and bytes are this long.
 _MAX_ROWS: Final = 65_536
