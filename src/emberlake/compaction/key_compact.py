@@ -30,7 +30,7 @@ from emberlake.merge.order import key_at, key_bound
 from emberlake.merge.plan import plan_merge
 from emberlake.merge.rows import retracts_of
 from emberlake.merge.runs import merge_runs
-from emberlake.options import DELETION_VECTORS, MEBIBYTE, SMALL_FILE_RATIO
+from emberlake.options import MEBIBYTE, SMALL_FILE_RATIO
 from emberlake.read.file_read import stream_rows
 from emberlake.scan.runs import KeyRange, find_sections, key_ranges
 from emberlake.spec.key_value import KIND_FIELD, key_fields
@@ -73,7 +73,7 @@ class _KeyCompaction:
     def __post_init__(self) -> None:
         store = self.bucket.store
         self._plan = plan_merge(store.schema, store.schema.fields)
-        self._has_vectors = store.options.value(DELETION_VECTORS)
+        self._has_vectors = store.schema.profile.has_deletion_vectors
         self._keeps_apart = store.schema.profile.keeps_levels_apart
         self._vectors = BucketVectors(self.bucket)
         self._ranges = _ranges_of(self.bucket)

@@ -18,7 +18,6 @@ from emberlake.errors import InvalidOption, StorageError
 from emberlake.merge.plan import plan_merge
 from emberlake.options import (
     BUCKET_FUNCTION,
-    CHANGELOG_PRODUCER,
     POSTPONE_BUCKET,
     POSTPONE_BUCKET_COUNT,
     POSTPONE_BUCKET_ROWS,
@@ -193,7 +192,7 @@ class _Writers:
             store, partition = self.waiting.store, self.waiting.partition
             there = self.known.get((partition, bucket))
             numbers = [file.max_sequence_number for file in there.files] if there else []
-            has_changelog = store.options.value(CHANGELOG_PRODUCER) is ChangelogProducer.INPUT
+            has_changelog = store.schema.profile.changelog_producer is ChangelogProducer.INPUT
             self._writers[bucket] = KeyBucketWriter(
                 store,
                 partition,

@@ -17,7 +17,6 @@ from emberlake.inspect.system_table import LazyColumns, SystemTable, SystemTable
 from emberlake.inspect.text import partition_values
 from emberlake.inspect.times import wall_clock_ms
 from emberlake.inspect.totals import FileTotals, load_bucket_totals, load_partition_totals
-from emberlake.options import DELETION_VECTORS
 from emberlake.scan.files import manifests_of
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.layout import BRANCH_PREFIX, CONSUMER_PREFIX
@@ -286,7 +285,7 @@ def _deleted_rows(
 def _iter_cardinalities(
     store: TableStore, snapshot: Snapshot | None
 ) -> Iterator[tuple[bytes, int | None]]:
-    if snapshot is None or not store.options.value(DELETION_VECTORS):
+    if snapshot is None or not store.schema.profile.has_deletion_vectors:
         return
     index_manifest = snapshot.index_manifest
     if index_manifest is None:

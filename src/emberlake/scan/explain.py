@@ -11,7 +11,6 @@ import numpy as np
 
 from emberlake.base.html import html_facts, html_table, html_title
 from emberlake.base.names import listed
-from emberlake.options import DELETION_VECTORS
 from emberlake.predicates import Predicate, columns_of
 from emberlake.scan.files import (
     Mask,
@@ -302,7 +301,7 @@ def explain_scan(
         table_identifier=name or store.layout.root,
         is_primary_key_table=store.schema.profile.has_keys,
         bucket_mode=_bucket_mode(store),
-        deletion_vectors_enabled=store.options.value(DELETION_VECTORS),
+        deletion_vectors_enabled=store.schema.profile.has_deletion_vectors,
         snapshot_id=plan.snapshot.id if plan.snapshot else None,
         schema_id=store.schema.id if plan.snapshot else None,
         predicate=None if predicate is None else str(predicate),

@@ -24,7 +24,6 @@ from emberlake.errors import (
 from emberlake.merge.plan import MergePlan, plan_merge
 from emberlake.options import (
     BUCKET,
-    CHANGELOG_PRODUCER,
     MEBIBYTE,
     POSTPONE_BUCKET,
     PRIMARY_KEY_NULLABLE,
@@ -331,7 +330,7 @@ class TableWriter:
         if bucket == POSTPONE_BUCKET:
             return PostponeWriter(store, partition, self._postpone_prefix, first)
         # Spec: "Overwrite": it has no changelog files.
-        producer = store.options.value(CHANGELOG_PRODUCER)
+        producer = store.schema.profile.changelog_producer
         has_changelog = producer is ChangelogProducer.INPUT and not self._ignore_previous
         return KeyBucketWriter(
             store, partition, bucket, self._plan, first, has_changelog=has_changelog
