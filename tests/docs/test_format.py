@@ -26,7 +26,7 @@ from emberlake.io.memory import MemoryStorage
 from emberlake.maintenance.expire import Retention, first_to_leave, first_to_retain
 from emberlake.maintenance.holders import stored_name
 from emberlake.merge.fold import fold
-from emberlake.merge.order import key_bound, sort_rows
+from emberlake.merge.order import key_bound, order_rows
 from emberlake.options import BucketFunction, TableOptions
 from emberlake.scan.runs import find_sections
 from emberlake.scan.splits import pack
@@ -189,7 +189,10 @@ def check_order(v: Vector) -> None:
     })  # fmt: skip
 
     assert all(one < other for one, other in pairwise(bounds))
-    assert sort_rows(turned, [DataField(0, "k", data_type)], ()).tolist() == [*range(count)][::-1]
+    assert (
+        order_rows(turned, [DataField(0, "k", data_type)], ()).rows.tolist()
+        == [*range(count)][::-1]
+    )
 
 
 def check_bucket(v: Vector) -> None:

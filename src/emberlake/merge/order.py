@@ -57,13 +57,6 @@ def order_rows(
     return RowOrder(refinement.rows, starts)
 
 
-def sort_rows(
-    table: pa.Table, keys: Sequence[DataField], sequences: Sequence[SequenceOrder]
-) -> I64:
-    """The rows of ``order_rows``."""
-    return order_rows(table, keys, sequences).rows
-
-
 def group_starts(table: pa.Table, keys: Sequence[DataField]) -> I64:
     """Where the records of each key begin in rows that are sorted by key."""
     is_start = np.zeros(table.num_rows, dtype=np.bool_)

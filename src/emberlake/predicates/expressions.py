@@ -42,10 +42,6 @@ class Op(StrEnum):
     def is_text_only(self) -> bool:
         return self in _TEXT_ONLY
 
-    @property
-    def is_null_test(self) -> bool:
-        return self in (Op.IS_NULL, Op.IS_NOT_NULL)
-
 
 _TEXT_ONLY: Final = frozenset(
     {Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS, Op.LIKE, Op.NOT_LIKE},

@@ -14,7 +14,6 @@ from emberlake.merge.order import (
     key_bound,
     order_rows,
     rows_up_to,
-    sort_rows,
 )
 from emberlake.spec.key_value import KIND, SEQUENCE
 from emberlake.types import ArrayType, AtomicType, DataField
@@ -27,7 +26,7 @@ BIGGEST = 2**63 - 1
 def sorted_values(text: str, values: list) -> list:
     plan = plan_of({"k": text}, ["k"])
     table = records(plan, [(value,) for value in values])
-    rows = sort_rows(table, plan.keys, ())
+    rows = order_rows(table, plan.keys, ()).rows
     return [values[row] for row in rows.tolist()]
 
 
@@ -75,13 +74,13 @@ def test_a_descending_sequence_still_has_nulls_first():
         {"sequence.field": "s", "sequence.field.sort-order": "descending"},
     )
     table = records(plan, [(1, "a"), (1, None), (1, "b"), (1, "ab")])
-    assert sort_rows(table, plan.keys, plan.sequences).tolist() == [1, 2, 3, 0]
+    assert order_rows(table, plan.keys, plan.sequences).rows.tolist() == [1, 2, 3, 0]
 
 
 def test_retracts_come_before_adds_of_the_same_number_and_equals_stay_as_they_stand():
     plan = plan_of({"k": "INT"}, ["k"])
     table = records(plan, [(1, 5), (1, 5), (1, 4), (1, 5), (1, 5)], "+I -D +U -U +U")
-    assert sort_rows(table, plan.keys, ()).tolist() == [2, 1, 3, 0, 4]
+    assert order_rows(table, plan.keys, ()).rows.tolist() == [2, 1, 3, 0, 4]
 
 
 def test_a_composite_key_that_fits_no_word_is_sorted_by_all_of_it():
@@ -123,7 +122,7 @@ def test_large_and_viewed_texts_are_ordered_like_plain_ones():
     plain = pa.array(["b", "a" * 20, None, "a"])
     for arrow in (pa.large_string(), pa.string_view()):
         table = pa.table({"a": plain.cast(arrow), SEQUENCE: [0] * 4, KIND: pa.array([0] * 4, "i1")})
-        assert sort_rows(table, plan.keys, ()).tolist() == [2, 3, 1, 0]
+        assert order_rows(table, plan.keys, ()).rows.tolist() == [2, 3, 1, 0]
 
 
 def test_rows_up_to_a_bound_are_counted_in_a_sorted_table():
@@ -141,4 +140,4 @@ def test_a_column_without_an_order_is_refused():
     nested = DataField(0, "a", ArrayType(True, AtomicType("INT")))
     table = pa.table({"k": [1, 1], "a": [[1], [2]], SEQUENCE: [0, 1], KIND: pa.array([0, 0], "i1")})
     with pytest.raises(Unsupported, match="column a ARRAY<INT> cannot order rows"):
-        sort_rows(table, [DataField(1, "k", AtomicType("BIGINT"))], [SequenceOrder(nested)])
+        order_rows(table, [DataField(1, "k", AtomicType("BIGINT"))], [SequenceOrder(nested)])
