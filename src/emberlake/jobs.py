@@ -11,8 +11,10 @@ from emberlake.commit.change import CommitResult
 from emberlake.errors import InvalidInput, InvalidOption
 from emberlake.options import KNOWN_KEYS, SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, unknown_option
 from emberlake.predicates import Predicate
+from emberlake.session.write_session import WriteSession
 from emberlake.spark.compaction import compact_on_spark
 from emberlake.spark.session import find_session
+from emberlake.spark.write import SparkWriteResult, WriteJob
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.replacement import Replacement
 from emberlake.table import Table
@@ -20,8 +22,6 @@ from emberlake.table import Table
 if TYPE_CHECKING:
     from pyspark.resource import ResourceProfile
     from pyspark.sql import DataFrame, SparkSession
-
-    from emberlake.spark.write import SparkWriteResult
 
 
 def open_table(identifier: str | Identifier, catalog_options: Mapping[str, object]) -> Table:
@@ -104,7 +104,7 @@ def write_paimon(
     static_partition: Mapping[str, object] | None = None,
     concurrency: int | None = None,
     resource_profile: "ResourceProfile | Mapping[str, object] | None" = None,
-) -> "SparkWriteResult":
+) -> SparkWriteResult:
     """Write a DataFrame to a table in parallel tasks, and make it visible in one commit.
 
     Args:
@@ -137,10 +137,9 @@ def write_paimon(
     """
     builder = open_table(identifier, catalog_options).new_batch_write_builder()
     replaces = Replacement.chosen(builder.store.schema, static_partition, overwrite=overwrite)
-    if replaces is not None:
-        builder.overwrite(replaces)
-    with builder.new_write() as write:
-        return write.write_spark(df, concurrency=concurrency, resource_profile=resource_profile)
+    session = WriteSession(builder.store, builder.commit_user, replaces)
+    job = WriteJob(session=session, concurrency=concurrency, resource_profile=resource_profile)
+    return job.run(df)
 
 
 def compact(

@@ -20,6 +20,7 @@ from emberlake.spark.reports import REPORT_SCHEMA, Reports, counted, gather
 from emberlake.spark.resources import find_profile
 from emberlake.spark.session import check_workers, fast_arrow, small_pieces
 from emberlake.spark.write_task import WriteTask
+from emberlake.spec.support import check_writable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +65,7 @@ class WriteJob:
         return SparkWriteResult(**counts, tasks=reports.total or 0, seconds=seconds)
 
     def _check(self, df: DataFrame) -> None:
+        check_writable(self.session.store.schema)
         if not isinstance(df, DataFrame):
             raise InvalidInput(f"write_spark takes a Spark DataFrame, not {type(df).__name__}")
         tasks = self.concurrency
