@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from emberlake.merge.aggregates import Step, Steps, aggregate_column
-from emberlake.merge.column_options import Aggregate, Aggregator
+from emberlake.merge.column_options import Aggregator
+from emberlake.spec.aggregate import Aggregate
 from emberlake.spec.values import Value, from_arrow_array, to_arrow_array
 from emberlake.types import AtomicType, DataField, DataType
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from emberlake.merge.column_options import Aggregate, Aggregator, NestedKeyNulls
+from emberlake.merge.column_options import Aggregator, NestedKeyNulls
 from emberlake.merge.plan import MergePlan, SequenceGroup
 from emberlake.options import MergeEngine
+from emberlake.spec.aggregate import Aggregate
 from emberlake.spec.key_value import KIND, SEQUENCE, RowKind
 from emberlake.types import ArrayType, AtomicType, DataField, MapType, RowType, TypeRoot
 from emberlake.types.data_types import INTEGER_BITS

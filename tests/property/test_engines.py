@@ -16,10 +16,11 @@ from effort import examples
 from emberlake.errors import DataMismatch
 from emberlake.merge.aggregates import aggregate_column
 from emberlake.merge.aggregation import fold_aggregation
-from emberlake.merge.column_options import Aggregate, Aggregator, read_aggregator
+from emberlake.merge.column_options import Aggregator, read_aggregator
 from emberlake.merge.partial_update import fold_partial_update
 from emberlake.merge.plan import MergePlan, plan_merge
 from emberlake.options import TableOptions
+from emberlake.spec.aggregate import Aggregate
 from emberlake.spec.key_value import KIND, SEQUENCE
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.values import to_arrow_array

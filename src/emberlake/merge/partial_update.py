@@ -16,8 +16,8 @@ from emberlake.merge.aggregates.codes import tuple_order_codes
 from emberlake.merge.aggregates.records import Records
 from emberlake.merge.aggregates.steps import pick, valid_of
 from emberlake.merge.aggregates.values import last_non_null_value, last_value
-from emberlake.merge.column_options import Aggregate
 from emberlake.merge.plan import MergePlan, SequenceGroup
+from emberlake.spec.aggregate import Aggregate
 from emberlake.spec.column_buffers import I64, Mask
 from emberlake.types import DataField
 

@@ -10,7 +10,6 @@ from typing import Final
 
 from emberlake.errors import InvalidSchema, Unsupported
 from emberlake.merge.column_options import (
-    Aggregate,
     Aggregator,
     aggregate_of,
     check_aggregator,
@@ -31,6 +30,7 @@ from emberlake.options import (
     is_true,
     parse_words,
 )
+from emberlake.spec.aggregate import Aggregate
 from emberlake.spec.key_value import RowKind, key_fields
 from emberlake.spec.rules import merging
 from emberlake.spec.schema import TableSchema

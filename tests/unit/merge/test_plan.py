@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from emberlake.errors import InvalidSchema, Unsupported
-from emberlake.merge.column_options import Aggregate, Aggregator, NestedKeyNulls
+from emberlake.merge.column_options import Aggregator, NestedKeyNulls
 from emberlake.merge.plan import check_merge_options, depends_on_arrival, plan_merge
 from emberlake.options import MergeEngine, TableOptions
+from emberlake.spec.aggregate import Aggregate
 from emberlake.spec.schema import TableSchema
 from emberlake.types import ArrayType, AtomicType, DataField, MapType, RowType
 from merge_tables import plan_of, schema_of

@@ -19,7 +19,8 @@ from emberlake.merge.aggregates import (
     values,
 )
 from emberlake.merge.aggregates.steps import Step, Steps
-from emberlake.merge.column_options import Aggregate, Aggregator
+from emberlake.merge.column_options import Aggregator
+from emberlake.spec.aggregate import Aggregate
 from emberlake.types import DataField
 
 __all__ = ["Step", "Steps", "aggregate_column"]

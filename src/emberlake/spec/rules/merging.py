@@ -20,38 +20,13 @@ from emberlake.options import (
     TableOptions,
     parse_words,
 )
+from emberlake.spec.aggregate import AGGREGATE_NAMES
 from emberlake.spec.rules.check import Check, no_column
 from emberlake.spec.schema import TableSchema
 from emberlake.types import AtomicType
 
 _AGGREGATE: Final = "aggregate-function"
 _SEQUENCE_GROUP: Final = "sequence-group"
-_AGGREGATES: Final = frozenset(
-    {
-        "bool_and",
-        "bool_or",
-        "collect",
-        "first_non_null_value",
-        "first_not_null_value",
-        "first_value",
-        "hll_sketch",
-        "last_non_null_value",
-        "last_value",
-        "listagg",
-        "max",
-        "merge_map",
-        "merge_map_with_keytime",
-        "min",
-        "nested_partial_update",
-        "nested_update",
-        "primary-key",
-        "product",
-        "rbm32",
-        "rbm64",
-        "sum",
-        "theta_sketch",
-    }
-)
 
 
 def _check_without_key(schema: TableSchema) -> Iterator[str]:
@@ -89,8 +64,8 @@ def _check_merge_engine(schema: TableSchema) -> Iterator[str]:
         yield from _check_partial_update(schema)
     for key, name in options.items():
         is_aggregate = key == DEFAULT_AGGREGATE.key or _ends_with(key, _AGGREGATE)
-        if is_aggregate and name not in _AGGREGATES:
-            yield f"{key}={name}: expected one of {', '.join(sorted(_AGGREGATES))}"
+        if is_aggregate and name not in AGGREGATE_NAMES:
+            yield f"{key}={name}: expected one of {', '.join(sorted(AGGREGATE_NAMES))}"
 
 
 def _check_partial_update(schema: TableSchema) -> Iterator[str]:
