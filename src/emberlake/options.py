@@ -129,6 +129,11 @@ class MergeEngine(Choice):
     AGGREGATION = "aggregation"
     FIRST_ROW = "first-row"
 
+    @property
+    def builds_rows(self) -> bool:
+        """Whether a row is built column by column; otherwise it is one record of its key."""
+        return self in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
+
 
 class ChangelogProducer(Choice):
     """How changelog files are produced."""

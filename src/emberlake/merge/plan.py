@@ -38,8 +38,6 @@ from emberlake.types import DataField
 
 _GROUP_PREFIX: Final = "fields."
 _GROUP_SUFFIX: Final = ".sequence-group"
-# Engines that build rows column by column.
-_BUILDING_ENGINES: Final = (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 # Functions on bytes of libraries that have no Python counterpart.
 _NOT_SUPPORTED: Final = frozenset({Aggregate.RBM64, Aggregate.HLL_SKETCH, Aggregate.THETA_SKETCH})
 
@@ -175,7 +173,7 @@ def depends_on_arrival(schema: TableSchema) -> bool:
     engine = options.value(MERGE_ENGINE)
     if options.value(SEQUENCE_FIELD):
         return False
-    if engine not in _BUILDING_ENGINES:
+    if not engine.builds_rows:
         return True
     if _removes_on_delete(options) or options.value(REMOVE_ON_SEQUENCE_GROUP):
         return True  # records before the delete are gone, those after it stay
@@ -255,7 +253,7 @@ def _fields(schema: TableSchema, names: str) -> tuple[DataField, ...]:
 def _functions(schema: TableSchema) -> dict[str, Aggregate]:
     """The function of every column that has one."""
     engine = schema.options.value(MERGE_ENGINE)
-    if engine not in _BUILDING_ENGINES:
+    if not engine.builds_rows:
         return {}
     aggregates = engine is MergeEngine.AGGREGATION
     order_columns = {f.name for group in _sequence_groups(schema) for f in group.ordering}
@@ -294,7 +292,7 @@ def _read_fields(
     functions: Mapping[str, Aggregate],
 ) -> tuple[DataField, ...]:
     as_wanted = {f.name: f for f in outputs}
-    is_whole = schema.options.value(MERGE_ENGINE) in _BUILDING_ENGINES
+    is_whole = schema.options.value(MERGE_ENGINE).builds_rows
     read: list[DataField] = []
     for column in schema.fields:
         function = functions.get(column.name)

@@ -7,15 +7,11 @@ pipeline", "Level filtering", "When a split can be read without merging".
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from emberlake.options import (
-    SPLIT_OPEN_FILE_COST,
-    SPLIT_TARGET_SIZE,
-    MergeEngine,
-)
+from emberlake.options import SPLIT_OPEN_FILE_COST, SPLIT_TARGET_SIZE
 from emberlake.predicates import Predicate
 from emberlake.scan.files import FilePlan, Mask, load_files, test_keys, test_statistics
 from emberlake.scan.runs import Section, find_sections, is_raw_bucket, key_ranges
@@ -30,9 +26,6 @@ from emberlake.store.table_store import TableStore
 
 DeletionFiles: TypeAlias = Mapping[tuple[bytes, int, str], DeletionFile]
 Visibility: TypeAlias = Callable[[ManifestEntries], Mask]
-
-# Engines whose rows are records as they were written: a value that no record has, no row has.
-_CHOOSING_ENGINES: Final = (MergeEngine.DEDUPLICATE, MergeEngine.FIRST_ROW)
 
 
 @dataclass(frozen=True)
@@ -124,14 +117,15 @@ def _prune(
     if is_kept.all():
         return bucket
     is_single = profile.keeps_levels_apart and bool((entries.level[bucket.files] > 0).all())
-    has_chosen_rows = profile.merge_engine in _CHOOSING_ENGINES
+    # Otherwise a value that no record has, no row has.
+    builds_rows = profile.merge_engine.builds_rows
     sections: list[Section] = []
     for section in bucket.sections:
         if is_single or len(section) == 1:
             runs = (tuple(file for file in run if is_kept[file]) for run in section)
             kept = tuple(run for run in runs if run)
             sections += [kept] if kept else []
-        elif not has_chosen_rows or any(is_kept[file] for run in section for file in run):
+        elif builds_rows or any(is_kept[file] for run in section for file in run):
             sections.append(section)
     return KeyBucket(bucket.files, tuple(sections)) if sections else None
 
