@@ -164,8 +164,7 @@ class WriteSession:
         """
         self._check_table(messages)
         self._committer.check_not_committed(messages)
-        for path in written_paths(self.store, messages):
-            self.store.storage.delete(path)
+        self.store.storage.delete_all(written_paths(self.store, messages))
 
     def accept(self, messages: Sequence[CommitMessage]) -> None:
         """Refuse messages of another table, or written for another kind of commit."""
