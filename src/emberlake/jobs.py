@@ -10,7 +10,7 @@ from emberlake.catalog import CatalogFactory
 from emberlake.commit.change import CommitResult
 from emberlake.errors import InvalidInput, InvalidOption
 from emberlake.options import KNOWN_KEYS, SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, unknown_option
-from emberlake.predicates import Predicate
+from emberlake.predicates import Predicate, bind_partition_filter
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.compaction import compact_on_spark
 from emberlake.spark.session import find_session
@@ -166,6 +166,6 @@ def compact(
     table = open_table(identifier, catalog_options)
     # Both raise before anything starts if something is wrong, just as a write and a read would.
     user = table.new_batch_write_builder().commit_user
-    partitions = table.new_read_builder().with_partition_filter(where).partition_filter
+    partitions = bind_partition_filter(where, table.store.schema)
     session = find_session(spark)
     return compact_on_spark(table.store, user, session, full=full, where=partitions)

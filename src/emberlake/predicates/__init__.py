@@ -1,5 +1,6 @@
 """Filters. Built from Python or text, evaluated on rows, tested on statistics."""
 
+from emberlake.predicates.bind import bind_filter, bind_partition_filter
 from emberlake.predicates.builder import PredicateBuilder
 from emberlake.predicates.evaluate import evaluate, filter_rows
 from emberlake.predicates.expressions import (
@@ -29,6 +30,8 @@ __all__ = [
     "PredicateBuilder",
     "Verdict",
     "and_all",
+    "bind_filter",
+    "bind_partition_filter",
     "columns_of",
     "evaluate",
     "filter_rows",

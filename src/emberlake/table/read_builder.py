@@ -4,18 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from emberlake.base.names import choices
-from emberlake.errors import ColumnNotFound, InvalidInput, InvalidPredicate, Unsupported
+from emberlake.errors import InvalidInput, Unsupported
 from emberlake.predicates import (
-    And,
-    Leaf,
-    Or,
     Predicate,
     PredicateBuilder,
     and_all,
-    columns_of,
-    leaves_of,
-    parse_predicate,
+    bind_filter,
+    bind_partition_filter,
 )
 from emberlake.read.projection import Projection, project, project_all, project_type
 from emberlake.read.table_reader import TableReader
@@ -43,24 +38,14 @@ class ReadBuilder:
 
     def with_filter(self, predicate: Predicate | str | None) -> Self:
         """Keep only matching rows: a predicate, or text such as ``"city = 'paris'"``."""
-        self._filter = self._bind(predicate)
+        self._filter = bind_filter(predicate, self.store.schema, self._aliases)
         return self
 
     def with_partition_filter(self, partition_filter: Predicate | str | None) -> Self:
         """Keep only matching partitions, in addition to ``with_filter``."""
-        bound = self._bind(partition_filter)
-        others = columns_of(bound) - set(self.store.schema.partition_keys) if bound else ()
-        if others:
-            raise InvalidPredicate(
-                f"no partition columns: {', '.join(sorted(others))}; use with_filter for them"
-            )
-        self._partition_filter = bound
+        schema = self.store.schema
+        self._partition_filter = bind_partition_filter(partition_filter, schema, self._aliases)
         return self
-
-    @property
-    def partition_filter(self) -> Predicate | None:
-        """The argument of ``with_partition_filter`` as a predicate."""
-        return self._partition_filter
 
     def with_projection(self, projection: Sequence[str] | Mapping[str, str] | None) -> Self:
         """Read these columns, or fields of ROW columns (``"s.x"``, returned as ``s_x``).
@@ -111,31 +96,6 @@ class ReadBuilder:
         """The names of projected columns, and where they come from."""
         outputs = self._projection.outputs if self._projection else ()
         return {output.field.name: output.path for output in outputs}
-
-    def _bind(self, predicate: Predicate | str | None) -> Predicate | None:
-        """The predicate, after checking that it is on columns of this table."""
-        schema = self.store.schema
-        if isinstance(predicate, str):
-            return parse_predicate(predicate, schema.fields, self._aliases)
-        if predicate is None:
-            return None
-        if not isinstance(predicate, Leaf | And | Or):
-            raise InvalidPredicate(
-                f"a filter is text, or made by new_predicate_builder(), not {predicate!r}"
-            )
-        for leaf in leaves_of(predicate):
-            column = schema.field_by_name.get(leaf.column.name)
-            if column is None:
-                raise ColumnNotFound(
-                    f"there is no column {leaf.column.name!r} to filter on; "
-                    + choices(leaf.column.name, schema.field_names, "choose one of")
-                )
-            if column.id != leaf.column.id or column.type != leaf.column.type:
-                raise InvalidPredicate(
-                    f"the filter {leaf} is on {leaf.column}, but this table has {column}; "
-                    "make it with this table's new_predicate_builder()"
-                )
-        return predicate
 
     def read_type(self) -> list[DataField]:
         """The columns of the result."""

@@ -16,7 +16,7 @@ from emberlake.maintenance.compact import compact_table
 from emberlake.maintenance.expire import ExpireResult, expire_snapshots, retention_of
 from emberlake.maintenance.orphans import OrphanResult, remove_orphan_files
 from emberlake.options import BRANCH, BUCKET, TableOptions
-from emberlake.predicates import Predicate
+from emberlake.predicates import Predicate, bind_partition_filter
 from emberlake.scan.travel import between as load_between
 from emberlake.scan.travel import check_scan_options, is_incremental, is_travelling, travel
 from emberlake.spec.identifier import Identifier
@@ -318,8 +318,7 @@ class Table(VersionedTable, ShortForms):
             CommitConflict: another writer compacted the same files; nothing changes.
         """
         self._check_present()
-        # Bound in the same way as the filter of a read.
-        bound = self.new_read_builder().with_partition_filter(where).partition_filter
+        bound = bind_partition_filter(where, self.store.schema)
         user = new_commit_user(self.store)
         return compact_table(self.store, user, full=full, where=bound)
 

@@ -26,6 +26,7 @@ from emberlake.options import (
     Option,
     TableOptions,
 )
+from emberlake.predicates import bind_partition_filter
 from emberlake.table import Table
 
 _SHOWN: Final = 20
@@ -89,7 +90,7 @@ def _compact_on_spark(
 
 
 def _plan_compaction(table: Table, identifier: str, where: str | None, *, full: bool) -> Report:
-    bound = table.new_read_builder().with_partition_filter(where).partition_filter
+    bound = bind_partition_filter(where, table.store.schema)
     picked = list(iter_picked(table.store, table.latest_snapshot(), bound, full=full))
     files, size = sum(len(p.files) for p in picked), sum(p.file_size for p in picked)
     document = {

@@ -1,0 +1,61 @@
+"""What users give as a filter becomes a predicate on the columns of their table, or an error."""
+
+from collections.abc import Mapping
+
+from emberlake.base.names import choices
+from emberlake.errors import ColumnNotFound, InvalidPredicate
+from emberlake.predicates.expressions import And, Leaf, Or, Predicate, columns_of, leaves_of
+from emberlake.predicates.text import parse_predicate
+from emberlake.spec.schema import TableSchema
+
+Aliases = Mapping[str, tuple[str, ...]]
+
+
+def bind_filter(
+    given: Predicate | str | None, schema: TableSchema, aliases: Aliases | None = None
+) -> Predicate | None:
+    """A filter on columns of a table; in text, ``aliases`` are more names for them.
+
+    Raises:
+        InvalidPredicate: it is not a filter, or a predicate on columns of another table.
+        ColumnNotFound: there is no such column.
+    """
+    if isinstance(given, str):
+        return parse_predicate(given, schema.fields, aliases)
+    if given is None:
+        return None
+    if not isinstance(given, Leaf | And | Or):
+        raise InvalidPredicate(
+            f"a filter is text, or made by new_predicate_builder(), not {given!r}"
+        )
+    for leaf in leaves_of(given):
+        column = schema.field_by_name.get(leaf.column.name)
+        if column is None:
+            raise ColumnNotFound(
+                f"there is no column {leaf.column.name!r} to filter on; "
+                + choices(leaf.column.name, schema.field_names, "choose one of")
+            )
+        if column.id != leaf.column.id or column.type != leaf.column.type:
+            raise InvalidPredicate(
+                f"the filter {leaf} is on {leaf.column}, but this table has {column}; "
+                "make it with this table's new_predicate_builder()"
+            )
+    return given
+
+
+def bind_partition_filter(
+    given: Predicate | str | None, schema: TableSchema, aliases: Aliases | None = None
+) -> Predicate | None:
+    """A filter on partition columns alone.
+
+    Raises:
+        InvalidPredicate: also for other columns.
+        ColumnNotFound: there is no such column.
+    """
+    bound = bind_filter(given, schema, aliases)
+    others = columns_of(bound) - set(schema.partition_keys) if bound else ()
+    if others:
+        raise InvalidPredicate(
+            f"no partition columns: {', '.join(sorted(others))}; use with_filter for them"
+        )
+    return bound
