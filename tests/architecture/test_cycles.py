@@ -10,10 +10,14 @@ import pytest
 from architecture.test_layers import FACADES, Module, modules
 
 NAMES = {module.name: module for module in modules()}
+LOADABLE = NAMES.keys() - FACADES
 
 
 def imported_modules(module: Module) -> Iterator[str]:
-    """The modules of the package that a module names, those that only type checkers see too."""
+    """The modules of the package that a module names, those that only type checkers see too.
+
+    So are those that it loads by their names, when they are needed.
+    """
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in NAMES)
@@ -23,6 +27,8 @@ def imported_modules(module: Module) -> Iterator[str]:
             yield from parts & set(NAMES)
             if parts - set(NAMES):
                 yield node.module
+        elif isinstance(node, ast.Constant) and module.name not in FACADES:
+            yield from LOADABLE & {node.value}
 
 
 def circle_in(graph: dict[str, set[str]]) -> list[str]:

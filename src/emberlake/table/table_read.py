@@ -190,7 +190,7 @@ class TableRead:
         load_extra("torch", extra="torch")
         torch_data = load_extra("emberlake.table.torch_data", extra="torch")
         dataset: Dataset[Any] = torch_data.open_dataset(
-            self,
+            self._reader,
             splits,
             torch_data.Streaming(
                 prefetch_concurrency=prefetch_concurrency,

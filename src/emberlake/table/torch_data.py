@@ -22,8 +22,8 @@ import torch
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from emberlake.errors import InvalidInput
+from emberlake.read.table_reader import TableReader
 from emberlake.scan.splits import DataSplit
-from emberlake.table.table_read import TableRead
 
 _FORMATS: Final = ("row", "pyarrow", "torch")
 _ROWS_AT_ONCE: Final = 1024  # at most this many rows are Python objects at the same time
@@ -64,7 +64,7 @@ class Streaming:
 
 
 def open_dataset(
-    read: TableRead, splits: Sequence[DataSplit], how: Streaming, *, streaming: bool
+    reader: TableReader, splits: Sequence[DataSplit], how: Streaming, *, streaming: bool
 ) -> "TorchDataset | TorchIterDataset":
     """The dataset that the arguments describe.
 
@@ -73,8 +73,8 @@ def open_dataset(
     """
     _check(how, streaming=streaming)
     if streaming:
-        return TorchIterDataset(read, splits, how)
-    return TorchDataset(read.to_arrow(splits))
+        return TorchIterDataset(reader, splits, how)
+    return TorchDataset(reader.read_table(splits))
 
 
 class TorchDataset(Dataset):  # type: ignore[misc]
@@ -107,8 +107,8 @@ class TorchDataset(Dataset):  # type: ignore[misc]
 class TorchIterDataset(IterableDataset):  # type: ignore[misc]
     """Rows or batches as they are read, in bounded memory."""
 
-    def __init__(self, read: TableRead, splits: Sequence[DataSplit], how: Streaming) -> None:
-        self._read = read
+    def __init__(self, reader: TableReader, splits: Sequence[DataSplit], how: Streaming) -> None:
+        self._reader = reader
         self._splits = list(splits)
         self._how = how
         self._rank = _find_rank(how)
@@ -160,7 +160,7 @@ class TorchIterDataset(IterableDataset):  # type: ignore[misc]
     @property
     def _is_cut_off(self) -> bool:
         """Whether the limit may leave out rows, which takes a single worker to count."""
-        limit = self._read.limit
+        limit = self._reader.limit
         if limit is None:
             return False
         counts = ((split.merged_row_count(), split.row_count) for split in self._splits)
@@ -186,7 +186,7 @@ class TorchIterDataset(IterableDataset):  # type: ignore[misc]
         return self._stream(splits)
 
     def _stream(self, splits: Sequence[DataSplit]) -> Iterator[pa.RecordBatch]:
-        return iter(self._read.to_arrow_batch_reader(splits))
+        return self._reader.read_batches(splits)
 
 
 def as_tensors(batch: pa.RecordBatch) -> dict[str, torch.Tensor]:
