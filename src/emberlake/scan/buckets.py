@@ -24,11 +24,11 @@ def load_bucket_states(
     if snapshot is None:
         return {}
     entries = live_entries(store, snapshot, partitions=frozenset({partition}))
-    return {
-        int(bucket): BucketState(
+    states: dict[int, BucketState] = {}
+    for bucket in np.unique(entries.bucket).tolist():
+        rows = entries.bucket == bucket
+        states[bucket] = BucketState(
             max_sequence_number=int(entries.max_sequence_number[rows].max()),
             total_buckets=int(entries.total_buckets[rows][0]),
         )
-        for bucket in np.unique(entries.bucket)
-        if (rows := entries.bucket == bucket) is not None
-    }
+    return states
