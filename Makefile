@@ -22,10 +22,11 @@ help: ## Show this list
 
 setup: .venv/.stamp .venv-peers/.stamp java object-stores ## Build the virtual environments, the Java judge and the object-store servers (only what changed)
 
-demo: ## Run the pipeline on local Spark and leave its warehouse in ./demo
+demo: ## Run the pipeline on local Spark and leave its warehouse in ./demo; S3=1: on an S3 server that ends with it
 	@.ci/require-java
-	@$(MAKE) --no-print-directory .venv/.stamp-run
-	@$(BIN)/python examples/demo.py demo
+	@$(MAKE) --no-print-directory $(if $(S3),.venv/.stamp-s3,.venv/.stamp-run)
+	@$(if $(S3),PYTHON=$(PYTHON) .ci/object-stores one)
+	@$(if $(S3),$(BIN)/python .ci/with-s3) $(BIN)/python examples/demo.py demo $(if $(S3),--warehouse s3://lake/demo)
 
 quick: .venv/.stamp ## While editing: tests without a JVM, with few examples per property
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "$(FAST)" --hypothesis-profile=quick $(WHAT)
@@ -34,6 +35,7 @@ test: setup ## Run all tests except the slow ones, peers and Java included
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope -m "$(FAST)"
 
 test-all: setup ## Run every test, slow ones and measurements included
+	@tests/interop/java/build s3
 	$(BIN)/python -m pytest
 
 check: .venv/.stamp ## Lint, formatting, types, layers: fast, no tests of behaviour
@@ -58,6 +60,11 @@ bench: setup ## Measure emberlake and its peers side by side: BENCH=quick|full
 	@$(PYTHON) -m venv .venv
 	@$(PIP) hatchling editables setuptools
 	@$(PIP) --no-build-isolation -e '.[spark,cli]'
+	@touch $@
+
+.venv/.stamp-s3: .venv/.stamp-run
+	@echo "Installing obstore, the client of object stores, into .venv: 16 MB on disk."
+	@$(PIP) --no-build-isolation -e '.[spark,cli,s3]'
 	@touch $@
 
 .venv/.stamp: .venv/.stamp-run

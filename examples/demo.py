@@ -1,9 +1,13 @@
 """Run the whole pipeline on local Spark: load raw files into tables, and look inside them.
 
     make demo
+    make demo S3=1
     python examples/demo.py [FOLDER] [--rows 600000] [--master local[*]]
+    python examples/demo.py --warehouse s3://bucket/folder [--option s3.region=eu-west-1]
 
-The warehouse stays in FOLDER/warehouse, where the command line can open it.
+The tables stay in FOLDER/warehouse, where the command line can open them, or in the warehouse that
+``--warehouse`` names, which must not have a database ``shop``. Keys of an object store are best
+put into the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL_S3.
 """
 
 import argparse
@@ -52,11 +56,13 @@ CUSTOMERS = pa.schema(
 class Demo:
     """The tables, the session, and how long each step took."""
 
-    def __init__(self, console: Console, spark: SparkSession, folder: Path) -> None:
+    def __init__(
+        self, console: Console, spark: SparkSession, raw: Path, warehouse: dict[str, str]
+    ) -> None:
         self.console = console
         self.spark = spark
-        self.raw = folder / "raw"
-        self.warehouse = {"warehouse": str(folder / "warehouse")}
+        self.raw = raw
+        self.warehouse = warehouse
         self.catalog: Catalog = CatalogFactory.create(self.warehouse)
         self.timings: list[tuple[str, float, str]] = []
 
@@ -275,21 +281,28 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, default=Path("demo"))
     parser.add_argument("--rows", type=int, default=600_000)
     parser.add_argument("--master", default="local[*]")
+    parser.add_argument("--warehouse")
+    parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
     folder = arguments.folder.resolve()
-    for part in ("raw", "warehouse"):
+    warehouse = arguments.warehouse or str(folder / "warehouse")
+    options = {"warehouse": warehouse, **dict(text.split("=", 1) for text in arguments.option)}
+    for part in ("raw",) if arguments.warehouse else ("raw", "warehouse"):
         shutil.rmtree(folder / part, ignore_errors=True)
     console = Console(highlight=False)
     start = time.perf_counter()
     make_raw_files(folder / "raw", arguments.rows)
     console.print(f"{arguments.rows:,} raw orders are in {folder / 'raw'}; starting Spark ...")
     with local_session(arguments.master) as spark:
-        demo = Demo(console, spark, folder)
+        demo = Demo(console, spark, folder / "raw", options)
         demo.run()
         demo.report()
     seconds = time.perf_counter() - start
+    if arguments.warehouse:
+        console.print(f"Done in {seconds:.0f} s. The tables are in {warehouse}.")
+        return
     console.print(f"Done in {seconds:.0f} s. The warehouse stays. To look inside:\n")
-    warehouse = arguments.folder / "warehouse"
+    warehouse = str(arguments.folder / "warehouse")
     for command in ("snapshots shop.orders", "read shop.customers --limit 5", "check shop.orders"):
         console.print(f"  .venv/bin/emberlake --warehouse {warehouse} {command}", soft_wrap=True)
 

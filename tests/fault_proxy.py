@@ -4,21 +4,31 @@
 
 It is controlled by plain GETs, which answer JSON:
 
-    /__count    requests, sequential trips and a log, since the last call
+    /__count    requests, sequential trips, the most under way at once and a log, since the last
+                call
+    /__aside?match=...  requests for which nobody waits: they are in the log alone
     /__delay?30 milliseconds for each request
     /__clear    no delay, and no rules any more; answers those that there were
+    /__held     the requests that a rule makes wait, and /__release lets them go on
     /__rule?method=PUT&match=snapshot-&times=1&how=drop&when=after&seconds=30
         match   a regular expression for the path with its query
         when    before: the server never sees the request; after: its answer is lost
         how     drop: the connection is closed; hang: no answer for so many seconds; half: half of
-                the answer, then closed; 403-ExpiredToken: an answer with that status and code
+                the answer, then closed; 403-ExpiredToken: an answer with that status and code;
+                hold: it waits for /__release, then it is passed on (only with when=before);
+                slow: the same after so many seconds; wait: the same, or when the rules are cleared
         times   how often
+        life    if given, only requests whose access key has been used more often than this
+        skip    how many that match are let through first
+        chance  for how many of those that match, as a fraction
 """
 
 import asyncio
 import json
+import random
 import re
 import sys
+from collections import Counter
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, urlsplit
 
@@ -30,6 +40,9 @@ DEFAULTS = {
     "how": "drop",
     "when": "after",
     "seconds": "30",
+    "life": "-1",
+    "chance": "1",
+    "skip": "0",
 }
 
 
@@ -37,6 +50,7 @@ DEFAULTS = {
 class Counted:
     requests: int = 0
     trips: int = 0  # the longest chain of requests that waited for one another
+    most: int = 0  # requests that were under way at once
     log: list[str] = field(default_factory=list)
 
 
@@ -46,7 +60,13 @@ class Proxy:
     delay: float = 0.0
     counted: Counted = field(default_factory=Counted)
     answered: int = 0  # the length of the longest chain that has been answered
+    open: int = 0  # requests that are under way
+    aside: str = "$^"
+    held: list[str] = field(default_factory=list)
     rules: list[dict[str, str]] = field(default_factory=list)
+    keys: Counter[str] = field(default_factory=Counter)  # how often each was used
+    release: asyncio.Event = field(default_factory=asyncio.Event)
+    dice: random.Random = field(default_factory=lambda: random.Random(1))
 
     def control(self, path: str) -> object:
         url = urlsplit(path)
@@ -58,15 +78,28 @@ class Proxy:
         elif url.path == "/__clear":
             rules, self.rules, self.delay = self.rules, [], 0.0
             return rules
+        elif url.path == "/__aside":
+            self.aside = parse_qs(url.query)["match"][0]
+        elif url.path == "/__held":
+            return self.held
+        elif url.path == "/__release":
+            self.release.set()
+            self.release = asyncio.Event()
         elif url.path == "/__count":
             answer, self.counted, self.answered = vars(self.counted), Counted(), 0
             return answer
         return self.rules
 
-    def rule_for(self, method: str, path: str, when: str) -> dict[str, str] | None:
+    def rule_for(self, method: str, path: str, when: str, uses: int = 0) -> dict[str, str] | None:
         for rule in self.rules:
             is_meant = rule["when"] == when and rule["method"] in ("", method)
-            if is_meant and int(rule["times"]) > 0 and re.search(rule["match"], path):
+            is_meant = is_meant and uses > int(rule["life"])
+            if not (is_meant and int(rule["times"]) > 0 and re.search(rule["match"], path)):
+                continue
+            if int(rule["skip"]) > 0:
+                rule["skip"] = str(int(rule["skip"]) - 1)
+                continue
+            if self.dice.random() < float(rule["chance"]):
                 rule["times"] = str(int(rule["times"]) - 1)
                 rule["fired"] = "yes"
                 return rule
@@ -84,11 +117,18 @@ class Proxy:
                 if upstream is None:
                     upstream = await asyncio.open_connection("127.0.0.1", self.target, limit=LIMIT)
                 counted, depth = self.counted, self.answered + 1
-                counted.requests += 1
-                counted.trips = max(counted.trips, depth)
                 counted.log.append(f"{method} {path}")
-                is_open = await self.pass_on(method, path, head, (reader, writer), upstream)
-                if counted is self.counted:
+                is_aside = re.search(self.aside, f"{method} {path}") is not None
+                if not is_aside:
+                    self.open += 1
+                    counted.requests += 1
+                    counted.trips = max(counted.trips, depth)
+                    counted.most = max(counted.most, self.open)
+                try:
+                    is_open = await self.pass_on(method, path, head, (reader, writer), upstream)
+                finally:
+                    self.open -= not is_aside
+                if counted is self.counted and not is_aside:
                     self.answered = max(self.answered, depth)
                 if not is_open:
                     return
@@ -103,10 +143,20 @@ class Proxy:
         """Whether the connections can be used again."""
         reader, writer = client
         up_reader, up_writer = server
-        rule = self.rule_for(method, path, "before")
-        if rule is not None:
+        key = access_key(head)
+        self.keys[key] += 1
+        rule = self.rule_for(method, path, "before", self.keys[key])
+        if rule is not None and rule["how"] == "hold":
+            self.held.append(path)
+            await self.release.wait()
+            self.held.remove(path)
+        elif rule is not None and rule["how"] == "wait":
+            await self.hold(rule, path)
+        elif rule is not None and rule["how"] == "slow":
+            await asyncio.sleep(float(rule["seconds"]))
+        elif rule is not None:
             await copy(reader, None, body_size(head))
-            await self.break_off(rule, writer)
+            await self.break_off(rule, writer, is_head=method == "HEAD")
             return False
         up_writer.write(head)
         if b"100-continue" in head.lower():
@@ -130,12 +180,22 @@ class Proxy:
         await writer.drain()
         return b"\r\nconnection: close" not in said.lower()
 
-    async def break_off(self, rule: dict[str, str], writer: asyncio.StreamWriter) -> None:
+    async def hold(self, rule: dict[str, str], path: str) -> None:
+        self.held.append(path)
+        for _ in range(int(float(rule["seconds"]) * 100)):
+            if rule not in self.rules:
+                break
+            await asyncio.sleep(0.01)
+        self.held.remove(path)
+
+    async def break_off(
+        self, rule: dict[str, str], writer: asyncio.StreamWriter, *, is_head: bool = False
+    ) -> None:
         status, _, code = rule["how"].partition("-")
         if rule["how"] == "hang":
             await asyncio.sleep(float(rule["seconds"]))
         elif status.isdecimal():
-            body = f"<Error><Code>{code}</Code></Error>".encode() if code else b""
+            body = f"<Error><Code>{code}</Code></Error>".encode() if code and not is_head else b""
             await answer(writer, status.encode() + b" Broken", body)
             return
         writer.transport.abort()
@@ -144,6 +204,12 @@ class Proxy:
 async def answer(writer: asyncio.StreamWriter, status: bytes, body: bytes) -> None:
     writer.write(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body))
     await writer.drain()
+
+
+def access_key(head: bytes) -> str:
+    """Who signed a request."""
+    found = re.search(rb"Credential=([^/]+)/", head)
+    return found[1].decode() if found else ""
 
 
 def body_size(head: bytes) -> int:

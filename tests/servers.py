@@ -17,14 +17,13 @@ import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 USER, SECRET, REGION, BUCKET = "emberroot", "embersecret", "us-east-1", "lake"
 HOME = Path(os.environ.get("EMBERLAKE_SERVERS", "~/.cache/emberlake/servers")).expanduser()
@@ -57,6 +56,16 @@ class Server:
             "s3.path.style.access": "true",
         }
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The same as variables of the environment, as Amazon's own tools read them."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": USER,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_REGION": REGION,
+        }
+
 
 @dataclass(frozen=True)
 class Proxy:
@@ -69,8 +78,7 @@ class Proxy:
         return f"http://127.0.0.1:{self.port}"
 
     def fail(self, **rule: object) -> None:
-        query = "&".join(f"{name}={value}" for name, value in rule.items())
-        self._get(f"__rule?{query}")
+        self._get(f"__rule?{urllib.parse.urlencode(rule)}")
 
     def delay(self, milliseconds: int) -> None:
         self._get(f"__delay?{milliseconds}")
@@ -78,6 +86,25 @@ class Proxy:
     def clear(self) -> list[dict[str, str]]:
         """End all failures; those that never happened."""
         return [rule for rule in self._get("__clear") if "fired" not in rule]
+
+    def held(self) -> list[str]:
+        """The paths of requests that wait."""
+        held: list[str] = self._get("__held")
+        return held
+
+    def release(self) -> None:
+        self._get("__release")
+
+    def put_aside(self, match: str) -> None:
+        """Do not count some requests: nobody waits for them."""
+        self._get(f"__aside?match={urllib.parse.quote(match)}")
+
+    def wait_until_held(self) -> None:
+        """Wait until a rule holds a request."""
+        deadline = time.monotonic() + 20
+        while not self._get("__held"):
+            assert time.monotonic() < deadline, "no request has come"
+            time.sleep(0.01)
 
     def counted(self) -> dict[str, Any]:
         """The requests since the last call."""
@@ -90,6 +117,8 @@ class Proxy:
 
 
 def missing(what: str) -> None:
+    import pytest  # noqa: PLC0415 - the demo starts servers without it
+
     message = f"{what} is not installed; run .ci/object-stores"
     if os.environ.get("CI") == "true":
         pytest.fail(message)
@@ -177,8 +206,13 @@ def _status_of(url: str) -> int | None:
 
 
 @contextmanager
-def versitygw(folder: Path, tls: tuple[Path, Path] | None = None) -> Iterator[Server]:
-    """Versity's gateway on a folder; ``tls`` is a certificate and its key."""
+def versitygw(
+    folder: Path, tls: tuple[Path, Path] | None = None, guests: Sequence[str] = ()
+) -> Iterator[Server]:
+    """Versity's gateway on a folder; ``tls`` is a certificate and its key.
+
+    ``guests`` are more access keys, all with the same secret.
+    """
     data, meta, (port,) = folder / "objects", folder / "sidecar", free_ports(1)
     (data / BUCKET).mkdir(parents=True)  # a folder is a bucket
     meta.mkdir()
@@ -186,19 +220,25 @@ def versitygw(folder: Path, tls: tuple[Path, Path] | None = None) -> Iterator[Se
     secured = ["--cert", str(tls[0]), "--key", str(tls[1])] if tls else []
     command = [program("versitygw"), "--port", f"127.0.0.1:{port}", "--quiet", *secured, "posix"]
     env = {"ROOT_ACCESS_KEY": USER, "ROOT_SECRET_KEY": SECRET}
+    if guests:
+        accounts = {key: {"access": key, "secret": SECRET, "role": "admin"} for key in guests}
+        env["VGW_IAM_DIR"] = str(folder / "accounts")
+        (folder / "accounts").mkdir()
+        users = json.dumps({"accessAccounts": accounts})
+        (folder / "accounts" / "users.json").write_text(users)
     with running([*command, "--sidecar", str(meta), str(data)], url, folder / "versitygw.log", env):
         yield Server(url)
 
 
 @contextmanager
-def seaweedfs(folder: Path) -> Iterator[Server]:
+def seaweedfs(folder: Path, guests: Sequence[str] = ()) -> Iterator[Server]:
     """SeaweedFS: four services, each with an HTTP and a gRPC port."""
     data = folder / "weed"
     data.mkdir()
     config = folder / "weed-s3.json"
     identity = {
         "name": "root",
-        "credentials": [{"accessKey": USER, "secretKey": SECRET}],
+        "credentials": [{"accessKey": key, "secretKey": SECRET} for key in (USER, *guests)],
         "actions": ["Admin", "Read", "Write", "List", "Tagging"],
     }
     config.write_text(json.dumps({"identities": [identity]}))
@@ -242,13 +282,13 @@ def rclone(folder: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def s3_server(folder: Path) -> Iterator[Server]:
+def s3_server(folder: Path, guests: Sequence[str] = ()) -> Iterator[Server]:
     """A server that honours conditions: versitygw, or SeaweedFS where it is missing."""
     if program("versitygw"):
-        with versitygw(folder) as server:
+        with versitygw(folder, guests=guests) as server:
             yield server
     elif program("weed"):
-        with seaweedfs(folder) as server:
+        with seaweedfs(folder, guests) as server:
             yield server
     else:
         missing("a server for S3")

@@ -152,8 +152,8 @@ class OpenFiles(MemoryStorage):
         self.opened: list[str] = []
         self.open_now: set[str] = set()
 
-    def open_input(self, path: str) -> Any:
-        opened = super().open_input(path)
+    def open_input(self, path: str, size: int | None = None) -> Any:
+        opened = super().open_input(path, size)
         self.opened.append(path)
         self.open_now.add(path)
         return _Watched(opened, lambda: self.open_now.discard(path))

@@ -1,11 +1,11 @@
 """A storage that tells of every call, before and after its effect, and can be made to fail."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from emberlake.errors import StorageError
-from emberlake.io import Output, Storage, StorageTraits
+from emberlake.io import OneByOne, Output, Storage, StorageTraits
 from emberlake.io.wrapped import WrappedOutput
 
 
@@ -25,11 +25,12 @@ class Call:
 Watcher = Callable[[Call], None]
 
 
-class WatchedStorage:
+class WatchedStorage(OneByOne):
     """Passes every call on, and tells ``watch`` right before and right after its effect.
 
     A file that is written counts twice: when it is opened (``open_output``) and when it becomes
-    whole (``close_output``).
+    whole (``close_output``). Calls for many files are made file by file, so that they can fail in
+    the middle.
     """
 
     def __init__(self, inner: Storage, watch: Watcher = lambda call: None) -> None:
@@ -64,11 +65,6 @@ class WatchedStorage:
             output.abort()
             raise
         return _WatchedOutput(output, self)
-
-    def delete_all(self, paths: Iterable[str]) -> None:
-        """File by file: it can fail in the middle."""
-        for path in paths:
-            self.delete(path)
 
     def __getattr__(self, method: str) -> Callable[..., object]:
         original = getattr(self.inner, method)

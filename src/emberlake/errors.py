@@ -15,7 +15,7 @@ EmberlakeError
 ├── StorageError        the storage failed; whether the last write took effect may be unknown;
 │                       CredentialsEnded
 ├── CommitConflict      also a RuntimeError: a concurrent change makes this commit wrong;
-│                       AlreadyCommitted, FilesMissing
+│                       AlreadyCommitted, FilesMissing, SnapshotOverwritten
 └── CommitUnknown       also a RuntimeError: the commit may or may not have happened
 
 Programs written for pypaimon catch ValueError for tags, branches and snapshots that are missing or
@@ -224,6 +224,7 @@ class ConflictReason(StrEnum):
     RETRIES_EXHAUSTED = "other writers won every attempt"
     ALREADY_COMMITTED = "these messages were already committed"
     FILES_MISSING = "files of the messages are missing"
+    SNAPSHOT_OVERWRITTEN = "another engine replaced the snapshot of this commit"
 
 
 class CommitConflict(EmberlakeError, RuntimeError):
@@ -249,6 +250,10 @@ class AlreadyCommitted(CommitConflict):
 
 class FilesMissing(CommitConflict):
     """Files of the messages were deleted before the commit; the table is unchanged by it."""
+
+
+class SnapshotOverwritten(CommitConflict):
+    """Another engine replaced the snapshot of this commit: its rows are lost, its files stay."""
 
 
 class CommitUnknown(EmberlakeError, RuntimeError):

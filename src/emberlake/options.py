@@ -196,6 +196,7 @@ FILE_FORMAT: Final = Option("file.format", "parquet", str.lower)
 FILE_FORMAT_PER_LEVEL: Final = Option[Mapping[int, str]]("file.format.per.level", {}, parse_levels)
 FILE_COMPRESSION: Final = Option("file.compression", "zstd", str.lower)
 ZSTD_LEVEL: Final = Option("file.compression.zstd-level", 1, parse_int)
+VERIFY_PAGES: Final = Option("parquet.verify-page-checksums", False, parse_bool)
 FILE_BLOCK_SIZE: Final = Option[int | None]("file.block-size", None, _optional(parse_size))
 FILE_SUFFIX_COMPRESSION: Final = Option("file.suffix.include.compression", False, parse_bool)
 FILE_COMPRESSION_PER_LEVEL: Final = Option[Mapping[int, str]](
@@ -241,8 +242,11 @@ COMMIT_MAX_RETRIES: Final = Option("commit.max-retries", 10, parse_int)
 COMMIT_TIMEOUT_MS: Final = Option[int | None]("commit.timeout", None, _optional(parse_duration_ms))
 COMMIT_MIN_WAIT_MS: Final = Option("commit.min-retry-wait", 10, parse_duration_ms)
 COMMIT_MAX_WAIT_MS: Final = Option("commit.max-retry-wait", 10_000, parse_duration_ms)
-# Not an option of Paimon: other engines do not check.
+# Not options of Paimon: other engines do not check.
 CHECK_FILES: Final = Option("commit.check-files", True, parse_bool)
+COMMIT_VERIFY_WINDOW_MS: Final = Option[int | None](
+    "commit.verify-window", None, _optional(parse_duration_ms)
+)
 DYNAMIC_PARTITION_OVERWRITE: Final = Option("dynamic-partition-overwrite", True, parse_bool)
 IGNORE_EMPTY_COMMIT: Final = Option[bool | None](
     "snapshot.ignore-empty-commit", None, _optional(parse_bool)

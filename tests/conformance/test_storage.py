@@ -157,6 +157,60 @@ def test_an_input_is_seekable(storage: Storage, root: str) -> None:
     assert tail == b"789"
 
 
+@pytest.mark.parametrize("said", [10, 9, 20_000_000])
+def test_an_input_is_of_the_file_as_it_is_whatever_its_size_was_said_to_be(
+    storage: Storage, root: str, said: int
+) -> None:
+    storage.put(f"{root}/file", b"0123456789")
+
+    with storage.open_input(f"{root}/file", said) as source:
+        assert source.size() == 10
+        assert source.read() == b"0123456789"
+
+
+def test_many_files_are_read_in_their_order(storage: Storage, root: str) -> None:
+    paths = [f"{root}/m-{n}" for n in range(150)]
+    storage.create_all([(path, path.encode()) for path in paths])
+
+    assert [*storage.read_many(paths)] == [path.encode() for path in paths]
+    assert [*storage.read_many([])] == []
+
+
+def test_a_missing_file_among_many_is_an_error(storage: Storage, root: str) -> None:
+    storage.create_all([(f"{root}/a", b"1"), (f"{root}/c", b"3")])
+
+    with pytest.raises(FileNotFound, match="/b"):
+        list(storage.read_many([f"{root}/a", f"{root}/b", f"{root}/c"]))
+
+
+def test_files_are_not_created_together_where_one_exists(storage: Storage, root: str) -> None:
+    storage.create(f"{root}/b", b"1")
+
+    with pytest.raises(StorageError, match="/b"):
+        storage.create_all([(f"{root}/a", b"2"), (f"{root}/b", b"2")])
+
+    assert storage.read(f"{root}/b") == b"1"
+
+
+def test_who_loses_a_name_is_told_what_has_it(storage: Storage, root: str) -> None:
+    first = storage.put_or_read(f"{root}/snapshot-1", b"ours")
+    second = storage.put_or_read(f"{root}/snapshot-1", b"theirs")
+
+    assert (first.data, first.is_ours) == (b"ours", True)
+    assert (second.data, second.is_ours) == (b"ours", False)
+    assert first.etag == second.etag
+
+
+def test_bytes_have_the_mark_of_the_listing(storage: Storage, root: str) -> None:
+    storage.put(f"{root}/a", b"1")
+    data, etag = storage.read_marked(f"{root}/a")
+    listed = {info.etag for info in (*storage.list(root), *storage.list_all(root))}
+    storage.put(f"{root}/a", b"2")
+
+    assert (data, {etag}) == (b"1", listed)
+    assert etag is None or storage.read_marked(f"{root}/a")[1] != etag
+
+
 def test_an_output_becomes_a_file(storage: Storage, root: str) -> None:
     with storage.open_output(f"{root}/p=1/bucket-0/data") as sink:
         sink.write(b"abc")

@@ -2,7 +2,8 @@
 
 Asked on standard input, a line of JSON each:
 
-    {"folder": ..., "blocks": [[name, line, code], ...]}       blocks of a page, in one namespace
+    {"folder": ..., "blocks": [[name, line, code], ...], "environment": {...}}
+                                                                 blocks of a page, in one namespace
     {"folder": ..., "script": path, "arguments": [...]}        a script, as if started by itself
 
 The answer is what each has printed, or the traceback of the one that failed. A Spark session that a
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import traceback
 from typing import Any
+from unittest import mock
 
 
 def main() -> None:
@@ -39,8 +41,9 @@ def answer_to(request: dict[str, Any]) -> dict[str, Any]:
             printed.append(run_script(request["script"], request["arguments"]))
         else:
             namespace: dict[str, Any] = {"__name__": "__main__"}
-            for name, number, code in request["blocks"]:
-                printed.append(run_block(namespace, name, number, code))
+            with mock.patch.dict(os.environ, request["environment"]):
+                for name, number, code in request["blocks"]:
+                    printed.append(run_block(namespace, name, number, code))
     except BaseException:  # noqa: BLE001  # also SystemExit: a failure is an answer, not the end
         return {"failure": traceback.format_exc(), "printed": printed}
     finally:

@@ -1,6 +1,7 @@
 """Runs programs in a process of their own, which stays for the next one."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,15 @@ class Programs:
     def __init__(self) -> None:
         self._process: LineProcess | None = None
 
-    def run_blocks(self, folder: Path, blocks: list[tuple[str, int, str]]) -> list[str]:
+    def run_blocks(
+        self,
+        folder: Path,
+        blocks: list[tuple[str, int, str]],
+        environment: Mapping[str, str] | None = None,
+    ) -> list[str]:
         """What each block has printed; a block is a name, the line where it begins, and code."""
-        return self._ask({"folder": str(folder), "blocks": blocks})
+        request = {"folder": str(folder), "blocks": blocks, "environment": dict(environment or {})}
+        return self._ask(request)
 
     def run_script(self, folder: Path, script: Path, *arguments: str) -> str:
         """What a script has printed."""

@@ -64,6 +64,19 @@ def test_the_demo_runs_and_hides_no_warning(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_demo_runs_on_an_s3_server_that_ends_with_it(tmp_path: Path) -> None:
+    python = sys.executable
+    demo = f"{python} -W error {EXAMPLES / 'demo.py'} demo --rows 600 --master local[2]"
+    demo += " --warehouse s3://lake/demo"
+
+    printed = in_shell(f"{python} {ROOT / '.ci' / 'with-s3'} {demo}", tmp_path)
+
+    assert "snapshot 1 has 600 orders" in printed
+    assert "The tables are in s3://lake/demo." in printed
+    assert not (tmp_path / "demo" / "warehouse").exists()
+
+
+@pytest.mark.slow
 def test_the_commands_of_the_readme_run_on_what_the_demo_leaves(tmp_path: Path) -> None:
     demo = tmp_path / "demo"
     runpy.run_path(str(EXAMPLES / "demo.py"))["make_raw_files"](demo / "raw", 60)

@@ -30,6 +30,15 @@ def test_the_demo_installs_what_it_needs_and_says_how_much_that_is() -> None:
     assert commands.index("require-java") < commands.index("pip install")
 
 
+def test_the_demo_on_s3_installs_a_server_and_runs_beside_it() -> None:
+    commands = would_run("demo", "S3=1")
+
+    assert EXTRAS.findall(commands) == ["spark,cli", "spark,cli,s3"]
+    assert ".ci/object-stores one" in commands
+    assert ".ci/with-s3 .venv/bin/python examples/demo.py demo --warehouse s3://" in commands
+    assert ".ci/with-s3" not in would_run("demo")
+
+
 def test_quick_tests_need_neither_java_nor_peers() -> None:
     commands = would_run("quick")
 

@@ -6,23 +6,27 @@ from pathlib import Path
 
 import pytest
 
-from docs.pages import PAGES, blocks_of, languages_of, name_of
+from docs.pages import DOCS, PAGES, blocks_of, languages_of, name_of
 from docs.programs import Programs
 
 # What may stand in a block: what is run (console: by tests/cli), what is checked (vectors: by
 # test_format), and what shows no program at all.
 LANGUAGES = {"python", "console", "vectors", "text", "json", "toml", ""}
+ON_S3 = {DOCS / "object-stores.md"}  # they find a server with a bucket by their environment
 FIXED_FOLDER = re.compile(r"[\"'](/|~/)")
 AS_SHOWN = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)], ids=name_of)
 def test_the_code_of_a_page_runs_and_prints_what_it_shows(
-    page: Path, programs: Programs, tmp_path: Path
+    page: Path, programs: Programs, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     blocks = blocks_of(page)
+    environment = request.getfixturevalue("s3").environment if page in ON_S3 else {}
 
-    outputs = programs.run_blocks(tmp_path, [(name_of(page), b.line, b.code) for b in blocks])
+    outputs = programs.run_blocks(
+        tmp_path, [(name_of(page), b.line, b.code) for b in blocks], environment
+    )
 
     checker = doctest.OutputChecker()
     for block, printed in zip(blocks, outputs, strict=True):

@@ -29,6 +29,29 @@ WORKER = Path(__file__).with_name("peer_worker.py")
 NO_OPTIONS: Mapping[str, str] = {}
 
 
+@dataclass(frozen=True)
+class Warehouse:
+    """A warehouse in a store: its path, and the catalog options that reach it."""
+
+    path: str
+    options: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return self.path
+
+
+Place = str | Path | Warehouse
+
+
+def catalog_options(warehouse: Place) -> dict[str, str]:
+    """The options of the catalog of a warehouse, wherever that is."""
+    return {"warehouse": str(warehouse), **store_options(warehouse)}
+
+
+def store_options(warehouse: Place) -> dict[str, str]:
+    return dict(warehouse.options) if isinstance(warehouse, Warehouse) else {}
+
+
 class JudgeError(Exception):
     """The other implementation refused or failed; the message is its own."""
 
@@ -103,21 +126,19 @@ class JavaJudge:
         self._process = process
 
     def read(
-        self, warehouse: str | Path, table: str, options: Mapping[str, str] = NO_OPTIONS
+        self, warehouse: Place, table: str, options: Mapping[str, str] = NO_OPTIONS
     ) -> JavaRead:
         out = self._process.new_file()
         answer = self._ask("read", warehouse, table, options, out=str(out))
         return JavaRead(tuple(answer["columns"]), _load_lines(out), answer["buckets"])
 
     def rows(
-        self, warehouse: str | Path, table: str, options: Mapping[str, str] = NO_OPTIONS
+        self, warehouse: Place, table: str, options: Mapping[str, str] = NO_OPTIONS
     ) -> list[Row]:
         """The table's rows in canonical form and order."""
         return sorted_rows(self.read(warehouse, table, options).rows)
 
-    def write(
-        self, warehouse: str | Path, table: str, data: pa.Table, *, row_kind: str = "+I"
-    ) -> None:
+    def write(self, warehouse: Place, table: str, data: pa.Table, *, row_kind: str = "+I") -> None:
         """Write `data` in one commit; of tables with dynamic buckets Java needs an engine."""
         path = self._process.new_file()
         rows = canonical_rows(data, kinds=[row_kind] * data.num_rows)
@@ -125,11 +146,11 @@ class JavaJudge:
         self._ask("write", warehouse, table, data=str(path))
         path.unlink()
 
-    def compact(self, warehouse: str | Path, table: str, *, full: bool = False) -> None:
+    def compact(self, warehouse: Place, table: str, *, full: bool = False) -> None:
         """Compact all buckets; postponed rows get theirs."""
         self._ask("compact", warehouse, table, full=full)
 
-    def postponed(self, warehouse: str | Path, table: str) -> list[PostponedRecord]:
+    def postponed(self, warehouse: Place, table: str) -> list[PostponedRecord]:
         """The records that have no bucket yet, in the order in which they are replayed."""
         out = self._process.new_file()
         self._ask("postponed", warehouse, table, out=str(out))
@@ -138,13 +159,14 @@ class JavaJudge:
     def _ask(
         self,
         operation: str,
-        warehouse: str | Path,
+        warehouse: Place,
         table: str,
         options: Mapping[str, str] = NO_OPTIONS,
         **more: Any,
     ) -> dict[str, Any]:
-        where = {"warehouse": str(warehouse), "table": table, "options": dict(options)}
-        return self._process.ask({"operation": operation, **where, **more})
+        where = {"warehouse": str(warehouse), "store": store_options(warehouse), "table": table}
+        request = {"operation": operation, **where, "options": dict(options), **more}
+        return self._process.ask(request)
 
 
 class Peer:
@@ -159,7 +181,7 @@ class Peer:
 
     def create_table(
         self,
-        warehouse: str | Path,
+        warehouse: Place,
         table: str,
         schema: pa.Schema,
         *,
@@ -170,7 +192,7 @@ class Peer:
         """Create the table, and its database where that is missing."""
         self._ask(
             "create_table",
-            warehouse=str(warehouse),
+            warehouse=warehouse,
             table=table,
             schema=str(self._save(schema.empty_table())),
             partition_keys=list(partition_keys),
@@ -180,7 +202,7 @@ class Peer:
 
     def write(
         self,
-        warehouse: str | Path,
+        warehouse: Place,
         table: str,
         data: pa.Table,
         *,
@@ -193,7 +215,7 @@ class Peer:
         """
         self._ask(
             "write",
-            warehouse=str(warehouse),
+            warehouse=warehouse,
             table=table,
             data=str(self._save(data)),
             overwrite=_arguments(overwrite),
@@ -202,7 +224,7 @@ class Peer:
 
     def read(
         self,
-        warehouse: str | Path,
+        warehouse: Place,
         table: str,
         options: Mapping[str, str] = NO_OPTIONS,
         *,
@@ -213,7 +235,7 @@ class Peer:
         out = self._process.new_file()
         self._ask(
             "read",
-            warehouse=str(warehouse),
+            warehouse=warehouse,
             table=table,
             options=dict(options),
             columns=None if columns is None else list(columns),
@@ -224,20 +246,21 @@ class Peer:
         return _load(out)
 
     def rows(
-        self, warehouse: str | Path, table: str, options: Mapping[str, str] = NO_OPTIONS
+        self, warehouse: Place, table: str, options: Mapping[str, str] = NO_OPTIONS
     ) -> list[Row]:
         """The table's rows in canonical form and order."""
         return sorted_rows(canonical_rows(self.read(warehouse, table, options)))
 
-    def buckets(self, warehouse: str | Path, table: str, data: pa.Table) -> list[int]:
+    def buckets(self, warehouse: Place, table: str, data: pa.Table) -> list[int]:
         """The bucket that the engine gives to each row of `data`, in a table of fixed buckets."""
         path = str(self._save(data))
-        answer = self._ask("buckets", warehouse=str(warehouse), table=table, data=path)
+        answer = self._ask("buckets", warehouse=warehouse, table=table, data=path)
         found: list[int] = answer["buckets"]
         return found
 
-    def _ask(self, operation: str, **request: Any) -> dict[str, Any]:
-        return self._process.ask({"operation": operation, "engine": self.engine, **request})
+    def _ask(self, operation: str, *, warehouse: Place, **request: Any) -> dict[str, Any]:
+        where = {"engine": self.engine, "catalog": catalog_options(warehouse)}
+        return self._process.ask({"operation": operation, **where, **request})
 
     def _save(self, data: pa.Table) -> Path:
         path = self._process.new_file()
@@ -254,7 +277,7 @@ def _arguments(overwrite: Mapping[str, Any] | bool) -> list[dict[str, Any]] | No
 
 
 def java_rows(
-    warehouse: str | Path, requests: Iterable[tuple[str, Mapping[str, str]]]
+    warehouse: Place, requests: Iterable[tuple[str, Mapping[str, str]]]
 ) -> list[list[Row]]:
     """The rows that Java reads for each (table, options), in canonical form and order."""
     judge = java_judge()
@@ -272,9 +295,16 @@ def java_judge() -> JavaJudge:
         _missing("the Java judge is not built: run make setup with a JDK and Maven installed")
     if not spark_jars:
         _missing("pyspark, whose jars Java Paimon needs, is not in .venv: run make setup")
-    class_path = f"{JAVA_BUILD}:{jars[-1]}:{spark_jars[-1]}/*"
+    stores = sorted(JAVA_BUILD.glob("paimon-s3-*.jar"))  # where it is there
+    class_path = ":".join(map(str, (JAVA_BUILD, jars[-1], *stores, f"{spark_jars[-1]}/*")))
     quiet = ["-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Duser.timezone=UTC"]
     return JavaJudge(LineProcess(["java", *quiet, "-cp", class_path, "PaimonJudge"]))
+
+
+def java_on_stores() -> None:
+    """Skip, or fail, where Java Paimon lacks what it needs for S3."""
+    if not list(JAVA_BUILD.glob("paimon-s3-*.jar")):
+        _missing("Java Paimon cannot reach S3: run tests/interop/java/build s3")
 
 
 @cache

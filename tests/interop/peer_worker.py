@@ -120,13 +120,13 @@ def buckets(request: dict) -> dict:
 def python_catalog(request: dict):
     from pypaimon import CatalogFactory  # noqa: PLC0415
 
-    return CatalogFactory.create({"warehouse": request["warehouse"]})
+    return CatalogFactory.create(request["catalog"])
 
 
 def rust_table(request: dict):
     from pypaimon_rust.datafusion import PaimonCatalog  # noqa: PLC0415
 
-    return PaimonCatalog({"warehouse": request["warehouse"]}).get_table(request["table"])
+    return PaimonCatalog(request["catalog"]).get_table(request["table"])
 
 
 def load(path: str) -> pa.Table:

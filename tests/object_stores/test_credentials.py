@@ -5,6 +5,7 @@ import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -88,6 +89,62 @@ def test_a_provider_is_asked_once_more_when_the_store_says_that_they_have_ended(
 
     assert storage.read(f"{root}/two") == b"1"
     assert len(calls) == asked + 1
+
+
+def test_a_refusal_that_cannot_say_why_is_worth_a_new_try(
+    open_proxied: Callable[..., Storage], proxy: Proxy, root: str, calls: list[str]
+) -> None:
+    storage = open_proxied(access_key=None, secret_key=None, credentials_provider=Provider("head"))
+    storage.put(f"{root}/file", b"12")
+    storage.put(f"{root}/other", b"1")
+    asked = len(calls)
+    proxy.fail(method="HEAD", match="file", how="403-ExpiredToken", when="before")
+
+    assert storage.size(f"{root}/file") == 2
+    assert len(calls) == asked + 1
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a name may lead to."""
+
+    keys = staticmethod(Provider("named"))
+
+
+def test_a_provider_is_found_by_its_name(s3: Server, root: str) -> None:
+    name = f"{__name__}:Named.keys"
+
+    storage, _ = open_storage(s3.root, without_keys(s3, **{"s3.credentials-provider": name}))
+    storage.put(f"{root}/file", b"1")
+
+    assert storage.read(f"{root}/file") == b"1"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("somewhere", "write module:function"),
+        ("no_such_module:keys", "cannot be imported: No module named"),
+        ("json:no_such_name", "cannot be imported: .*no_such_name"),
+        ("json:__doc__", "is not a function"),
+    ],
+)
+def test_a_name_that_leads_to_no_provider_is_refused(s3: Server, name: str, told: str) -> None:
+    with pytest.raises(InvalidOption, match=told):
+        open_storage(s3.root, without_keys(s3, **{"s3.credentials-provider": name}))
+
+
+def test_a_listing_goes_on_after_its_credentials_have_ended(
+    open_proxied: Callable[..., Storage], plain: Storage, proxy: Proxy, root: str
+) -> None:
+    names = [f"{root}/{number:05}" for number in range(1001)]
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda name: plain.put(name, b"1"), names))
+    storage = open_proxied(access_key=None, secret_key=None, credentials_provider=Provider("list"))
+    second = "continuation-token|start-after"
+    proxy.fail(method="GET", match=second, how="403-ExpiredToken", when="before")
+
+    assert [info.path for info in storage.list_all(root)] == names
 
 
 def test_credentials_that_have_ended_for_good_are_told(

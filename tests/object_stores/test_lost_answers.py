@@ -128,7 +128,7 @@ def written(storage: Storage, path: str, size: int) -> bytes:
 def test_an_upload_in_parts_survives_lost_answers(
     storage: Storage, plain: Storage, proxy: Proxy, root: str, match: str, method: str, when: str
 ) -> None:
-    proxy.fail(method=method, match=match.replace("?", "%3F"), how="drop", when=when)
+    proxy.fail(method=method, match=match, how="drop", when=when)
 
     data = written(storage, f"{root}/data", 2 * PART_BYTES + 512)
 

@@ -139,7 +139,7 @@ def test_requests_go_through_the_proxy_that_is_given(s3: Server, proxy: Proxy, r
 def test_a_store_is_probed_before_the_first_publication_only(
     storage: Storage, proxy: Proxy, root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probe, "_honoured", set())
+    monkeypatch.setattr(probe, "_process", probe._Process())
 
     storage.put_if_absent(f"{root}/one", b"1")
     first = proxy.counted()

@@ -56,6 +56,13 @@ class ByteCache:
                 _, (_, freed) = self._kept.popitem(last=False)
                 self._held_bytes -= freed
 
+    def replace(self, key: tuple[object, ...], value: object, size: int) -> None:
+        """Remember a value in the place of the one that the key has."""
+        with self._lock:
+            _, freed = self._kept.pop(key, (None, 0))
+            self._held_bytes -= freed
+        self.keep(key, value, size)
+
     def clear(self) -> None:
         """Forget everything, including the limit."""
         with self._lock:

@@ -7,10 +7,12 @@ created the table; the one that creates ``schema-<n>`` first has changed it.
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final, cast
 
 from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.base.parallel import parallel_map
+from emberlake.base.requests import begin
 from emberlake.catalog import rules
 from emberlake.catalog.catalog import Catalog, Database, PagedList, Partition
 from emberlake.catalog.declarations import Declaration, declared_schema
@@ -20,6 +22,7 @@ from emberlake.commit.change import CommitResult
 from emberlake.errors import (
     AlreadyExists,
     CorruptFile,
+    EmberlakeError,
     EmberlakeWarning,
     InvalidIdentifier,
     InvalidState,
@@ -321,9 +324,18 @@ class FileSystemCatalog(Catalog):
 
     def _load_store(self, identifier: Identifier) -> TableStore:
         layout = self._layout(identifier)
+        # Who opens a table mostly reads or writes it next, which begins with this snapshot.
+        snapshots = SnapshotStore(self.storage, layout)
+        at_once = self.storage.traits.requests_at_once
+        latest = begin(snapshots.latest, at_once) if at_once > 1 else None
         schema = self._load_schema(identifier, layout)
+        if latest is not None:
+            with suppress(EmberlakeError):  # whoever needs it meets the failure again
+                latest()
         identity = TableIdentity(identifier)
-        return TableStore(self._files, layout, schema, self.env, identity=identity)
+        store = TableStore(self._files, layout, schema, self.env, identity=identity)
+        store.schemas.know(schema)
+        return store
 
     def _table_not_found(self, identifier: Identifier) -> TableNotFound:
         if not self.storage.exists(self._database_path(identifier.database)):

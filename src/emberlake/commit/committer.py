@@ -17,9 +17,11 @@ file behind. Files are deleted only when it is certain that no snapshot refers t
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Final, assert_never
 
+from emberlake.base.requests import leave
 from emberlake.commit.change import (
     NOTHING_COMMITTED,
     Change,
@@ -30,8 +32,9 @@ from emberlake.commit.change import (
 from emberlake.commit.conflicts import check_change_itself
 from emberlake.commit.draft import Draft, Drafter, Request
 from emberlake.commit.history import History, claims_of, newest_identifier, stream_of
-from emberlake.commit.presence import check_present
+from emberlake.commit.presence import check_present, look_for_files
 from emberlake.commit.resolve import Resolved, check_not_dropped, present_schema, resolve_change
+from emberlake.commit.verify import verify
 from emberlake.errors import (
     CommitConflict,
     CommitUnknown,
@@ -39,7 +42,6 @@ from emberlake.errors import (
     EmberlakeError,
     FileNotFound,
     InvalidInput,
-    SnapshotNotFound,
     StorageError,
 )
 from emberlake.options import (
@@ -100,6 +102,7 @@ class Committer:
             AlreadyCommitted: the files of this change are, or were, in the table.
             FilesMissing: files of the changes are not there.
             CommitConflict: what others committed makes this change wrong, or they won every race.
+            SnapshotOverwritten: another engine has put its snapshot in the place of this one.
             CommitUnknown: the storage failed, and nobody can tell whether the commit took effect.
         """
         if change.is_empty:
@@ -119,6 +122,13 @@ class Committer:
         committed = attempts.run()
         if committed is None:
             return NOTHING_COMMITTED
+        # The commit has happened. A hint that cannot be written must not make it look failed.
+        with suppress(StorageError):
+            leave(
+                partial(self._store.snapshots.write_latest_hint, committed.snapshot.id),
+                self._store.storage.traits.requests_at_once,
+            )
+        verify(self._store, committed, change.index_added)
         self._delete_unused(change)
         return self._finish(committed, attempts)
 
@@ -160,7 +170,8 @@ class Committer:
         """
         history = History(self._store, change)
         history.catch_up(self._store.snapshots.latest())
-        check_present(self._store, [change], has_gaps=history.has_gaps)
+        found = look_for_files(self._store, [change])
+        check_present(self._store, found, has_gaps=history.has_gaps)
 
     def newest_identifier(self) -> int | None:
         """The identifier of the newest snapshot of this commit user, if there is one."""
@@ -174,9 +185,6 @@ class Committer:
 
     def _finish(self, draft: Draft, attempts: "_Attempts") -> CommitResult:
         snapshot, entries = draft.snapshot, draft.entries
-        # The commit has happened. A hint that cannot be written must not make it look failed.
-        with suppress(StorageError):
-            self._store.snapshots.write_latest_hint(snapshot.id)
         for callback in self._callbacks:
             callback(CommitCallbackContext(snapshot, entries, snapshot.commit_identifier))
         added = [entry.file for entry in entries if entry.kind is FileKind.ADD]
@@ -213,6 +221,19 @@ class _Unknown:
 _Outcome = _Committed | _Lost | _Unknown
 
 
+class _Look:
+    """What an attempt finds in the table. Where requests take long, all of it is asked for at once.
+
+    Elsewhere each thing is looked at when it is needed.
+    """
+
+    def __init__(self, store: TableStore, request: Request, *, is_first: bool) -> None:
+        changes = (request.change, *request.then) if is_first else ()
+        self.schema = store.begin(store.schemas.latest)
+        self.presence = store.begin(partial(look_for_files, store, changes))
+        self.latest = store.latest_snapshot()
+
+
 class _Attempts:
     """Tries to publish a request until it is in the table or is refused."""
 
@@ -238,19 +259,28 @@ class _Attempts:
                 raise self._unknown(error) from error
             self._drafter.discard()
             raise
-        self._drafter.discard(keep=committed)
+        leave(partial(self._drafter.discard, keep=committed), self._at_once)
         return committed
+
+    @property
+    def _at_once(self) -> int:
+        return self._store.storage.traits.requests_at_once
 
     def _until_committed(self) -> Draft | None:
         while True:
-            latest = self._store.snapshots.latest()
-            ours = self._catch_up(latest)
+            look = _Look(self._store, self._request, is_first=not self._published)
+            ours = self._catch_up(look.latest)
             if ours is not None:
                 return ours
-            resolved = self._check(latest)
+            resolved = self._check(look)
             if resolved is None:
                 return None
+            # On object stores this last look is under way while the manifests are written.
+            is_there = self._store.begin(
+                partial(check_not_dropped, self._store, resolved.schema_id)
+            )
             draft = self._drafter.draft(resolved)
+            is_there()
             outcome = self._publish(draft)
             match outcome:
                 case _Committed(draft):
@@ -263,12 +293,10 @@ class _Attempts:
                     assert_never(outcome)
             self._back_off()
 
-    def _check(self, latest: Snapshot | None) -> Resolved | None:
+    def _check(self, look: "_Look") -> Resolved | None:
         """Find every reason not to commit, before anything is written."""
-        change, then = self._request.change, self._request.then
-        if not self._published:
-            check_present(self._store, (change, *then), has_gaps=self._history.has_gaps)
-        return resolve_change(self._store, change, latest)
+        check_present(self._store, look.presence(), has_gaps=self._history.has_gaps)
+        return resolve_change(self._store, self._request.change, look.latest, look.schema)
 
     def _catch_up(self, latest: Snapshot | None) -> Draft | None:
         latest_id = latest.id if latest else 0
@@ -283,15 +311,13 @@ class _Attempts:
         return self._published[ours.uuid or ""]
 
     def _publish(self, draft: Draft) -> _Outcome:
-        check_not_dropped(self._store, draft.snapshot.schema_id)
         self._published[draft.uuid] = draft
         before, self._unsettled = self._unsettled, (draft.snapshot.id, None)
         failure: EmberlakeError | None = None
         try:
-            if self._store.snapshots.publish(
+            standing = self._store.snapshots.claim(
                 draft.snapshot, draft.new_paths, base_uuid=draft.base_uuid, entries=draft.entries
-            ):
-                return _Committed(draft)
+            )
         except FileNotFound:
             self._unsettled = before
             present_schema(self._store)  # "the table is gone" explains more than a missing file
@@ -303,11 +329,10 @@ class _Attempts:
             failure = error
             self._unsettled = (draft.snapshot.id, error)
             self._drafter.forget()  # the manifests may not have reached the disk
+            standing = self._store.snapshots.find(draft.snapshot.id)
         # A storage that repeats a request after a lost answer finds our own snapshot in its way.
         # So even a clear no needs a look at whose snapshot has the id.
-        try:
-            standing = self._store.snapshots.load(draft.snapshot.id)
-        except SnapshotNotFound:
+        if standing is None:
             return _Lost() if failure is None else _Unknown(failure)
         known = self._published.get(standing.uuid or "")
         return _Lost() if known is None else _Committed(known)

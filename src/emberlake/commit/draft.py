@@ -19,7 +19,8 @@ from emberlake.spec.manifest import ManifestEntry, ManifestFile
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 
-_WRITER_VERSION: Final = f"emberlake-{__version__}"
+WRITER: Final = "emberlake-"  # how the versions of our own writers begin
+_WRITER_VERSION: Final = f"{WRITER}{__version__}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +42,16 @@ class Draft:
     entries: tuple[ManifestEntry, ...]  # its delta; deletes come first
     paths: frozenset[str]  # all manifests that it refers to, new and old
     new_paths: tuple[str, ...]  # the ones that were written for it
-    base_uuid: str | None  # of the snapshot below it
+    below: Snapshot | None  # the snapshot that it is built on
 
     @property
     def uuid(self) -> str:
         assert self.snapshot.uuid is not None
         return self.snapshot.uuid
+
+    @property
+    def base_uuid(self) -> str | None:
+        return self.below.uuid if self.below else None
 
 
 class Drafter:
@@ -55,6 +60,7 @@ class Drafter:
     def __init__(self, store: TableStore, request: Request) -> None:
         self._store = store
         self._request = request
+        self._new = store.manifests.new_files()  # of this attempt
         self._written: set[str] = set()  # paths; nothing refers to them until a draft is published
         self._merged: Merged | None = None
         self._delta: tuple[tuple[ManifestEntry, ...], tuple[ManifestFile, ...]] | None = None
@@ -63,6 +69,7 @@ class Drafter:
     def draft(self, resolved: Resolved) -> Draft:
         """Write what the next snapshot refers to."""
         latest = resolved.latest
+        self._new = self._store.manifests.new_files()
         base = self._base_manifests(latest)
         delta = self._delta_manifests(resolved.entries)
         changelog = self._changelog_manifests()
@@ -72,13 +79,14 @@ class Drafter:
             **(self._write_list("changelog_manifest_list", changelog) if changelog else {}),
             "index_manifest": self._index_manifest(resolved),
         }
+        self._written |= self._new.paths
+        self._new.flush()
         snapshot = self._compose(resolved, lists)
         names = [m.file_name for m in (*base, *delta, *changelog)]
         names += [name for name in lists.values() if isinstance(name, str)]
         paths = frozenset(map(self._store.layout.manifest, names))
         new_paths = tuple(sorted(paths & self._written))
-        base_uuid = latest.uuid if latest else None
-        return Draft(snapshot, resolved.entries, paths, new_paths, base_uuid)
+        return Draft(snapshot, resolved.entries, paths, new_paths, latest)
 
     def forget(self) -> None:
         """Write everything again in the next attempt."""
@@ -90,9 +98,11 @@ class Drafter:
         Nothing refers to these files. One that cannot be deleted is garbage, not a problem, and
         must not hide how the commit ended.
         """
-        for path in self._written - (keep.paths if keep else frozenset()):
+        written = self._written | self._new.paths
+        unused = written - (keep.paths if keep else frozenset())
+        if unused:
             with suppress(StorageError):
-                self._store.storage.delete(path)
+                self._store.storage.delete_all(sorted(unused))
 
     def _compose(self, resolved: Resolved, lists: dict[str, Any]) -> Snapshot:
         store, request, latest = self._store, self._request, resolved.latest
@@ -125,8 +135,7 @@ class Drafter:
             return ()
         manifests = manifests_of(self._store, latest)
         if self._merged is None:
-            self._merged = merge_manifests(self._store, manifests)
-            self._note(self._merged.written)
+            self._merged = merge_manifests(self._store, manifests, self._new)
         # The winner may have merged the same manifests. Then ours are not used, and deleted later.
         merged = self._merged.apply(manifests)
         return manifests if merged is None else merged
@@ -146,19 +155,12 @@ class Drafter:
             return resolved.latest.index_manifest if resolved.latest else None
         if not resolved.index:
             return None
-        name = self._store.manifests.write_index(resolved.index)
-        self._written.add(self._store.layout.manifest(name))
-        return name
+        return self._store.manifests.write_index(resolved.index, self._new)
 
     def _write_manifests(self, entries: Sequence[ManifestEntry]) -> tuple[ManifestFile, ...]:
-        written = self._store.manifests.write_manifests(entries, self._store.partition_types)
-        self._note(written)
-        return written
+        types = self._store.partition_types
+        return self._store.manifests.write_manifests(entries, types, self._new)
 
     def _write_list(self, key: str, manifests: Sequence[ManifestFile]) -> dict[str, Any]:
-        name, size = self._store.manifests.write_list(manifests)
-        self._written.add(self._store.layout.manifest(name))
+        name, size = self._store.manifests.write_list(manifests, self._new)
         return {key: name, f"{key}_size": size}
-
-    def _note(self, manifests: Sequence[ManifestFile]) -> None:
-        self._written.update(self._store.layout.manifest(m.file_name) for m in manifests)

@@ -4,8 +4,10 @@ It looks for two things: a commit of our own, made earlier with these messages o
 whose outcome was unknown; and commits of others that make the change wrong.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from functools import cache, partial
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +29,7 @@ from emberlake.errors import (
     AlreadyCommitted,
     CommitConflict,
     ConflictReason,
-    SnapshotNotFound,
+    EmberlakeError,
 )
 from emberlake.merge.plan import depends_on_arrival
 from emberlake.scan.files import delta_manifests_of, live_entries
@@ -37,6 +39,8 @@ from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapsho
 from emberlake.store.entries import ManifestEntries
 from emberlake.store.table_store import TableStore
 from emberlake.wire import BaseSnapshot
+
+_READ_AHEAD: Final = 64  # snapshots that are looked at together
 
 
 class History:
@@ -79,10 +83,8 @@ class History:
             return None
         first, has_expired = self._first_id(latest)
         rivals: list[ManifestEntry] = []
-        for snapshot_id in range(first, latest.id + 1):
-            try:
-                snapshot = self._store.snapshots.load(snapshot_id)
-            except SnapshotNotFound:
+        for snapshot in self._since(first, latest):
+            if snapshot is None:
                 has_expired = True
                 continue
             if snapshot.uuid is not None and snapshot.uuid in ours:
@@ -96,6 +98,34 @@ class History:
         self._seen = frozenset({BaseSnapshot.of(latest)})
         return None
 
+    def _since(self, first: int, latest: Snapshot) -> Iterator[Snapshot | None]:
+        """The snapshots from an id to the latest one; None for those that are not there."""
+        ids = range(first, latest.id)
+        for start in range(0, len(ids), _READ_AHEAD):
+            some = self._store.snapshots.find_each(ids[start : start + _READ_AHEAD])
+            yield from self._with_changes(some)
+        if first <= latest.id:
+            yield from self._with_changes(iter([latest]))
+
+    def _with_changes(self, some: Iterator[Snapshot | None]) -> Iterator[Snapshot | None]:
+        """The same. Where requests take long, what the snapshots changed is fetched together."""
+        if not (self._store.storage.traits.is_remote and self._reads_changes):
+            return some
+        snapshots = list(some)
+        lists = [
+            (snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+            for snapshot in snapshots
+            if snapshot is not None
+        ]
+        with suppress(EmberlakeError):  # who needs it meets the failure again
+            deltas = self._store.manifests.read_lists(lists)
+            self._store.manifests.read_manifests([m for delta in deltas for m in delta])
+        return iter(snapshots)
+
+    @property
+    def _reads_changes(self) -> bool:
+        return bool(self._names or self._compacted)
+
     def _first_id(self, latest: Snapshot) -> tuple[int, bool]:
         """The first snapshot that is yet to be checked, and whether some before it have expired."""
         first = min((self._after(base, latest) for base in self._seen), default=latest.id + 1)
@@ -107,10 +137,12 @@ class History:
     def _after(self, base: BaseSnapshot | None, latest: Snapshot) -> int:
         if base is None or base.id > latest.id:
             return 1
-        try:
-            now = latest if base.id == latest.id else self._store.snapshots.load(base.id)
-        except SnapshotNotFound:
-            return 1
+        now = latest
+        if base.id != latest.id:
+            found = next(self._store.snapshots.find_each([base.id]))
+            if found is None:
+                return 1
+            now = found
         # Another snapshot has this id: the table was rolled back, so nothing is known from here.
         return base.id + 1 if now.delta_manifest_list == base.delta_manifest_list else 1
 
@@ -120,7 +152,7 @@ class History:
             user, identifier = self._stream
             if snapshot.commit_user == user and self._is_done(snapshot, identifier):
                 raise already_committed(user, identifier, snapshot.commit_identifier)
-        if not (self._names or self._compacted):
+        if not self._reads_changes:
             return []
         theirs = self._store.manifests.read_manifests(delta_manifests_of(self._store, snapshot))
         relevant = theirs.take(self._speaks_of_us(theirs)).entries()

@@ -15,6 +15,7 @@ from emberlake.options import (
 from emberlake.scan.files import may_hold_partition
 from emberlake.spec.manifest import FileKind, ManifestFile
 from emberlake.store.entries import compact_entries, merge_entries
+from emberlake.store.manifests import NewFiles
 from emberlake.store.table_store import TableStore
 
 
@@ -45,14 +46,16 @@ class Merged:
         return tuple(out)
 
 
-def merge_manifests(store: TableStore, manifests: Sequence[ManifestFile]) -> Merged:
-    """Rewrite the manifests that are due; the result is empty if none is."""
+def merge_manifests(
+    store: TableStore, manifests: Sequence[ManifestFile], into: NewFiles | None = None
+) -> Merged:
+    """Rewrite the manifests that are due, at once or with other files; empty if none is."""
     options = store.options
     if is_full_merge_due(manifests, options):
         group = _to_rewrite(store, manifests)
         if len(group) > 1:
-            return _rewrite(store, [group], keep_deletes=False)
-    return _rewrite(store, plan_minor_merge(manifests, options), keep_deletes=True)
+            return _rewrite(store, [group], into, keep_deletes=False)
+    return _rewrite(store, plan_minor_merge(manifests, options), into, keep_deletes=True)
 
 
 def is_full_merge_due(manifests: Sequence[ManifestFile], options: TableOptions) -> bool:
@@ -82,13 +85,17 @@ def plan_minor_merge(
 
 
 def _rewrite(
-    store: TableStore, groups: Sequence[Sequence[ManifestFile]], *, keep_deletes: bool
+    store: TableStore,
+    groups: Sequence[Sequence[ManifestFile]],
+    into: NewFiles | None,
+    *,
+    keep_deletes: bool,
 ) -> Merged:
     written: list[tuple[ManifestFile, ...]] = []
     for group in groups:
         entries = store.manifests.read_manifests(group)
         merged = compact_entries(entries) if keep_deletes else merge_entries(entries)
-        written.append(store.manifests.write_manifests(merged, store.partition_types))
+        written.append(store.manifests.write_manifests(merged, store.partition_types, into))
     return Merged(tuple(tuple(m.file_name for m in group) for group in groups), tuple(written))
 
 

@@ -4,6 +4,7 @@ This is where an attempt reads and decides. It writes nothing, so a conflict lea
 what it returns can be written without another look at the table. Spec: "Conflict detection".
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,7 +17,7 @@ from emberlake.commit.conflicts import (
     check_vector_files,
 )
 from emberlake.commit.key_bounds import stored_key_bound
-from emberlake.errors import CommitConflict, TableNotFound
+from emberlake.errors import CommitConflict, FileNotFound, TableNotFound
 from emberlake.scan.files import in_partitions, live_entries
 from emberlake.spec.manifest import (
     DELETION_VECTORS_INDEX,
@@ -41,8 +42,19 @@ class Resolved:
     index: tuple[IndexManifestEntry, ...] | None  # all index files after it; None: as before
 
 
-def resolve_change(store: TableStore, change: Change, latest: Snapshot | None) -> Resolved | None:
+def resolve_change(
+    store: TableStore,
+    change: Change,
+    latest: Snapshot | None,
+    latest_schema: Callable[[], TableSchema | None] | None = None,
+) -> Resolved | None:
     """Resolve a change on top of ``latest``; None if it would change nothing.
+
+    Args:
+        store: The table.
+        change: What is to be committed.
+        latest: The latest snapshot.
+        latest_schema: Gives the latest schema, if somebody has asked for it already.
 
     Raises:
         CommitConflict: it does not fit.
@@ -53,16 +65,18 @@ def resolve_change(store: TableStore, change: Change, latest: Snapshot | None) -
         return None  # an overwrite of nothing by nothing
     index = _next_index(store, change, latest)
     # Manifests of a table that was dropped would leave a folder behind that has no schema.
-    return Resolved(latest, present_schema(store).id, entries, index)
+    return Resolved(latest, present_schema(store, latest_schema).id, entries, index)
 
 
-def present_schema(store: TableStore) -> TableSchema:
+def present_schema(
+    store: TableStore, latest_schema: Callable[[], TableSchema | None] | None = None
+) -> TableSchema:
     """The latest schema.
 
     Raises:
         TableNotFound: there is none any more.
     """
-    schema = store.schemas.latest()
+    schema = (latest_schema or store.schemas.latest)()
     if schema is None:
         raise _gone(store)
     return schema
@@ -74,8 +88,10 @@ def check_not_dropped(store: TableStore, schema_id: int) -> None:
     Raises:
         TableNotFound: it is gone. Publishing would bring back a table without a schema.
     """
-    if not store.storage.exists(store.layout.schema(schema_id)):
-        raise _gone(store)
+    try:
+        store.storage.size(store.layout.schema(schema_id))
+    except FileNotFound:
+        raise _gone(store) from None
 
 
 def _gone(store: TableStore) -> TableNotFound:

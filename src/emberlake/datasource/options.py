@@ -5,13 +5,15 @@ checkpoint, its name) together with ours. All options that belong neither to the
 catalog are table options, for this read or write only.
 """
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeVar
 
 from emberlake.catalog import CatalogFactory
 from emberlake.errors import InvalidInput, InvalidOption, SnapshotNotFound, Unsupported
+from emberlake.io.object.spellings import is_secret_option, is_store_option
 from emberlake.options import (
     KNOWN_KEYS,
     SCAN_SNAPSHOT_ID,
@@ -76,6 +78,8 @@ _QUERY_OPTIONS: Final[Mapping[str, frozenset[Use]]] = {
     "queryname": frozenset({Use.STREAM_WRITE}),
 }
 CATALOG_OPTIONS: Final = ("metastore", "warehouse")
+# Names whose values Spark hides wherever it shows options (the default of spark.redaction.regex).
+_REDACTED: Final = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
 # What Spark adds when it asks for the columns of a table in its own catalog.
 _CATALOG_TABLE: Final = ("owner", "provider")
 _NO_CATALOG_TABLE: Final = (
@@ -104,7 +108,7 @@ class SourceOptions:
     """The options of one read or write."""
 
     identifier: str
-    catalog: Mapping[str, str]
+    catalog: Mapping[str, str] = field(repr=False)  # may hold keys of object stores
     table: Mapping[str, str]  # table options, for this use only
     columns: tuple[str, ...] | None = None
     filter: str | None = None
@@ -165,7 +169,7 @@ def parse_options(raw: Mapping[str, str], *uses: Use) -> SourceOptions:
         raise InvalidOption(f"{COLUMNS} names no column; leave it out to read all")
     return SourceOptions(
         identifier=raw[PATH].strip(),
-        catalog={key: raw[key] for key in CATALOG_OPTIONS if key in raw},
+        catalog={key: text for key, text in raw.items() if _is_of_catalog(key)},
         table=_table_options(raw),
         columns=columns,
         filter=raw.get(FILTER),
@@ -188,7 +192,13 @@ def _check_keys(raw: Mapping[str, str], uses: frozenset[Use]) -> None:
 
 
 def _problem(key: str, uses: frozenset[Use]) -> str | None:
-    if key in CATALOG_OPTIONS or key in KNOWN_KEYS:
+    if is_secret_option(key) and not _REDACTED.search(key):
+        return (
+            f"option {key} is a secret that Spark would show in its plans, since it does not know "
+            "the name for one: set it in the environment, name a function that returns it "
+            "(credentials-provider=module:function), or use read_paimon and write_paimon"
+        )
+    if _is_of_catalog(key) or key in KNOWN_KEYS:
         return None
     if key == "paths":
         return "load() takes the name of one table"
@@ -202,7 +212,11 @@ def _problem(key: str, uses: frozenset[Use]) -> str | None:
     problem = unknown_option(key, [*choices, *KNOWN_KEYS])
     if problem.endswith("?"):
         return problem
-    return f"{problem}: there are {', '.join(choices)}, and the options of tables"
+    return f"{problem}: there are {', '.join(choices)}, and the options of tables and object stores"
+
+
+def _is_of_catalog(key: str) -> bool:
+    return key in CATALOG_OPTIONS or is_store_option(key)
 
 
 def _listed(uses: frozenset[Use]) -> str:

@@ -41,12 +41,16 @@ def open_reader(
     fields: tuple[DataField, ...],
     format: str,  # noqa: A002
     file_size: int | None = None,
+    *,
+    verifies_pages: bool = False,
 ) -> FileReader:
     """A reader for a file that was written with these columns.
 
-    ``file_size`` is the size in the manifest: a file of another size is corrupt.
+    ``file_size`` is the size in the manifest: a file of another size is corrupt. With
+    ``verifies_pages`` so are pages that differ from their checksums, in formats that have some.
     """
-    reader: FileReader = _module(format, path).Reader(storage, path, fields, file_size)
+    more = {"verifies_pages": True} if verifies_pages and format == "parquet" else {}
+    reader: FileReader = _module(format, path).Reader(storage, path, fields, file_size, **more)
     return reader
 
 

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, cast
 
 import fastavro
 import pyarrow as pa
@@ -50,7 +50,7 @@ from emberlake.formats.file_format import (
     read_failure,
     table_of_batches,
 )
-from emberlake.io.storage import Storage
+from emberlake.io.storage import SMALL_BYTES, Storage
 from emberlake.options import FILE_COMPRESSION, ZSTD_LEVEL, TableOptions
 from emberlake.predicates.expressions import Predicate
 from emberlake.types import DataField
@@ -131,8 +131,12 @@ class AvroReader(Closing):
         del fields  # the file describes itself
         self._path = path
         self._storage = storage
-        with storage.open_input(path) as source:
+        self._size = file_size
+        self._whole: bytes | None = None
+        with storage.open_input(path, file_size) as source:
             check_size(source, path, file_size)
+            if storage.traits.is_remote and (file_size or SMALL_BYTES + 1) <= SMALL_BYTES:
+                self._whole = cast("BinaryIO", source).read()  # it was fetched with one request
         with self._stream() as stream, self._bytes_of("header"):
             self._header = read_header(stream)
             written: Json = json.loads(self._header.schema)
@@ -196,8 +200,11 @@ class AvroReader(Closing):
 
     @contextmanager
     def _stream(self) -> Iterator[BinaryIO]:
+        if self._whole is not None:
+            yield io.BytesIO(self._whole)
+            return
         # Each pass opens the file again, so that passes do not share a position.
-        with self._storage.open_input(self._path) as source:
+        with self._storage.open_input(self._path, self._size) as source:
             yield io.BufferedReader(source, _BUFFER_BYTES)  # type: ignore[type-var]
 
     @contextmanager

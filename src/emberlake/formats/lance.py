@@ -25,7 +25,7 @@ from emberlake.formats.file_format import (
     check_storable,
     table_of_batches,
 )
-from emberlake.io.storage import Storage
+from emberlake.io.storage import Storage, as_parted
 from emberlake.options import MEBIBYTE, TableOptions
 from emberlake.predicates.expressions import Predicate
 from emberlake.types import DataField, DataType, RowType, arrow_schema
@@ -107,7 +107,7 @@ class LanceReader(Closing):
         self._resources = ExitStack()
         _check_end(storage, path, file_size)
         try:
-            self._local = storage.local_file(path) or self._fetched(storage)
+            self._local = storage.local_file(path) or self._fetched(storage, file_size)
             with _failures_of(path, "read"):
                 found = self._open_columns(self._local).metadata()
         except EmberlakeError:
@@ -181,12 +181,20 @@ class LanceReader(Closing):
             )
             yield from found.to_batches()
 
-    def _fetched(self, storage: Storage) -> str:
+    def _fetched(self, storage: Storage, size: int | None) -> str:
         folder = self._resources.enter_context(TemporaryDirectory(prefix="emberlake-lance-"))
         copy = Path(folder) / "data.lance"
         source: Any
-        with storage.open_input(self._path) as source, copy.open("wb") as target:
-            shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
+        with storage.open_input(self._path, size) as source, copy.open("wb") as target:
+            parted = as_parted(source)
+            if parted is not None:
+                end = source.size()
+                starts = range(0, end, _COPIED_AT_ONCE)
+                parts = [[(start, min(start + _COPIED_AT_ONCE, end))] for start in starts]
+                for _ in parted.each_part(parts):
+                    target.write(source.read(_COPIED_AT_ONCE))
+            else:
+                shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
         return str(copy)
 
 

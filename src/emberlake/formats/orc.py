@@ -122,7 +122,7 @@ class OrcReader(Closing):
         del fields  # the file describes itself
         self._path = path
         self._resources = ExitStack()
-        source: Any = self._resources.enter_context(storage.open_input(path))
+        source: Any = self._resources.enter_context(storage.open_input(path, file_size))
         try:
             check_size(source, path, file_size)
             self._file = po.ORCFile(source)

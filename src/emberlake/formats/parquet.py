@@ -30,7 +30,8 @@ from emberlake.formats.file_format import (
 from emberlake.formats.parquet_footer import TAIL_BYTES, int96_as_bytes
 from emberlake.formats.parquet_stats import absent_range, column_range
 from emberlake.formats.parquet_writer import ParquetWriter
-from emberlake.io.storage import Storage
+from emberlake.io.cache import CACHE, file_key
+from emberlake.io.storage import Range, Storage, as_parted
 from emberlake.predicates.evaluate import evaluate
 from emberlake.predicates.expressions import Predicate, columns_of
 from emberlake.predicates.prune import ColumnRange, test_ranges
@@ -47,6 +48,7 @@ from emberlake.types import (
 # matching and other rows may alternate among them.
 _PROBED_ROWS: Final = 16_384
 _MAX_CHANGES: Final = 4
+_FOOTER_BYTES_PER_BYTE: Final = 4  # that a footer takes in memory
 
 
 class ParquetReader(Closing):
@@ -58,14 +60,24 @@ class ParquetReader(Closing):
         path: str,
         fields: tuple[DataField, ...],
         file_size: int | None = None,
+        *,
+        verifies_pages: bool = False,
     ) -> None:
         self._path = path
+        self._verifies_pages = verifies_pages
         self._fields = {f.name: f for f in fields}
         self._resources = ExitStack()
-        self._source: Any = self._resources.enter_context(storage.open_input(path))
+        self._source: Any = self._resources.enter_context(storage.open_input(path, file_size))
         try:
-            check_size(self._source, path, file_size)
-            self._file = self._open()
+            self._parted = as_parted(self._source)
+            key = (*file_key(storage, path), file_size) if self._parted else ()
+            footer = CACHE.find(key) if self._parted else None
+            if footer is None:
+                check_size(self._source, path, file_size)
+            self._file = self._open(footer)
+            if self._parted:
+                footer = self._file.metadata
+                CACHE.keep(key, footer, _FOOTER_BYTES_PER_BYTE * footer.serialized_size)
             self._found = self._file.schema_arrow
         except EmberlakeError:
             self._resources.close()
@@ -100,13 +112,15 @@ class ParquetReader(Closing):
         groups = self._kept_groups(predicate)
         starts = np.cumsum([0, *self._group_rows()])
         conformance: Conformance | None = None
-        for group, is_all in groups.items():
-            if rows is not None and not (starts[group] < rows[1] and rows[0] < starts[group + 1]):
-                continue
+        wanted = [
+            group
+            for group in groups
+            if rows is None or (starts[group] < rows[1] and rows[0] < starts[group + 1])
+        ]
+        for group in self._each(wanted, self._leaves(columns)):
             self._groups_read += 1
-            found = self._group_batches(
-                group, columns, None if is_all else predicate, batch_rows, use_threads=use_threads
-            )
+            needed = None if groups[group] else predicate
+            found = self._group_batches(group, columns, needed, batch_rows, use_threads=use_threads)
             for position, batch in found:
                 if conformance is None:
                     conformance = plan_conformance(self._path, batch.schema, columns)
@@ -127,22 +141,51 @@ class ParquetReader(Closing):
         check_storable(columns, "parquet")
         self._check_open()
         self._groups_read += len(groups)
-        table = self._read_groups(list(groups), leaves, use_threads=use_threads)
+        if self._parted and groups:
+            # One after the other, so that what was fetched need not be held to the end.
+            table = pa.concat_tables(
+                self._read_groups([group], leaves, use_threads=use_threads)
+                for group in self._each(list(groups), leaves)
+            )
+        else:
+            table = self._read_groups(list(groups), leaves, use_threads=use_threads)
         return plan_conformance(self._path, table.schema, columns).apply(table)
 
     def close(self) -> None:
         self._is_open = False
         self._resources.close()
 
-    def _open(self) -> pq.ParquetFile:
+    def _each(self, groups: Sequence[int], leaves: Sequence[int]) -> Iterator[int]:
+        """The row groups, one after the other; where it pays, the next ones are fetched ahead."""
+        if self._parted is None:
+            yield from groups
+            return
+        parts = [[self._chunk(group, leaf) for leaf in leaves] for group in groups]
+        for number in self._parted.each_part(parts):
+            yield groups[number]
+
+    def _chunk(self, group: int, leaf: int) -> Range:
+        """Where the bytes of a column are in a row group."""
+        chunk = self._metadata.row_group(group).column(leaf)
+        start = chunk.data_page_offset
+        if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
+            start = chunk.dictionary_page_offset
+        return start, start + chunk.total_compressed_size
+
+    def _open(self, footer: pq.FileMetaData | None) -> pq.ParquetFile:
         try:
-            file = pq.ParquetFile(self._source)
-            if _has_int96(file.schema):
+            file = self._parsed(footer)
+            if footer is None and _has_int96(file.schema):
                 plain = pq.read_metadata(pa.BufferReader(int96_as_bytes(self._footer())))
-                file = pq.ParquetFile(self._source, metadata=plain)
+                file = self._parsed(plain)
         except (*READ_FAILURES, ValueError, LookupError) as error:
             raise read_failure(self._path, error) from error
         return self._resources.enter_context(file)
+
+    def _parsed(self, footer: pq.FileMetaData | None) -> pq.ParquetFile:
+        return pq.ParquetFile(
+            self._source, metadata=footer, page_checksum_verification=self._verifies_pages
+        )
 
     def _footer(self) -> bytes:
         end = self._source.size() - TAIL_BYTES

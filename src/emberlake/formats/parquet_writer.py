@@ -44,6 +44,7 @@ _LAYOUT: Final[dict[str, Any]] = {
     "store_decimal_as_integer": True,
     "write_time_adjusted_to_utc": True,
     "use_compliant_nested_type": True,
+    "write_page_checksum": True,
 }
 _MAX_GROUP_ROWS: Final = 16 * 1024 * 1024
 _SMALL_BYTES: Final = 1024 * 1024  # below this, threads cost more than they save

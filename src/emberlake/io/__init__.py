@@ -4,15 +4,17 @@ from emberlake.io.local import LocalStorage
 from emberlake.io.memory import MemoryStorage
 from emberlake.io.registry import open_storage
 from emberlake.io.routed import RoutedStorage
-from emberlake.io.storage import FileInfo, Output, Storage, StorageTraits
+from emberlake.io.storage import FileInfo, OneByOne, Output, Standing, Storage, StorageTraits
 from emberlake.io.wrapped import WrappedStorage
 
 __all__ = [
     "FileInfo",
     "LocalStorage",
     "MemoryStorage",
+    "OneByOne",
     "Output",
     "RoutedStorage",
+    "Standing",
     "Storage",
     "StorageTraits",
     "WrappedStorage",

@@ -9,7 +9,7 @@ import io
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -17,17 +17,21 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 
 from emberlake.errors import AlreadyExists, FileNotFound, InvalidInput, StorageError
-from emberlake.io.storage import FileInfo, Output, Storage, StorageTraits
+from emberlake.io.storage import FileInfo, OneByOne, Output, Storage, StorageTraits
 
 _TRAITS: Final = StorageTraits(
-    is_shared=True, spark_reads=True, moves_folders=True, flushes_late=True
+    is_shared=True,
+    spark_reads=True,
+    moves_folders=True,
+    flushes_late=True,
+    others_overwrite=False,
 )
 _FLUSHED_AT_ONCE: Final = 64  # files that are open together
 _Sink = TypeVar("_Sink", bound="io.BufferedWriter[Any]")
 
 
 @dataclass(frozen=True, slots=True)
-class LocalStorage:
+class LocalStorage(OneByOne):
     """Files of this machine. Paths are absolute, plain or with the scheme ``file:``."""
 
     @property
@@ -42,7 +46,8 @@ class LocalStorage:
         with _failures_of("read", path), open(local_path(path), "rb", buffering=0) as file:
             return os.pread(file.fileno(), length, offset)
 
-    def open_input(self, path: str) -> AbstractContextManager[object]:
+    def open_input(self, path: str, size: int | None = None) -> AbstractContextManager[object]:
+        del size  # the disk knows it
         with _failures_of("open", path):
             opened: AbstractContextManager[object] = pa.OSFile(local_path(path), "rb")
             return opened
@@ -126,10 +131,6 @@ class LocalStorage:
     def delete(self, path: str) -> None:
         with _failures_of("delete", path), suppress(FileNotFoundError):
             os.unlink(local_path(path))
-
-    def delete_all(self, paths: Iterable[str]) -> None:
-        for path in paths:
-            self.delete(path)
 
     def delete_folder(self, path: str) -> None:
         with _failures_of("delete", path), suppress(FileNotFoundError):

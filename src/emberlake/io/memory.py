@@ -2,7 +2,7 @@
 
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Final
 from weakref import WeakValueDictionary
@@ -11,15 +11,19 @@ import pyarrow as pa
 
 from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.errors import AlreadyExists, FileNotFound, InvalidState, StorageError
-from emberlake.io.storage import FileInfo, Output, StorageTraits
+from emberlake.io.storage import FileInfo, OneByOne, Output, StorageTraits
 
 _TRAITS: Final = StorageTraits(
-    is_shared=False, spark_reads=False, moves_folders=True, flushes_late=False
+    is_shared=False,
+    spark_reads=False,
+    moves_folders=True,
+    flushes_late=False,
+    others_overwrite=False,
 )
 _LIVE: Final[WeakValueDictionary[str, "MemoryStorage"]] = WeakValueDictionary()
 
 
-class MemoryStorage:
+class MemoryStorage(OneByOne):
     """Files in a dictionary. A pickle of it stands for the same storage, in the same process."""
 
     def __init__(self, env: Env = SYSTEM_ENV) -> None:
@@ -43,7 +47,8 @@ class MemoryStorage:
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         return self.read(path)[offset : offset + length]
 
-    def open_input(self, path: str) -> AbstractContextManager[object]:
+    def open_input(self, path: str, size: int | None = None) -> AbstractContextManager[object]:
+        del size
         opened: AbstractContextManager[object] = pa.BufferReader(self.read(path))
         return opened
 
@@ -118,10 +123,6 @@ class MemoryStorage:
     def delete(self, path: str) -> None:
         with self._lock:
             self._files.pop(_plain(path), None)
-
-    def delete_all(self, paths: Iterable[str]) -> None:
-        for path in paths:
-            self.delete(path)
 
     def delete_folder(self, path: str) -> None:
         folder = _plain(path)

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from typing import Final
 
 from emberlake.errors import Unsupported
 from emberlake.io.registry import open_storage, scheme_of
-from emberlake.io.storage import FileInfo, Output, Storage
+from emberlake.io.storage import FileInfo, Output, Standing, Storage
 from emberlake.io.wrapped import WrappedStorage
 
 _AUTHORITY: Final = re.compile(r"^[^:/]+://([^/]*)")
@@ -63,8 +64,16 @@ class RoutedStorage(WrappedStorage):
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         return self.storage_of(path).read_range(path, offset, length)
 
-    def open_input(self, path: str) -> AbstractContextManager[object]:
-        return self.storage_of(path).open_input(path)
+    def read_marked(self, path: str) -> tuple[bytes, str | None]:
+        return self.storage_of(path).read_marked(path)
+
+    def read_many(self, paths: Sequence[str]) -> Iterator[bytes]:
+        # Files that are read together are metadata, which is all in one place.
+        for storage, group in groupby(paths, self.storage_of):
+            yield from storage.read_many([*group])
+
+    def open_input(self, path: str, size: int | None = None) -> AbstractContextManager[object]:
+        return self.storage_of(path).open_input(path, size)
 
     def local_file(self, path: str) -> str | None:
         return self.storage_of(path).local_file(path)
@@ -81,12 +90,20 @@ class RoutedStorage(WrappedStorage):
         with target.open_output(path) as output:
             output.write(data)
 
+    def create_all(self, files: Sequence[tuple[str, bytes]]) -> None:
+        if all(self.storage_of(path) is self.storage for path, _ in files):
+            self.storage.create_all(files)
+            return
+        for path, data in files:
+            self.create(path, data)
+
     def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         target = self.storage_of(path)
-        same = [needed for needed in after if self.storage_of(needed) is target]
-        if len(same) < len(after):
-            self._check_elsewhere(target, after)
-        return target.put_if_absent(path, data, same)
+        return target.put_if_absent(path, data, self._to_wait_for(target, after))
+
+    def put_or_read(self, path: str, data: bytes, after: Sequence[str] = ()) -> Standing:
+        target = self.storage_of(path)
+        return target.put_or_read(path, data, self._to_wait_for(target, after))
 
     def put(self, path: str, data: bytes) -> None:
         self.storage_of(path).put(path, data)
@@ -135,11 +152,12 @@ class RoutedStorage(WrappedStorage):
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.storage, self.root, dict(self.options))
 
-    def _check_elsewhere(self, target: Storage, after: Sequence[str]) -> None:
-        """Files of other storages must be there; they are durable when they are created."""
-        for needed in after:
-            if self.storage_of(needed) is not target:
-                self.storage_of(needed).size(needed)
+    def _to_wait_for(self, target: Storage, after: Sequence[str]) -> Sequence[str]:
+        """The files on the same storage. Those elsewhere are durable, but must be there."""
+        same = [needed for needed in after if self.storage_of(needed) is target]
+        for needed in set(after).difference(same):
+            self.storage_of(needed).size(needed)
+        return same
 
     @cached_property
     def _prefix(self) -> str:

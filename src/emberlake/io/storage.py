@@ -9,9 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self, runtime_checkable
+from typing import Any, Final, Protocol, Self, runtime_checkable
 
 from emberlake.errors import InvalidState, StorageError
+from emberlake.options import MEBIBYTE
+
+SMALL_BYTES: Final = 4 * MEBIBYTE  # of a file that is fetched whole where requests take long
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,7 @@ class FileInfo:
     size: int
     is_folder: bool
     modified_ms: int
+    etag: str | None = None  # of the bytes: equal for equal ones, where the storage has such a mark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +34,45 @@ class StorageTraits:
     """What sets a storage apart, for the parts that must act accordingly."""
 
     is_shared: bool  # other processes, such as Spark's workers, reach the same files
-    spark_reads: bool  # Spark opens the paths by itself
+    spark_reads: bool  # Spark may open the paths by itself, where its session knows how to
     moves_folders: bool  # `move_folder` is one step: a folder is seen under one name or the other
     flushes_late: bool  # created files are durable only once a file was put after them
+    others_overwrite: bool  # other engines publish here by writes that replace what is there
+    requests_at_once: int = 1  # more than that wait for one another and gain nothing
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether each request takes long, so that what can be asked for at once should be."""
+        return self.requests_at_once > 1
+
+
+Range = tuple[int, int]  # the bytes from one offset up to another
+Part = Sequence[Range]  # of a file, which a reader needs together
+
+
+class PartedInput(Protocol):
+    """An input that fetches the parts of a file ahead, if it is told of them."""
+
+    def each_part(self, parts: Sequence[Part]) -> Iterator[int]:
+        """The numbers of the parts, one after the other: the ranges of each are there in its turn.
+
+        Those that follow are fetched meanwhile.
+        """
+
+
+def as_parted(source: Any) -> PartedInput | None:
+    """An input, if it is one that fetches parts ahead."""
+    parted: PartedInput | None = source if hasattr(source, "each_part") else None
+    return parted
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The file that has a name after an attempt to create one."""
+
+    data: bytes
+    etag: str | None
+    is_ours: bool
 
 
 class Output(ABC):
@@ -120,8 +160,23 @@ class Storage(Protocol):
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """``length`` bytes from ``offset`` (fewer at the end of the file)."""
 
-    def open_input(self, path: str) -> "AbstractContextManager[object]":
-        """A seekable Arrow input (``pyarrow.NativeFile``) for readers of data files."""
+    def read_marked(self, path: str) -> tuple[bytes, str | None]:
+        """All bytes of a file, and the mark that a listing has for them (``FileInfo.etag``)."""
+
+    def read_many(self, paths: Sequence[str]) -> Iterator[bytes]:
+        """All bytes of some small files, in their order; a missing one fails when its turn comes.
+
+        All may be in memory at once: who has many large ones asks for some at a time.
+        """
+
+    def open_input(self, path: str, size: int | None = None) -> "AbstractContextManager[object]":
+        """A seekable Arrow input (``pyarrow.NativeFile``) for readers of data files.
+
+        Args:
+            path: the file.
+            size: its size, if it is known, which saves asking for it. The input is of the file as
+                it is: who relies on the size asks the input for it.
+        """
 
     def local_file(self, path: str) -> str | None:
         """The name by which programs on this machine open the file; None where there is none."""
@@ -135,11 +190,21 @@ class Storage(Protocol):
         A call that fails leaves no file behind.
         """
 
+    def create_all(self, files: Sequence[tuple[str, bytes]]) -> None:
+        """Create small files with unique names, as ``create`` does; a failure may leave some."""
+
     def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         """Create the file with all its bytes, atomically and durably; False when it exists.
 
         Whoever sees it can rely on the files that ``after`` names: they are durable before. When
         one of them is missing, nothing is created.
+        """
+
+    def put_or_read(self, path: str, data: bytes, after: Sequence[str] = ()) -> Standing:
+        """Create the file as ``put_if_absent`` does, or read the one that is there.
+
+        Raises:
+            FileNotFound: there was one, and it is gone.
         """
 
     def put(self, path: str, data: bytes) -> None:
@@ -177,3 +242,28 @@ class Storage(Protocol):
 
         In one step only where ``traits`` says so.
         """
+
+
+class OneByOne:
+    """The calls of storages that have no marks, and do one thing after the other."""
+
+    __slots__ = ()
+
+    def read_marked(self: Storage, path: str) -> tuple[bytes, str | None]:
+        return self.read(path), None
+
+    def read_many(self: Storage, paths: Sequence[str]) -> Iterator[bytes]:
+        return map(self.read, paths)
+
+    def create_all(self: Storage, files: Sequence[tuple[str, bytes]]) -> None:
+        for path, data in files:
+            self.create(path, data)
+
+    def put_or_read(self: Storage, path: str, data: bytes, after: Sequence[str] = ()) -> Standing:
+        if self.put_if_absent(path, data, after):
+            return Standing(data, None, is_ours=True)
+        return Standing(self.read(path), None, is_ours=False)
+
+    def delete_all(self: Storage, paths: Iterable[str]) -> None:
+        for path in paths:
+            self.delete(path)

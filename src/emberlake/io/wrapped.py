@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from emberlake.io.storage import FileInfo, Output, Storage, StorageTraits
+from emberlake.io.storage import FileInfo, Output, Standing, Storage, StorageTraits
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,14 @@ class WrappedStorage:
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         return self.storage.read_range(path, offset, length)
 
-    def open_input(self, path: str) -> AbstractContextManager[object]:
-        return self.storage.open_input(path)
+    def read_marked(self, path: str) -> tuple[bytes, str | None]:
+        return self.storage.read_marked(path)
+
+    def read_many(self, paths: Sequence[str]) -> Iterator[bytes]:
+        return self.storage.read_many(paths)
+
+    def open_input(self, path: str, size: int | None = None) -> AbstractContextManager[object]:
+        return self.storage.open_input(path, size)
 
     def local_file(self, path: str) -> str | None:
         return self.storage.local_file(path)
@@ -35,8 +41,14 @@ class WrappedStorage:
     def create(self, path: str, data: bytes) -> None:
         self.storage.create(path, data)
 
+    def create_all(self, files: Sequence[tuple[str, bytes]]) -> None:
+        self.storage.create_all(files)
+
     def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         return self.storage.put_if_absent(path, data, after)
+
+    def put_or_read(self, path: str, data: bytes, after: Sequence[str] = ()) -> Standing:
+        return self.storage.put_or_read(path, data, after)
 
     def put(self, path: str, data: bytes) -> None:
         self.storage.put(path, data)

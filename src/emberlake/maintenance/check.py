@@ -69,7 +69,7 @@ def check_table(
     before: Snapshot | None = None
     for path, snapshot in snapshots.items():
         metadata.check(path, snapshot)
-        is_next = before is not None and before.id + 1 == snapshot.id
+        is_next = before is not None and metadata.check_follows(path, before, snapshot)
         findings += _look_for_files(store, metadata.load_needed(snapshot, is_next=is_next), seen)
         before = snapshot
     if snapshot_id is None:

@@ -50,7 +50,7 @@ def check_data_file(store: TableStore, entry: ManifestEntry, *, read_data: bool)
         size = store.storage.size(path)
         is_whole = path.endswith(file.file_name)  # rather than a part of a file
         if is_whole and size != file.file_size:
-            detail = f"it has {size} bytes where {file.file_size} were written"
+            detail = f"it has {size} bytes, but {file.file_size} were written"
             problems.append(Problem(ProblemKind.CORRUPT, path, detail))
         elif read_data:
             details = _read_file(store, path, entry)
@@ -81,7 +81,10 @@ def _read_file(store: TableStore, path: str, entry: ManifestEntry) -> list[str]:
     except CorruptRow as error:
         return [f"its manifest has keys or statistics that cannot be decoded: {error}"]
     fields = stored_fields(schema, entry.file)
-    with open_reader(store.storage, path, fields, format_of(path), entry.file.file_size) as reader:
+    size = entry.file.file_size
+    with open_reader(
+        store.storage, path, fields, format_of(path), size, verifies_pages=True
+    ) as reader:
         # On one thread: several files are read at a time.
         for _, batch in reader.read(fields, None, _BATCH_ROWS, False):
             if batch.num_rows:
@@ -145,7 +148,7 @@ def check_index_file(
         path = store.index_file_path(entry.partition, entry.bucket, file)
         size = store.storage.size(path)
         if size != file.file_size:
-            detail = f"it has {size} bytes where {file.file_size} were written"
+            detail = f"it has {size} bytes, but {file.file_size} were written"
             problems.append(Problem(ProblemKind.CORRUPT, path, detail))
         elif file.index_type == HASH_INDEX and size != _HASH_BYTES * file.row_count:
             detail = f"{size} bytes are not {file.row_count} hashes"

@@ -35,10 +35,15 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class _Net:
-    """How many rows a manifest adds to a table."""
+    """What manifests add to a table: rows, and files as a sum that tells sets of them apart."""
 
     rows: int
+    files: int = 0
     is_known: bool = True
+
+    def __add__(self, other: "_Net") -> "_Net":
+        is_known = self.is_known and other.is_known
+        return _Net(self.rows + other.rows, self.files + other.files, is_known=is_known)
 
 
 @dataclass(slots=True)
@@ -91,14 +96,13 @@ class MetadataCheck:
     def check(self, path: str, snapshot: Snapshot) -> None:
         """Read the metadata of a snapshot and check that it adds up."""
         self._check_schema(snapshot.schema_id)
-        base, delta = (self._net(name, size) for name, size in _state_lists(snapshot))
+        base, delta = self._nets_of(snapshot)
         has_counts = snapshot.version == SNAPSHOT_VERSION
         if has_counts and delta.is_known and delta.rows != snapshot.delta_record_count:
             self._inconsistent(path, "deltaRecordCount", snapshot.delta_record_count, delta.rows)
-        total = base.rows + delta.rows
-        is_known = base.is_known and delta.is_known
-        if has_counts and is_known and total != snapshot.total_record_count:
-            self._inconsistent(path, "totalRecordCount", snapshot.total_record_count, total)
+        total = base + delta
+        if has_counts and total.is_known and total.rows != snapshot.total_record_count:
+            self._inconsistent(path, "totalRecordCount", snapshot.total_record_count, total.rows)
         for name, size in _changelog_lists(snapshot):
             self._net(name, size)
         self._index(snapshot)
@@ -106,6 +110,40 @@ class MetadataCheck:
             statistics = self.store.layout.statistics(snapshot.statistics)
             if not self.store.storage.exists(statistics):
                 self._add(ProblemKind.MISSING, statistics, f"{path} refers to it")
+
+    def check_follows(self, path: str, before: Snapshot, snapshot: Snapshot) -> bool:
+        """Whether a snapshot was built on the one before; in a chain of snapshots it must be."""
+        if before.id + 1 != snapshot.id:
+            return False
+        detail = self._difference(before, snapshot)
+        if detail is None:
+            return True
+        # Tags are not in the chain: they may be older than a rollback.
+        if path == self.store.layout.snapshot(snapshot.id):
+            self._add(
+                ProblemKind.OVERWRITTEN,
+                self.store.layout.snapshot(before.id),
+                f"snapshot {snapshot.id} was built on another one: {detail}. A commit that had "
+                "succeeded is lost, or only seen since then",
+            )
+        return False
+
+    def _difference(self, before: Snapshot, snapshot: Snapshot) -> str | None:
+        """How a snapshot differs from what the next one found; None if it does not."""
+        base, (below, delta) = self._nets_of(snapshot)[0], self._nets_of(before)
+        left = below + delta
+        if base.is_known and left.is_known:
+            found, rows = base.rows, left.rows
+            if base == left:
+                return None
+        else:
+            found = snapshot.total_record_count - snapshot.delta_record_count
+            rows = before.total_record_count
+            if found == rows or {before.version, snapshot.version} != {SNAPSHOT_VERSION}:
+                return None
+        if found == rows:
+            return f"both have {rows} rows, but in other files"
+        return f"it found {found} rows, this one has {rows}"
 
     def _check_schema(self, schema_id: int) -> None:
         if schema_id in self._schemas:
@@ -116,16 +154,20 @@ class MetadataCheck:
         except DAMAGE as error:
             self.problems.append(damage(self.store.layout.schema(schema_id), error))
 
+    def _nets_of(self, snapshot: Snapshot) -> tuple[_Net, _Net]:
+        base, delta = (self._net(name, size) for name, size in _state_lists(snapshot))
+        return base, delta
+
     def _net(self, list_name: str, size: int | None) -> _Net:
         manifests = self._list(list_name, size)
         if manifests is None:
             return _Net(0, is_known=False)
-        nets = []
+        total = _Net(0)
         for manifest in manifests:
             if manifest.file_name not in self._nets:
                 self._manifest(manifest)
-            nets.append(self._nets[manifest.file_name])
-        return _Net(sum(n.rows for n in nets), is_known=all(n.is_known for n in nets))
+            total += self._nets[manifest.file_name]
+        return total
 
     def _list(self, name: str, size: int | None) -> tuple[ManifestFile, ...] | None:
         if name not in self._lists:
@@ -183,7 +225,7 @@ class MetadataCheck:
             self.files += 1
             self.byte_count += len(raw)
         if size is not None and len(raw) != size:
-            raise CorruptFile(path, f"it has {len(raw)} bytes where {size} were written")
+            raise CorruptFile(path, f"it has {len(raw)} bytes, but {size} were written")
         return raw
 
     def _inconsistent(self, path: str, name: str, stated: int, found: int) -> None:
@@ -207,9 +249,16 @@ def _changelog_lists(snapshot: Snapshot) -> tuple[tuple[str, int | None], ...]:
 
 
 def _net_of(entries: ManifestEntries) -> _Net:
-    is_added = entries.kind == FileKind.ADD
-    counts = entries.row_count
-    return _Net(int(counts[is_added].sum()) - int(counts[~is_added].sum()))
+    signs = np.where(entries.kind == FileKind.ADD, 1, -1)
+    places = zip(
+        entries.file_name.to_pylist(),
+        entries.bucket.tolist(),
+        entries.level.tolist(),
+        strict=True,
+    )
+    # What is added and deleted again leaves nothing, in whichever manifests the entries are.
+    files = sum(sign * hash(place) for sign, place in zip(signs.tolist(), places, strict=True))
+    return _Net(int((signs * entries.row_count).sum()), files)
 
 
 def _check_entries(

@@ -25,6 +25,7 @@ class ProblemKind(StrEnum):
     OVERLAPPING = "overlapping"  # files of a level share keys, or a file is in a snapshot twice
     UNREFERENCED = "unreferenced"  # nothing refers to the file
     INCONSISTENT = "inconsistent"  # it can be read but is not what its metadata says
+    OVERWRITTEN = "overwritten"  # a snapshot is not the one that the next one was built on
 
 
 @dataclass(frozen=True, slots=True)

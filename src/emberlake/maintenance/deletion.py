@@ -10,6 +10,7 @@ Progress = Callable[[int, int], None]
 
 _MOST_AT_ONCE: Final = 1000  # files in one call: as many as object stores accept
 _CALLS_A_WORKER: Final = 4
+_REQUESTS: Final = 4  # that delete at once, on object stores
 
 
 class Deletion:
@@ -28,7 +29,10 @@ class Deletion:
             self._storage.delete_all(batch)
             return len(batch)
 
-        for deleted in parallel_map(delete, _batches(list(paths))):
+        # An object store deletes as many with one request, however few of them there are.
+        is_remote = self._storage.traits.is_remote
+        batches = _batches(list(paths), _MOST_AT_ONCE if is_remote else 1)
+        for deleted in parallel_map(delete, batches, workers=_REQUESTS if is_remote else None):
             for _ in range(deleted):
                 self.count()
 
@@ -39,8 +43,8 @@ class Deletion:
             self._progress(self._done, self._total)
 
 
-def _batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+def _batches(paths: Sequence[str], least: int) -> Iterator[Sequence[str]]:
     """Batches that give every worker something to do: a disk deletes file by file."""
     fair = -(-len(paths) // (_CALLS_A_WORKER * default_workers()))
-    size = max(1, min(fair, _MOST_AT_ONCE))
+    size = max(least, min(fair, _MOST_AT_ONCE))
     return (paths[start : start + size] for start in range(0, len(paths), size))

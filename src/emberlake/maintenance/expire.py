@@ -4,7 +4,7 @@ Spec: "Snapshot expiration". A file is deleted before whatever names it, and sna
 oldest first. So an interrupted run leaves every retained snapshot whole, and the next run goes on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -151,7 +151,7 @@ def expire_snapshots(
     remaining = sum(end <= number < due_end for number in ids)
     if not gone:
         return ExpireResult(remaining=remaining, dry_run=dry_run)
-    found = parallel_map(lambda number: _find(store, number), gone)
+    found = _find_each(store, gone)
     # Another expiration may be running; what it has deleted is done.
     expired = [snapshot for snapshot in found if snapshot is not None]
     first_retained = store.snapshots.load(end)
@@ -190,10 +190,16 @@ class _Times:
         """When a snapshot was committed; None if it is not there."""
         if snapshot_id not in self._known:
             window = range(snapshot_id, min(snapshot_id + _READ_AHEAD, self._latest + 1))
-            found = parallel_map(lambda number: _find(self._store, number), window)
+            found = _find_each(self._store, window)
             times = (None if snapshot is None else snapshot.time_millis for snapshot in found)
             self._known = dict(zip(window, times, strict=True))
         return self._known[snapshot_id]
+
+
+def _find_each(store: TableStore, ids: Sequence[int]) -> Iterator[Snapshot | None]:
+    if store.storage.traits.is_remote:
+        return store.snapshots.find_each(ids)
+    return parallel_map(lambda number: _find(store, number), ids)
 
 
 def _find(store: TableStore, snapshot_id: int) -> Snapshot | None:

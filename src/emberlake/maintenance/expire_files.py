@@ -6,6 +6,7 @@ All files that the expired snapshots refer to, minus those that anybody else sti
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from emberlake.base.parallel import parallel_map
 from emberlake.errors import CorruptFile, FileNotFound
@@ -67,8 +68,11 @@ def find_doomed(
         first_retained: The one after them.
         holders: Everything that stays.
     """
-    kept = [*parallel_map(lambda holder: load_metadata(store, holder), holders)]
-    gone = [*parallel_map(lambda s: read_metadata(store, s, is_partial=True), expired)]
+    readers = store.readers
+    kept = [*parallel_map(lambda h: load_metadata(store, h), holders, workers=readers)]
+    gone = [
+        *parallel_map(lambda s: read_metadata(store, s, is_partial=True), expired, workers=readers)
+    ]
     needed = {name for metadata in kept for name in metadata.file_names}
     manifests, lists = _metadata_files(store, gone, needed)
     return Doomed(
@@ -90,8 +94,10 @@ def _data_files(
 ) -> Sizes:
     # The snapshots before needed what a snapshot deleted. For the first, that is gone already.
     deleting = [*expired[1:], first_retained]
-    replaced = [e for s in deleting for e in _deleted(_read(store, delta_manifests_of, s))]
-    changelog = [e for s in expired for e in _read(store, changelog_manifests_of, s)]
+    deltas = _read_each(store, delta_manifests_of, deleting)
+    replaced = [entry for entries in deltas for entry in _deleted(entries)]
+    changelogs = _read_each(store, changelog_manifests_of, expired)
+    changelog = [entry for entries in changelogs for entry in entries]
     entries = [*replaced, *changelog]
     needed = find_needed(store, kept, {entry.file.file_name for entry in entries})
     folders = _Folders(store)
@@ -100,6 +106,13 @@ def _data_files(
         if entry.file.file_name not in needed:
             found.update(folders.files_of(entry))
     return found
+
+
+def _read_each(
+    store: TableStore, manifests_of: ManifestsOf, snapshots: Sequence[Snapshot]
+) -> Iterator[list[ManifestEntry]]:
+    read = partial(_read, store, manifests_of)
+    return parallel_map(read, snapshots, workers=store.readers or 1)
 
 
 def _read(store: TableStore, manifests_of: ManifestsOf, snapshot: Snapshot) -> list[ManifestEntry]:

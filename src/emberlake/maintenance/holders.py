@@ -74,7 +74,7 @@ def _snapshots(store: TableStore, layout: TableLayout, without: Collection[int])
         snapshot = own_part(store, layout, snapshots.load(snapshot_id))
         return Holder(layout.snapshot(snapshot_id), snapshot)
 
-    return [*parallel_map(explained(load), ids)]
+    return [*parallel_map(explained(load), ids, workers=store.readers)]
 
 
 def _tags(store: TableStore, layout: TableLayout) -> list[Holder]:
@@ -84,7 +84,7 @@ def _tags(store: TableStore, layout: TableLayout) -> list[Holder]:
     def load(name: str) -> Holder:
         return Holder(layout.tag(name), own_part(store, layout, tags.load(name), is_tag=True))
 
-    return [*parallel_map(explained(load), tags.names())]
+    return [*parallel_map(explained(load), tags.names(), workers=store.readers)]
 
 
 def own_part(
@@ -238,7 +238,8 @@ def by_manifest(
         distinct.update(metadata.manifests)
         distinct.update(metadata.changelog_manifests)
     read = explained(lambda manifest: look(store.manifests.read_manifest(manifest)))
-    return dict(zip(distinct, parallel_map(read, distinct.values()), strict=True))
+    found = parallel_map(read, distinct.values(), workers=store.readers)
+    return dict(zip(distinct, found, strict=True))
 
 
 def _is_in(entries: ManifestEntries, names: pa.Array) -> npt.NDArray[np.bool_]:

@@ -8,6 +8,7 @@ every snapshot, tag and changelog of every branch could be read.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from emberlake.base.parallel import parallel_map
@@ -89,7 +90,8 @@ def find_orphans(store: TableStore, *, older_than_ms: int) -> list[FileInfo]:
     if not listing.shared and not listing.stray:
         return []
     holders = load_holders(store)
-    metadata = [*parallel_map(lambda holder: load_metadata(store, holder), holders)]
+    load = partial(load_metadata, store)
+    metadata = [*parallel_map(load, holders, workers=store.readers)]
     candidates = {info.name for info in listing.shared}
     used = {name for found in metadata for name in found.file_names}
     used |= find_named(store, metadata, candidates - used)

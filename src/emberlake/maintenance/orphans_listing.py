@@ -7,9 +7,11 @@ belong to a table by their name alone: snapshots, schemas, tags, consumers, hint
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from emberlake.base.parallel import parallel_map
+from emberlake.base.requests import ask_all
 from emberlake.errors import InvalidOption
 from emberlake.io.storage import FileInfo
 from emberlake.options import DATA_FILE_DIRECTORY
@@ -34,7 +36,8 @@ class Listing:
 
 def list_files(store: TableStore, older_than_ms: int) -> Listing:
     """The files that were last modified before a time."""
-    found = parallel_map(lambda folder: [*_files_in(store, folder)], _shared_folders(store))
+    folders = _shared_folders(store)
+    found = parallel_map(lambda f: [*_files_in(store, f)], folders, workers=store.readers)
     shared = [info for files in found for info in files if info.modified_ms < older_than_ms]
     stray = [info for info in _stray(store) if info.modified_ms < older_than_ms]
     for files in _unfinished_branches(store).values():
@@ -147,16 +150,20 @@ def files_of_stale_branches(store: TableStore, orphans: Collection[str]) -> dict
 
 def _stray_of_branch(store: TableStore, layout: TableLayout) -> Iterator[FileInfo]:
     """Files that are neither snapshots nor hints, and temporary files of interrupted writes."""
-    for info in store.storage.list(layout.snapshot_folder):
-        is_known = info.name.startswith(SNAPSHOT_PREFIX) or info.name in _HINTS
-        if not info.is_folder and not is_known:
-            yield info
-    for folder in (
+    folders = (
+        layout.snapshot_folder,
         layout.changelog_folder,
         layout.schema_folder,
         layout.tag_folder,
         layout.consumer_folder,
-    ):
-        for info in store.storage.list(folder):
+    )
+    looks = (partial(store.storage.list, folder) for folder in folders)
+    snapshots, *others = ask_all(looks, store.storage.traits.requests_at_once)
+    for info in snapshots:
+        is_known = info.name.startswith(SNAPSHOT_PREFIX) or info.name in _HINTS
+        if not info.is_folder and not is_known:
+            yield info
+    for files in others:
+        for info in files:
             if not info.is_folder and _TEMPORARY.fullmatch(info.name):
                 yield info

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from emberlake.options import INDEX_IN_DATA_DIR
+from emberlake.options import INDEX_IN_DATA_DIR, VERIFY_PAGES
 from emberlake.read.column_plan import ColumnPlan
 from emberlake.read.file_read import FileRead, StoredFile, VectorLocation
 from emberlake.scan.splits import DataSplit, DeletionFile
@@ -46,6 +46,7 @@ class BucketReads:
             constants,
             self._locate(self.deletion_files[name]) if name in self.deletion_files else None,
             self.ranges.get(name),
+            self.store.options.value(VERIFY_PAGES),
         )
 
     def load_vector(self, file_name: str) -> DeletionVector:

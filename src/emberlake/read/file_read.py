@@ -75,6 +75,7 @@ class FileRead:
         constants: The values of the columns that the plan takes from no file.
         vector: Says which rows are deleted; None: no row is.
         rows: The first row and the one after the last; None: all rows.
+        verifies_pages: Whether to compare the pages of files with their checksums.
     """
 
     storage: Storage
@@ -83,6 +84,7 @@ class FileRead:
     constants: Constants = field(default_factory=dict)
     vector: VectorLocation | None = None
     rows: tuple[int, int] | None = None
+    verifies_pages: bool = False
 
     @property
     def name(self) -> str:
@@ -172,7 +174,12 @@ class FileRead:
         for file, columns in zip(self.files, self.plan.files, strict=True):
             reader = resources.enter_context(
                 open_reader(
-                    self.storage, file.path, columns.fields, format_of(file.name), file.size
+                    self.storage,
+                    file.path,
+                    columns.fields,
+                    format_of(file.name),
+                    file.size,
+                    verifies_pages=self.verifies_pages,
                 )
             )
             # Rows are found, skipped and deleted by position, so the manifest must be right.

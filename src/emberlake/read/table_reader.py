@@ -4,10 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import pyarrow as pa
 
 from emberlake.base.parallel import parallel_map
+from emberlake.io.storage import SMALL_BYTES
 from emberlake.predicates import Predicate
 from emberlake.read.bucket_reads import BucketReads
 from emberlake.read.column_plan import ColumnPlan, plan_columns
@@ -16,6 +18,8 @@ from emberlake.read.key_read import KeyReader, UnitRead
 from emberlake.read.projection import OutputShape, Projection
 from emberlake.scan.splits import DataSplit
 from emberlake.store.table_store import TableStore
+
+_SMALL_FILES_AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True)
@@ -35,10 +39,17 @@ class TableReader:
         reads = list(self._units(splits))
         # A few parts are decoded by Arrow's threads; of many parts, each gets one thread.
         use_threads = len(reads) < 4 and workers != 1
+        if workers is None and self._waits_for_files(splits):
+            workers = _SMALL_FILES_AT_ONCE
         tables = list(
             parallel_map(lambda read: read.table(use_threads=use_threads), reads, workers=workers)
         )
         return pa.concat_tables(tables) if tables else self.arrow_schema.empty_table()
+
+    def _waits_for_files(self, splits: Sequence[DataSplit]) -> bool:
+        """Whether a read would mostly wait for answers: each file is fetched by one request."""
+        sizes = (file.file_size for split in splits for file in split.files)
+        return self.store.storage.traits.is_remote and max(sizes, default=0) <= SMALL_BYTES
 
     def read_batches(self, splits: Iterable[DataSplit]) -> Iterator[pa.RecordBatch]:
         """Batches in order; memory holds one row group of every file that is being merged."""

@@ -125,6 +125,7 @@ class Explanation:
     bucket_pruning: PruningStat | None = None
     file_skipping: PruningStat | None = None
     verbose: bool = False
+    spark: str | None = None  # how a session would read the files, if it was given
     # Features of tables that emberlake refuses, and of other planners: always false.
     data_evolution_enabled: bool = False
     has_auth: bool = False
@@ -250,6 +251,7 @@ class Explanation:
             "rows": sum(f.row_count for f in read),
             "bytes": sum(f.file_size for f in read),
             "splits": self.split_count,
+            **({"spark": self.spark} if self.spark else {}),
         }
         shown = sorted(self.files, key=lambda f: list(Reason).index(f.reason))
         if not self.verbose:
@@ -270,6 +272,7 @@ class Explanation:
             f"  manifests  {self.manifests_read} of {self.manifests} read",
             f"  files      {len(read)} of {len(self.files)} read: {rows:,} rows, {size:,} bytes",
             f"  splits     {self.split_count}",
+            *([f"  spark      {self.spark}"] if self.spark else []),
         ]
         counts = Counter(f.reason for f in self.files)
         lines += [f"    {counts[reason]:>6}  {reason}" for reason in Reason if counts[reason]]

@@ -69,10 +69,8 @@ class FilePlan:
 
 def manifests_of(store: TableStore, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
     """The manifests that together hold the whole state of a snapshot."""
-    return (
-        *store.manifests.read_list(snapshot.base_manifest_list, snapshot.base_manifest_list_size),
-        *delta_manifests_of(store, snapshot),
-    )
+    base, delta = store.manifests.read_lists(snapshot.state_lists)
+    return (*base, *delta)
 
 
 def delta_manifests_of(store: TableStore, snapshot: Snapshot) -> tuple[ManifestFile, ...]:

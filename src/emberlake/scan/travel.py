@@ -135,7 +135,7 @@ def travel(store: TableStore) -> Snapshot | None:
         return _version(store, version)
     if (watermark := options.value(SCAN_WATERMARK)) is not None:
         return _at_watermark(store, watermark)
-    return store.snapshots.latest()
+    return store.latest_snapshot()
 
 
 def between(store: TableStore) -> Between:

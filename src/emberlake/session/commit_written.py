@@ -17,7 +17,13 @@ from emberlake.compaction.buckets import (
     passing_files,
     with_present_schema,
 )
-from emberlake.errors import AlreadyCommitted, CommitConflict, CommitUnknown, StorageError
+from emberlake.errors import (
+    AlreadyCommitted,
+    CommitConflict,
+    CommitUnknown,
+    SnapshotOverwritten,
+    StorageError,
+)
 from emberlake.spec.snapshot import CommitKind
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
@@ -71,7 +77,9 @@ def _commit_compacted(
         except AlreadyCommitted:
             raise
         except CommitConflict as error:
-            discard(store, map(_compacted_part, todo))
+            # A writer that saw the snapshot before it was overwritten may have built on its files.
+            if not isinstance(error, SnapshotOverwritten):
+                discard(store, map(_compacted_part, todo))
             if repeats == _MAX_REPEATS:
                 detail = f"snapshot {done.snapshot_id} stands, but is not compacted: {error.detail}"
                 raise CommitConflict(error.reason, detail, "compact the table") from error

@@ -33,6 +33,7 @@ from emberlake.errors import (
     DataMismatch,
     EmberlakeError,
     InvalidInput,
+    SnapshotOverwritten,
 )
 from emberlake.io.routed import is_same_folder
 from emberlake.scan.files import PartitionChoice
@@ -111,6 +112,8 @@ class WriteSession:
         """
         try:
             return self.commit(messages, identifier, properties)
+        except SnapshotOverwritten:
+            raise  # who saw the snapshot while it was there may have built on its files
         except (CommitConflict, InvalidInput):
             with suppress(EmberlakeError):  # why it was refused matters more than what is left
                 self.abort(messages)

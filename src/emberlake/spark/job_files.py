@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from emberlake.base.env import SYSTEM_ENV
 from emberlake.errors import InvalidState
-from emberlake.io.storage import Output
+from emberlake.io.storage import OneByOne, Output
 from emberlake.io.wrapped import WrappedOutput, WrappedStorage
 from emberlake.store.table_store import TableStore
 
@@ -100,6 +100,9 @@ class JobStorage(WrappedStorage):
         is_ours = self.storage.put_if_absent(path, data, after)
         self._check(path if is_ours else None)
         return is_ours
+
+    create_all = OneByOne.create_all  # each is checked
+    put_or_read = OneByOne.put_or_read
 
     def put(self, path: str, data: bytes) -> None:
         self._check()

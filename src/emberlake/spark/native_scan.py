@@ -8,7 +8,7 @@ metadata: no data file is opened.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -24,6 +24,7 @@ from emberlake.options import (
 from emberlake.read.key_read import may_retract
 from emberlake.read.table_reader import TableReader
 from emberlake.scan.splits import DataSplit
+from emberlake.spark.session_files import S3A
 from emberlake.spark.types import is_same_in_spark
 from emberlake.spec.key_value import key_value_fields
 from emberlake.spec.manifest import DataFile
@@ -36,7 +37,17 @@ _HIDDEN_PREFIXES: Final = (".", "_")
 _SPARK_CODECS: Final = frozenset(
     {"zstd", "snappy", "gzip", "lz4", "lz4_raw", "none", "uncompressed"}
 )
+_S3_SCHEMES: Final = ("s3", "s3a", "s3n")
 _UUID: Final = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+
+
+# Whether Spark reads an object by itself: its path, its path for Spark, and its size.
+Opens = Callable[[str, str, int], bool]
+
+
+def _opens_none(path: str, spark_path: str, size: int) -> bool:
+    del path, spark_path, size
+    return False
 
 
 @dataclass(frozen=True)
@@ -47,9 +58,17 @@ class Division:
     rest: tuple[DataSplit, ...]
 
 
-def divide(reader: TableReader, splits: Sequence[DataSplit]) -> Division:
-    """Divide a read between Spark's own reader and ours."""
-    scan = NativeScan(reader)
+def divide(
+    reader: TableReader, splits: Sequence[DataSplit], opens: Opens = _opens_none
+) -> Division:
+    """Divide a read between Spark's own reader and ours.
+
+    Args:
+        reader: The read.
+        splits: What it reads.
+        opens: Asked about files of object stores. Spark reads those on disk in any case.
+    """
+    scan = NativeScan(reader, opens)
     if not scan.is_possible:
         return Division((), tuple(splits))
     paths: list[str] = []
@@ -68,6 +87,7 @@ class NativeScan:
     """What a read requires of files that Spark reads."""
 
     reader: TableReader
+    opens: Opens = _opens_none
 
     @cached_property
     def fields(self) -> tuple[DataField, ...]:
@@ -93,11 +113,17 @@ class NativeScan:
         # All files of a split are in one folder; computing it for each file would be expensive.
         folder = self.reader.store.bucket_folder(split.partition, split.bucket)
         return [
-            spark_path(file.external_path or f"{folder}/{file.file_name}")
+            self._path(file.external_path or f"{folder}/{file.file_name}", file)
             if self._is_native(split, file)
             else None
             for file in split.files
         ]
+
+    def _path(self, path: str, file: DataFile) -> str | None:
+        found = spark_path(path)
+        if found is None or scheme_of(path) == "file":
+            return found
+        return found if self.opens(path, found, file.file_size) else None
 
     def _is_raw(self, split: DataSplit) -> bool:
         if not split.raw_convertible or split.is_changes or split.before is not None:
@@ -180,16 +206,20 @@ def has_spark_codecs(options: TableOptions) -> bool:
 def spark_path(path: str) -> str | None:
     """The path in Spark's form; None if Spark would not treat it as the path of one file.
 
-    Files outside of the table may be on a storage for which only emberlake has credentials.
+    Whether Spark can open it is another question.
     """
-    if scheme_of(path) != "file":
+    scheme = scheme_of(path)
+    if scheme == "file":
+        # With the scheme: Spark may have another default than this machine's disk.
+        named = f"file:{local_path(path)}"
+    elif scheme in _S3_SCHEMES:
+        named = f"{S3A}:{path.partition(':')[2]}"
+    else:
         return None
-    local = local_path(path)
-    name = local.rpartition("/")[2]
-    if name.startswith(_HIDDEN_PREFIXES) or _PATTERN_CHARACTERS & set(local):
+    name = named.rpartition("/")[2]
+    if name.startswith(_HIDDEN_PREFIXES) or _PATTERN_CHARACTERS & set(named):
         return None
-    # With the scheme: Spark's default may be something other than this machine's disk.
-    return f"file:{local}"
+    return named
 
 
 def _is_found(stored: DataField, asked: DataField, names: Counter[str]) -> bool:

@@ -25,6 +25,7 @@ from emberlake.spark.native_scan import Division, NativeScan, divide
 from emberlake.spark.packing import pack_partitions, spread_partitions, weight_of
 from emberlake.spark.read_task import PARTITION, SPLIT_SCHEMA, ReadTask
 from emberlake.spark.session import check_workers
+from emberlake.spark.session_files import SessionFiles
 from emberlake.spark.types import handed_out, nullable_fields, spark_schema, to_spark_type
 from emberlake.types import AtomicType, DataField, DataType, RowType, TypeRoot
 
@@ -62,7 +63,7 @@ def read_dataframe(
     _check_partitions(num_partitions)
     condition = None if reader.predicate is None else to_column(reader.predicate)
     if num_partitions is None and (condition is not None or reader.predicate is None):
-        division = divide(reader, splits)
+        division = divide(reader, splits, SessionFiles(spark, reader.store.storage).opens)
     else:
         division = Division((), tuple(splits))
     parts = []
@@ -74,6 +75,19 @@ def read_dataframe(
         return spark.createDataFrame([], _schema(reader))
     rows = parts[0] if len(parts) == 1 else parts[0].union(parts[1])
     return rows if reader.limit is None else rows.limit(reader.limit)
+
+
+def explain_dataframe(reader: TableReader, splits: Sequence[DataSplit], spark: SparkSession) -> str:
+    """Who would read the files of splits in a session, and why not Spark itself."""
+    files = SessionFiles(spark, reader.store.storage)
+    if reader.predicate is not None and to_column(reader.predicate) is None:
+        division = Division((), tuple(splits))
+        files.refused["the filter"] = "Spark has no expression for it"
+    else:
+        division = divide(reader, splits, files.opens)
+    left = sum(len(split.files) for split in division.rest)
+    told = f"{len(division.paths)} files by Spark's own reader, {left} by Python workers"
+    return "; ".join([told, *(f"{what}: {why}" for what, why in files.refused.items())])
 
 
 def _check_partitions(count: int | None) -> None:

@@ -54,6 +54,14 @@ class Snapshot:
     version: int = SNAPSHOT_VERSION
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def state_lists(self) -> tuple[tuple[str, int | None], ...]:
+        """The manifest lists that together name the whole state, with their sizes."""
+        return (
+            (self.base_manifest_list, self.base_manifest_list_size),
+            (self.delta_manifest_list, self.delta_manifest_list_size),
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The JSON object of the snapshot file; absent values are left out."""
         out: dict[str, Any] = {}

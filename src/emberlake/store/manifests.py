@@ -5,11 +5,14 @@ and never changed, so decoded files are cached (``metadata_cache``).
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from emberlake.base.avro_blocks import AVRO_CODECS, Block, compressor, encode_container
 from emberlake.base.parallel import parallel_map
+from emberlake.base.requests import ask_all
 from emberlake.errors import CorruptFile, InvalidInput
+from emberlake.io.cache import CACHE, file_key
 from emberlake.io.storage import Storage
 from emberlake.options import MEBIBYTE
 from emberlake.spec.layout import TableLayout
@@ -36,8 +39,6 @@ from emberlake.store.manifest_schemas import (
     MANIFEST_SCHEMA,
 )
 from emberlake.store.metadata_cache import (
-    CACHE,
-    file_key,
     find_entries,
     keep_entries,
     keep_index_manifest,
@@ -49,6 +50,8 @@ _T = TypeVar("_T")
 
 # Records in a block; the size of a growing manifest is checked after each block.
 _BLOCK_RECORDS: Final = 1000
+# Of encoded manifests that are read or written together.
+_BYTES_AT_ONCE: Final = 64 * MEBIBYTE
 
 
 class ManifestStore:
@@ -96,12 +99,40 @@ class ManifestStore:
             keep_entries(key, found)
         return found
 
+    def read_lists(
+        self, lists: Sequence[tuple[str, int | None]]
+    ) -> tuple[tuple[ManifestFile, ...], ...]:
+        """The manifests that each of some manifest lists names, by its name and size."""
+        at_once = self._storage.traits.requests_at_once
+        return tuple(ask_all((partial(self.read_list, *one) for one in lists), at_once))
+
     def read_manifests(self, manifests: Sequence[ManifestFile]) -> ManifestEntries:
         """The entries of some manifests, in their order."""
         unread = [m for m in manifests if not self._is_cached(m)]
         if len(unread) < 2:
             return ManifestEntries.concat([self.read_manifest(m) for m in manifests])
-        return ManifestEntries.concat(parallel_map(self.read_manifest, manifests))
+        if not self._storage.traits.is_remote:
+            return ManifestEntries.concat(parallel_map(self.read_manifest, manifests))
+        fetched = dict(self._fetch(unread))
+        return ManifestEntries.concat(
+            fetched[m.file_name] if m.file_name in fetched else self.read_manifest(m)
+            for m in manifests
+        )
+
+    def _fetch(self, manifests: Sequence[ManifestFile]) -> Iterator[tuple[str, ManifestEntries]]:
+        """The entries of manifests by name: fetched side by side, decoded as they come."""
+
+        def decode(item: tuple[ManifestFile, bytes]) -> tuple[str, ManifestEntries]:
+            manifest, raw = item
+            path = self._layout.manifest(manifest.file_name)
+            entries = decode_entries(_checked(raw, path, manifest.file_size), path)
+            keep_entries(file_key(self._storage, path), entries)
+            return manifest.file_name, entries
+
+        for group in _groups(manifests):
+            paths = [self._layout.manifest(m.file_name) for m in group]
+            raws = self._storage.read_many(paths)
+            yield from parallel_map(decode, zip(group, raws, strict=True))
 
     def read_index(self, name: str) -> tuple[IndexManifestEntry, ...]:
         """The index files that an index manifest names."""
@@ -113,16 +144,26 @@ class ManifestStore:
             keep_index_manifest(key, found)
         return found
 
-    def write_list(self, manifests: Sequence[ManifestFile]) -> tuple[str, int]:
+    def new_files(self) -> "NewFiles":
+        """Files to be written together."""
+        return NewFiles(self._storage)
+
+    def write_list(
+        self, manifests: Sequence[ManifestFile], into: "NewFiles | None" = None
+    ) -> tuple[str, int]:
         """Write a manifest list, which may be empty, and return its name and size."""
         name = f"manifest-list-{self._new_id()}-0"
         blocks = self._pack(manifests, encode_manifest_file)
-        return name, self._write(name, MANIFEST_LIST_SCHEMA, blocks)
+        size = self._write(name, MANIFEST_LIST_SCHEMA, blocks, into)
+        # The next commit needs it.
+        keep_manifest_list(file_key(self._storage, self._layout.manifest(name)), tuple(manifests))
+        return name, size
 
     def write_manifests(
         self,
         entries: Sequence[ManifestEntry] | ManifestEntries,
         partition_types: Sequence[DataType],
+        into: "NewFiles | None" = None,
     ) -> tuple[ManifestFile, ...]:
         """Write entries to as many manifests as the target size requires; none for no entries."""
         values = entries.entries() if isinstance(entries, ManifestEntries) else entries
@@ -135,15 +176,17 @@ class ManifestStore:
             is_full = sum(len(b.data) for b in blocks) >= self._target_size
             if is_full or end == len(values):
                 name = f"{prefix}-{len(written)}"
-                size = self._write(name, MANIFEST_SCHEMA, blocks)
+                size = self._write(name, MANIFEST_SCHEMA, blocks, into)
                 written.append(describe_manifest(name, size, values[start:end], partition_types))
                 start, blocks = end, []
         return tuple(written)
 
-    def write_index(self, entries: Sequence[IndexManifestEntry]) -> str:
+    def write_index(
+        self, entries: Sequence[IndexManifestEntry], into: "NewFiles | None" = None
+    ) -> str:
         """Write an index manifest and return its name."""
         name = f"index-manifest-{self._new_id()}-0"
-        self._write(name, INDEX_MANIFEST_SCHEMA, self._pack(entries, encode_index_entry))
+        self._write(name, INDEX_MANIFEST_SCHEMA, self._pack(entries, encode_index_entry), into)
         return name
 
     def _is_cached(self, manifest: ManifestFile) -> bool:
@@ -151,11 +194,7 @@ class ManifestStore:
         return CACHE.find(file_key(self._storage, path)) is not None
 
     def _read(self, path: str, size: int | None) -> bytes:
-        raw = self._storage.read(path)
-        # A container that is cut off between two blocks looks like a shorter one.
-        if size is not None and len(raw) != size:
-            raise CorruptFile(path, f"it has {len(raw)} bytes, but {size} were written")
-        return raw
+        return _checked(self._storage.read(path), path, size)
 
     @property
     def _codec(self) -> str:
@@ -174,10 +213,60 @@ class ManifestStore:
             some = records[start : start + _BLOCK_RECORDS]
             yield Block(len(some), compress(b"".join(map(encode, some))))
 
-    def _write(self, name: str, schema: str, blocks: Sequence[Block] | Iterator[Block]) -> int:
+    def _write(
+        self,
+        name: str,
+        schema: str,
+        blocks: Sequence[Block] | Iterator[Block],
+        into: "NewFiles | None",
+    ) -> int:
         data = encode_container(schema, self._codec, tuple(blocks))
-        self._storage.create(self._layout.manifest(name), data)
+        path = self._layout.manifest(name)
+        if into is None:
+            self._storage.create(path, data)
+        else:
+            into.add(path, data)
         return len(data)
+
+
+class NewFiles:
+    """Files with unique names that are written together, in one trip if they are not too large."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.paths: set[str] = set()  # of all that were added
+        self._storage = storage
+        self._waiting: list[tuple[str, bytes]] = []
+
+    def add(self, path: str, data: bytes) -> None:
+        """Write a file by the next ``flush``."""
+        self.paths.add(path)
+        self._waiting.append((path, data))
+        if sum(len(data) for _, data in self._waiting) > _BYTES_AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was added; a failure may leave some of it."""
+        waiting, self._waiting = self._waiting, []
+        self._storage.create_all(waiting)
+
+
+def _checked(raw: bytes, path: str, size: int | None) -> bytes:
+    # Cut off between two blocks, a container would pass as a shorter one.
+    if size is not None and len(raw) != size:
+        raise CorruptFile(path, f"it has {len(raw)} bytes, but {size} were written")
+    return raw
+
+
+def _groups(manifests: Sequence[ManifestFile]) -> Iterator[list[ManifestFile]]:
+    """Manifests that are held in memory together."""
+    group: list[ManifestFile] = []
+    for manifest in manifests:
+        group.append(manifest)
+        if sum(m.file_size for m in group) > _BYTES_AT_ONCE:
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def describe_manifest(

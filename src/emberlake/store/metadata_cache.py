@@ -1,6 +1,7 @@
 """This process's cache of manifests, manifest lists, index manifests and schemas.
 
-Such files are written once and never changed, so a decoded file can be used again. There is one
+Such files are written once and never changed, so a decoded file can be used again. A rollback may
+replace a snapshot, so its key includes the mark that a listing has for its bytes. There is one
 bound for all tables of the process, since there is one memory: ``EMBERLAKE_METADATA_CACHE``.
 
 The entries of a small manifest are kept as one Arrow buffer. As a table of 29 columns, a single
@@ -9,24 +10,18 @@ to become a table again, a fortieth of the time that decoding takes. A large man
 was decoded: its columns cost little compared to the data, and a buffer would be a copy of it all.
 """
 
-import os
-import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
 
-from emberlake.base.byte_cache import ByteCache
-from emberlake.errors import InvalidOption
-from emberlake.io.routed import own_storage
+from emberlake.io.cache import CACHE, Key, file_key
 from emberlake.io.storage import Storage
-from emberlake.options import MEBIBYTE, parse_size
 from emberlake.spec.manifest import IndexManifestEntry, ManifestFile, SimpleStats
 from emberlake.spec.schema import TableSchema, decode_table_schema
+from emberlake.spec.snapshot import Snapshot
 from emberlake.store.entries import ENTRY_SCHEMA, ManifestEntries
 
-ENV_LIMIT: Final = "EMBERLAKE_METADATA_CACHE"
-DEFAULT_LIMIT: Final = 64 * MEBIBYTE
 _LARGE_MANIFEST: Final = 500  # entries
 
 # The memory that values take besides their texts and bytes, measured on 64-bit CPython 3.11.
@@ -37,39 +32,14 @@ _INDEX_ENTRY_BYTES: Final = 390
 _VECTOR_RANGE_BYTES: Final = 230
 _NULL_COUNT_BYTES: Final = 20
 _SCHEMA_BYTES_PER_BYTE: Final = 5  # of its JSON
+_SNAPSHOT_BYTES_PER_BYTE: Final = 4
+_LATEST_BYTES: Final = 4_000
+_LATEST: Final = "latest"  # beside a path, in a key
 
 
-def cache_limit(environ: Mapping[str, str] = os.environ) -> int:
-    """How many bytes of metadata to cache.
-
-    Raises:
-        InvalidOption: the environment variable is not a size.
-    """
-    text = environ.get(ENV_LIMIT)
-    if not text:
-        return DEFAULT_LIMIT
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise InvalidOption(
-            f"the environment variable {ENV_LIMIT} is {text!r}: {error}; 0 turns the cache off"
-        ) from error
-
-
-CACHE: Final = ByteCache(cache_limit)
-
-Key = tuple[object, ...]
-
-
-def file_key(storage: Storage, path: str) -> Key:
-    """The cache key of a metadata file.
-
-    A storage that equals only itself, such as one in memory, may hold all of its files: a cached
-    file must not keep it alive.
-    """
-    storage = own_storage(storage)
-    equals_only_itself = type(storage).__hash__ is object.__hash__
-    return (weakref.ref(storage) if equals_only_itself else storage, path)
+def listed_key(storage: Storage, path: str, etag: str) -> Key:
+    """The cache key of a file that had this mark in a listing, whatever it holds by now."""
+    return (*file_key(storage, path), etag)
 
 
 def find_entries(key: Key) -> ManifestEntries | None:
@@ -99,6 +69,34 @@ def keep_manifest_list(key: Key, manifests: Sequence[ManifestFile]) -> None:
 def keep_index_manifest(key: Key, entries: Sequence[IndexManifestEntry]) -> None:
     """Cache the index files that an index manifest names."""
     CACHE.keep(key, entries, sum(map(_index_entry_bytes, entries)))
+
+
+def keep_snapshot(key: Key, snapshot: Snapshot, raw_bytes: int) -> None:
+    """Remember the snapshot in a file of so many bytes."""
+    CACHE.keep(key, snapshot, _SNAPSHOT_BYTES_PER_BYTE * raw_bytes)
+
+
+def keep_schema(key: Key, schema: TableSchema, raw_bytes: int) -> None:
+    """Remember the schema in a file of so many bytes."""
+    CACHE.keep(key, schema, _SCHEMA_BYTES_PER_BYTE * raw_bytes)
+
+
+def listed_schema(storage: Storage, path: str, etag: str | None) -> TableSchema | None:
+    """The schema in a file that had this mark in a listing, if it is remembered."""
+    found: TableSchema | None = CACHE.find(listed_key(storage, path, etag)) if etag else None
+    return found
+
+
+def note_latest(key: Key, snapshot: Snapshot) -> None:
+    """Remember which snapshot was the latest, for who likes to work ahead with a guess."""
+    texts = sum(len(name) + len(value) for name, value in snapshot.properties.items())
+    CACHE.replace((*key, _LATEST), snapshot, _LATEST_BYTES + texts)
+
+
+def last_latest(key: Key) -> Snapshot | None:
+    """The snapshot that was the latest when somebody last asked; by now it may be another."""
+    found: Snapshot | None = CACHE.find((*key, _LATEST))
+    return found
 
 
 def decoded_schema(raw: bytes, path: str) -> TableSchema:

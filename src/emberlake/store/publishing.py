@@ -6,7 +6,7 @@ deletes snapshots goes through ``Snapshots``, so that a table works the same wit
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -65,6 +65,14 @@ class PublishedSnapshots(ABC):
             snapshot = None if snapshot_id is None else self.find(snapshot_id)
             if snapshot is not None:  # otherwise it has just expired
                 return snapshot
+        return None
+
+    def find_each(self, ids: Iterable[int]) -> Iterator[Snapshot | None]:
+        """The snapshots of some ids, as they are now or were when they were last listed."""
+        return map(self.find, ids)
+
+    def last_latest(self) -> Snapshot | None:
+        """The newest snapshot as far as is known without asking; by now it may be another."""
         return None
 
     def exists(self, snapshot_id: int) -> bool:
@@ -129,6 +137,11 @@ class Snapshots(PublishedSnapshots):
     it had none.
     """
 
+    @property
+    def can_be_overwritten(self) -> bool:
+        """Whether other engines can put a snapshot in the place of one that is published."""
+        return False
+
     @abstractmethod
     def publish(
         self,
@@ -146,6 +159,22 @@ class Snapshots(PublishedSnapshots):
             base_uuid: The snapshot that it builds on, for publishers that check it.
             entries: The files that it adds and deletes, for publishers that keep statistics.
         """
+
+    def claim(
+        self,
+        snapshot: Snapshot,
+        after: Sequence[str] = (),
+        *,
+        base_uuid: str | None = None,
+        entries: Sequence[ManifestEntry] = (),
+    ) -> Snapshot | None:
+        """Publish a snapshot; the one that has its id then: this one, or another.
+
+        None: there was another one, and it is gone.
+        """
+        if self.publish(snapshot, after, base_uuid=base_uuid, entries=entries):
+            return snapshot
+        return self.find(snapshot.id)
 
     @abstractmethod
     def roll_back_to(self, target: Snapshot, tag_name: str | None = None) -> None:

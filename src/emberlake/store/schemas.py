@@ -6,7 +6,12 @@ from emberlake.errors import CorruptFile, FileNotFound, SchemaNotFound, StorageE
 from emberlake.io.storage import Storage
 from emberlake.spec.layout import SCHEMA_PREFIX, TableLayout, parse_numbered
 from emberlake.spec.schema import TableSchema
-from emberlake.store.metadata_cache import decoded_schema
+from emberlake.store.metadata_cache import (
+    decoded_schema,
+    keep_schema,
+    listed_key,
+    listed_schema,
+)
 
 
 class SchemaStore:
@@ -21,8 +26,16 @@ class SchemaStore:
     def __reduce__(self) -> tuple[object, ...]:
         return SchemaStore, (self._storage, self._layout)
 
-    def load(self, schema_id: int) -> TableSchema:
+    def know(self, schema: TableSchema) -> None:
+        """Remember a schema that was loaded elsewhere."""
+        self._loaded[schema.id] = schema
+
+    def load(self, schema_id: int, etag: str | None = None) -> TableSchema:
         """The schema with that id.
+
+        Args:
+            schema_id: which one.
+            etag: the mark of its file in a listing, which saves reading it again.
 
         Raises:
             SchemaNotFound: there is no such schema file.
@@ -30,28 +43,36 @@ class SchemaStore:
         schema = self._loaded.get(schema_id)
         if schema is None:
             path = self._layout.schema(schema_id)
-            try:
-                raw = self._storage.read(path)
-            except FileNotFound as error:
-                raise SchemaNotFound(f"schema {schema_id} does not exist: no {path}") from error
-            schema = decoded_schema(raw, path)
-            if schema.id != schema_id:
-                raise CorruptFile(path, f"it says that it is schema {schema.id}")
+            schema = listed_schema(self._storage, path, etag) or self._read(schema_id, path)
             self._loaded[schema_id] = schema
+        return schema
+
+    def _read(self, schema_id: int, path: str) -> TableSchema:
+        try:
+            raw, etag = self._storage.read_marked(path)
+        except FileNotFound as error:
+            raise SchemaNotFound(f"schema {schema_id} does not exist: no {path}") from error
+        schema = decoded_schema(raw, path)
+        if schema.id != schema_id:
+            raise CorruptFile(path, f"it says that it is schema {schema.id}")
+        if etag is not None:
+            keep_schema(listed_key(self._storage, path, etag), schema, len(raw))
         return schema
 
     def latest(self) -> TableSchema | None:
         """The newest schema; None if there is none, which means that there is no table."""
-        ids = self.list_ids()
-        return self.load(ids[-1]) if ids else None
+        listed = self._listed()
+        return self.load(max(listed), listed[max(listed)]) if listed else None
 
     def list_ids(self) -> tuple[int, ...]:
         """The ids of all schemas, ascending."""
-        found = (
-            parse_numbered(info.name, SCHEMA_PREFIX)
-            for info in self._storage.list(self._layout.schema_folder)
-        )
-        return tuple(sorted(number for number in found if number is not None))
+        return tuple(sorted(self._listed()))
+
+    def _listed(self) -> dict[int, str | None]:
+        """The marks of all schema files, by id."""
+        files = self._storage.list(self._layout.schema_folder)
+        found = ((parse_numbered(info.name, SCHEMA_PREFIX), info.etag) for info in files)
+        return {number: etag for number, etag in found if number is not None}
 
     def create(self, schema: TableSchema) -> bool:
         """Publish a schema under its id; False if the id is taken."""

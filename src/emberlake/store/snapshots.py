@@ -2,21 +2,33 @@
 
 A commit becomes visible by creating ``snapshot-N``, which only one commit can do. The hint files
 LATEST and EARLIEST save a listing: LATEST counts only if it names the last snapshot, EARLIEST if
-its snapshot exists.
+its snapshot exists. On object stores a listing is one request, and so is each look at a hint,
+so the hints count only in tables with more snapshots than one request lists.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Final
 
+from emberlake.base.requests import ask_all, ask_each
 from emberlake.errors import CorruptFile, FileNotFound, InvalidState, SnapshotNotFound
-from emberlake.io.storage import Storage
+from emberlake.io.cache import CACHE, Key, file_key
+from emberlake.io.storage import FileInfo, Storage
 from emberlake.spec.layout import SNAPSHOT_PREFIX, TableLayout, parse_numbered
 from emberlake.spec.manifest import ManifestEntry
 from emberlake.spec.snapshot import Snapshot, decode_snapshot
+from emberlake.store.metadata_cache import (
+    keep_snapshot,
+    last_latest,
+    listed_key,
+    note_latest,
+)
 from emberlake.store.publishing import Snapshots, TableIdentity
 
 _MAX_HINT_BYTES: Final = 32
+_LISTED_AT_ONCE: Final = 1000  # files that a store lists in one request
 
 
 class SnapshotStore(Snapshots):
@@ -25,30 +37,51 @@ class SnapshotStore(Snapshots):
     def __init__(self, storage: Storage, layout: TableLayout) -> None:
         super().__init__(layout)
         self._storage = storage
+        self._marks: dict[int, str] = {}  # of the snapshots when they were last listed
 
     def find(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot with that id; None if it was never written or has expired."""
         path = self._layout.snapshot(snapshot_id)
         try:
-            raw = self._storage.read(path)
+            raw, etag = self._storage.read_marked(path)
         except FileNotFound:
             return None
-        snapshot = decode_snapshot(raw, path)
-        if snapshot.id != snapshot_id:
-            raise CorruptFile(path, f"it says that it is snapshot {snapshot.id}")
-        return snapshot
+        return self._decode(snapshot_id, raw, etag)
 
-    def latest_id(self) -> int | None:
-        """The id of the newest snapshot; None while nothing was committed."""
-        # The hint may be behind (its writer died after publishing) or ahead (a rollback deleted
-        # snapshots), so it counts only if it names the last snapshot there is.
-        hint = self._read_hint(self._layout.latest_hint)
-        if hint is not None and self.exists(hint) and not self.exists(hint + 1):
-            return hint
-        return max(self.list_ids(), default=None)
+    def find_each(self, ids: Iterable[int]) -> Iterator[Snapshot | None]:
+        """The snapshots of some ids, as they are now or were when they were last listed."""
+        return ask_each((partial(self._find_listed, i) for i in ids), self._at_once)
 
     def latest(self) -> Snapshot | None:
         """The newest snapshot; None while nothing was committed."""
+        if not self._storage.traits.is_remote:
+            return self._latest_by_hint()
+        latest_id = self.latest_id()
+        if latest_id is None:
+            return None
+        snapshot = self._find_listed(latest_id) or self.load(latest_id)
+        note_latest(self._folder_key, snapshot)
+        return snapshot
+
+    def last_latest(self) -> Snapshot | None:
+        """The newest snapshot as far as is known without asking; by now it may be another."""
+        return last_latest(self._folder_key)
+
+    def latest_id(self) -> int | None:
+        """The id of the newest snapshot; None while nothing was committed."""
+        listed = self._first_listed()
+        if listed is not None:
+            return max(listed, default=None)
+        # The hint may be behind (its writer died after publishing) or ahead (a rollback deleted
+        # snapshots), so it counts only if it names the last snapshot there is.
+        hint = self._read_hint(self._layout.latest_hint)
+        if hint is not None:
+            looks = [partial(self.exists, number) for number in (hint, hint + 1)]
+            if ask_all(looks, self._at_once) == [True, False]:
+                return hint
+        return max(self.list_ids(), default=None)
+
+    def _latest_by_hint(self) -> Snapshot | None:
         # As latest_id, but the snapshot that the hint names is read without looking for it first.
         hint = self._read_hint(self._layout.latest_hint)
         if hint is not None and not self.exists(hint + 1):
@@ -60,6 +93,9 @@ class SnapshotStore(Snapshots):
 
     def earliest_id(self) -> int | None:
         """The id of the oldest snapshot; None while nothing was committed."""
+        listed = self._first_listed()
+        if listed is not None:
+            return min(listed, default=None)
         hint = self._read_hint(self._layout.earliest_hint)
         if hint is not None and self.exists(hint):
             return hint
@@ -71,11 +107,12 @@ class SnapshotStore(Snapshots):
 
     def list_ids(self) -> tuple[int, ...]:
         """The ids of all snapshots, ascending."""
-        found = (
-            parse_numbered(info.name, SNAPSHOT_PREFIX)
-            for info in self._storage.list(self._layout.snapshot_folder)
-        )
-        return tuple(sorted(number for number in found if number is not None))
+        return self._note(self._storage.list(self._layout.snapshot_folder))
+
+    @property
+    def can_be_overwritten(self) -> bool:
+        """Whether other engines can put a snapshot in the place of one that is published."""
+        return self._storage.traits.others_overwrite
 
     def publish(
         self,
@@ -88,7 +125,27 @@ class SnapshotStore(Snapshots):
         """Create the file of the snapshot; False if another commit has the id."""
         del base_uuid, entries  # the id is claimed once, and the files have the rest
         path = self._layout.snapshot(snapshot.id)
-        return self._storage.put_if_absent(path, snapshot.encode(), after)
+        return self._storage.put_if_absent(path, snapshot.encode(), self._to_wait_for(after))
+
+    def claim(
+        self,
+        snapshot: Snapshot,
+        after: Sequence[str] = (),
+        *,
+        base_uuid: str | None = None,
+        entries: Sequence[ManifestEntry] = (),
+    ) -> Snapshot | None:
+        """Create the file of the snapshot; the one that has the id then."""
+        if not self._storage.traits.is_remote:
+            return super().claim(snapshot, after, base_uuid=base_uuid, entries=entries)
+        path = self._layout.snapshot(snapshot.id)
+        try:
+            standing = self._storage.put_or_read(path, snapshot.encode(), self._to_wait_for(after))
+        except FileNotFound:
+            return None
+        found = self._decode(snapshot.id, standing.data, standing.etag)
+        note_latest(self._folder_key, found)
+        return found
 
     def roll_back_to(self, target: Snapshot, tag_name: str | None = None) -> None:
         """Delete the snapshots after the target, from the newest backwards.
@@ -127,9 +184,12 @@ class SnapshotStore(Snapshots):
         first_retained: int,
         on_deleted: Callable[[], None] = lambda: None,
     ) -> None:
-        """Delete the files of snapshots, one after another."""
+        """Delete the files of snapshots, one after another, or with one request."""
+        if self._storage.traits.is_remote:
+            self._storage.delete_all(map(self._layout.snapshot, ids))
         for snapshot_id in ids:
-            self.delete(snapshot_id)
+            if not self._storage.traits.is_remote:
+                self.delete(snapshot_id)
             on_deleted()
         self.write_earliest_hint(first_retained)
 
@@ -150,6 +210,54 @@ class SnapshotStore(Snapshots):
         """Save others the search for the earliest snapshot."""
         # Unlike the other hint, this one is trusted as long as its snapshot exists.
         self._storage.put(self._layout.earliest_hint, b"%d" % snapshot_id)
+
+    @property
+    def _at_once(self) -> int:
+        return self._storage.traits.requests_at_once
+
+    @property
+    def _folder_key(self) -> Key:
+        return file_key(self._storage, self._layout.snapshot_folder)
+
+    def _to_wait_for(self, after: Sequence[str]) -> Sequence[str]:
+        # An object store has answered that these files are durable; asking again is a trip.
+        return () if self._storage.traits.is_remote else after
+
+    def _first_listed(self) -> tuple[int, ...] | None:
+        """All ids, if the storage is one that lists them in one request; else None."""
+        if not self._storage.traits.is_remote:
+            return None
+        files = self._storage.list_all(self._layout.snapshot_folder)
+        first = list(islice(files, _LISTED_AT_ONCE))
+        if len(first) < _LISTED_AT_ONCE:
+            return self._note(first)
+        self._marks = {}  # those of an earlier listing say nothing of now
+        return None
+
+    def _note(self, files: Iterable[FileInfo]) -> tuple[int, ...]:
+        """The ids of listed snapshots, ascending."""
+        found = ((parse_numbered(info.name, SNAPSHOT_PREFIX), info.etag) for info in files)
+        etags = {number: etag for number, etag in found if number is not None}
+        self._marks = {number: etag for number, etag in etags.items() if etag is not None}
+        return tuple(sorted(etags))
+
+    def _find_listed(self, snapshot_id: int) -> Snapshot | None:
+        """The snapshot of that id, with the bytes that were listed or with newer ones."""
+        etag = self._marks.get(snapshot_id)
+        if etag is None:
+            return self.find(snapshot_id)
+        key = listed_key(self._storage, self._layout.snapshot(snapshot_id), etag)
+        known: Snapshot | None = CACHE.find(key)
+        return known or self.find(snapshot_id)
+
+    def _decode(self, snapshot_id: int, raw: bytes, etag: str | None) -> Snapshot:
+        path = self._layout.snapshot(snapshot_id)
+        snapshot = decode_snapshot(raw, path)
+        if snapshot.id != snapshot_id:
+            raise CorruptFile(path, f"it says that it is snapshot {snapshot.id}")
+        if etag is not None:
+            keep_snapshot(listed_key(self._storage, path, etag), snapshot, len(raw))
+        return snapshot
 
     def _read_hint(self, path: str) -> int | None:
         try:

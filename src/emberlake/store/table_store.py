@@ -5,13 +5,15 @@ the value itself pickles as plain data, so a worker opens its own handles: the s
 same publisher of its snapshots.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TypeVar
 
 from emberlake.base.env import SYSTEM_ENV, Env
-from emberlake.errors import CorruptFile
+from emberlake.base.requests import begin
+from emberlake.errors import CorruptFile, EmberlakeError
 from emberlake.io.storage import Storage
 from emberlake.options import (
     DATA_FILE_DIRECTORY,
@@ -34,6 +36,7 @@ from emberlake.spec.layout import TableLayout, relative_bucket
 from emberlake.spec.manifest import DataFile, IndexFile
 from emberlake.spec.partition import partition_path, partition_spec
 from emberlake.spec.schema import TableSchema
+from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.values import Value
 from emberlake.store.branches import BranchStore
 from emberlake.store.manifests import ManifestStore
@@ -42,6 +45,8 @@ from emberlake.store.schemas import SchemaStore
 from emberlake.store.snapshots import FILE_PUBLISHER
 from emberlake.store.tags import TagStore
 from emberlake.types import DataType
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,44 @@ class TableStore:
     def snapshots_of(self, layout: TableLayout) -> Snapshots:
         """The snapshots of another branch of the table."""
         return self.publisher.snapshots(self.storage, layout, self.identity)
+
+    def latest_snapshot(self) -> Snapshot | None:
+        """The newest snapshot, as it is now, with its manifest lists where requests take long.
+
+        While it is looked for, the lists of the one that was the latest before are fetched.
+        """
+        if not self.storage.traits.is_remote:
+            return self.snapshots.latest()
+        guess = self.snapshots.last_latest()
+        ahead = self._begin_lists(guess)
+        latest = self.snapshots.latest()
+        if latest != guess:
+            ahead = self._begin_lists(latest)
+        for answer in ahead:
+            with suppress(EmberlakeError):  # who needs the list meets the failure again
+                answer()
+        return latest
+
+    def _begin_lists(self, snapshot: Snapshot | None) -> list[Callable[[], object]]:
+        """Fetch what names the manifests of a snapshot, to be remembered."""
+        if snapshot is None:
+            return []
+        read: list[Callable[[], object]] = [
+            partial(self.manifests.read_list, name, size) for name, size in snapshot.state_lists
+        ]
+        if snapshot.index_manifest is not None:
+            read.append(partial(self.manifests.read_index, snapshot.index_manifest))
+        return [self.begin(one) for one in read]
+
+    def begin(self, work: Callable[[], _T]) -> Callable[[], _T]:
+        """Begin with a request, if requests to the storage take long; call the result for its."""
+        return begin(work, self.storage.traits.requests_at_once)
+
+    @property
+    def readers(self) -> int | None:
+        """How many threads read metadata at best; None: as many as decode it."""
+        traits = self.storage.traits
+        return traits.requests_at_once if traits.is_remote else None
 
     @cached_property
     def branches(self) -> BranchStore:
@@ -187,7 +230,9 @@ class TableStore:
 
     def with_schema(self, schema: TableSchema) -> "TableStore":
         """The same table seen with another schema or other dynamic options."""
-        return replace(self, schema=schema)
+        store = replace(self, schema=schema)
+        store.__dict__["schemas"] = self.schemas  # they have loaded the same files
+        return store
 
     def __getstate__(self) -> dict[str, object]:
         # Open stores are not pickled; caches are rebuilt where the value arrives.

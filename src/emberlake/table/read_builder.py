@@ -1,9 +1,10 @@
 """Read builder and scan: what to read, and the files that it takes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self
 
+from emberlake.base.extras import load_extra
 from emberlake.errors import InvalidInput, Unsupported
 from emberlake.predicates import (
     Predicate,
@@ -22,6 +23,9 @@ from emberlake.spec.support import check_readable
 from emberlake.store.table_store import TableStore
 from emberlake.table.table_read import TableRead
 from emberlake.types import DataField
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass
@@ -102,11 +106,21 @@ class ReadBuilder:
         projection = self._projection or project_all(self.store.schema.fields)
         return list(projection.fields)
 
-    def explain(self, verbose: bool = False) -> Explanation:  # noqa: FBT001, FBT002
-        """Which files a read would open, which it skips, and why; ``print`` it."""
+    def explain(
+        self,
+        verbose: bool = False,  # noqa: FBT001, FBT002
+        *,
+        spark: "SparkSession | None" = None,
+    ) -> Explanation:
+        """Which files a read would open, which it skips, and why; ``print`` it.
+
+        Args:
+            verbose: Whether to list all files, and the splits.
+            spark: Also say how this session would read them: by itself, or with Python workers.
+        """
         check_readable(self.store.schema)
         names = [f.name for f in self.read_type()]
-        return explain_scan(
+        explained = explain_scan(
             self.store,
             self._predicate,
             self._limit,
@@ -115,6 +129,11 @@ class ReadBuilder:
             name=self._name,
             verbose=verbose,
         )
+        if spark is None:
+            return explained
+        tell = load_extra("emberlake.spark.read", extra="spark").explain_dataframe
+        told = tell(self.new_read()._reader, self.new_scan().plan().splits(), spark)  # noqa: SLF001
+        return replace(explained, spark=told)
 
 
 @dataclass

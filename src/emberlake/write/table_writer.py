@@ -185,9 +185,10 @@ class TableWriter:
         """Finish all files and hand them over; the writer can go on with new ones."""
         self._check_open()
         try:
+            latest = self._store.begin(self._store.snapshots.latest)
             self._each(_finish, list(self._writers.values()))
             indexes = self._dynamic.write_changes() if self._dynamic else {}
-            base, self._base = self._base, BaseSnapshot.of(self._store.snapshots.latest())
+            base, self._base = self._base, BaseSnapshot.of(latest())
         except BaseException as error:
             self._fail(error)
             raise

@@ -27,9 +27,10 @@ import org.apache.paimon.table.source.Split;
  * Reads, writes and compacts Paimon tables with Java Paimon; rows are in the canonical form of
  * tests/golden/README.md.
  *
- * <p>One request a line on standard input: {"operation", "warehouse", "table", "options", ...}. One
- * answer a line on standard output, or {"error"}. The option "branch" stands for the identifier
- * t$branch_NAME. Rows travel in files, one JSON list a line, the row kind first:
+ * <p>One request a line on standard input: {"operation", "warehouse", "store", "table", "options",
+ * ...}. One answer a line on standard output, or {"error"}. "store" has the catalog options that
+ * reach the warehouse. The option "branch" stands for the identifier t$branch_NAME. Rows travel in
+ * files, one JSON list a line, the row kind first:
  *
  * <ul>
  *   <li>read: the rows go to the file "out"; the answer has "columns", and in "buckets" the bucket
@@ -62,7 +63,7 @@ public final class PaimonJudge {
 
     private static void answer(Map<String, Object> request, Map<String, Object> answer)
             throws Exception {
-        try (Catalog catalog = openCatalog((String) request.get("warehouse"))) {
+        try (Catalog catalog = openCatalog(request)) {
             Map<String, String> options = new HashMap<>((Map<String, String>) request.get("options"));
             String branch = options.remove("branch");
             String name = request.get("table") + (branch == null ? "" : "$branch_" + branch);
@@ -86,9 +87,11 @@ public final class PaimonJudge {
         }
     }
 
-    private static Catalog openCatalog(String warehouse) {
+    private static Catalog openCatalog(Map<String, Object> request) {
         Options options = new Options();
-        options.set("warehouse", warehouse);
+        options.set("warehouse", (String) request.get("warehouse"));
+        // How a warehouse in a store is reached.
+        ((Map<String, String>) request.getOrDefault("store", Map.of())).forEach(options::set);
         options.set("cache-enabled", "false"); // others write to the table between two requests
         return CatalogFactory.createCatalog(CatalogContext.create(options));
     }

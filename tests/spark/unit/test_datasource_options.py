@@ -26,6 +26,32 @@ def test_a_table_is_named_by_its_path_and_found_in_its_catalog() -> None:
 
 
 @pytest.mark.parametrize("use", Use)
+def test_options_of_object_stores_are_for_the_catalog(use: Use) -> None:
+    given = {"s3.endpoint": "http://host", "fs.s3a.secret.key": "k", "fs.oss.accesskeysecret": "o"}
+
+    options = parse_options({**TABLE, **given}, use)
+
+    assert options.catalog == {"warehouse": "/warehouse", **given}
+    assert options.table == {}
+    assert "http://host" not in repr(options)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "azure.account-key",
+        "fs.azure.account.key.me.dfs.core.windows.net",
+        "azure.sas-key",
+        "gs.credential",
+        "s3.encryption.key",
+    ],
+)
+def test_a_secret_that_spark_would_show_is_refused(key: str) -> None:
+    with pytest.raises(InvalidOption, match=rf"option {key} is a secret that Spark would show"):
+        parse_options({**TABLE, key: "hidden"}, Use.BATCH_READ)
+
+
+@pytest.mark.parametrize("use", Use)
 def test_an_unknown_option_is_refused_by_its_name(use: Use) -> None:
     with pytest.raises(InvalidOption, match=r"unknown option colour: there are .*warehouse"):
         parse_options({**TABLE, "colour": "red"}, use)

@@ -115,7 +115,7 @@ def test_files_outside_of_the_table_are_sparks_where_it_reaches_them(tmp_path: P
     table = write(new_table(tmp_path / "home", **options, **strategy))
 
     assert counts(table) == (1, 0)
-    assert spark_path("s3://bucket/data-1.parquet") is None
+    assert spark_path("gs://bucket/data-1.parquet") is None
 
 
 # --- key tables -----------------------------------------------------------------------------------

@@ -194,12 +194,12 @@ def test_one_look_a_file():
     batch(table).commit(messages)
 
     looks = [call for call in storage.calls if "/bucket-" in call.path]
-    assert [call.method for call in looks] == ["exists"] * 9
+    assert [call.method for call in looks] == ["size"] * 9
 
 
 def test_a_look_that_fails_publishes_nothing():
     def fail(call):
-        if call.method == "exists" and "/bucket-" in call.path:
+        if call.method == "size" and "/bucket-" in call.path:
             raise StorageError("no answer")
 
     storage = MemoryStorage()

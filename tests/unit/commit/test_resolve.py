@@ -140,8 +140,13 @@ CASES = {
     ConflictReason.BUCKET_COUNT_CHANGED: files_for_another_number_of_buckets,
     ConflictReason.BUCKET_COMPACTED_ELSEWHERE: a_bucket_that_was_compacted_meanwhile,
 }
-# No commit raises the first; only who has written something can lose a race for a snapshot.
-OTHERS = {ConflictReason.SCHEMA_CHANGED, ConflictReason.RETRIES_EXHAUSTED}
+# No commit raises the first; only who has written something can lose a race for a snapshot, and
+# only who has published one can lose that.
+OTHERS = {
+    ConflictReason.SCHEMA_CHANGED,
+    ConflictReason.RETRIES_EXHAUSTED,
+    ConflictReason.SNAPSHOT_OVERWRITTEN,
+}
 
 
 def test_every_reason_has_a_case() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from data_files import PATH, fields_of, read_file, reader_of, storage_with, table_of, write_file
 from emberlake.errors import CorruptFile, Unsupported
-from emberlake.formats import parquet_writer
+from emberlake.formats import open_reader, parquet_writer
 from emberlake.formats.parquet_writer import (
     dictionary_pays_off,
     estimate_distinct,
@@ -558,3 +558,114 @@ def test_footers_of_many_wide_tables_are_remembered_within_a_bound() -> None:
 
     assert 2**20 < parquet_writer._FRAMES.held_bytes <= 4 * 2**20
     assert len(parquet_writer._FRAMES) < 12
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def with_a_flipped_bit(fields) -> MemoryStorage:
+    value = 0x1122334455667788
+    plain = {"file.compression": "none"}
+    storage = write_file("parquet", fields, table_of(fields, [1, value, 2**62]), options=plain)
+    raw = bytearray(storage.read(PATH))
+    raw[raw.index(value.to_bytes(8, "little"))] ^= 1
+    return storage_with(bytes(raw))
+
+
+def test_a_bit_that_flipped_inside_a_page_is_an_error_where_pages_are_verified() -> None:
+    fields = fields_of(v="BIGINT")
+    storage = with_a_flipped_bit(fields)
+
+    with (
+        open_reader(storage, PATH, fields, "parquet", verifies_pages=True) as reader,
+        pytest.raises(CorruptFile, match="CRC checksum verification failed"),
+    ):
+        reader.read_table(fields)
+
+
+def test_pages_are_not_verified_unless_it_is_asked_for() -> None:
+    fields = fields_of(v="BIGINT")
+
+    found = read_file(with_a_flipped_bit(fields), fields, "parquet")
+
+    assert found["v"].to_pylist() == [1, 0x1122334455667789, 2**62]
+
+
+def test_pages_of_writers_that_know_no_checksums_are_read() -> None:
+    fields = fields_of(v="BIGINT")
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"v": [1, 2]}), sink, write_page_checksum=False)
+
+    with open_reader(
+        storage_with(sink.getvalue()), PATH, fields, "parquet", verifies_pages=True
+    ) as reader:
+        assert reader.read_table(fields)["v"].to_pylist() == [1, 2]
+
+
+# --- parts that are fetched ahead -----------------------------------------------------------------
+
+
+class PartedStorage(MemoryStorage):
+    """Its inputs are told which parts are needed, and hand out no others beside the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[list[tuple[int, int]]] = []
+        self.turns: list[int] = []
+
+    def open_input(self, path: str, size: int | None = None):
+        return Parted(self, self.read(path))
+
+
+class Parted(pa.PythonFile):
+    def __new__(cls, storage: PartedStorage, raw: bytes):
+        file = super().__new__(cls, io.BytesIO(raw), mode="r")
+        file.storage = storage
+        return file
+
+    def __init__(self, storage: PartedStorage, raw: bytes) -> None:
+        pass
+
+    def each_part(self, parts):
+        self.storage.parts = parts
+        for number in range(len(parts)):
+            self.storage.turns.append(number)
+            yield number
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_an_input_is_told_which_column_chunks_of_which_groups_are_needed(at_once: bool) -> None:
+    fields = fields_of(k="BIGINT", v="BIGINT", w="STRING")
+    parts = [table_of(fields, [n, n + 1], [n, n], ["a", "b"]) for n in (0, 10, 20)]
+    raw = write_file("parquet", fields, *parts).read(PATH)
+    storage = PartedStorage()
+    storage.put(PATH, raw)
+    predicate = Leaf(fields[0], Op.GREATER_OR_EQUAL, (11,))
+
+    with open_reader(storage, PATH, fields, "parquet", len(raw)) as reader:
+        if at_once:
+            rows = reader.read_table(fields[:2], predicate)
+        else:
+            rows = pa.Table.from_batches(b for _, b in reader.read(fields[:2], predicate))
+
+    assert rows["k"].to_pylist()[-2:] == [20, 21]
+    assert storage.turns == [0, 1]  # of the two groups that may match
+    metadata = pq.read_metadata(pa.BufferReader(raw))
+    for chunks, group in zip(storage.parts, (1, 2), strict=True):
+        found = [metadata.row_group(group).column(leaf) for leaf in (0, 1)]
+        assert [stop - start for start, stop in chunks] == [c.total_compressed_size for c in found]
+
+
+def test_the_footer_of_a_parted_file_is_read_once() -> None:
+    fields = fields_of(v="TIMESTAMP(9)")
+    raw = write_file("parquet", fields, table_of(fields, [7, None])).read(PATH)
+    storage = PartedStorage()
+    storage.put(PATH, raw)
+    with open_reader(storage, PATH, fields, "parquet", len(raw)) as reader:
+        first = reader.read_table(fields)
+
+    storage.put(PATH, raw[:-8] + b"no foot.")
+    with open_reader(storage, PATH, fields, "parquet", len(raw)) as reader:
+        second = reader.read_table(fields)
+
+    assert first == second

@@ -36,3 +36,14 @@ def test_a_scheme_without_a_storage_is_refused(path: str) -> None:
 def test_an_empty_path_is_refused() -> None:
     with pytest.raises(InvalidInput, match="empty"):
         open_storage(" ", {})
+
+
+@pytest.mark.parametrize(("single", "expected"), [("false", True), ("true", False)])
+def test_others_overwrite_in_an_object_store_unless_there_is_one_writer(
+    single: str, *, expected: bool
+) -> None:
+    options = {"s3.access-key": "a", "s3.secret-key": "b", "s3.single-writer": single}
+    storage, _ = open_storage("s3://bucket/folder", options)
+
+    assert storage.traits.others_overwrite is expected
+    assert not LocalStorage().traits.others_overwrite

@@ -12,6 +12,7 @@ from builders import (
     FakeEnv,
     alter,
     append,
+    copy_of,
     create_key_table,
     create_table,
     delete_rows,
@@ -26,11 +27,12 @@ from builders import (
     upsert,
 )
 from emberlake import AtomicType, CatalogFactory, SchemaChange
-from emberlake.errors import SnapshotNotFound, StorageError, Unsupported
+from emberlake.errors import CorruptFile, SnapshotNotFound, StorageError, Unsupported
 from emberlake.formats import open_writer
 from emberlake.io import MemoryStorage
 from emberlake.maintenance.check import CheckReport, ProblemKind
 from emberlake.options import TableOptions
+from emberlake.scan.files import live_entries
 from emberlake.spec.key_value import key_value_fields
 from emberlake.types import arrow_schema
 from golden.reads import Golden
@@ -358,8 +360,12 @@ def told_otherwise(table, **changes):
 
 
 def of_rows(report: CheckReport):
-    """Problems but for totals, which a forged manifest does not keep."""
-    return [p for p in report.problems if "RecordCount" not in p.detail]
+    """Problems but for totals and the chain, which a forged manifest does not keep."""
+    return [
+        p
+        for p in report.problems
+        if "RecordCount" not in p.detail and p.kind is not ProblemKind.OVERWRITTEN
+    ]
 
 
 def test_a_row_count_that_is_wrong_is_found():
@@ -367,7 +373,7 @@ def test_a_row_count_that_is_wrong_is_found():
 
     report = table.check()
 
-    assert {p.kind for p in report.problems} == {INCONSISTENT}
+    assert {p.kind for p in report.problems} == {INCONSISTENT, ProblemKind.OVERWRITTEN}
     assert any("its manifest says 7" in p.detail for p in report.problems)
     assert any("totalRecordCount" in p.detail for p in report.problems)
 
@@ -562,3 +568,109 @@ def test_an_index_of_hashes_of_another_number_is_found():
 
     assert problem.kind is INCONSISTENT
     assert "7 hashes" in problem.detail
+
+
+# --- overwritten snapshots ------------------------------------------------------------------------
+
+
+def overwritten_table(theirs: list[int], **options: str):
+    """Snapshot 2 of two writers: the third one was built on ours, then theirs took its place."""
+    table = create_table(options=options)
+    append(table, rows_of([1]))
+    other = open_table(copy_of(table.store.storage.storage))
+    append(other, rows_of(theirs))
+    append(table, rows_of([2]))
+    append(table, rows_of([3]))
+    for path in files_under(other.store.storage, ""):
+        if path.endswith("snapshot-2") or not table.store.storage.exists(path):
+            table.store.storage.put(path, other.store.storage.read(path))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("theirs", "detail"),
+    [
+        ([8, 9], "it found 2 rows, this one has 3"),
+        ([9], "both have 2 rows, but in other files"),
+    ],
+)
+def test_a_snapshot_that_the_next_one_was_not_built_on_was_overwritten(theirs, detail):
+    table = overwritten_table(theirs)
+
+    problem = only_problem(table.check(read_data=False))
+
+    assert problem.kind is ProblemKind.OVERWRITTEN
+    assert problem.path == table.store.layout.snapshot(2)
+    assert problem.detail.startswith(f"snapshot 3 was built on another one: {detail}")
+
+
+def test_an_overwritten_snapshot_is_found_by_totals_where_manifests_are_gone():
+    table = overwritten_table([8, 9])
+    layout, storage = table.store.layout, table.store.storage
+    storage.delete(layout.manifest(table.store.snapshots.load(2).delta_manifest_list))
+
+    problems = {p.kind: p for p in table.check(read_data=False).problems}
+
+    assert set(problems) == {MISSING, ProblemKind.OVERWRITTEN}
+    assert "it found 2 rows, this one has 3" in problems[ProblemKind.OVERWRITTEN].detail
+
+
+def test_files_below_a_snapshot_that_was_overwritten_are_looked_for():
+    """They are in no other snapshot of the chain."""
+    table = overwritten_table([9])
+    append(table, rows_of([4]))
+    (lost,) = [e for e in live_files(table) if e.file.file_name not in names_before(table)]
+    path = path_of(table, lost)
+    overwrite(table, rows_of([5]))  # the latest snapshot has none of them
+    table.store.storage.delete(path)
+
+    problems = table.check(read_data=False).problems
+
+    assert (MISSING, path) in {(p.kind, p.path) for p in problems}
+
+
+def names_before(table) -> set[str]:
+    """The files of snapshot 2, and those that the snapshots after it have added."""
+    store = table.store
+    known = {e.file.file_name for e in store_files(table, 2)}
+    for snapshot_id in (3, 4):
+        delta = store.manifests.read_list(store.snapshots.load(snapshot_id).delta_manifest_list)
+        known |= set(store.manifests.read_manifests(delta).file_name.to_pylist())
+    return known
+
+
+def store_files(table, snapshot_id: int):
+    return live_entries(table.store, table.store.snapshots.load(snapshot_id)).entries()
+
+
+def test_merged_manifests_and_rollbacks_are_no_overwrites():
+    table = create_table(options={"manifest.merge-min-count": "2"})
+    for number in range(4):
+        append(table, rows_of([number]))
+        if number == 1:
+            table.create_tag("kept")
+    table.rollback_to(3)
+    table.create_tag("third")
+    table.rollback_to(1)
+    append(table, rows_of([9]))
+    overwrite(table, rows_of([10]))
+
+    assert table.check().problems == ()
+
+
+def test_a_bit_that_flipped_inside_a_page_is_found_by_its_checksum():
+    value = 0x1122334455667788
+    columns = pa.schema([("v", pa.int64())])
+    table = create_table(columns=columns, options={"file.compression": "none"})
+    table.append(pa.table({"v": [1, value, 2**62]}))
+    path = a_data_file(table)
+    raw = bytearray(table.store.storage.read(path))
+    raw[raw.index(value.to_bytes(8, "little"))] ^= 1
+    table.store.storage.put(path, bytes(raw))
+
+    problem = only_problem(table.check())
+
+    assert (problem.kind, problem.path) == (CORRUPT, path)
+    assert "CRC" in problem.detail
+    with pytest.raises(CorruptFile, match="CRC"):
+        table.copy({"parquet.verify-page-checksums": "true"}).to_arrow()

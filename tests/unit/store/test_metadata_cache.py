@@ -14,6 +14,7 @@ import pytest
 from builders import append, create_table, rows_of
 from emberlake.errors import InvalidOption
 from emberlake.io import LocalStorage, MemoryStorage
+from emberlake.io.cache import CACHE, DEFAULT_LIMIT, ENV_LIMIT, cache_limit
 from emberlake.options import MEBIBYTE
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.manifest import (
@@ -27,7 +28,6 @@ from emberlake.spec.manifest import (
 )
 from emberlake.spec.schema import TableSchema
 from emberlake.store.manifests import ManifestStore
-from emberlake.store.metadata_cache import CACHE, DEFAULT_LIMIT, ENV_LIMIT, cache_limit
 from emberlake.store.schemas import SchemaStore
 from emberlake.types import AtomicType, DataField
 

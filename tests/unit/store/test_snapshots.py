@@ -5,6 +5,7 @@ from emberlake.io import MemoryStorage
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.snapshot import CommitKind, Snapshot
 from emberlake.store.snapshots import SnapshotStore
+from remote_storage import RemoteStorage
 
 
 def a_snapshot(snapshot_id: int, time_millis: int | None = None) -> Snapshot:
@@ -22,9 +23,9 @@ def a_snapshot(snapshot_id: int, time_millis: int | None = None) -> Snapshot:
     )
 
 
-@pytest.fixture
-def storage() -> MemoryStorage:
-    return MemoryStorage()
+@pytest.fixture(params=[MemoryStorage, RemoteStorage])
+def storage(request: pytest.FixtureRequest) -> MemoryStorage:
+    return request.param()
 
 
 @pytest.fixture
@@ -103,7 +104,9 @@ def test_hints_are_plain_digits(store: SnapshotStore, storage: MemoryStorage) ->
     assert storage.read("t/snapshot/EARLIEST") == b"3"
 
 
-def test_a_right_hint_saves_the_listing(store: SnapshotStore, storage: MemoryStorage) -> None:
+def test_a_right_hint_saves_the_listing() -> None:
+    storage = MemoryStorage()
+    store = SnapshotStore(storage, TableLayout("t"))
     publish(store, 1, 2)
     store.write_latest_hint(2)
     storage.list = None  # type: ignore[assignment,method-assign]
@@ -164,3 +167,91 @@ def test_other_files_in_the_folder_are_no_snapshots(
     storage.put("t/snapshot/LATEST", b"")
 
     assert store.list_ids() == (1,)
+
+
+# --- where requests take long ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def remote() -> RemoteStorage:
+    return RemoteStorage()
+
+
+def test_the_latest_is_found_by_one_listing_and_read_once(remote: RemoteStorage) -> None:
+    publish(SnapshotStore(remote, TableLayout("t")), 1, 2)
+    remote.put("t/snapshot/LATEST", b"1")
+
+    first = SnapshotStore(remote, TableLayout("t")).latest()
+    second = SnapshotStore(remote, TableLayout("t")).latest()
+
+    assert first == second == a_snapshot(2)
+    assert remote.calls == ["list t/snapshot", "read t/snapshot/snapshot-2", "list t/snapshot"]
+
+
+def test_a_snapshot_that_was_replaced_is_read_again(remote: RemoteStorage) -> None:
+    store = SnapshotStore(remote, TableLayout("t"))
+    publish(store, 1)
+    assert store.latest() == a_snapshot(1)
+
+    remote.put("t/snapshot/snapshot-1", a_snapshot(1, time_millis=7).encode())
+
+    assert store.latest() == a_snapshot(1, time_millis=7)
+    assert [*store.find_each([1, 2])] == [a_snapshot(1, time_millis=7), None]
+
+
+def test_one_that_is_replaced_while_it_is_read_is_not_taken_for_the_listed_one() -> None:
+    old, new = a_snapshot(1), a_snapshot(1, time_millis=7)
+    replacing = [new]
+
+    def replace_it(path: str) -> None:
+        if replacing:
+            remote.storage.put(path, replacing.pop().encode())
+
+    remote = RemoteStorage(before_read=replace_it)
+    store = SnapshotStore(remote, TableLayout("t"))
+    publish(store, 1)
+
+    assert store.latest() == new
+    remote.storage.put("t/snapshot/snapshot-1", old.encode())
+    assert store.latest() == old
+
+
+def test_with_more_snapshots_than_one_request_lists_the_hints_count(remote: RemoteStorage) -> None:
+    store = SnapshotStore(remote, TableLayout("t"))
+    publish(store, *range(1, 1002))
+    store.write_latest_hint(1001)
+    store.write_earliest_hint(1)
+
+    assert store.latest_id() == 1001
+    assert store.earliest_id() == 1
+    store.write_latest_hint(900)
+    assert store.latest_id() == 1001
+    assert store.latest() == a_snapshot(1001)
+
+
+def test_among_so_many_a_snapshot_that_was_replaced_is_read_again(remote: RemoteStorage) -> None:
+    store = SnapshotStore(remote, TableLayout("t"))
+    publish(store, *range(1, 1002))
+    store.write_latest_hint(1001)
+    store.list_ids()
+    assert store.latest() == a_snapshot(1001)
+
+    remote.put("t/snapshot/snapshot-1001", a_snapshot(1001, time_millis=7).encode())
+
+    assert store.latest() == a_snapshot(1001, time_millis=7)
+
+
+def test_who_claims_an_id_is_told_whose_it_is(store: SnapshotStore) -> None:
+    ours, theirs = a_snapshot(1), a_snapshot(1, time_millis=7)
+
+    assert store.claim(ours) == ours
+    assert store.claim(theirs) == ours
+
+
+def test_what_was_claimed_is_known(remote: RemoteStorage) -> None:
+    store = SnapshotStore(remote, TableLayout("t"))
+    store.claim(a_snapshot(1))
+
+    assert store.last_latest() == a_snapshot(1)
+    assert store.latest() == a_snapshot(1)
+    assert remote.calls == ["list t/snapshot"]

@@ -38,8 +38,18 @@ def attempt(
     location: Location,
     work: Callable[[Any, Any], _T],
     purpose: Purpose = Purpose.DATA,
+    *,
+    is_repeatable: bool = True,
 ) -> _T:
     """What ``work(obstore, client)`` returns.
+
+    Args:
+        config: How to reach the store.
+        location: What it is about.
+        work: Calls the library, once.
+        purpose: What the client is for.
+        is_repeatable: Whether it can be called again, with new keys; not so an upload, which goes
+            on with the client that it began with.
 
     Raises:
         Failed: the library raised.
@@ -50,7 +60,7 @@ def attempt(
         return work(obs, client_of(config, location, purpose))
 
     provider = config.credentials.provider
-    can_renew = provider is not None and not isinstance(provider, FixedKeys)
+    can_renew = is_repeatable and provider is not None and not isinstance(provider, FixedKeys)
     while True:
         try:
             answer = run_aside(call)
@@ -63,7 +73,7 @@ def attempt(
             return answer
         if failure.is_answer and not failure.is_refusal:
             note_reached(config, location)
-        if not (can_renew and failure.has_ended):
+        if not (can_renew and failure.may_have_ended):
             raise Failed(failure) from None
         # The library asks a provider only when credentials are about to end by their own account.
         can_renew = False
@@ -76,10 +86,12 @@ def ask(
     action: str,
     work: Callable[[Any, Any], _T],
     purpose: Purpose = Purpose.DATA,
+    *,
+    is_repeatable: bool = True,
 ) -> _T:
     """What ``work(obstore, client)`` returns; failures are errors of emberlake."""
     try:
-        return attempt(config, location, work, purpose)
+        return attempt(config, location, work, purpose, is_repeatable=is_repeatable)
     except Failed as failed:
         raise typed(failed.failure, config, location, action) from None
 

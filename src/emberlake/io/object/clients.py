@@ -30,6 +30,7 @@ class Purpose(Enum):
 
     DATA = auto()
     PUBLISH = auto()  # one request a call: what is repeated is decided by who publishes
+    CREATE = auto()  # the same, with time for a large body
     HINT = auto()  # nobody waits for it
 
 
@@ -111,7 +112,8 @@ def _new_client(
         shared["credential_provider"] = _Asked(config.cloud, config.credentials.provider)
     match config.cloud:
         case Cloud.S3 | Cloud.OSS:
-            is_unsigned = purpose is Purpose.DATA and not config.signs_payload
+            is_large = purpose in (Purpose.DATA, Purpose.CREATE)
+            is_unsigned = is_large and not config.signs_payload
             settings["unsigned_payload"] = str(is_unsigned).lower()
             if "endpoint" in settings:
                 # The library wants the bucket in the address, if it is not to be in the path.
@@ -144,7 +146,7 @@ def _client_options(config: StoreConfig, purpose: Purpose, *, is_reached: bool) 
         options["proxy_url"] = config.proxy_url
     if config.ca_pem:
         options["root_certificate"] = config.ca_pem
-    if config.cloud is Cloud.OSS and purpose is Purpose.PUBLISH:
+    if config.cloud is Cloud.OSS and purpose in (Purpose.PUBLISH, Purpose.CREATE):
         options["default_headers"] = {"x-oss-forbid-overwrite": "true"}  # its If-None-Match
     return options
 

@@ -4,9 +4,11 @@ Options, a provider, or the environment. The cloud's metadata service is asked o
 says so: elsewhere its address leads outside, and asking it takes seconds.
 """
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -95,6 +97,8 @@ def find_credentials(given: Given, environment: Mapping[str, str]) -> Credential
 
 
 def _of_provider(given: Given, provider: object) -> Credentials:
+    if isinstance(provider, str):
+        provider = _imported(given.key("provider"), provider)
     if not callable(provider):
         raise InvalidOption(
             f"{given.key('provider')} is not a function; give one that returns the credentials"
@@ -106,6 +110,19 @@ def _of_provider(given: Given, provider: object) -> Credentials:
             "them"
         )
     return Credentials(provider=provider)
+
+
+def _imported(key: str, name: str) -> object:
+    """What ``module:name`` stands for, where options are text: in Spark's, or in a file."""
+    module, _, function = name.partition(":")
+    if not module or not function:
+        raise InvalidOption(
+            f"{key}={name} names no function: write module:function, or give the function itself"
+        )
+    try:
+        return attrgetter(function)(importlib.import_module(module))
+    except (ImportError, AttributeError) as error:
+        raise InvalidOption(f"{key}={name} cannot be imported: {error}") from error
 
 
 def _is_anonymous(given: Given) -> bool:

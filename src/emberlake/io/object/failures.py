@@ -38,6 +38,7 @@ _ENDED: Final = frozenset(
 _WRONG_REGION: Final = frozenset({"AuthorizationHeaderMalformed", "PermanentRedirect"})
 _NO_BUCKET: Final = frozenset({"NoSuchBucket", "ContainerNotFound"})
 _WITHOUT_OBJECT: Final = ("create", "write", "list")  # what needs no object to be there
+_FOR_NOW: Final = frozenset({"RequestTimeout"})  # S3 says 400 when a body came too slowly
 _CERTIFICATE: Final = re.compile(
     r"UnknownIssuer|NotValidForName|InvalidCertificate|invalid peer certificate|CaUsedAsEndEntity"
 )
@@ -76,6 +77,8 @@ class Failure:
     @property
     def is_refusal(self) -> bool:
         """Whether the store understood and said no, so that nothing was done."""
+        if self.code in _FOR_NOW:
+            return False
         return (
             self.code in {*_WRONG_KEYS, *_ENDED, *_WRONG_REGION, *_NO_BUCKET, "ObjectParentIsFile"}
             or self.status in (301, 400, 401, 403, 501)
@@ -112,6 +115,11 @@ class Failure:
     def has_ended(self) -> bool:
         """Whether the credentials were good once."""
         return self.code in _ENDED
+
+    @property
+    def may_have_ended(self) -> bool:
+        """Whether new credentials are worth a try; a refused HEAD has no body to say why."""
+        return self.has_ended or (self.code is None and self.status in (400, 401, 403))
 
     @property
     def is_answer(self) -> bool:

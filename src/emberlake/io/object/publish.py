@@ -8,6 +8,7 @@ published names its writer.
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 from emberlake.errors import EmberlakeError, StorageError
@@ -16,17 +17,19 @@ from emberlake.io.object.clients import Purpose, has_reached
 from emberlake.io.object.config import StoreConfig
 from emberlake.io.object.failures import Failure, typed
 from emberlake.io.object.location import Cloud, Location
+from emberlake.io.storage import Standing
 
 _PATIENCE_S: Final = 60.0
 _FIRST_PATIENCE_S: Final = 5.0  # with a store that never answered: its options may be wrong
+_SMALL_BYTES: Final = 1024 * 1024  # what a slow line takes in the time that publishing has
 _PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 2.0
 
 
-def put_if_absent(
+def put_or_read(
     config: StoreConfig, location: Location, data: bytes, *, told: Location | None = None
-) -> bool:
-    """Create an object with these bytes; False when another one is there.
+) -> Standing:
+    """Create an object with these bytes, or read the one that is there.
 
     Args:
         config: how to reach the store.
@@ -45,11 +48,11 @@ def put_if_absent(
     may_be_under_way = False
     while True:
         failure = create_once(config, location, data)
-        if failure is None:
-            return True
-        standing = _standing(config, location)
+        if not isinstance(failure, Failure):
+            return Standing(data, failure, is_ours=True)
+        standing = _standing(config, location, data)
         if standing is not None:
-            return standing == data
+            return standing
         is_refusal = failure.is_refusal or failure.is_missing  # of the bucket
         may_be_under_way = may_be_under_way or not is_refusal
         is_known = has_reached(config, location)
@@ -65,19 +68,21 @@ def put_if_absent(
         pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
-def create_once(config: StoreConfig, location: Location, data: bytes) -> Failure | None:
-    """One conditional write; None when it succeeded."""
+def create_once(config: StoreConfig, location: Location, data: bytes) -> Failure | str | None:
+    """One conditional write; the mark of the new object when it succeeded."""
     # OSS has a header of its own for the condition, which the client for publishing sends.
     mode = "overwrite" if config.cloud is Cloud.OSS else "create"
+    purpose = Purpose.PUBLISH if len(data) <= _SMALL_BYTES else Purpose.CREATE
 
-    def write(obs: Any, client: Any) -> None:
-        obs.put(client, location.key, data, mode=mode, use_multipart=False)
+    def write(obs: Any, client: Any) -> str | None:
+        answer = obs.put(client, location.key, data, mode=mode, use_multipart=False)
+        etag: str | None = answer.get("e_tag")
+        return etag
 
     try:
-        attempt(config, location, write, Purpose.PUBLISH)
+        return attempt(config, location, write, purpose)
     except Failed as failed:
         return failed.failure
-    return None
 
 
 def delete_quietly(config: StoreConfig, location: Location) -> None:
@@ -86,29 +91,47 @@ def delete_quietly(config: StoreConfig, location: Location) -> None:
         ask(config, location, "delete", lambda obs, client: obs.delete(client, location.key))
 
 
-def _put_alone(config: StoreConfig, location: Location, data: bytes) -> bool:
+def _put_alone(config: StoreConfig, location: Location, data: bytes) -> Standing:
     """For stores that know no conditions: the user vouches that nobody else writes."""
-    standing = ask(config, location, "read", lambda obs, client: _read(obs, client, location.key))
-    if standing is not None:
-        return False
 
-    def write(obs: Any, client: Any) -> None:
-        obs.put(client, location.key, data, use_multipart=False)
+    def standing() -> Standing | None:
+        found = ask(config, location, "read", lambda obs, client: _read(obs, client, location.key))
+        return None if found is None else Standing(*found, is_ours=found[0] == data)
 
-    ask(config, location, "create", write)
-    return True
+    before = standing()
+    if before is not None:
+        return replace(before, is_ours=False)
+
+    def write(obs: Any, client: Any) -> str | None:
+        etag: str | None = obs.put(client, location.key, data, use_multipart=False).get("e_tag")
+        return etag
+
+    try:
+        return Standing(data, ask(config, location, "create", write), is_ours=True)
+    except StorageError as error:
+        # The library repeats requests: one before that which failed may have been carried out.
+        try:
+            found = standing()
+        except EmberlakeError:
+            error.had_no_effect = False
+            raise error from None
+        if found is None or not found.is_ours:
+            raise
+        return found
 
 
-def _standing(config: StoreConfig, location: Location) -> bytes | None:
-    """The bytes of the object; None when it is not there, or cannot be asked for."""
+def _standing(config: StoreConfig, location: Location, ours: bytes) -> Standing | None:
+    """The object that is there; None when there is none, or it cannot be asked for."""
     with suppress(EmberlakeError):
-        return ask(config, location, "read", lambda obs, client: _read(obs, client, location.key))
+        found = ask(config, location, "read", lambda obs, client: _read(obs, client, location.key))
+        return None if found is None else Standing(*found, is_ours=found[0] == ours)
     return None
 
 
-def _read(obs: Any, client: Any, key: str) -> bytes | None:
+def _read(obs: Any, client: Any, key: str) -> tuple[bytes, str | None] | None:
     try:
-        return bytes(obs.get(client, key).bytes())
+        found = obs.get(client, key)
+        return bytes(found.bytes()), found.meta["e_tag"]
     except FileNotFoundError as error:
         if Failure.of(error).is_missing:
             return None

@@ -1,26 +1,37 @@
 """Objects as seekable inputs, in few requests.
 
 A small object is one request. Of a larger one the first request brings the end, where formats keep
-their footers, and the size; the rest is fetched as it is asked for, with a read-ahead that grows
-while a reader goes straight on.
+their footers, and the size. A reader that knows which parts it will need says so, and gets them
+side by side; for one that does not, the rest is fetched as it is asked for, with a read-ahead that
+grows while the reader goes straight on.
 """
 
 import io
-from collections.abc import Callable
-from typing import Any, Final
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Self
 
 import pyarrow as pa
 
+from emberlake.base.requests import begin_data
 from emberlake.io.object.calls import Failed, ask, attempt
 from emberlake.io.object.config import StoreConfig
 from emberlake.io.object.failures import typed
 from emberlake.io.object.location import Cloud, Location
+from emberlake.io.storage import SMALL_BYTES, Part, Range
 from emberlake.options import MEBIBYTE
 
-SMALL_BYTES: Final = 4 * MEBIBYTE
-_LEAST_BYTES: Final = 64 * 1024
-_MOST_AHEAD_BYTES: Final = 8 * MEBIBYTE
+END_BYTES: Final = 64 * 1024
+AHEAD_BYTES: Final = 64 * MEBIBYTE  # of the parts that are fetched before their turn
+_MOST_STRAIGHT_ON: Final = 8 * MEBIBYTE
+_PIECE_BYTES: Final = 8 * MEBIBYTE  # of one request
+_GAP_BYTES: Final = MEBIBYTE  # that is rather fetched than left out by one more request
 _PAST_THE_END: Final = 416
+
+Fetch = Callable[[int, int], memoryview]
+_End = tuple[int, int, memoryview]  # the size, and the last bytes with their offset
 
 
 def read_range(config: StoreConfig, location: Location, offset: int, length: int) -> memoryview:
@@ -41,38 +52,56 @@ def read_range(config: StoreConfig, location: Location, offset: int, length: int
     return memoryview(whole)[offset : offset + length]
 
 
-def open_input(config: StoreConfig, location: Location) -> Any:
-    """A ``pyarrow.NativeFile`` of an object."""
-    size, start, data = _read_end(config, location)
-    if start == 0 and len(data) == size:
-        return pa.BufferReader(pa.py_buffer(data))
-    source = RangedInput(
-        lambda offset, length: read_range(config, location, offset, length), size, (start, data)
-    )
-    return pa.PythonFile(source, mode="r")
+def open_input(config: StoreConfig, location: Location, size: int | None = None) -> Any:
+    """A ``pyarrow.NativeFile`` of an object.
+
+    Of one whose size is said to be large nothing is read before it is asked for.
+    """
+    fetch = partial(read_range, config, location)
+    if size is not None and size > SMALL_BYTES:
+        return ObjectFile(RangedInput(fetch, partial(_read_end, config, location, size), size))
+    end = _read_end(config, location, size)
+    if end[1] == 0 and len(end[2]) == end[0]:
+        return pa.BufferReader(pa.py_buffer(end[2]))
+    return ObjectFile(RangedInput(fetch, lambda: end))
 
 
-def _read_end(config: StoreConfig, location: Location) -> tuple[int, int, memoryview]:
-    """The size of an object, and its last bytes with their offset: all of a small one."""
-    if config.cloud is Cloud.AZURE:  # it takes no ranges that count from the end
+def _read_end(config: StoreConfig, location: Location, size: int | None) -> _End:
+    """The size of an object, and its last bytes with their offset: all of a small one.
+
+    Args:
+        config: how to reach the store.
+        location: the object.
+        size: what its size should be, if that is known.
+    """
+    if size is not None and size <= SMALL_BYTES:
+        return ask(config, location, "read", lambda obs, client: _read_all(obs, client, location))
+    if size is None and config.cloud is Cloud.AZURE:  # it takes no ranges that count from the end
         return ask(config, location, "read", lambda obs, client: _read_small(obs, client, location))
+    wanted: Any = {"suffix": SMALL_BYTES} if size is None else (size - END_BYTES, size)
 
-    def fetch(obs: Any, client: Any) -> tuple[int, int, memoryview]:
-        options = {"range": {"suffix": SMALL_BYTES}}
-        found = obs.get(client, location.key, options=options)
-        data = memoryview(found.bytes())
-        return found.meta["size"], found.meta["size"] - len(data), data
+    def fetch(obs: Any, client: Any) -> _End:
+        found = obs.get(client, location.key, options={"range": wanted})
+        start, _ = found.range
+        return found.meta["size"], start, memoryview(found.bytes())
 
     try:
         return attempt(config, location, fetch)
     except Failed as failed:
         if not failed.failure.is_of_range:
             raise typed(failed.failure, config, location, "read") from None
+    if size is not None:  # it is shorter than it should be
+        return _read_end(config, location, None)
     # An empty object has no last bytes.
     return ask(config, location, "read", lambda obs, client: _read_small(obs, client, location))
 
 
-def _read_small(obs: Any, client: Any, location: Location) -> tuple[int, int, memoryview]:
+def _read_all(obs: Any, client: Any, location: Location) -> _End:
+    found = obs.get(client, location.key)
+    return int(found.meta["size"]), 0, memoryview(found.bytes())
+
+
+def _read_small(obs: Any, client: Any, location: Location) -> _End:
     found = obs.get(client, location.key)
     size = int(found.meta["size"])
     if size <= SMALL_BYTES:
@@ -80,20 +109,48 @@ def _read_small(obs: Any, client: Any, location: Location) -> tuple[int, int, me
     return size, size, memoryview(b"")  # the body is not read
 
 
+class ObjectFile(pa.PythonFile):  # type: ignore[misc]
+    """An object as Arrow reads it, of which parts can be fetched ahead."""
+
+    _ranged: "RangedInput"
+
+    def __new__(cls, ranged: "RangedInput") -> Self:
+        file: Self = super().__new__(cls, ranged, mode="r")
+        file._ranged = ranged
+        return file
+
+    def __init__(self, ranged: "RangedInput") -> None:
+        """All is done: Arrow takes its arguments before."""
+
+    def size(self) -> int:
+        return self._ranged.size
+
+    def each_part(self, parts: Sequence[Part]) -> Iterator[int]:
+        return self._ranged.each_part(parts)
+
+
 class RangedInput(io.RawIOBase):
-    """A file that is fetched in pieces. It keeps two: the end, and the last one fetched."""
+    """A file that is fetched in pieces.
+
+    It keeps the end, the piece that was fetched last, and the parts that were said to be needed,
+    until their turn is over.
+
+    Args:
+        fetch: gets some bytes at an offset.
+        read_end: gets the size and the last bytes, once they are needed.
+        said_size: what the size should be; who is not sure asks for ``size``.
+    """
 
     def __init__(
-        self,
-        fetch: Callable[[int, int], memoryview],
-        size: int,
-        end: tuple[int, memoryview],
+        self, fetch: Fetch, read_end: Callable[[], _End], said_size: int | None = None
     ) -> None:
         super().__init__()
         self._fetch = fetch
-        self._size = size
-        self._end = end
+        self._read_end = read_end
+        self._said_size = said_size
+        self._found_end: _End | None = None
         self._piece: tuple[int, memoryview] = (0, memoryview(b""))
+        self._spans: list[_Span] = []
         self._position = 0
         self._expected = 0  # where the next read begins, if the reader goes straight on
         self._ahead = 0
@@ -108,14 +165,48 @@ class RangedInput(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}
-        self._position = max(starts[whence] + offset, 0)
+        match whence:
+            case io.SEEK_SET:
+                start = 0
+            case io.SEEK_CUR:
+                start = self._position
+            case _:
+                start = self._length
+        self._position = max(start + offset, 0)
         return self._position
 
+    @property
+    def size(self) -> int:
+        """The size of the object, for which its end is read."""
+        return self._end[0]
+
+    def each_part(self, parts: Sequence[Part]) -> Iterator[int]:
+        """The numbers of the parts, one after the other: the ranges of each are there in its turn.
+
+        Those that follow are fetched meanwhile, as far as they do not take too much memory.
+        """
+        waiting = deque(enumerate(parts))
+        begun: deque[tuple[int, list[_Span]]] = deque()
+        try:
+            while waiting or begun:
+                while waiting and (not begun or _held(begun) < AHEAD_BYTES):
+                    number, ranges = waiting.popleft()
+                    begun.append((number, [_Span(*one) for one in merged(ranges)]))
+                    for span in begun[-1][1]:
+                        span.begin(self._fetch)
+                    self._spans = [span for _, spans in begun for span in spans]
+                yield begun[0][0]
+                begun.popleft()
+                self._spans = [span for _, spans in begun for span in spans]
+        finally:
+            for span in self._spans:
+                span.is_wanted = False
+            self._spans = []
+
     def read(self, size: int | None = -1, /) -> memoryview:
-        left = max(self._size - self._position, 0)
-        length = left if size is None or size < 0 else min(size, left)
-        data = self._bytes_at(self._position, length)
+        if size is None or size < 0:
+            size = max(self._length - self._position, 0)
+        data = self._bytes_at(self._position, size)
         self._position += len(data)
         self._expected = self._position
         return data
@@ -126,17 +217,82 @@ class RangedInput(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        self._end = self._piece = (0, memoryview(b""))
+        self._piece = (0, memoryview(b""))
+        self._found_end = (0, 0, memoryview(b""))
+        self._spans = []
         super().close()
 
+    @property
+    def _length(self) -> int:
+        if self._found_end is None and self._said_size is not None:
+            return self._said_size
+        return self.size
+
+    @property
+    def _end(self) -> _End:
+        if self._found_end is None:
+            self._found_end = self._read_end()
+        return self._found_end
+
     def _bytes_at(self, start: int, length: int) -> memoryview:
-        for offset, data in (self._piece, self._end):
+        for span in self._spans:
+            if span.start <= start and start + length <= span.stop:
+                return span.data()[start - span.start :][:length]
+        length = max(min(length, self._length - start), 0)
+        is_end = start >= self._length - END_BYTES or self._found_end is not None
+        for offset, data in (self._piece, *([self._end[1:]] if is_end else [])):
             if offset <= start and start + length <= offset + len(data):
                 return data[start - offset : start - offset + length]
         is_straight_on = start == self._expected
-        self._ahead = min(max(2 * self._ahead, _LEAST_BYTES), _MOST_AHEAD_BYTES)
+        self._ahead = min(max(2 * self._ahead, END_BYTES), _MOST_STRAIGHT_ON)
         if not is_straight_on:
             self._ahead = 0
-        wanted = max(length + self._ahead, _LEAST_BYTES)
-        self._piece = (start, self._fetch(start, min(wanted, self._size - start)))
+        wanted = max(length + self._ahead, END_BYTES)
+        self._piece = (start, self._fetch(start, min(wanted, self._length - start)))
         return self._piece[1][:length]
+
+
+def merged(ranges: Iterable[Range]) -> list[Range]:
+    """The ranges to fetch for some: what lies close together in one."""
+    out: list[Range] = []
+    for start, stop in sorted(ranges):
+        if out and start - out[-1][1] <= _GAP_BYTES:
+            out[-1] = (out[-1][0], max(stop, out[-1][1]))
+        else:
+            out.append((start, stop))
+    return out
+
+
+@dataclass
+class _Span:
+    """A range that is being fetched, in pieces."""
+
+    start: int
+    stop: int
+    is_wanted: bool = True
+    _pieces: list[Callable[[], memoryview]] = field(default_factory=list)
+    _data: memoryview | None = None
+
+    def begin(self, fetch: Fetch) -> None:
+        starts = range(self.start, self.stop, _PIECE_BYTES)
+        lengths = (min(_PIECE_BYTES, self.stop - start) for start in starts)
+        self._pieces = [
+            begin_data(partial(self._piece, fetch, start, length))
+            for start, length in zip(starts, lengths, strict=True)
+        ]
+
+    def _piece(self, fetch: Fetch, start: int, length: int) -> memoryview:
+        return fetch(start, length) if self.is_wanted else memoryview(b"")
+
+    def data(self) -> memoryview:
+        data = self._data
+        if data is None:
+            pieces = [piece() for piece in self._pieces]
+            data = pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
+            self._data = data
+            self._pieces = []
+        return data
+
+
+def _held(begun: Iterable[tuple[int, list[_Span]]]) -> int:
+    return sum(span.stop - span.start for _, spans in begun for span in spans)

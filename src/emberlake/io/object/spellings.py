@@ -20,6 +20,7 @@ PREFIXES: Final[Mapping[Cloud, tuple[str, ...]]] = {
     Cloud.AZURE: ("azure.", "abfs.", "abfss.", "fs.azure.", "fs.wasb.", "wasb."),
     Cloud.OSS: ("oss.", "fs.oss."),
 }
+_ALL_PREFIXES: Final = tuple(prefix for prefixes in PREFIXES.values() for prefix in prefixes)
 # How requests are made, which is the same for all clouds.
 _CONNECTION: Final = {
     "connection.ssl.enabled": "ssl",
@@ -102,6 +103,21 @@ _NAMES: Final[Mapping[Cloud, Mapping[str, str]]] = {
     },
 }
 
+# What is nobody's business, by meaning. The id of an access key is not secret without its key.
+_SECRETS: Final = frozenset(
+    {
+        "secret_access_key",
+        "session_token",
+        "encryption_key",
+        "service_account_key",
+        "bearer_token",
+        "account_key",
+        "sas_key",
+        "client_secret",
+        "proxy_password",
+    }
+)
+
 
 @dataclass(frozen=True)
 class Given:
@@ -143,6 +159,25 @@ class Given:
             return parse(text)
         except ValueError as error:
             raise InvalidOption(f"{self.key(name)}={text!r}: {error}") from error
+
+
+def is_store_option(key: str) -> bool:
+    """Whether an option is one of some object store, by how it begins."""
+    return key.lower().startswith(_ALL_PREFIXES)
+
+
+def is_secret_option(key: str) -> bool:
+    """Whether the value of an option is a secret, whichever store it is for."""
+    for cloud, prefixes in PREFIXES.items():
+        for prefix in prefixes:
+            if not key.lower().startswith(prefix):
+                continue
+            name = key[len(prefix) :].lower().replace("-", ".")
+            secrets = [text for text, meaning in _NAMES[cloud].items() if meaning in _SECRETS]
+            # Hadoop puts the account of Azure behind the name.
+            if any(name == text or name.startswith(f"{text}.") for text in secrets):
+                return True
+    return False
 
 
 def given_options(location: Location, options: Mapping[str, object]) -> Given:

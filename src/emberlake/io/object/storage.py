@@ -7,26 +7,23 @@ hidden object of ours. What was answered is durable, and seen by everybody at on
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
 from emberlake.base.parallel import parallel_map
+from emberlake.base.requests import MOST_AT_ONCE, ask_all, ask_each, settle
 from emberlake.errors import FileNotFound, StorageError, Unsupported
 from emberlake.io.object import publish, reading, upload
-from emberlake.io.object.aside import run_both
 from emberlake.io.object.calls import ask, ask_again
 from emberlake.io.object.clients import Purpose
 from emberlake.io.object.config import StoreConfig, parse_config
-from emberlake.io.object.location import Location, locate
+from emberlake.io.object.listing import PAGE, pages_of
+from emberlake.io.object.location import Cloud, Location, locate
 from emberlake.io.object.probe import PROBE_PREFIX, check_conditions
-from emberlake.io.storage import FileInfo, Output, Storage, StorageTraits
+from emberlake.io.storage import FileInfo, Output, Standing, Storage, StorageTraits
 
 FOLDER_MARK: Final = ".emberlake-folder"
-_TRAITS: Final = StorageTraits(
-    is_shared=True, spark_reads=False, moves_folders=False, flushes_late=False
-)
-_PAGE: Final = 1000  # of a listing, and of a bulk deletion
-_REQUESTS_AT_ONCE: Final = 16
 _DELETIONS_AT_ONCE: Final = 4
 
 
@@ -38,21 +35,39 @@ class ObjectStorage:
 
     @property
     def traits(self) -> StorageTraits:
-        return _TRAITS
+        return StorageTraits(
+            is_shared=True,
+            spark_reads=self.config.cloud is Cloud.S3,  # as s3a://
+            moves_folders=False,
+            flushes_late=False,
+            others_overwrite=not self.config.is_single_writer,
+            requests_at_once=MOST_AT_ONCE,
+        )
 
     # --- reading ----------------------------------------------------------------------------------
 
     def read(self, path: str) -> bytes:
+        return self.read_marked(path)[0]
+
+    def read_marked(self, path: str) -> tuple[bytes, str | None]:
         location = self._locate(path)
-        return bytes(
-            self._ask(location, "read", lambda obs, client: obs.get(client, location.key).bytes())
-        )
+
+        def fetch(obs: Any, client: Any) -> tuple[bytes, str | None]:
+            found = obs.get(client, location.key)
+            return bytes(found.bytes()), found.meta["e_tag"]
+
+        read: tuple[bytes, str | None] = self._ask(location, "read", fetch)
+        return read
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         return bytes(reading.read_range(self.config, self._locate(path), offset, length))
 
-    def open_input(self, path: str) -> AbstractContextManager[object]:
-        opened: AbstractContextManager[object] = reading.open_input(self.config, self._locate(path))
+    def read_many(self, paths: Sequence[str]) -> Iterator[bytes]:
+        return ask_each((partial(self.read, path) for path in paths), MOST_AT_ONCE)
+
+    def open_input(self, path: str, size: int | None = None) -> AbstractContextManager[object]:
+        location = self._locate(path)
+        opened: AbstractContextManager[object] = reading.open_input(self.config, location, size)
         return opened
 
     def local_file(self, path: str) -> str | None:
@@ -67,16 +82,22 @@ class ObjectStorage:
     def create(self, path: str, data: bytes) -> None:
         upload.create(self.config, self._locate(path), data)
 
+    def create_all(self, files: Sequence[tuple[str, bytes]]) -> None:
+        ask_all((partial(self.create, path, data) for path, data in files), MOST_AT_ONCE)
+
     def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
+        return self.put_or_read(path, data, after).is_ours
+
+    def put_or_read(self, path: str, data: bytes, after: Sequence[str] = ()) -> Standing:
         location = self._locate(path)
         try:
             check_conditions(self.config, location)
             # What was written is durable, but it may have been deleted with its table.
-            list(parallel_map(self.size, after, workers=_REQUESTS_AT_ONCE))
+            ask_all((partial(self.size, name) for name in after), MOST_AT_ONCE)
         except StorageError as error:
             error.had_no_effect = True
             raise
-        return publish.put_if_absent(self.config, location, data)
+        return publish.put_or_read(self.config, location, data)
 
     def put(self, path: str, data: bytes) -> None:
         location = self._locate(path)
@@ -100,8 +121,8 @@ class ObjectStorage:
     def exists(self, path: str) -> bool:
         location = self._locate(path)
         # Both at once: it may be either, and an answer takes its time.
-        found = run_both(lambda: self._is_folder(location), lambda: self._is_object(location))
-        return any(found)
+        looks = (partial(self._is_folder, location), partial(self._is_object, location))
+        return any(ask_all(looks, MOST_AT_ONCE))
 
     def size(self, path: str) -> int:
         return upload.size_of(self.config, self._locate(path))
@@ -124,7 +145,7 @@ class ObjectStorage:
     def list_all(self, path: str) -> Iterator[FileInfo]:
         location = self._locate(path)
         empty: FileInfo | None = None  # a file, or what another program has put for a folder
-        for page in self._pages(location):
+        for page in pages_of(self.config, location):
             for one in page:
                 info = _file_info(location, one)
                 if empty is not None and not (info and info.path.startswith(f"{empty.path}/")):
@@ -136,11 +157,13 @@ class ObjectStorage:
             yield empty
 
     # --- folders and deletion ---------------------------------------------------------------------
+    # A hint that nobody waits for must not come after the deletion of its table.
 
     def make_folder(self, path: str) -> None:
         self.put(self._locate(path).child(FOLDER_MARK).path, b"")
 
     def delete(self, path: str) -> None:
+        settle()
         location = self._locate(path)
         with suppress(FileNotFound):
             ask_again(
@@ -151,6 +174,7 @@ class ObjectStorage:
             )
 
     def delete_all(self, paths: Iterable[str]) -> None:
+        settle()
         locations = map(self._locate, paths)
         for _, group in groupby(locations, key=lambda location: location.root):
             batches = _batches(group)
@@ -158,9 +182,12 @@ class ObjectStorage:
                 pass
 
     def delete_folder(self, path: str) -> None:
+        settle()
         # What is left after an interruption is found by the next listing.
         location = self._locate(path)
-        pages = ([_location(location, one) for one in page] for page in self._pages(location))
+        pages = (
+            [_location(location, one) for one in page] for page in pages_of(self.config, location)
+        )
         for _ in parallel_map(self._delete_batch, pages, workers=_DELETIONS_AT_ONCE):
             pass
 
@@ -193,17 +220,7 @@ class ObjectStorage:
         return True
 
     def _is_folder(self, location: Location) -> bool:
-        return not location.key or next(self._pages(location), None) is not None
-
-    def _pages(self, location: Location) -> Iterator[Sequence[Mapping[str, Any]]]:
-        """All objects of a folder, a request at a time."""
-        pages = self._ask(
-            location,
-            "list",
-            lambda obs, client: iter(obs.list(client, location.key or None, chunk_size=_PAGE)),
-        )
-        while page := self._ask(location, "list", lambda _obs, _client: next(pages, None)):
-            yield page
+        return not location.key or next(pages_of(self.config, location), None) is not None
 
     def _delete_batch(self, batch: Sequence[Location]) -> None:
         keys = [location.key for location in batch]
@@ -238,14 +255,21 @@ def _file_info(folder: Location, found: Mapping[str, Any]) -> FileInfo | None:
     if is_mark:
         return None
     modified_ms = int(found["last_modified"].timestamp() * 1000)
-    return FileInfo(location.path, name, found["size"], is_folder=False, modified_ms=modified_ms)
+    return FileInfo(
+        path=location.path,
+        name=name,
+        size=found["size"],
+        is_folder=False,
+        modified_ms=modified_ms,
+        etag=found["e_tag"],
+    )
 
 
 def _batches(locations: Iterable[Location]) -> Iterator[Sequence[Location]]:
     batch: list[Location] = []
     for location in locations:
         batch.append(location)
-        if len(batch) == _PAGE:
+        if len(batch) == PAGE:
             yield batch
             batch = []
     if batch:

@@ -4,6 +4,7 @@ What fits into one part is one conditional write. More than that is a multipart 
 seen as a whole once it is completed, or never.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from emberlake.errors import EmberlakeError, FileNotFound, InvalidInput, Storage
 from emberlake.io.object.calls import ask
 from emberlake.io.object.config import StoreConfig
 from emberlake.io.object.location import Location
-from emberlake.io.object.publish import delete_quietly, put_if_absent
+from emberlake.io.object.publish import delete_quietly, put_or_read
 from emberlake.io.storage import Output
 from emberlake.options import MEBIBYTE
 
@@ -28,7 +29,7 @@ def create(config: StoreConfig, location: Location, data: bytes) -> None:
             store cannot be reached any more.
     """
     try:
-        is_ours = put_if_absent(config, location, data)
+        is_ours = put_or_read(config, location, data).is_ours
     except StorageError as error:
         if not error.had_no_effect:
             delete_quietly(config, location)
@@ -79,7 +80,7 @@ class ObjectOutput(Output):
         self._waiting.clear()
         self._waiting_bytes = 0
         writer = self._writer
-        ask(self._config, self._location, "write", lambda _obs, _client: writer.write(part))
+        self._ask_writer("write", lambda _obs, _client: writer.write(part))
 
     def _begin(self) -> None:
         with suppress(FileNotFound):
@@ -108,13 +109,17 @@ class ObjectOutput(Output):
         writer = self._writer
         self._may_stand = True
         try:
-            ask(self._config, self._location, "write", lambda _obs, _client: writer.close())
+            self._ask_writer("write", lambda _obs, _client: writer.close())
         except EmberlakeError:
             # The answer may be what got lost. The object is seen only when it is whole.
             if not self._is_whole():
                 raise
         self._may_stand = False
         self._writer = None
+
+    def _ask_writer(self, action: str, work: Callable[[Any, Any], object]) -> None:
+        """Call the writer, once: after a failure it may have taken in some of its data."""
+        ask(self._config, self._location, action, work, is_repeatable=False)
 
     def _is_whole(self) -> bool:
         with suppress(EmberlakeError):
@@ -128,11 +133,8 @@ class ObjectOutput(Output):
             # Leaving it by an exception is how the library gives an upload up.
             reason = StorageError("given up")
             with suppress(EmberlakeError):
-                ask(
-                    self._config,
-                    self._location,
-                    "abort",
-                    lambda _obs, _client: writer.__exit__(type(reason), reason, None),
+                self._ask_writer(
+                    "abort", lambda _obs, _client: writer.__exit__(type(reason), reason, None)
                 )
         if self._may_stand:
             delete_quietly(self._config, self._location)

@@ -210,7 +210,7 @@ def test_the_machine_is_asked_only_on_request(path: str) -> None:
         ({**KEYS, "s3.ssl.ca-file": "/no/file"}, "s3.ssl.ca-file=/no/file cannot be read"),
         ({**KEYS, "s3.sse.type": "rot13"}, "s3.sse.type=rot13: there are SSE-S3"),
         ({**KEYS, "s3.connection.timeout": "soon"}, "s3.connection.timeout='soon'"),
-        ({"s3.credentials-provider": "a.b.C"}, "s3.credentials-provider is not a function"),
+        ({"s3.credentials-provider": "a.b.C"}, "s3.credentials-provider=a.b.C names no function"),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(options: dict[str, str], told: str) -> None:

@@ -1,0 +1,48 @@
+"""All objects of a folder, a page at a time."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from emberlake.io.object.calls import ask
+from emberlake.io.object.config import StoreConfig
+from emberlake.io.object.location import Location
+
+PAGE: Final = 1000  # of a listing, and of a bulk deletion
+
+_Page = Sequence[Mapping[str, Any]]
+
+
+def pages_of(config: StoreConfig, location: Location) -> Iterator[_Page]:
+    """All objects below a folder, by name, a request at a time; no page is empty."""
+    listing = _Listing(location.key or None)
+    while (page := ask(config, location, "list", listing.next_page)) is not None:
+        if page:
+            yield page
+
+
+class _Listing:
+    """A listing that another client can go on with.
+
+    A stream that has failed once says that it is at its end. So whoever comes with new keys begins
+    a new one, after the last object that is known.
+    """
+
+    def __init__(self, prefix: str | None) -> None:
+        self._prefix = prefix
+        self._client: Any = None
+        self._stream: Iterator[_Page] = iter(())
+        self._last: str | None = None
+
+    def next_page(self, obs: Any, client: Any) -> _Page | None:
+        if client is not self._client:
+            self._client = client
+            found = obs.list(client, self._prefix, offset=self._last, chunk_size=PAGE)
+            self._stream = iter(found)
+        page = next(self._stream, None)
+        if page is None:
+            return None
+        if self._last is not None:  # some stores begin at the start again
+            page = [one for one in page if one["path"] > self._last]
+        if page:
+            self._last = page[-1]["path"]
+        return page

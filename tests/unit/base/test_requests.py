@@ -1,0 +1,125 @@
+import threading
+import time
+
+import pytest
+
+from emberlake.base.requests import MOST_AT_ONCE, ask_all, ask_each, begin, leave, settle
+
+
+class Counter:
+    """Requests that wait until so many of them are under way."""
+
+    def __init__(self, until: int) -> None:
+        self.most = 0
+        self._until = until
+        self._now = 0
+        self._changed = threading.Condition()
+
+    def __call__(self) -> str:
+        with self._changed:
+            self._now += 1
+            self.most = max(self.most, self._now)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self.most >= self._until, timeout=5)
+            self._now -= 1
+        return threading.current_thread().name
+
+
+def test_requests_are_made_side_by_side_and_answered_in_order() -> None:
+    counter = Counter(until=10)
+
+    answers = ask_all([lambda n=n: (n, counter()) for n in range(30)], 10)
+
+    assert [n for n, _ in answers] == list(range(30))
+    assert counter.most == 10
+
+
+def test_there_are_never_more_than_the_process_makes_at_once() -> None:
+    counter = Counter(until=MOST_AT_ONCE)
+
+    ask_all([counter] * 200, 1000)
+
+    assert counter.most == MOST_AT_ONCE
+
+
+def test_one_at_a_time_is_made_where_it_is_asked_for() -> None:
+    here = threading.current_thread().name
+
+    assert ask_all([Counter(1)] * 3, 1) == [here] * 3
+    assert begin(Counter(1), 1)() == here
+
+
+def test_a_request_that_makes_others_waits_for_no_thread() -> None:
+    def outer() -> list[int]:
+        return ask_all([lambda n=n: n for n in range(5)], 64)
+
+    assert ask_all([outer] * 100, 64) == [[0, 1, 2, 3, 4]] * 100
+
+
+def test_the_first_failure_in_order_is_raised_after_those_that_have_begun() -> None:
+    ended = []
+    have_begun = threading.Barrier(3)
+
+    def slow() -> None:
+        have_begun.wait(5)
+        time.sleep(0.1)
+        ended.append(1)
+
+    def fail() -> None:
+        have_begun.wait(5)
+        raise KeyError("no")
+
+    with pytest.raises(KeyError):
+        ask_all([fail, slow, slow], 3)
+    assert len(ended) == 2
+
+
+def test_requests_that_nobody_takes_are_not_made() -> None:
+    made = []
+    answers = ask_each((lambda n=n: made.append(n) for n in range(100)), 4)
+
+    next(answers)
+    answers.close()
+
+    assert len(made) < 100
+
+
+def test_what_is_begun_is_under_way_before_it_is_asked_for() -> None:
+    done = threading.Event()
+
+    answer = begin(done.set, 2)
+
+    assert done.wait(5)
+    assert answer() is None
+
+
+def test_what_is_left_is_made_in_order_and_its_failures_are_lost() -> None:
+    made: list[int] = []
+    done = threading.Event()
+
+    def fail() -> None:
+        raise KeyError("no")
+
+    for work in (lambda: made.append(1), fail, lambda: made.append(2), done.set):
+        leave(work, 64)
+
+    assert done.wait(5)
+    assert made == [1, 2]
+
+
+def test_who_must_not_be_overtaken_waits_for_what_was_left() -> None:
+    made: list[int] = []
+
+    leave(lambda: time.sleep(0.1) or made.append(1), 64)
+    settle()
+
+    assert made == [1]
+
+
+def test_what_is_left_may_itself_wait_for_what_was_left() -> None:
+    done = threading.Event()
+
+    leave(settle, 64)
+    leave(done.set, 64)
+
+    assert done.wait(5)
