@@ -319,13 +319,14 @@ def create_bucket(url: str) -> None:
     raise RuntimeError(f"{url} makes no bucket")
 
 
-def signed_v4(method: str, url: str, path: str) -> urllib.request.Request:
+def signed_v4(method: str, url: str, path: str, query: str = "") -> urllib.request.Request:
+    path = urllib.parse.quote(path)
     host = url.partition("//")[2]
     when = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     day, digest = when[:8], hashlib.sha256(b"").hexdigest()
     names = "host;x-amz-content-sha256;x-amz-date"
     heads = f"host:{host}\nx-amz-content-sha256:{digest}\nx-amz-date:{when}\n"
-    canonical = f"{method}\n{path}\n\n{heads}\n{names}\n{digest}"
+    canonical = f"{method}\n{path}\n{query}\n{heads}\n{names}\n{digest}"
     scope = f"{day}/{REGION}/s3/aws4_request"
     text = f"AWS4-HMAC-SHA256\n{when}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
     key = f"AWS4{SECRET}".encode()
@@ -334,7 +335,7 @@ def signed_v4(method: str, url: str, path: str) -> urllib.request.Request:
     mark = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
     credential = f"Credential={USER}/{scope}, SignedHeaders={names}, Signature={mark}"
     return urllib.request.Request(
-        url + path,
+        f"{url}{path}?{query}" if query else url + path,
         method=method,
         headers={
             "x-amz-date": when,

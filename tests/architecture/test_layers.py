@@ -52,8 +52,9 @@ FENCES: dict[str, tuple[str, ...]] = {
     "pypaimon": (),
     "pypaimon_rust": (),
     "pickle": (),  # nothing that comes from storage or another process is unpickled
-    "http": (),  # tables are files: nothing talks to a server
-    "urllib.request": (),
+    # Tables are files: nothing talks to a server, but for what obstore cannot ask a store.
+    "http": ("emberlake.io.object.sending",),
+    "urllib.request": ("emberlake.io.object.sending",),
     "urllib3": (),
     "requests": (),
     "httpx": (),

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from cli.shop import CUSTOMERS, Cli, append, orders_of, rows_of
-from emberlake import Catalog, CatalogFactory, Schema
-from emberlake.io import LocalStorage
+from emberlake import Catalog, CatalogFactory, EmberlakeWarning, Schema
+from emberlake.errors import Unsupported
+from emberlake.io import LocalStorage, Upload
 
 
 def test_files_are_merged_and_rows_stay(cli: Cli, catalog: Catalog) -> None:
@@ -214,6 +215,47 @@ def test_orphans_are_deleted_after_a_look_at_them(
 
     assert done.out.startswith("deleted 1 orphan file of shop.orders, 4 B\n")
     assert not orphan.exists()
+
+
+def lose_upload(monkeypatch: pytest.MonkeyPatch, folder: Path, ended: list[Upload]) -> None:
+    """An upload is found in any table, as on an object store."""
+    lost = Upload(str(folder / "bucket-0" / "lost"), "id", 0)
+    monkeypatch.setattr(LocalStorage, "unfinished_uploads", lambda self, path: iter([lost]))
+    monkeypatch.setattr(LocalStorage, "end_uploads", lambda self, uploads: ended.extend(uploads))
+
+
+def test_unfinished_uploads_are_shown_and_ended(
+    cli: Cli, catalog: Catalog, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[Upload] = []
+    lose_upload(monkeypatch, warehouse / "shop.db" / "orders", ended)
+    what = "0 orphan files of shop.orders, 0 B, and 1 unfinished upload"
+    shown = f"{what}\n  bucket-0/lost (unfinished upload)\n"
+
+    assert cli("orphans", "shop.orders", "--dry-run").out == f"would delete {shown}"
+    told = cli("orphans", "shop.orders", "--dry-run", "--json").json
+    assert told["uploads"] == [str(warehouse / "shop.db" / "orders" / "bucket-0" / "lost")]
+    assert cli("orphans", "shop.orders").code == 2  # it asks first
+    assert ended == []
+
+    assert cli("orphans", "shop.orders", "--yes").out == f"deleted {shown}"
+    assert [upload.id for upload in ended] == ["id"]
+
+
+def test_uploads_that_cannot_be_listed_are_told(
+    cli: Cli, catalog: Catalog, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: LocalStorage, path: str) -> None:
+        raise Unsupported("no such request")
+
+    monkeypatch.setattr(LocalStorage, "unfinished_uploads", refuse)
+    lost_file(warehouse)
+
+    with pytest.warns(EmberlakeWarning, match="were not searched for: no such request") as warned:
+        done = cli("orphans", "shop.orders", "--older-than", "0s", "--yes", "--json").json
+
+    assert (len(done["files"]), done["uploads"]) == (1, [])
+    assert len({(told.filename, told.lineno) for told in warned}) == 1  # so that it is shown once
 
 
 def test_a_whole_table_passes_the_check(cli: Cli, catalog: Catalog) -> None:

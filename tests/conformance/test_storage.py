@@ -13,6 +13,7 @@ from emberlake.io import (
     MemoryStorage,
     RoutedStorage,
     Storage,
+    Upload,
     WrappedStorage,
     open_storage,
 )
@@ -429,3 +430,21 @@ def test_names_are_taken_as_they_are(storage: Storage, root: str) -> None:
 
     assert storage.read(path) == b"1"
     assert names(storage, root) == ["dt=p%3D1"]
+
+
+def test_a_storage_that_nobody_has_begun_to_write_to_has_no_uploads(
+    storage: Storage, root: str
+) -> None:
+    storage.put(f"{root}/a/file", b"1")
+
+    assert [*storage.unfinished_uploads(root)] == []
+    assert [*storage.unfinished_uploads(f"{root}/nowhere")] == []
+
+
+def test_ending_an_upload_that_is_not_there_changes_nothing(storage: Storage, root: str) -> None:
+    storage.put(f"{root}/file", b"1")
+
+    storage.end_uploads([])
+    storage.end_uploads([Upload(f"{root}/file", str(uuid.uuid4()), 0)])
+
+    assert storage.read(f"{root}/file") == b"1"

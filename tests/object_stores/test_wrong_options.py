@@ -112,6 +112,15 @@ def test_an_authority_that_is_given_is_trusted(secured: Secured) -> None:
 
     assert storage.put_if_absent(f"{root}/file", b"1")
     assert storage.read(f"{root}/file") == b"1"
+    assert [*storage.unfinished_uploads(root)] == []
+
+
+@pytest.mark.versitygw
+def test_uploads_are_not_listed_by_a_server_that_is_not_trusted(secured: Secured) -> None:
+    storage, root = open_storage(secured.server.root, secured.server.options)
+
+    with pytest.raises(StorageError, match=r"certificate of https://127\.0\.0\.1:\d+ is not tru"):
+        [*storage.unfinished_uploads(root)]
 
 
 @pytest.mark.versitygw

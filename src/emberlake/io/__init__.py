@@ -4,7 +4,15 @@ from emberlake.io.local import LocalStorage
 from emberlake.io.memory import MemoryStorage
 from emberlake.io.registry import open_storage
 from emberlake.io.routed import RoutedStorage
-from emberlake.io.storage import FileInfo, OneByOne, Output, Standing, Storage, StorageTraits
+from emberlake.io.storage import (
+    FileInfo,
+    OneByOne,
+    Output,
+    Standing,
+    Storage,
+    StorageTraits,
+    Upload,
+)
 from emberlake.io.wrapped import WrappedStorage
 
 __all__ = [
@@ -17,6 +25,7 @@ __all__ = [
     "Standing",
     "Storage",
     "StorageTraits",
+    "Upload",
     "WrappedStorage",
     "open_storage",
 ]

@@ -16,7 +16,7 @@ from typing import Final
 
 from emberlake.errors import Unsupported
 from emberlake.io.registry import open_storage, scheme_of
-from emberlake.io.storage import FileInfo, Output, Standing, Storage
+from emberlake.io.storage import FileInfo, Output, Standing, Storage, Upload
 from emberlake.io.wrapped import WrappedStorage
 
 _AUTHORITY: Final = re.compile(r"^[^:/]+://([^/]*)")
@@ -148,6 +148,13 @@ class RoutedStorage(WrappedStorage):
                 "copy its files instead"
             )
         storage.move_folder(source, target)
+
+    def unfinished_uploads(self, path: str) -> Iterator[Upload]:
+        return self.storage_of(path).unfinished_uploads(path)
+
+    def end_uploads(self, uploads: Iterable[Upload]) -> None:
+        for storage, group in groupby(uploads, lambda upload: self.storage_of(upload.path)):
+            storage.end_uploads([*group])
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.storage, self.root, dict(self.options))

@@ -29,6 +29,15 @@ class FileInfo:
     etag: str | None = None  # of the bytes: equal for equal ones, where the storage has such a mark
 
 
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that somebody has begun to write, in parts that no listing shows."""
+
+    path: str
+    id: str  # one file may be begun more than once
+    begun_ms: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageTraits:
     """What sets a storage apart, for the parts that must act accordingly."""
@@ -243,9 +252,21 @@ class Storage(Protocol):
         In one step only where ``traits`` says so.
         """
 
+    def unfinished_uploads(self, path: str) -> Iterator[Upload]:
+        """The uploads into a folder, at any depth, that go on or were left by a lost process.
+
+        Nothing where unfinished files are files, or end by themselves.
+
+        Raises:
+            Unsupported: there may be some, but they cannot be listed here.
+        """
+
+    def end_uploads(self, uploads: Iterable[Upload]) -> None:
+        """Give uploads up, and all parts of them; no error for those that have ended."""
+
 
 class OneByOne:
-    """The calls of storages that have no marks, and do one thing after the other."""
+    """The calls of storages that have no marks or uploads, and do one thing after the other."""
 
     __slots__ = ()
 
@@ -267,3 +288,10 @@ class OneByOne:
     def delete_all(self: Storage, paths: Iterable[str]) -> None:
         for path in paths:
             self.delete(path)
+
+    def unfinished_uploads(self, path: str) -> Iterator[Upload]:
+        del path
+        return iter(())
+
+    def end_uploads(self, uploads: Iterable[Upload]) -> None:
+        """Nothing is to be done: there are none."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from emberlake.io.storage import FileInfo, Output, Standing, Storage, StorageTraits
+from emberlake.io.storage import FileInfo, Output, Standing, Storage, StorageTraits, Upload
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,12 @@ class WrappedStorage:
 
     def move_folder(self, source: str, target: str) -> None:
         self.storage.move_folder(source, target)
+
+    def unfinished_uploads(self, path: str) -> Iterator[Upload]:
+        return self.storage.unfinished_uploads(path)
+
+    def end_uploads(self, uploads: Iterable[Upload]) -> None:
+        self.storage.end_uploads(uploads)
 
 
 class WrappedOutput(Output):

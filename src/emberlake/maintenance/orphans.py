@@ -3,8 +3,11 @@
 Spec: "Rollback, branch, orphan cleaning". Files that are old enough are listed first, then those
 that anything refers to are taken out, so a commit in between is seen. Nothing is deleted unless
 every snapshot, tag and changelog of every branch could be read.
+
+On object stores a lost process also leaves uploads, whose parts no listing shows.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,8 +15,14 @@ from functools import partial
 from typing import Final
 
 from emberlake.base.parallel import parallel_map
-from emberlake.errors import InvalidInput
-from emberlake.io.storage import FileInfo
+from emberlake.errors import (
+    CredentialsEnded,
+    EmberlakeWarning,
+    InvalidInput,
+    StorageError,
+    Unsupported,
+)
+from emberlake.io.storage import FileInfo, Upload
 from emberlake.maintenance.deletion import Deletion, Progress
 from emberlake.maintenance.holders import find_named, load_holders, load_metadata
 from emberlake.maintenance.moments import to_millis
@@ -29,13 +38,19 @@ class OrphanResult:
 
     paths: tuple[str, ...] = ()
     bytes: int = 0
+    upload_paths: tuple[str, ...] = ()  # files whose unfinished upload was ended
     dry_run: bool = False
+
+    @property
+    def uploads(self) -> int:
+        """How many unfinished uploads were ended, or would be."""
+        return len(self.upload_paths)
 
     def __repr__(self) -> str:
         first = f" (first: {self.paths[0]})" if self.paths else ""
         return (
             f"OrphanResult(paths={len(self.paths)}{first}, bytes={self.bytes}, "
-            f"dry_run={self.dry_run})"
+            f"uploads={self.uploads}, dry_run={self.dry_run})"
         )
 
 
@@ -48,15 +63,49 @@ def remove_orphan_files(
 ) -> OrphanResult:
     """Delete files that nothing refers to and that are older than a moment, by default a day ago.
 
+    Uploads into the table's folder that began before it are ended.
+
     Raises:
         InvalidInput: the moment is in the future.
         InvalidState: something that refers to files cannot be read; nothing was deleted.
     """
-    orphans = find_orphans(store, older_than_ms=age_limit(store, older_than))
+    limit = age_limit(store, older_than)
+    orphans = find_orphans(store, older_than_ms=limit)
+    uploads = _find_uploads(store, limit)
     paths = tuple(info.path for info in orphans)
     if not dry_run:
         _delete(store, paths, progress)
-    return OrphanResult(paths=paths, bytes=sum(info.size for info in orphans), dry_run=dry_run)
+        store.storage.end_uploads(uploads)
+    return OrphanResult(
+        paths=paths,
+        bytes=sum(info.size for info in orphans),
+        upload_paths=tuple(upload.path for upload in uploads),
+        dry_run=dry_run,
+    )
+
+
+def _find_uploads(store: TableStore, older_than_ms: int) -> list[Upload]:
+    """The uploads into the table's folder that began before a time.
+
+    They are no reason to leave the orphans: where they cannot be listed, a warning says so.
+    """
+    root = store.layout.root
+    found: list[Upload] = []
+    try:
+        # One by one: a store may fail to go on after its first page.
+        for upload in store.storage.unfinished_uploads(root):
+            found.append(upload)  # noqa: PERF402
+    except CredentialsEnded:
+        raise
+    except (StorageError, Unsupported) as error:
+        if isinstance(error, StorageError) and not error.had_no_effect:
+            raise
+        how = "listed only in part" if found else "not searched for"
+        warnings.warn(
+            f"unfinished uploads into {root} were {how}: {error}", EmberlakeWarning, stacklevel=4
+        )
+    old = (upload for upload in found if upload.begun_ms < older_than_ms)
+    return sorted(old, key=lambda upload: (upload.path, upload.begun_ms))
 
 
 def _delete(store: TableStore, paths: Sequence[str], progress: Progress | None) -> None:

@@ -269,9 +269,12 @@ class Table(VersionedTable, ShortForms):
     ) -> OrphanResult:
         """Delete files of the table that no snapshot, tag or branch refers to.
 
+        On S3 and its compatibles, uploads into the table's folder that a lost process has left
+        unfinished are ended, too.
+
         Args:
-            older_than: Only files last modified before this moment, by default a day ago. It must
-                be earlier than the start of every write that is still running.
+            older_than: Only files last modified, and uploads begun, before this moment, by default
+                a day ago. It must be earlier than the start of every write that is still running.
             dry_run: Only report what would be deleted.
             progress: Called with the number of files deleted so far, and of all files to delete.
 

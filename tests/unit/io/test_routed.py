@@ -1,12 +1,13 @@
 """One storage for all paths of a table: each goes to where it lives."""
 
 import pickle
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from emberlake.errors import FileNotFound, InvalidOption, Unsupported
-from emberlake.io import LocalStorage, MemoryStorage, RoutedStorage, WrappedStorage
+from emberlake.io import LocalStorage, MemoryStorage, RoutedStorage, Upload, WrappedStorage
 from emberlake.io.routed import is_same_folder, own_storage, place_of
 from emberlake.io.routed import routed as as_routed
 
@@ -144,6 +145,31 @@ def test_metadata_is_on_the_own_storage(routed: RoutedStorage, memory: MemorySto
 
     assert own_storage(routed) is memory
     assert own_storage(wrapped) is wrapped
+
+
+class Uploading(MemoryStorage):
+    """Has one upload for every folder that is asked for, until it is ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended: list[str] = []
+
+    def unfinished_uploads(self, path: str) -> Iterator[Upload]:
+        yield Upload(f"{path}/file", "id", 0)
+
+    def end_uploads(self, uploads: Iterable[Upload]) -> None:
+        self.ended += [upload.path for upload in uploads]
+
+
+def test_uploads_are_listed_and_ended_where_they_are(tmp_path: Path) -> None:
+    home = Uploading()
+    routed = RoutedStorage(WrappedStorage(home), HOME)
+    (upload,) = routed.unfinished_uploads(f"{HOME}/t")
+
+    routed.end_uploads([upload, Upload(f"{tmp_path}/file", "id", 0)])
+
+    assert home.ended == [f"{HOME}/t/file"]
+    assert [*routed.unfinished_uploads(str(tmp_path))] == []
 
 
 def test_a_link_leads_to_the_same_folder(tmp_path: Path) -> None:

@@ -21,8 +21,17 @@ from builders import (
     upsert,
 )
 from emberlake import CatalogFactory, Schema
-from emberlake.errors import InvalidInput, InvalidOption, InvalidState, StorageError
-from emberlake.io import LocalStorage, MemoryStorage
+from emberlake.errors import (
+    CredentialsEnded,
+    EmberlakeError,
+    EmberlakeWarning,
+    InvalidInput,
+    InvalidOption,
+    InvalidState,
+    StorageError,
+    Unsupported,
+)
+from emberlake.io import LocalStorage, MemoryStorage, Upload
 from emberlake.maintenance.orphans import OrphanResult, remove_orphan_files
 from emberlake.spark.job_files import open_job
 from table_reads import check_whole, files_under, read, read_ids
@@ -358,6 +367,105 @@ def test_a_result_is_short_however_many_files_went():
     many = OrphanResult(paths=tuple(f"t/bucket-0/data-{n}" for n in range(5000)), bytes=5)
 
     assert (
-        repr(many) == "OrphanResult(paths=5000 (first: t/bucket-0/data-0), bytes=5, dry_run=False)"
+        repr(many)
+        == "OrphanResult(paths=5000 (first: t/bucket-0/data-0), bytes=5, uploads=0, dry_run=False)"
     )
-    assert repr(OrphanResult()) == "OrphanResult(paths=0, bytes=0, dry_run=False)"
+    assert repr(OrphanResult()) == "OrphanResult(paths=0, bytes=0, uploads=0, dry_run=False)"
+
+
+class Uploading(MemoryStorage):
+    """Has uploads, or an error instead of them."""
+
+    def __init__(self, fake):
+        super().__init__(fake.env())
+        self.begun = []
+        self.error = None
+        self.asked = []
+
+    def unfinished_uploads(self, path):
+        self.asked.append(path)
+        yield from self.begun
+        if self.error is not None:
+            raise self.error
+
+    def end_uploads(self, uploads):
+        self.begun = [upload for upload in self.begun if upload not in [*uploads]]
+
+
+def a_world_with_uploads() -> World:
+    world = a_world()
+    storage = Uploading(world.fake)
+    world.storage = storage
+    world.table = create_table(storage, env=world.fake.env())
+    root, now = world.table.table_path, world.fake.time_ms
+    ages = {"old": DAY_MS + 1, "young": DAY_MS - 1}
+    storage.begun = [
+        Upload(f"{root}/bucket-0/{name}", "1", now - age) for name, age in ages.items()
+    ]
+    return world
+
+
+def test_uploads_that_began_a_day_ago_are_ended():
+    world = a_world_with_uploads()
+    old, young = world.storage.begun
+
+    told = world.table.remove_orphan_files(dry_run=True)
+    assert (told.uploads, told.upload_paths) == (1, (old.path,))
+    assert world.storage.begun == [old, young]
+
+    assert world.table.remove_orphan_files().upload_paths == (old.path,)
+    assert world.storage.begun == [young]
+    assert set(world.storage.asked) == {world.table.table_path}
+
+
+def test_uploads_are_as_old_as_files_have_to_be():
+    world = a_world_with_uploads()
+
+    result = world.table.remove_orphan_files(older_than=world.fake.time_ms - 2 * DAY_MS)
+    assert (result.uploads, len(world.storage.begun)) == (0, 2)
+
+    assert world.table.remove_orphan_files(older_than=world.fake.time_ms).uploads == 2
+
+
+@pytest.mark.parametrize(
+    "error", [Unsupported("told"), StorageError("told", had_no_effect=True)], ids=type
+)
+def test_uploads_that_cannot_be_listed_leave_the_search_for_orphans_as_it_is(error: EmberlakeError):
+    world = a_world_with_uploads()
+    world.storage.error, world.storage.begun = error, []
+    prepare(world.table, rows_of([9]))
+    world.pass_days(2)
+
+    with pytest.warns(EmberlakeWarning, match="were not searched for: told") as warned:
+        result = world.table.remove_orphan_files()
+
+    assert warned[0].filename == __file__
+    assert (len(result.paths), result.uploads) == (1, 0)
+
+
+def test_uploads_that_were_listed_before_a_refusal_are_ended():
+    world = a_world_with_uploads()
+    old, young = world.storage.begun
+    world.storage.error = StorageError("no second page", had_no_effect=True)
+
+    with pytest.warns(EmberlakeWarning, match="were listed only in part: no second page"):
+        result = world.table.remove_orphan_files()
+
+    assert result.upload_paths == (old.path,)
+    assert world.storage.begun == [young]
+
+
+@pytest.mark.parametrize(
+    "error", [StorageError("told"), CredentialsEnded("told", had_no_effect=True)], ids=type
+)
+def test_a_failure_that_may_pass_is_an_error_and_nothing_is_deleted(error: EmberlakeError):
+    world = a_world_with_uploads()
+    world.storage.error = error
+    prepare(world.table, rows_of([9]))
+    world.pass_days(2)
+    before = world.files()
+
+    with pytest.raises(StorageError, match="told"):
+        world.table.remove_orphan_files()
+
+    assert world.files() == before

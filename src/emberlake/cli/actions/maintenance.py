@@ -227,37 +227,46 @@ def orphans(
             f"--older-than {older_than} is in the future: files that are being written now would "
             "look like orphans; give a time before the start of the oldest running write"
         )
+
+    def run(**how: Any) -> OrphanResult:
+        # One place for both runs: Python shows a warning once for each place.
+        return table.remove_orphan_files(older_than=moment, **how)
+
     with progress("listing files"):
-        found = table.remove_orphan_files(older_than=moment, dry_run=True)
-    if not dry_run and found.paths:
+        found = run(dry_run=True)
+    if not dry_run and (found.paths or found.uploads):
         session.confirm(f"This deletes {_orphans_text(identifier, found)}", yes=yes)
         with progress("deleting files") as bar:
-            found = table.remove_orphan_files(
-                older_than=moment, dry_run=False, progress=bar.advance
-            )
+            found = run(dry_run=False, progress=bar.advance)
     document = {
         "table": identifier,
         "dry_run": dry_run,
         "files": list(found.paths),
         "bytes": found.bytes,
+        "uploads": list(found.upload_paths),
     }
-    if not found.paths:
+    if not found.paths and not found.uploads:
         return Report(
             document, [Done(f"no orphan files of {identifier} (--older-than {older_than})")]
         )
     verb = "would delete" if dry_run else "deleted"
     # Lines, not a grid: a truncated path is useless.
-    paths = [Done(f"  {_below(table, path)}") for path in found.paths[:_SHOWN]]
-    left = len(found.paths) - _SHOWN
+    lines = [f"  {_below(table, path)}" for path in found.paths]
+    lines += [f"  {_below(table, path)} (unfinished upload)" for path in found.upload_paths]
+    paths = [Done(line) for line in lines[:_SHOWN]]
+    left = len(lines) - _SHOWN
     notes = [Note(f"... and {left:,} more; --json lists all")] if left > 0 else []
     done = Done(f"{verb} {_orphans_text(identifier, found)}")
     return Report(document, [done, *paths, *notes])
 
 
 def _orphans_text(identifier: str, found: OrphanResult) -> str:
-    return (
+    files = (
         f"{count_text(len(found.paths), 'orphan file')} of {identifier}, {size_text(found.bytes)}"
     )
+    if not found.uploads:
+        return files
+    return f"{files}, and {count_text(found.uploads, 'unfinished upload')}"
 
 
 def _below(table: Table, path: str) -> str:

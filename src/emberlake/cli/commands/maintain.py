@@ -135,14 +135,14 @@ def orphans(
         typer.Option(
             "--older-than",
             metavar="WHEN",
-            help="Only files older than 1d, 12h, ..., or a date before the start of every write "
-            "that is still running.",
+            help="Only files and uploads older than 1d, 12h, ..., or a date before the start of "
+            "every write that is still running.",
         ),
     ] = "1d",
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> Report:
-    """Delete files that no snapshot, tag or branch refers to."""
+    """Delete files that no snapshot, tag or branch refers to, and end unfinished uploads."""
     return actions.maintenance.orphans(
         session, table, older_than=older_than, dry_run=dry_run, yes=yes
     )

@@ -109,7 +109,7 @@ def _new_client(
         "retry_config": _retry_config(config, purpose, is_reached=is_reached),
     }
     if config.credentials.provider is not None:
-        shared["credential_provider"] = _Asked(config.cloud, config.credentials.provider)
+        shared["credential_provider"] = AskedProvider(config.cloud, config.credentials.provider)
     match config.cloud:
         case Cloud.S3 | Cloud.OSS:
             is_large = purpose in (Purpose.DATA, Purpose.CREATE)
@@ -118,8 +118,7 @@ def _new_client(
             if "endpoint" in settings:
                 # The library wants the bucket in the address, if it is not to be in the path.
                 if settings["virtual_hosted_style_request"] == "true":
-                    scheme, _, host = settings["endpoint"].partition("://")
-                    settings["endpoint"] = f"{scheme}://{location.bucket}.{host}"
+                    settings["endpoint"] = with_bucket(settings["endpoint"], location.bucket)
                 settings["aws_endpoint_url_s3"] = settings["endpoint"]
             return stores.S3Store(location.bucket, config=settings, **shared)
         case Cloud.GCS:
@@ -127,6 +126,12 @@ def _new_client(
         case Cloud.AZURE:
             settings.setdefault("account_name", location.host.partition(".")[0])
             return stores.AzureStore(location.bucket, config=settings, **shared)
+
+
+def with_bucket(endpoint: str, bucket: str) -> str:
+    """The address of a bucket that has a host of its own."""
+    scheme, _, host = endpoint.partition("://")
+    return f"{scheme}://{bucket}.{host}"
 
 
 def _client_options(config: StoreConfig, purpose: Purpose, *, is_reached: bool) -> dict[str, Any]:
@@ -162,7 +167,7 @@ def _retry_config(config: StoreConfig, purpose: Purpose, *, is_reached: bool) ->
 
 
 @dataclass(frozen=True)
-class _Asked:
+class AskedProvider:
     """A provider as the library calls it: all its keys are there, and its errors tell nothing."""
 
     cloud: Cloud

@@ -81,7 +81,7 @@ class Failure:
             return False
         return (
             self.code in {*_WRONG_KEYS, *_ENDED, *_WRONG_REGION, *_NO_BUCKET, "ObjectParentIsFile"}
-            or self.status in (301, 400, 401, 403, 501)
+            or self.status in (301, 400, 401, 403, 405, 501)
             or self.is_unsent
         )
 
@@ -136,7 +136,7 @@ def typed(failure: Failure, config: StoreConfig, location: Location, action: str
         return FileNotFound(location.path)
     if failure.kind in ("ValueError", "InvalidPathError"):
         return InvalidInput(f"cannot {action} {location.path}: it is not a name for an object")
-    if failure.kind == "NotSupportedError" or failure.status == 501:
+    if failure.kind == "NotSupportedError" or failure.status in (405, 501):
         return Unsupported(f"{config.endpoint} cannot {action} {location.path}")
     reason = _reason(failure, config, location, action)
     if failure.has_ended:

@@ -21,7 +21,8 @@ from emberlake.io.object.config import StoreConfig, parse_config
 from emberlake.io.object.listing import PAGE, pages_of
 from emberlake.io.object.location import Cloud, Location, locate
 from emberlake.io.object.probe import PROBE_PREFIX, check_conditions
-from emberlake.io.storage import FileInfo, Output, Standing, Storage, StorageTraits
+from emberlake.io.object.uploads import end_uploads, unfinished_uploads
+from emberlake.io.storage import FileInfo, Output, Standing, Storage, StorageTraits, Upload
 
 FOLDER_MARK: Final = ".emberlake-folder"
 _DELETIONS_AT_ONCE: Final = 4
@@ -196,6 +197,14 @@ class ObjectStorage:
             f"{source} cannot be moved to {target}: object stores cannot rename a folder "
             "in one step; copy its contents"
         )
+
+    # --- uploads ----------------------------------------------------------------------------------
+
+    def unfinished_uploads(self, path: str) -> Iterator[Upload]:
+        return unfinished_uploads(self.config, self._locate(path))
+
+    def end_uploads(self, uploads: Iterable[Upload]) -> None:
+        end_uploads(self.config, uploads)
 
     # --- requests ---------------------------------------------------------------------------------
 

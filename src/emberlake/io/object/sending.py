@@ -1,0 +1,139 @@
+"""Requests that the client library cannot make, by the standard library.
+
+What goes wrong is raised in the words of the client library, so that one place turns it into errors
+of emberlake.
+"""
+
+import ssl
+from collections.abc import Mapping
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any, Final
+from urllib.error import HTTPError, URLError
+from urllib.request import (
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    build_opener,
+)
+
+from emberlake.io.object.config import StoreConfig
+
+_MOST_OF_A_FAILURE: Final = 65_536  # bytes that are read of it
+
+
+class Sender:
+    """Sends requests without a body to a store. Every request has a connection of its own."""
+
+    def __init__(self, config: StoreConfig) -> None:
+        self._connect_s = config.connect_timeout_ms / 1000
+        self._opener = _opener(config)
+
+    def send(self, obs: Any, method: str, url: str, headers: Mapping[str, str]) -> bytes:
+        """The body of the answer.
+
+        Raises:
+            obstore.exceptions.BaseError: the store said no, or nothing.
+            FileNotFoundError: it has no such thing.
+        """
+        # The address was checked when the options were read: it is http or https.
+        request = Request(url, method=method, headers=dict(headers))  # noqa: S310
+        try:
+            with self._opener.open(request, timeout=self._connect_s) as answer:
+                body: bytes = answer.read()
+        except HTTPError as error:
+            raise _refusal(obs, error) from None
+        except (OSError, HTTPException) as error:
+            raise obs.exceptions.GenericError(_broken_off(error)) from None
+        return body
+
+
+def _refusal(obs: Any, error: HTTPError) -> Exception:
+    try:
+        with error:
+            body = error.read(_MOST_OF_A_FAILURE).decode(errors="replace")
+    except (OSError, HTTPException):
+        body = ""
+    text = f"status code: {error.code}: {body}"
+    return FileNotFoundError(text) if error.code == 404 else obs.exceptions.GenericError(text)
+
+
+def _broken_off(error: OSError | HTTPException) -> str:
+    """Where a request broke off."""
+    is_sent = not isinstance(error, URLError)
+    reason = error.reason if isinstance(error, URLError) else error
+    match reason:
+        case ssl.SSLCertVerificationError():
+            return "invalid peer certificate"
+        case ssl.SSLError():
+            return "InvalidContentType"
+        case TimeoutError() if is_sent:
+            return "HttpError { kind: Timeout }"
+        case _:
+            return f"HttpError {{ kind: {'Request' if is_sent else 'Connect'} }}"
+
+
+def _opener(config: StoreConfig) -> OpenerDirector:
+    context = ssl.create_default_context()
+    if config.ca_pem:
+        context.load_verify_locations(cadata=config.ca_pem.decode("ascii", "ignore"))
+    # Without one of its own, the environment may name a proxy, as it does for the library.
+    proxies = {scheme: config.proxy_url for scheme in ("http", "https") if config.proxy_url}
+    seconds = config.timeout_ms / 1000
+    return build_opener(
+        ProxyHandler(proxies or None),
+        _PlainHandler(seconds),
+        _TlsHandler(seconds, context),
+        _NoRedirects(),
+    )
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """A signature is for one host, and no other host may see it."""
+
+    def redirect_request(self, *_: Any) -> None: ...
+
+
+class _PlainConnection(HTTPConnection):
+    """Waits longer for an answer than for a connection."""
+
+    def __init__(self, *arguments: Any, answer_s: float, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._answer_s = answer_s
+
+    def connect(self) -> None:
+        super().connect()
+        self.sock.settimeout(self._answer_s)
+
+
+class _TlsConnection(HTTPSConnection):
+    """The same, secured."""
+
+    def __init__(self, *arguments: Any, answer_s: float, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._answer_s = answer_s
+
+    def connect(self) -> None:
+        super().connect()
+        self.sock.settimeout(self._answer_s)
+
+
+class _PlainHandler(HTTPHandler):
+    def __init__(self, answer_s: float) -> None:
+        super().__init__()
+        self._answer_s = answer_s
+
+    def http_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(partial(_PlainConnection, answer_s=self._answer_s), req)
+
+
+class _TlsHandler(HTTPSHandler):
+    def __init__(self, answer_s: float, context: ssl.SSLContext) -> None:
+        super().__init__(context=context)
+        self._secured = partial(_TlsConnection, answer_s=answer_s, context=context)
+
+    def https_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(self._secured, req)

@@ -1,0 +1,184 @@
+"""Uploads that were begun and neither finished nor given up, such as by a process that was killed.
+
+No listing of objects shows their parts, which cost money all the same. The client library knows
+only the uploads of its own process, so these requests are made and signed here. S3 and its
+compatibles only: Azure drops the parts after a week by itself; for GCS and OSS a rule of the bucket
+does it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from threading import Lock
+from typing import Any, Final
+from xml.etree import ElementTree as ET
+
+from emberlake.base.requests import ask_all
+from emberlake.errors import FileNotFound, InvalidInput, StorageError, Unsupported
+from emberlake.io.object.calls import ask_again
+from emberlake.io.object.clients import AskedProvider, ProviderFailed, with_bucket
+from emberlake.io.object.config import StoreConfig
+from emberlake.io.object.location import Cloud, Location, locate
+from emberlake.io.object.sending import Sender
+from emberlake.io.object.signing import Keys, encoded_path, encoded_query, signed_headers
+from emberlake.io.object.spellings import PREFIXES
+from emberlake.io.storage import Upload
+
+_LIST: Final = "list the unfinished uploads of"
+_AT_ONCE: Final = 8  # each has a connection of its own
+_Query = Sequence[tuple[str, str]]
+
+
+def unfinished_uploads(config: StoreConfig, folder: Location) -> Iterator[Upload]:
+    """The uploads of a folder, at any depth, a request for each 1,000.
+
+    Raises:
+        Unsupported: neither this store nor these credentials let emberlake list uploads.
+        StorageError: the store refused; without effect, as all of this has none.
+    """
+    if config.cloud is Cloud.AZURE:
+        return
+    _check_support(config, folder)
+    calls = _Calls(config)
+    prefix = f"{folder.key}/" if folder.key else ""
+    after: _Query = ()
+    while True:
+        query = [("uploads", ""), ("prefix", prefix), *after]
+        page = _list(config, folder, calls, query)
+        for one in page.iterfind("{*}Upload"):
+            upload = _upload(folder, one)
+            # Some stores know no prefixes, and list the whole bucket.
+            if upload is not None and upload.path.startswith(f"{folder.path}/"):
+                yield upload
+        if page.findtext("{*}IsTruncated", "").strip() != "true":
+            return
+        last, after = after, _next_page(page)
+        if after == last:
+            raise Unsupported(f"{config.endpoint} cannot {_LIST} {folder.path}: no page ends")
+
+
+def end_uploads(config: StoreConfig, uploads: Iterable[Upload]) -> None:
+    """Give uploads up, and their parts; no error for those that have ended."""
+    calls = _Calls(config)
+
+    def end(upload: Upload) -> None:
+        location = locate(upload.path)
+        url = f"{_address(config, location)}?{encoded_query([('uploadId', upload.id)])}"
+        with suppress(FileNotFound):
+            calls.ask(location, "end the unfinished upload of", "DELETE", url)
+
+    ask_all((partial(end, upload) for upload in uploads), _AT_ONCE)
+
+
+def _check_support(config: StoreConfig, location: Location) -> None:
+    if config.cloud is not Cloud.S3:
+        raise Unsupported(
+            f"emberlake cannot {_LIST} {location.path} on {config.cloud}; set a lifecycle rule of "
+            "the bucket that ends them"
+        )
+    is_anonymous = dict(config.credentials.settings).get("skip_signature") == "true"
+    if config.credentials.provider is None and not is_anonymous:
+        raise Unsupported(
+            f"emberlake cannot {_LIST} {location.path} with credentials that the cloud gives to "
+            f"the machine or its role; give {PREFIXES[config.cloud][0]}credentials-provider, or "
+            "set a lifecycle rule of the bucket that ends them"
+        )
+
+
+class _Calls:
+    """Signed requests, with keys that are asked for once, and again when they have ended."""
+
+    def __init__(self, config: StoreConfig) -> None:
+        self._config = config
+        self._sender = Sender(config)
+        self._lock = Lock()
+        self._client: Any = None
+        self._keys: Keys | None = None
+
+    def ask(self, location: Location, action: str, method: str, url: str) -> bytes:
+        """The answer to a request, which may be sent twice."""
+
+        def work(obs: Any, client: Any) -> bytes:
+            keys = self._keys_for(obs, client)
+            region = str(self._config.region)
+            now = datetime.now(UTC)
+            headers = {} if keys is None else signed_headers(method, url, keys, region, now)
+            return self._sender.send(obs, method, url, headers)
+
+        return ask_again(self._config, location, action, work)
+
+    def _keys_for(self, obs: Any, client: Any) -> Keys | None:
+        with self._lock:
+            if client is not self._client:  # a new client stands for new keys
+                self._keys = _keys_of(obs, self._config)
+                self._client = client
+            return self._keys
+
+
+def _keys_of(obs: Any, config: StoreConfig) -> Keys | None:
+    """The keys that the provider gives now; None for those who send unsigned requests."""
+    if config.credentials.provider is None:
+        return None
+    try:
+        given = AskedProvider(config.cloud, config.credentials.provider)()
+    except ProviderFailed as error:
+        raise obs.exceptions.GenericError(f"ProviderFailed: {error}") from None
+    keys = (given.get("access_key_id"), given.get("secret_access_key"))
+    token = given.get("token")
+    if not all(isinstance(key, str) for key in keys) or not isinstance(token, str | None):
+        raise obs.exceptions.UnauthenticatedError("no keys")
+    return Keys(str(keys[0]), str(keys[1]), token)
+
+
+def _address(config: StoreConfig, location: Location) -> str:
+    """The URL of a bucket, or of an object in it."""
+    settings = dict(config.settings)
+    endpoint = settings.get("endpoint") or f"https://s3.{config.region}.amazonaws.com"
+    if settings["virtual_hosted_style_request"] == "true":
+        return f"{with_bucket(endpoint, location.bucket)}/{encoded_path(location.key)}"
+    path = f"{location.bucket}/{location.key}" if location.key else location.bucket
+    return f"{endpoint}/{encoded_path(path)}"
+
+
+def _list(config: StoreConfig, folder: Location, calls: _Calls, query: _Query) -> ET.Element:
+    url = f"{_address(config, replace(folder, key=''))}?{encoded_query(query)}"
+    page: ET.Element | None = None
+    with suppress(FileNotFound, ET.ParseError):
+        body = calls.ask(folder, _LIST, "GET", url)
+        page = ET.fromstring(body)  # noqa: S314 - expat bounds what entities expand to
+    # A store that does not know what was asked for may list the objects instead.
+    if page is None or page.tag.rpartition("}")[2] != "ListMultipartUploadsResult":
+        raise Unsupported(
+            f"{config.endpoint} cannot {_LIST} {folder.path}: it answers something else"
+        )
+    return page
+
+
+def _upload(folder: Location, found: ET.Element) -> Upload | None:
+    """A listed upload; None if its key is no path of ours."""
+    key, upload_id = found.findtext("{*}Key", ""), found.findtext("{*}UploadId", "")
+    location = replace(folder, key=key)
+    try:
+        if locate(location.path).key != key or not upload_id:
+            return None
+    except InvalidInput:
+        return None
+    return Upload(location.path, upload_id, _millis(location, found.findtext("{*}Initiated", "")))
+
+
+def _millis(location: Location, text: str) -> int:
+    try:
+        begun = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        reason = f"the upload of {location.path} began at {text!r}, which is not a time"
+        raise StorageError(reason, had_no_effect=True) from error
+    return int((begun if begun.tzinfo else begun.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _next_page(page: ET.Element) -> _Query:
+    return [
+        ("key-marker", page.findtext("{*}NextKeyMarker", "")),
+        ("upload-id-marker", page.findtext("{*}NextUploadIdMarker", "")),
+    ]
