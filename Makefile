@@ -29,7 +29,7 @@ demo: ## Run the pipeline on local Spark and leave its warehouse in ./demo; S3=1
 	@$(if $(S3),$(BIN)/python .ci/with-s3) $(BIN)/python examples/demo.py demo $(if $(S3),--warehouse s3://lake/demo)
 
 quick: .venv/.stamp ## While editing: tests without a JVM, with few examples per property
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "$(FAST)" --hypothesis-profile=quick $(WHAT)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "$(FAST) and not thorough" --hypothesis-profile=quick $(WHAT)
 
 test: setup ## Run all tests except the slow ones, peers and Java included
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope -m "$(FAST)"

@@ -96,8 +96,12 @@ class Module:
         _, _, below = self.name.partition(".")
         return below.split(".")[0] or None
 
-    def imports(self, *, at_run_time: bool = False) -> Iterator[tuple[int, str]]:
+    @cache  # noqa: B019 - modules live as long as the tests do
+    def imports(self, *, at_run_time: bool = False) -> tuple[tuple[int, str], ...]:
         """Line and dotted name of everything that is imported, at any depth of the code."""
+        return tuple(self._imports(at_run_time=at_run_time))
+
+    def _imports(self, *, at_run_time: bool) -> Iterator[tuple[int, str]]:
         skipped = set(map(id, self._type_checking())) if at_run_time else set()
         for node in ast.walk(self.tree):
             if id(node) in skipped:

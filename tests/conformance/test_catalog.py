@@ -53,7 +53,7 @@ def _on_s3(server: Server) -> Catalog:
 CATALOGS: dict[str, Callable[..., Catalog]] = {"disk": _on_disk, "memory": _in_memory}
 
 
-@pytest.fixture(params=[*CATALOGS, "s3"])
+@pytest.fixture(params=[*CATALOGS, pytest.param("s3", marks=pytest.mark.thorough)])
 def catalog(request, tmp_path) -> Catalog:
     if request.param == "s3":
         made = _on_s3(request.getfixturevalue("s3"))
@@ -347,6 +347,7 @@ def test_a_rename_never_replaces_anything(renaming):
     assert renaming.get_table("db.u").table_schema.comment == "u"
 
 
+@pytest.mark.thorough
 def test_where_a_table_cannot_be_renamed_it_is_refused(s3):
     catalog = _on_s3(s3)
     catalog.create_database("db")

@@ -28,7 +28,7 @@ MOVING = {
 }
 
 
-@pytest.fixture(params=[*MOVING, "s3"])
+@pytest.fixture(params=[*MOVING, pytest.param("s3", marks=pytest.mark.thorough)])
 def storage(request: pytest.FixtureRequest) -> Storage:
     if request.param == "s3":
         server: Server = request.getfixturevalue("s3")

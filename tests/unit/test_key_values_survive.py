@@ -13,6 +13,8 @@ from emberlake import AtomicType, DataField, Schema, Table
 from emberlake.io import MemoryStorage
 from emberlake.spec.values import Value, to_arrow_array
 
+pytestmark = pytest.mark.thorough
+
 NANOS = 1_700_000_000_123_456_789
 LONG = "a long string, ☃ and 🎉 " * 400
 NAN, NEGATIVE_ZERO = float("nan"), -0.0

@@ -376,6 +376,7 @@ def postponed_shape(engine: str, chance: Random) -> Shape:
     return replace(shape, bucket="-2", options=options)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation", "first-row"])
 def test_a_postponed_history_is_one_like_any_other(engine: str, seed: int) -> None:

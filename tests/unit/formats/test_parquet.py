@@ -549,6 +549,7 @@ def test_streaming_holds_no_more_than_a_row_group() -> None:
     assert peak < 4 * part.nbytes
 
 
+@pytest.mark.thorough
 def test_footers_of_many_wide_tables_are_remembered_within_a_bound() -> None:
     for table in range(12):
         names = [f"column_{number}_of_table_{table}" for number in range(600)]

@@ -209,6 +209,7 @@ def marker_of(table, name="b"):
     return f"{table.store.layout.branch_folder}/.unfinished-{name}"
 
 
+@pytest.mark.thorough
 @HOW
 @pytest.mark.parametrize("action", ACTIONS)
 def test_cut_off_anywhere_a_branch_is_there_as_a_whole_or_not_at_all(

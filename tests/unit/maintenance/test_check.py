@@ -114,6 +114,7 @@ def test_key_tables_without_damage_have_no_problems(options):
     assert table.check().problems == ()
 
 
+@pytest.mark.thorough
 def test_what_java_wrote_has_no_problems(golden: Golden) -> None:
     catalog = CatalogFactory.create({"warehouse": golden.warehouse})
     found = {}
@@ -325,6 +326,7 @@ def test_what_damages_a_branch_is_found_from_the_table():
     assert (problem.kind, problem.path) == (MISSING, path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_bytes_are_damaged_a_check_reports_and_does_not_raise(seed):
     chance = random.Random(seed)

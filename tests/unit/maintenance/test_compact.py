@@ -283,6 +283,7 @@ def visible_keys(table: Table) -> list[int]:
     return sorted(row["id"] for row in read_rows(table))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("engine", "bitmap64"),
     [*((e, "false") for e in ENGINES if e != "first-row"), ("deduplicate", "true")],

@@ -443,6 +443,7 @@ def _or_refuse(act):
         act()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "step", [pytest.param(1, marks=pytest.mark.slow), 6], ids=["every call", "every sixth call"]
 )

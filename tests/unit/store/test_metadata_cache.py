@@ -125,6 +125,7 @@ def read_schemas(folder: Path, *, schemas: int, columns: int) -> Callable[[], ob
     return read
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("prepare", "sizes"),
     [
@@ -163,6 +164,7 @@ def memory() -> int:
     return tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes()
 
 
+@pytest.mark.thorough
 def test_a_loop_of_small_commits_stays_below_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ENV_LIMIT, "200 kb")
     table = create_table()

@@ -10,6 +10,8 @@ from emberlake.io import MemoryStorage
 from overwrite_cases import APPEND, BEFORE, CALLED, CASES, TOLD, Case, Refused, Row, expected
 from table_reads import check_whole, read
 
+pytestmark = pytest.mark.thorough
+
 COLUMNS = pa.schema(
     [pa.field("id", pa.int64(), False), pa.field("day", pa.string(), False), ("v", pa.string())]
 )

@@ -13,6 +13,8 @@ from builders import append, rows_of
 from emberlake import CatalogFactory, Schema
 from emberlake.table import Table
 
+pytestmark = pytest.mark.thorough
+
 COLUMNS = pa.schema([("id", pa.int64()), ("day", pa.string())])
 
 
