@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import fmean
 from typing import Final
 
 import numpy as np
@@ -205,7 +204,7 @@ class Explanation:
 
     @property
     def files_per_split_avg(self) -> float:
-        return fmean(self._files_per_split) if self.planned else 0.0
+        return sum(self._files_per_split) / len(self._files_per_split) if self.planned else 0.0
 
     @property
     def split_size_min(self) -> int:
@@ -217,7 +216,7 @@ class Explanation:
 
     @property
     def split_size_avg(self) -> float:
-        return fmean(self._split_sizes) if self.planned else 0.0
+        return sum(self._split_sizes) / len(self._split_sizes) if self.planned else 0.0
 
     @property
     def split_size_p50(self) -> int:
