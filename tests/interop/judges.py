@@ -6,7 +6,6 @@ What is not installed skips the test and says why; with CI=true in the environme
 
 import atexit
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 from canonical import Row, canonical_rows, sorted_rows
+from needs import lacking
 
 ROOT = Path(__file__).parents[2]
 JAVA_BUILD = ROOT / ".build" / "java"
@@ -290,11 +290,11 @@ def java_judge() -> JavaJudge:
     jars = sorted(JAVA_BUILD.glob("paimon-bundle-*.jar"))
     spark_jars = sorted((ROOT / ".venv" / "lib").glob("python3*/site-packages/pyspark/jars"))
     if not shutil.which("java"):
-        _missing("java is not installed")
+        lacking("java is not installed")
     if not jars or not (JAVA_BUILD / "PaimonJudge.class").exists():
-        _missing("the Java judge is not built: run make setup with a JDK and Maven installed")
+        lacking("the Java judge is not built: run make setup with a JDK and Maven installed")
     if not spark_jars:
-        _missing("pyspark, whose jars Java Paimon needs, is not in .venv: run make setup")
+        lacking("pyspark, whose jars Java Paimon needs, is not in .venv: run make setup")
     stores = sorted(JAVA_BUILD.glob("paimon-s3-*.jar"))  # where it is there
     class_path = ":".join(map(str, (JAVA_BUILD, jars[-1], *stores, f"{spark_jars[-1]}/*")))
     quiet = ["-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Duser.timezone=UTC"]
@@ -304,7 +304,7 @@ def java_judge() -> JavaJudge:
 def java_on_stores() -> None:
     """Skip, or fail, where Java Paimon lacks what it needs for S3."""
     if not list(JAVA_BUILD.glob("paimon-s3-*.jar")):
-        _missing("Java Paimon cannot reach S3: run tests/interop/java/build s3")
+        lacking("Java Paimon cannot reach S3: run tests/interop/java/build s3")
 
 
 @cache
@@ -316,7 +316,7 @@ def peer(engine: Literal["pypaimon", "rust"]) -> Peer:
 @cache
 def _peer_process() -> LineProcess:
     if not PEERS_PYTHON.exists():
-        _missing(".venv-peers is not built: run make setup")
+        lacking(".venv-peers is not built: run make setup")
     return LineProcess([str(PEERS_PYTHON), str(WORKER)])
 
 
@@ -324,13 +324,6 @@ def known_gap(request: pytest.FixtureRequest, reason: str) -> None:
     """Expect a failure whose reason lies with a peer; the day it passes, the test says so."""
     failures = (AssertionError, JudgeError)
     request.applymarker(pytest.mark.xfail(reason=reason, raises=failures, strict=True))
-
-
-def _missing(reason: str) -> None:
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"interop tests must run under CI=true, but {reason}")
-    # A clone on a machine without a JDK can run the other tests; CI never comes here.
-    pytest.skip(reason)
 
 
 def _load_lines(path: Path) -> list[list[Any]]:

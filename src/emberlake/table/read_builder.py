@@ -116,7 +116,7 @@ class ReadBuilder:
 
         Args:
             verbose: Whether to list all files, and the splits.
-            spark: Also say how this session would read them: by itself, or with Python workers.
+            spark: Also say how Spark would read them: by itself, or with Python workers.
         """
         check_readable(self.store.schema)
         names = [f.name for f in self.read_type()]

@@ -109,16 +109,8 @@ class _PlainConnection(HTTPConnection):
         self.sock.settimeout(self._answer_s)
 
 
-class _TlsConnection(HTTPSConnection):
+class _TlsConnection(_PlainConnection, HTTPSConnection):
     """The same, secured."""
-
-    def __init__(self, *arguments: Any, answer_s: float, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        self._answer_s = answer_s
-
-    def connect(self) -> None:
-        super().connect()
-        self.sock.settimeout(self._answer_s)
 
 
 class _PlainHandler(HTTPHandler):
