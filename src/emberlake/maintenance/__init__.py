@@ -1,1 +1,15 @@
-"""Everything that keeps a table in shape, apart from reading and writing it."""
+"""Everything that keeps a table in shape, apart from reading and writing it.
+
+The larger modules are loaded on first use: most programs never check or clean a table.
+"""
+
+from typing import TYPE_CHECKING
+
+from emberlake.base.lazy import lazy_modules
+
+__all__ = ["check", "compact", "expire", "orphans"]
+
+if TYPE_CHECKING:
+    from emberlake.maintenance import check, compact, expire, orphans
+else:
+    __getattr__ = lazy_modules(__name__, __all__)

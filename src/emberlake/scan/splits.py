@@ -164,29 +164,36 @@ def pack_splits(
     codes, buckets = entries.partition_codes, entries.bucket
     order = np.lexsort((entries.min_sequence_number, buckets, codes))
     ordered, codes, buckets = entries.take(order), codes[order], buckets[order]
-    exact = plan.is_exact[order].tolist()
+    is_exact = plan.is_exact[order]
     weights = np.maximum(ordered.file_size, options.value(SPLIT_OPEN_FILE_COST))
-    ranges = pack(weights, _group_ends(codes, buckets), options.value(SPLIT_TARGET_SIZE))
-    partitions, code_of, bucket_of = entries.partitions, codes.tolist(), buckets.tolist()
+    ranges = [*pack(weights, _group_ends(codes, buckets), options.value(SPLIT_TARGET_SIZE))]
+    starts = [start for start, _ in ranges]
+    partitions = entries.partitions
+    owners = zip(codes[starts].tolist(), buckets[starts].tolist(), strict=True)
     # Setting the fields of a frozen value one by one would take a third of a large plan.
     shared = vars(DataSplit(snapshot_id, b"", 0, entries, predicate, ()))
     splits = []
-    for start, stop in ranges:
-        partition, bucket = partitions[code_of[start]], bucket_of[start]
-        part = ordered.slice(start, stop)
+    for (start, stop), (code, bucket), exact in zip(
+        ranges, owners, _flags(is_exact, ranges), strict=True
+    ):
+        partition, part = partitions[code], ordered.slice(start, stop)
         split = object.__new__(DataSplit)
-        vars(split).update(
-            shared,
-            partition=partition,
-            bucket=bucket,
-            entries=part,
-            is_exact=tuple(exact[start:stop]),
-        )
+        vars(split).update(shared, partition=partition, bucket=bucket, entries=part, is_exact=exact)
         if deletion_files:
             found = deletions_of(deletion_files, partition, bucket, part)
             vars(split)["deletion_files"] = found
         splits.append(split)
     return splits
+
+
+def _flags(
+    flags: npt.NDArray[np.bool_], ranges: Iterable[tuple[int, int]]
+) -> Iterator[tuple[bool, ...]]:
+    """The flags of each range. They are mostly all equal: without a filter every file is exact."""
+    if flags.all():
+        return ((True,) * (stop - start) for start, stop in ranges)
+    values = flags.tolist()
+    return (tuple(values[start:stop]) for start, stop in ranges)
 
 
 def attach_folders(splits: Iterable[DataSplit], folder_of: FolderOf) -> None:

@@ -1,6 +1,5 @@
 """Streaming reads: a builder, and a scan that follows the table."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -103,6 +102,9 @@ class StreamingTableScan:
 
     async def stream(self) -> AsyncIterator[Plan]:
         """The same for an event loop, which is not blocked while there is nothing new."""
+        # Loading it takes longer than all of a plan; whoever has an event loop has loaded it.
+        import asyncio  # noqa: PLC0415
+
         while True:
             plan = await asyncio.to_thread(self.plan)
             if plan is None:

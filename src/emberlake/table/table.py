@@ -3,18 +3,15 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from emberlake import maintenance
 from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.base.html import html_table, html_title
 from emberlake.commit.change import CommitResult
 from emberlake.errors import InvalidOption, InvalidSchema, TableNotFound
 from emberlake.io import RoutedStorage, open_storage
 from emberlake.io.storage import Storage
-from emberlake.maintenance.check import CheckReport, check_table
-from emberlake.maintenance.compact import compact_table
-from emberlake.maintenance.expire import ExpireResult, expire_snapshots, retention_of
-from emberlake.maintenance.orphans import OrphanResult, remove_orphan_files
 from emberlake.options import BRANCH, BUCKET, TableOptions
 from emberlake.predicates import Predicate, bind_partition_filter
 from emberlake.scan.travel import between as load_between
@@ -39,6 +36,11 @@ from emberlake.table.write_builder import (
     new_commit_user,
 )
 from emberlake.types import DataField
+
+if TYPE_CHECKING:
+    from emberlake.maintenance.check import CheckReport
+    from emberlake.maintenance.expire import ExpireResult
+    from emberlake.maintenance.orphans import OrphanResult
 
 _SHOWN_OPTIONS: Final = 6
 
@@ -228,7 +230,7 @@ class Table(VersionedTable, ShortForms):
         max_deletes: int | None = None,
         dry_run: bool = False,
         progress: Callable[[int, int], None] | None = None,
-    ) -> ExpireResult:
+    ) -> "ExpireResult":
         """Delete old snapshots, and the files that no other snapshot, tag or branch needs.
 
         Defaults come from the table's options ``snapshot.num-retained.max``,
@@ -250,7 +252,7 @@ class Table(VersionedTable, ShortForms):
             Unsupported: the table keeps changelogs for longer than snapshots.
         """
         self._check_present()
-        retention = retention_of(
+        retention = maintenance.expire.retention_of(
             self.options,
             self.store.env.now_ms(),
             retain_max=retain_max,
@@ -258,7 +260,9 @@ class Table(VersionedTable, ShortForms):
             older_than=older_than,
             max_deletes=max_deletes,
         )
-        return expire_snapshots(self.store, retention, dry_run=dry_run, progress=progress)
+        return maintenance.expire.expire_snapshots(
+            self.store, retention, dry_run=dry_run, progress=progress
+        )
 
     def remove_orphan_files(
         self,
@@ -266,7 +270,7 @@ class Table(VersionedTable, ShortForms):
         older_than: datetime | int | None = None,
         dry_run: bool = False,
         progress: Callable[[int, int], None] | None = None,
-    ) -> OrphanResult:
+    ) -> "OrphanResult":
         """Delete files of the table that no snapshot, tag or branch refers to.
 
         On S3 and its compatibles, uploads into the table's folder that a lost process has left
@@ -282,7 +286,7 @@ class Table(VersionedTable, ShortForms):
             InvalidInput: ``older_than`` is in the future.
             InvalidState: something that refers to files cannot be read; nothing was deleted.
         """
-        return remove_orphan_files(
+        return maintenance.orphans.remove_orphan_files(
             self.store, older_than=older_than, dry_run=dry_run, progress=progress
         )
 
@@ -292,7 +296,7 @@ class Table(VersionedTable, ShortForms):
         snapshot_id: int | None = None,
         read_data: bool = True,
         progress: Callable[[int, int], None] | None = None,
-    ) -> CheckReport:
+    ) -> "CheckReport":
         """Look for damage: read every file of a snapshot and compare it with its metadata.
 
         Args:
@@ -305,7 +309,7 @@ class Table(VersionedTable, ShortForms):
         Raises:
             SnapshotNotFound: there is no snapshot with that id.
         """
-        return check_table(
+        return maintenance.check.check_table(
             self.store, snapshot_id=snapshot_id, read_data=read_data, progress=progress
         )
 
@@ -323,7 +327,7 @@ class Table(VersionedTable, ShortForms):
         self._check_present()
         bound = bind_partition_filter(where, self.store.schema)
         user = new_commit_user(self.store)
-        return compact_table(self.store, user, full=full, where=bound)
+        return maintenance.compact.compact_table(self.store, user, full=full, where=bound)
 
     def __repr__(self) -> str:
         schema = self.store.schema

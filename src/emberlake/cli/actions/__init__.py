@@ -4,8 +4,22 @@ A module of actions is loaded when it is first used. The engine takes half a sec
 ``emberlake --help`` needs none of it.
 """
 
-import importlib
 from typing import TYPE_CHECKING
+
+from emberlake.base.lazy import lazy_modules
+
+__all__ = [
+    "alter",
+    "creation",
+    "databases",
+    "ingestion",
+    "inspection",
+    "maintenance",
+    "plan",
+    "reading",
+    "refs",
+    "tables",
+]
 
 if TYPE_CHECKING:
     from emberlake.cli.actions import (
@@ -21,22 +35,4 @@ if TYPE_CHECKING:
         tables,
     )
 else:
-
-    def __getattr__(name: str) -> object:
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return importlib.import_module(f"{__name__}.{name}")
-
-
-__all__ = [
-    "alter",
-    "creation",
-    "databases",
-    "ingestion",
-    "inspection",
-    "maintenance",
-    "plan",
-    "reading",
-    "refs",
-    "tables",
-]
+    __getattr__ = lazy_modules(__name__, __all__)
