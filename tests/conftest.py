@@ -10,7 +10,7 @@ from xdist.scheduler import LoadScopeScheduling
 import effort  # noqa: F401 - it has the profiles
 from golden.reads import Golden, unpack
 from interop.judges import JavaJudge, Peer, java_judge, peer
-from servers import Server, missing, program, s3_server
+from servers import Server, azurite, fake_gcs, missing, program, s3_server
 
 settings.load_profile("emberlake")  # pytest --hypothesis-profile=quick comes after it
 
@@ -64,6 +64,20 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Golden:
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server of S3's protocol with an empty bucket, or a skip that says what is missing."""
     with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The same for Azure's protocol."""
+    with azurite(tmp_path_factory.mktemp("azure")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def gcs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The same for Google's protocol."""
+    with fake_gcs(tmp_path_factory.mktemp("gcs")) as server:
         yield server
 
 

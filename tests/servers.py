@@ -5,6 +5,7 @@ CI=true in the environment it fails instead. A server ends with the process that
 that ends.
 """
 
+import base64
 import hashlib
 import hmac
 import json
@@ -22,6 +23,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -340,3 +342,98 @@ def signed_v4(method: str, url: str, path: str, query: str = "") -> urllib.reque
             "Authorization": f"AWS4-HMAC-SHA256 {credential}",
         },
     )
+
+
+# --- other clouds ---------------------------------------------------------------------------------
+
+AZURE_ACCOUNT = "devstoreaccount1"  # the emulator's, which is the same everywhere, with its key
+AZURE_KEY = (
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+
+
+@dataclass(frozen=True)
+class AzureServer(Server):
+    """A server of Azure's protocol; the account is in the path of its endpoint."""
+
+    @property
+    def port(self) -> int:
+        return int(self.endpoint.removesuffix(f"/{AZURE_ACCOUNT}").rpartition(":")[2])
+
+    @property
+    def root(self) -> str:
+        return f"abfss://{self.bucket}@{AZURE_ACCOUNT}.dfs.core.windows.net"
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {"azure.endpoint": self.endpoint, "azure.account-key": AZURE_KEY}
+
+
+@dataclass(frozen=True)
+class GcsServer(Server):
+    """A server of Google's protocol, which takes any token."""
+
+    @property
+    def root(self) -> str:
+        return f"gs://{self.bucket}"
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {"gs.endpoint": self.endpoint, "gs.token": "any"}
+
+
+@contextmanager
+def azurite(folder: Path) -> Iterator[AzureServer]:
+    """Azurite, Microsoft's emulator, with its objects in memory."""
+    if not program("azurite-blob") or not shutil.which("node"):
+        missing("Azurite")
+    (port,) = free_ports(1)
+    url = f"http://127.0.0.1:{port}"
+    command = [program("azurite-blob"), "--blobHost", "127.0.0.1", "--blobPort", str(port)]
+    command += ["--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
+    with running(command, url, folder / "azurite.log"):
+        create_container(f"{url}/{AZURE_ACCOUNT}", BUCKET)
+        yield AzureServer(f"{url}/{AZURE_ACCOUNT}")
+
+
+def create_container(endpoint: str, name: str) -> None:
+    """PUT /container, signed by ourselves."""
+    when, version = formatdate(usegmt=True), "2021-08-06"
+    signed = f"x-ms-date:{when}\nx-ms-version:{version}\n"
+    text = f"PUT{chr(10) * 12}{signed}/{AZURE_ACCOUNT}/{AZURE_ACCOUNT}/{name}\nrestype:container"
+    key = base64.b64decode(AZURE_KEY)
+    mark = base64.b64encode(hmac.new(key, text.encode(), hashlib.sha256).digest()).decode()
+    request = urllib.request.Request(
+        f"{endpoint}/{name}?restype=container",
+        method="PUT",
+        headers={
+            "x-ms-date": when,
+            "x-ms-version": version,
+            "Authorization": f"SharedKey {AZURE_ACCOUNT}:{mark}",
+        },
+    )
+    urllib.request.urlopen(request, timeout=20).close()
+
+
+@contextmanager
+def fake_gcs(folder: Path) -> Iterator[GcsServer]:
+    """fake-gcs-server, with its objects in memory, behind ``gcs_shim.py``."""
+    if not program("fake-gcs-server"):
+        missing("fake-gcs-server")
+    port, front = free_ports(2)
+    inner, url = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{front}"
+    command = [program("fake-gcs-server"), "-scheme", "http", "-host", "127.0.0.1"]
+    command += ["-port", str(port), "-backend", "memory", "-log-level", "error"]
+    command += ["-public-host", f"127.0.0.1:{port}", "-external-url", inner]
+    shim = [sys.executable, str(Path(__file__).with_name("gcs_shim.py")), str(front), str(port)]
+    with (
+        running(command, f"{inner}/_internal/healthcheck", folder / "gcs.log"),
+        running(shim, f"{url}/none", folder / "gcs-shim.log"),
+    ):
+        bucket = urllib.request.Request(
+            f"{inner}/storage/v1/b",
+            data=json.dumps({"name": BUCKET}).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        urllib.request.urlopen(bucket, timeout=20).close()
+        yield GcsServer(url)

@@ -13,7 +13,7 @@ EmberlakeError
 │                       refused, never guessed
 ├── CorruptFile         a file exists but does not hold what the format says
 ├── StorageError        the storage failed; whether the last write took effect may be unknown;
-│                       CredentialsEnded
+│                       CredentialsExpired
 ├── CommitConflict      also a RuntimeError: a concurrent change makes this commit wrong;
 │                       AlreadyCommitted, FilesMissing, SnapshotOverwritten
 └── CommitUnknown       also a RuntimeError: the commit may or may not have happened
@@ -205,7 +205,7 @@ class StorageError(EmberlakeError):
         self.had_no_effect = had_no_effect
 
 
-class CredentialsEnded(StorageError):
+class CredentialsExpired(StorageError):
     """The store no longer accepts the credentials; new ones are needed."""
 
 

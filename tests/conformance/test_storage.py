@@ -4,6 +4,7 @@ import pickle
 import threading
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,12 +29,30 @@ MOVING = {
 }
 
 
-@pytest.fixture(params=[*MOVING, pytest.param("s3", marks=pytest.mark.thorough)])
-def storage(request: pytest.FixtureRequest) -> Storage:
-    if request.param == "s3":
-        server: Server = request.getfixturevalue("s3")
+CLOUDS = ("s3", "azure", "gcs")
+
+
+def on(*names: str) -> list[Any]:
+    """Storages to run a test on; servers take their time to start."""
+    return [pytest.param(n, marks=[pytest.mark.thorough] * (n in CLOUDS)) for n in names]
+
+
+def opened(request: pytest.FixtureRequest) -> Storage:
+    if request.param in CLOUDS:
+        server: Server = request.getfixturevalue(request.param)
         return open_storage(server.root, server.options)[0]
     return MOVING[request.param]()
+
+
+@pytest.fixture(params=on(*MOVING, *CLOUDS))
+def storage(request: pytest.FixtureRequest) -> Storage:
+    return opened(request)
+
+
+@pytest.fixture(params=on(*MOVING, "s3"))
+def ending(request: pytest.FixtureRequest) -> Storage:
+    """A storage that ends the uploads of others, or has none."""
+    return opened(request)
 
 
 @pytest.fixture(params=MOVING)
@@ -44,8 +63,9 @@ def moving(request: pytest.FixtureRequest) -> Storage:
 
 @pytest.fixture
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if "s3" in request.node.name.partition("[")[2]:
-        return f"{request.getfixturevalue('s3').root}/{uuid.uuid4()}/warehouse"
+    for cloud in CLOUDS:
+        if cloud in request.node.name.partition("[")[2]:
+            return f"{request.getfixturevalue(cloud).root}/{uuid.uuid4()}/warehouse"
     return str(tmp_path / "warehouse")
 
 
@@ -433,18 +453,30 @@ def test_names_are_taken_as_they_are(storage: Storage, root: str) -> None:
 
 
 def test_a_storage_that_nobody_has_begun_to_write_to_has_no_uploads(
-    storage: Storage, root: str
+    ending: Storage, root: str
 ) -> None:
-    storage.put(f"{root}/a/file", b"1")
+    ending.put(f"{root}/a/file", b"1")
 
-    assert [*storage.unfinished_uploads(root)] == []
-    assert [*storage.unfinished_uploads(f"{root}/nowhere")] == []
+    assert [*ending.unfinished_uploads(root)] == []
+    assert [*ending.unfinished_uploads(f"{root}/nowhere")] == []
 
 
-def test_ending_an_upload_that_is_not_there_changes_nothing(storage: Storage, root: str) -> None:
-    storage.put(f"{root}/file", b"1")
+def test_ending_an_upload_that_is_not_there_changes_nothing(ending: Storage, root: str) -> None:
+    ending.put(f"{root}/file", b"1")
+
+    ending.end_uploads([])
+    ending.end_uploads([Upload(f"{root}/file", str(uuid.uuid4()), 0)])
+
+    assert ending.read(f"{root}/file") == b"1"
+
+
+@pytest.mark.parametrize("cloud", on("azure", "gcs"))
+def test_a_storage_that_cannot_end_uploads_says_so(
+    cloud: str, root: str, request: pytest.FixtureRequest
+) -> None:
+    server: Server = request.getfixturevalue(cloud)
+    storage, _ = open_storage(server.root, server.options)
 
     storage.end_uploads([])
-    storage.end_uploads([Upload(f"{root}/file", str(uuid.uuid4()), 0)])
-
-    assert storage.read(f"{root}/file") == b"1"
+    with pytest.raises(Unsupported, match="lifecycle rule"):
+        storage.end_uploads([Upload(f"{root}/file", str(uuid.uuid4()), 0)])

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from emberlake import CatalogFactory
-from emberlake.errors import CredentialsEnded, InvalidOption, StorageError
+from emberlake.errors import CredentialsExpired, InvalidOption, StorageError
 from emberlake.io import Storage, open_storage
 from servers import SECRET, USER, Proxy, Server
 
@@ -153,7 +153,7 @@ def test_credentials_that_have_ended_for_good_are_told(
     storage = open_proxied(access_key=None, secret_key=None, credentials_provider=Provider("gone"))
     proxy.fail(method="PUT", match="file", how="403-ExpiredToken", when="before", times=9)
 
-    with pytest.raises(CredentialsEnded, match="no longer valid"):
+    with pytest.raises(CredentialsExpired, match="no longer valid"):
         storage.put(f"{root}/file", b"1")
 
     assert len(calls) == 2

@@ -1,4 +1,4 @@
-"""The same history on a disk and on an S3 server: what can be seen of it is equal."""
+"""The same history on a disk and on object stores: what can be seen of it is equal."""
 
 import time
 import urllib.request
@@ -119,20 +119,26 @@ def test_a_database_that_cannot_be_deleted_is_not_said_to_be(s3: Server) -> None
 
 
 @pytest.mark.versitygw
+@pytest.mark.filterwarnings("ignore:unfinished uploads:emberlake.EmberlakeWarning")
+@pytest.mark.parametrize("cloud", ["s3", "azure", "gcs"])
 @pytest.mark.parametrize("history", [append_history, key_history])
 def test_a_history_is_the_same_as_on_disk(
-    history: Callable[[Catalog], dict[str, Any]], s3: Server, tmp_path: Path
+    history: Callable[[Catalog], dict[str, Any]],
+    cloud: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
 ) -> None:
+    server: Server = request.getfixturevalue(cloud)
     on_disk = CatalogFactory.create({"warehouse": str(tmp_path)})
-    warehouse = f"{s3.root}/{uuid.uuid4()}/wh"
-    on_s3 = CatalogFactory.create({"warehouse": warehouse, **s3.options})
-    for catalog in (on_disk, on_s3):
+    warehouse = f"{server.root}/{uuid.uuid4()}/wh"
+    on_store = CatalogFactory.create({"warehouse": warehouse, **server.options})
+    for catalog in (on_disk, on_store):
         catalog.create_database("db")
 
-    expected, found = history(on_disk), history(on_s3)
+    expected, found = history(on_disk), history(on_store)
 
     assert found == expected
     assert "/manifest/manifest-left-over" in found["orphans"]
     assert found["problems"] == []
     dropped(on_disk)
-    dropped(on_s3)
+    dropped(on_store)

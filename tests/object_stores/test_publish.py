@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from emberlake.errors import CredentialsEnded, FileNotFound, StorageError
+from emberlake.errors import CredentialsExpired, FileNotFound, StorageError
 from emberlake.io import Storage, open_storage
 from emberlake.io.object import clients, probe, publish
 from servers import Proxy, Server
@@ -84,7 +84,7 @@ def test_credentials_that_end_during_an_upload_are_told_as_such(s3: Server, prox
     storage, folder = opened(s3, proxy, **{"s3.credentials-provider": keys_of(s3)})
     proxy.fail(method="PUT", match="partNumber=2", how="403-ExpiredToken", when="before")
 
-    with pytest.raises(CredentialsEnded):
+    with pytest.raises(CredentialsExpired):
         write_parts(storage, f"{folder}/big", count=10)
 
     with pytest.raises(FileNotFound):

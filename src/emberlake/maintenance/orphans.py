@@ -16,7 +16,7 @@ from typing import Final
 
 from emberlake.base.parallel import parallel_map
 from emberlake.errors import (
-    CredentialsEnded,
+    CredentialsExpired,
     EmberlakeWarning,
     InvalidInput,
     StorageError,
@@ -95,7 +95,7 @@ def _find_uploads(store: TableStore, older_than_ms: int) -> list[Upload]:
         # One by one: a store may fail to go on after its first page.
         for upload in store.storage.unfinished_uploads(root):
             found.append(upload)  # noqa: PERF402
-    except CredentialsEnded:
+    except CredentialsExpired:
         raise
     except (StorageError, Unsupported) as error:
         if isinstance(error, StorageError) and not error.had_no_effect:

@@ -22,7 +22,7 @@ from builders import (
 )
 from emberlake import CatalogFactory, Schema
 from emberlake.errors import (
-    CredentialsEnded,
+    CredentialsExpired,
     EmberlakeError,
     EmberlakeWarning,
     InvalidInput,
@@ -456,7 +456,7 @@ def test_uploads_that_were_listed_before_a_refusal_are_ended():
 
 
 @pytest.mark.parametrize(
-    "error", [StorageError("told"), CredentialsEnded("told", had_no_effect=True)], ids=type
+    "error", [StorageError("told"), CredentialsExpired("told", had_no_effect=True)], ids=type
 )
 def test_a_failure_that_may_pass_is_an_error_and_nothing_is_deleted(error: EmberlakeError):
     world = a_world_with_uploads()

@@ -1,7 +1,7 @@
 """One way to call the client library: aside, with errors of our own, once more with new keys."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from emberlake.errors import EmberlakeError
@@ -31,6 +31,12 @@ class Failed(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.kind)
         self.failure = failure
+
+
+def mark_of(found: Mapping[str, Any]) -> str | None:
+    """The mark (etag) of an object. Azure has quotes around those of answers, not of listings."""
+    etag: str | None = found.get("e_tag")
+    return None if etag is None else etag.strip('"')
 
 
 def attempt(

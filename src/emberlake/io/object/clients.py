@@ -20,6 +20,7 @@ from emberlake.io.object.credentials import CredentialsProvider, FixedKeys
 from emberlake.io.object.location import Cloud, Location
 
 _CLIENTS_KEPT: Final = 64
+_REACHED_KEPT: Final = 1024  # catalogs that hand out keys make a config for each of them
 _CONTACT_MS: Final = 3_000  # to connect, until a store has answered for the first time
 _PUBLISH_MS: Final = 20_000  # for a small body; a lost answer is settled, not waited for
 _HINT_MS: Final = 5_000
@@ -44,7 +45,7 @@ class _Process:
 
     lock: Any = field(default_factory=Lock)
     clients: dict[tuple[object, ...], Any] = field(default_factory=dict)
-    reached: set[tuple[StoreConfig, str]] = field(default_factory=set)
+    reached: dict[tuple[StoreConfig, str], None] = field(default_factory=dict)  # oldest first
     has_used_library: bool = False
     is_broken: bool = False
 
@@ -89,7 +90,12 @@ def has_reached(config: StoreConfig, location: Location) -> bool:
 
 def note_reached(config: StoreConfig, location: Location) -> None:
     """The store has answered: from now on failures are worth many retries."""
-    _process.reached.add((config, location.root))
+    if has_reached(config, location):
+        return
+    with _process.lock:
+        while len(_process.reached) >= _REACHED_KEPT:
+            del _process.reached[next(iter(_process.reached))]
+        _process.reached[config, location.root] = None
 
 
 def forget_clients(config: StoreConfig) -> None:

@@ -8,8 +8,9 @@ from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
 
 from emberlake.errors import InvalidOption
-from emberlake.io.object.credentials import Credentials, find_credentials
+from emberlake.io.object.credentials import Credentials, find_credentials, find_profile
 from emberlake.io.object.location import Cloud, Location
+from emberlake.io.object.profiles import Profile
 from emberlake.io.object.spellings import Given, given_options
 
 _DEFAULT_REGION: Final = "us-east-1"
@@ -66,14 +67,15 @@ def parse_config(
             credentials anywhere.
     """
     given = given_options(location, options)
-    address = _address(location, given, environment)
+    profile = find_profile(given, environment)
+    address = _address(location, given, environment, profile)
     is_http = address is not None and address.startswith("http://")
     ca_file = given.text("ca_file")
     return StoreConfig(
         cloud=location.cloud,
         endpoint=address or _OWN_NAMES[location.cloud],
-        settings=tuple(sorted(_settings(location, given, address, environment).items())),
-        credentials=find_credentials(given, environment),
+        settings=tuple(sorted(_settings(location, given, address, environment, profile).items())),
+        credentials=find_credentials(given, environment, profile),
         timeout_ms=given.millis("timeout", 60_000),
         connect_timeout_ms=given.millis("connect_timeout", 5_000),
         max_retries=max(given.count("attempts", 6) - 1, 0),
@@ -87,12 +89,15 @@ def parse_config(
     )
 
 
-def _address(location: Location, given: Given, environment: Mapping[str, str]) -> str | None:
+def _address(
+    location: Location, given: Given, environment: Mapping[str, str], profile: Profile | None
+) -> str | None:
     """The endpoint with its scheme; None for the cloud's own."""
     name = "base_url" if location.cloud is Cloud.GCS else "endpoint"
     text = given.text(name)
     if not text and location.cloud is Cloud.S3:
         text = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+        text = text or (None if profile is None else profile.text("endpoint_url"))
     if not text and location.cloud is Cloud.OSS:
         text = location.host
         if not text:
@@ -123,7 +128,11 @@ def _split(text: str) -> SplitResult | None:
 
 
 def _settings(
-    location: Location, given: Given, address: str | None, environment: Mapping[str, str]
+    location: Location,
+    given: Given,
+    address: str | None,
+    environment: Mapping[str, str],
+    profile: Profile | None,
 ) -> dict[str, str]:
     """What the client library is told besides credentials.
 
@@ -137,11 +146,15 @@ def _settings(
             settings |= {k: given.text(k) or "" for k in ("account_name", "authority_host")}
             return {name: text for name, text in settings.items() if text}
         case Cloud.S3 | Cloud.OSS:
-            return _s3_settings(location, given, address, environment)
+            return _s3_settings(location, given, address, environment, profile)
 
 
 def _s3_settings(
-    location: Location, given: Given, address: str | None, environment: Mapping[str, str]
+    location: Location,
+    given: Given,
+    address: str | None,
+    environment: Mapping[str, str],
+    profile: Profile | None,
 ) -> dict[str, str]:
     # OSS takes no requests that have the bucket in their path.
     is_path_style = given.flag("path_style", default=location.cloud is Cloud.S3)
@@ -149,6 +162,7 @@ def _s3_settings(
         "region": given.text("region")
         or environment.get("AWS_REGION")
         or environment.get("AWS_DEFAULT_REGION")
+        or (None if profile is None else profile.text("region"))
         or _DEFAULT_REGION,
         "virtual_hosted_style_request": str(not is_path_style).lower(),
         "skip_signature": "false",

@@ -1,7 +1,8 @@
 """Where the credentials of a store come from.
 
-Options, a provider, or the environment. The cloud's metadata service is asked only when the user
-says so: elsewhere its address leads outside, and asking it takes seconds.
+Options, a provider, the environment, or a profile of Amazon's tools. The metadata service of the
+cloud is asked only when the user says so: elsewhere its address leads outside, and asking it takes
+seconds.
 """
 
 import importlib
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from emberlake.errors import InvalidOption, Unsupported
 from emberlake.io.object.location import Cloud
+from emberlake.io.object.profiles import ProcessKeys, Profile, read_profile
 from emberlake.io.object.spellings import PREFIXES, Given
 
 # Called without arguments; what it returns is described in `Credentials.provider`.
@@ -73,8 +75,23 @@ class FixedKeys:
         }
 
 
-def find_credentials(given: Given, environment: Mapping[str, str]) -> Credentials:
-    """The credentials that options and environment give.
+def find_profile(given: Given, environment: Mapping[str, str]) -> Profile | None:
+    """The profile to take what options and environment do not say from.
+
+    Raises:
+        InvalidOption: there is no profile of the name that was given, or a file cannot be read.
+    """
+    if given.cloud is not Cloud.S3:
+        return None
+    if any(name in given for name in (*_KEYS, "provider")) or _is_anonymous(given):
+        return None
+    return read_profile(given.text("profile"), environment)
+
+
+def find_credentials(
+    given: Given, environment: Mapping[str, str], profile: Profile | None = None
+) -> Credentials:
+    """The credentials that options, environment and profile give.
 
     Raises:
         InvalidOption: there are none, or only half of them, or two kinds of them.
@@ -86,7 +103,7 @@ def find_credentials(given: Given, environment: Mapping[str, str]) -> Credential
         return Credentials((("skip_signature", "true"),))
     match given.cloud:
         case Cloud.S3 | Cloud.OSS:
-            found = _of_keys(given, environment)
+            found = _of_keys(given, environment, profile)
         case Cloud.GCS:
             found = _of_gcs(given, environment)
         case Cloud.AZURE:
@@ -103,7 +120,7 @@ def _of_provider(given: Given, provider: object) -> Credentials:
         raise InvalidOption(
             f"{given.key('provider')} is not a function; give one that returns the credentials"
         )
-    fixed = [name for name in (*_KEYS, *_GCS, "account_key", "sas_key") if name in given]
+    fixed = [n for n in (*_KEYS, "profile", *_GCS, "account_key", "sas_key") if n in given]
     if fixed:
         raise InvalidOption(
             f"{given.key('provider')} and {given.key(fixed[0])} contradict each other; give one of "
@@ -136,9 +153,16 @@ def _asks_instance(given: Given) -> bool:
     return wanted is not None or "Instance" in (given.text("hadoop_provider") or "")
 
 
-def _of_keys(given: Given, environment: Mapping[str, str]) -> Credentials | None:
+def _of_keys(
+    given: Given, environment: Mapping[str, str], profile: Profile | None
+) -> Credentials | None:
     names = [name for name in _KEYS if name in given]
     if names:
+        if "profile" in given:
+            raise InvalidOption(
+                f"{given.key('profile')} and {given.key(names[0])} contradict each other; give one "
+                "of them"
+            )
         lacking = [name for name in _KEYS[:2] if name not in given]
         if lacking:
             raise InvalidOption(
@@ -150,12 +174,35 @@ def _of_keys(given: Given, environment: Mapping[str, str]) -> Credentials | None
         return Credentials(_from_environment(_CONTAINER, environment, given))
     if "role_arn" in given:
         return _of_role(given, environment)
+    if profile is not None and "profile" in given:
+        return _of_profile(given, profile)
     key, secret, token = (environment.get(name) for name in _ENVIRONMENT[given.cloud])
     if key and secret:
         return Credentials(provider=FixedKeys(key, secret, token))
     if given.cloud is Cloud.S3 and environment.get(_WEB_IDENTITY["web_identity_token_file"]):
         return Credentials(_from_environment(_WEB_IDENTITY, environment, given))
-    return None
+    return None if profile is None else _of_profile(given, profile)
+
+
+def _of_profile(given: Given, profile: Profile) -> Credentials | None:
+    key, secret = profile.text("aws_access_key_id"), profile.text("aws_secret_access_key")
+    command = profile.text("credential_process")
+    role = {name: profile.text(name) for name in _WEB_IDENTITY}
+    if role["role_arn"] and role["web_identity_token_file"]:
+        return Credentials(tuple((name, text) for name, text in role.items() if text))
+    if role["role_arn"] or any(name.startswith("sso_") for name in profile.values):
+        way = "assumes a role" if role["role_arn"] else "signs in with SSO"
+        raise Unsupported(
+            f"the profile {profile.name} {way}, which takes Amazon's own tools: set "
+            f"credential_process = aws configure export-credentials --profile {profile.name} in a "
+            f"profile of its own, or give {given.key('provider')}, a function that returns keys"
+        )
+    if key and secret:
+        return Credentials(provider=FixedKeys(key, secret, profile.text("aws_session_token")))
+    if key or secret:
+        lacking = "aws_secret_access_key" if key else "aws_access_key_id"
+        raise InvalidOption(f"the profile {profile.name} has no {lacking}")
+    return Credentials(provider=ProcessKeys(profile.name, command)) if command else None
 
 
 def _of_role(given: Given, environment: Mapping[str, str]) -> Credentials | None:
@@ -217,6 +264,8 @@ def _no_credentials(given: Given) -> InvalidOption:
         case Cloud.S3 | Cloud.OSS:
             key, secret, _ = _ENVIRONMENT[given.cloud]
             ways = f"{prefix}access-key and {prefix}secret-key, or set {key} and {secret}"
+            if given.cloud is Cloud.S3:
+                ways += " or AWS_PROFILE"
         case Cloud.GCS:
             ways = f"{prefix}credential-path or {prefix}token, or set {_GCS_FILE}"
         case Cloud.AZURE:

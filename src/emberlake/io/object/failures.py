@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from emberlake.errors import (
-    CredentialsEnded,
+    CredentialsExpired,
     EmberlakeError,
     FileNotFound,
     InvalidInput,
@@ -18,6 +18,7 @@ from emberlake.errors import (
 )
 from emberlake.io.object.config import StoreConfig
 from emberlake.io.object.location import Location
+from emberlake.io.object.profiles import ProcessKeys
 from emberlake.io.object.spellings import PREFIXES
 
 _STATUS: Final = re.compile(r"status code: (\d{3})|status: (\d{3})")
@@ -35,6 +36,8 @@ _WRONG_KEYS: Final = frozenset(
 _ENDED: Final = frozenset(
     {"ExpiredToken", "InvalidToken", "InvalidTokenId", "TokenRefreshRequired"}
 )
+# What some stores say of keys that have ended: they no longer know them, or only that they are bad.
+_FORGOTTEN: Final = _WRONG_KEYS - {"SignatureDoesNotMatch"}
 _WRONG_REGION: Final = frozenset({"AuthorizationHeaderMalformed", "PermanentRedirect"})
 _NO_BUCKET: Final = frozenset({"NoSuchBucket", "ContainerNotFound"})
 _WITHOUT_OBJECT: Final = ("create", "write", "list")  # what needs no object to be there
@@ -119,7 +122,8 @@ class Failure:
     @property
     def may_have_ended(self) -> bool:
         """Whether new credentials are worth a try; a refused HEAD has no body to say why."""
-        return self.has_ended or (self.code is None and self.status in (400, 401, 403))
+        is_untold = self.code is None and self.status in (400, 403)
+        return self.has_ended or self.code in _FORGOTTEN or self.status == 401 or is_untold
 
     @property
     def is_answer(self) -> bool:
@@ -140,7 +144,7 @@ def typed(failure: Failure, config: StoreConfig, location: Location, action: str
         return Unsupported(f"{config.endpoint} cannot {action} {location.path}")
     reason = _reason(failure, config, location, action)
     if failure.has_ended:
-        return CredentialsEnded(reason, had_no_effect=True)
+        return CredentialsExpired(reason, had_no_effect=True)
     return StorageError(reason, had_no_effect=failure.is_refusal)
 
 
@@ -164,30 +168,39 @@ def _reason(failure: Failure, config: StoreConfig, location: Location, action: s
         )
     if failure.code == "RequestTimeTooSkewed":
         return f"this machine's clock differs too much from that of {endpoint}; correct it"
-    if failure.status in (401, 403):
-        told = failure.code or failure.status
+    told = failure.code or failure.status
+    if failure.status == 401:
+        return f"{endpoint} does not accept the credentials ({told}); get new ones"
+    if failure.status == 403:
         return f"these credentials may not {action} {location.path} at {endpoint} ({told})"
     return _network_reason(failure, config, location, action)
 
 
 def _wrong_key(failure: Failure) -> str:
     match failure.code:
-        case "SignatureDoesNotMatch" | "AuthenticationFailed":
+        case "SignatureDoesNotMatch":
             return f"the secret key does not match the access key ({failure.code})"
+        case "AuthenticationFailed":  # Azure says no more
+            return f"the key or the signature is wrong, or it has expired ({failure.code})"
         case _:
             return f"it does not know the access key ({failure.code})"
+
+
+def _provider(config: StoreConfig) -> str:
+    provider = config.credentials.provider
+    if isinstance(provider, ProcessKeys):
+        return f"the credential_process of the profile {provider.profile}"
+    return f"the {PREFIXES[config.cloud][0]}credentials-provider function"
 
 
 def _network_reason(failure: Failure, config: StoreConfig, location: Location, action: str) -> str:
     endpoint, prefix = config.endpoint, PREFIXES[config.cloud][0]
     if "ProviderFailed" in failure.text:
         raised = re.search(r"ProviderFailed: (\w+)", failure.text)
-        return (
-            f"the {prefix}credentials-provider function failed"
-            f"{f' with {raised[1]}' if raised else ''}; call it yourself to see why"
-        )
+        why = f" with {raised[1]}" if raised else ""
+        return f"{_provider(config)} failed{why}; call it yourself to see why"
     if failure.kind == "UnauthenticatedError":
-        return f"the {prefix}credentials-provider function returned no usable credentials"
+        return f"{_provider(config)} returned no usable credentials"
     if _CERTIFICATE.search(failure.text):
         return (
             f"the certificate of {endpoint} is not trusted; name the file with its authority's "

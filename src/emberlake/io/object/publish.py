@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from emberlake.errors import EmberlakeError, StorageError
-from emberlake.io.object.calls import Failed, ask, attempt
+from emberlake.io.object.calls import Failed, ask, attempt, mark_of
 from emberlake.io.object.clients import Purpose, has_reached
 from emberlake.io.object.config import StoreConfig
 from emberlake.io.object.failures import Failure, typed
@@ -75,9 +75,7 @@ def create_once(config: StoreConfig, location: Location, data: bytes) -> Failure
     purpose = Purpose.PUBLISH if len(data) <= _SMALL_BYTES else Purpose.CREATE
 
     def write(obs: Any, client: Any) -> str | None:
-        answer = obs.put(client, location.key, data, mode=mode, use_multipart=False)
-        etag: str | None = answer.get("e_tag")
-        return etag
+        return mark_of(obs.put(client, location.key, data, mode=mode, use_multipart=False))
 
     try:
         return attempt(config, location, write, purpose)
@@ -103,8 +101,7 @@ def _put_alone(config: StoreConfig, location: Location, data: bytes) -> Standing
         return replace(before, is_ours=False)
 
     def write(obs: Any, client: Any) -> str | None:
-        etag: str | None = obs.put(client, location.key, data, use_multipart=False).get("e_tag")
-        return etag
+        return mark_of(obs.put(client, location.key, data, use_multipart=False))
 
     try:
         return Standing(data, ask(config, location, "create", write), is_ours=True)
@@ -131,7 +128,7 @@ def _standing(config: StoreConfig, location: Location, ours: bytes) -> Standing 
 def _read(obs: Any, client: Any, key: str) -> tuple[bytes, str | None] | None:
     try:
         found = obs.get(client, key)
-        return bytes(found.bytes()), found.meta["e_tag"]
+        return bytes(found.bytes()), mark_of(found.meta)
     except FileNotFoundError as error:
         if Failure.of(error).is_missing:
             return None

@@ -69,7 +69,7 @@ _S3: Final = {
     "unsigned.payload": "unsigned_payload",
 }
 _NAMES: Final[Mapping[Cloud, Mapping[str, str]]] = {
-    Cloud.S3: _S3,
+    Cloud.S3: {**_S3, "profile": "profile"},
     Cloud.OSS: _S3,
     Cloud.GCS: {
         **_CONNECTION,

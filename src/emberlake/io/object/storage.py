@@ -15,7 +15,7 @@ from emberlake.base.parallel import parallel_map
 from emberlake.base.requests import MOST_AT_ONCE, ask_all, ask_each, settle
 from emberlake.errors import FileNotFound, StorageError, Unsupported
 from emberlake.io.object import publish, reading, upload
-from emberlake.io.object.calls import ask, ask_again
+from emberlake.io.object.calls import ask, ask_again, mark_of
 from emberlake.io.object.clients import Purpose
 from emberlake.io.object.config import StoreConfig, parse_config
 from emberlake.io.object.listing import PAGE, pages_of
@@ -55,7 +55,7 @@ class ObjectStorage:
 
         def fetch(obs: Any, client: Any) -> tuple[bytes, str | None]:
             found = obs.get(client, location.key)
-            return bytes(found.bytes()), found.meta["e_tag"]
+            return bytes(found.bytes()), mark_of(found.meta)
 
         read: tuple[bytes, str | None] = self._ask(location, "read", fetch)
         return read
@@ -270,7 +270,7 @@ def _file_info(folder: Location, found: Mapping[str, Any]) -> FileInfo | None:
         size=found["size"],
         is_folder=False,
         modified_ms=modified_ms,
-        etag=found["e_tag"],
+        etag=mark_of(found),
     )
 
 

@@ -60,11 +60,16 @@ def unfinished_uploads(config: StoreConfig, folder: Location) -> Iterator[Upload
 
 
 def end_uploads(config: StoreConfig, uploads: Iterable[Upload]) -> None:
-    """Give uploads up, and their parts; no error for those that have ended."""
+    """Give uploads up, and their parts; no error for those that have ended.
+
+    Raises:
+        Unsupported: neither this store nor these credentials let emberlake end uploads.
+    """
     calls = _Calls(config)
 
     def end(upload: Upload) -> None:
         location = locate(upload.path)
+        _check_support(config, location)
         url = f"{_address(config, location)}?{encoded_query([('uploadId', upload.id)])}"
         with suppress(FileNotFound):
             calls.ask(location, "end the unfinished upload of", "DELETE", url)

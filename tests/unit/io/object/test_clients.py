@@ -4,6 +4,8 @@ from emberlake.errors import Unsupported
 from emberlake.io import open_storage
 from emberlake.io.object import clients
 from emberlake.io.object.aside import run_aside
+from emberlake.io.object.config import parse_config
+from emberlake.io.object.location import locate
 
 KEYS = {"s3.access-key": "k", "s3.secret-key": "s"}
 
@@ -46,6 +48,20 @@ def test_the_library_takes_every_setting(
     made = clients._new_client(storage.config, location, purpose, is_reached=True)  # type: ignore[attr-defined]
 
     assert made is not None
+
+
+def test_what_is_remembered_of_stores_that_answered_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(clients, "_process", clients._Process())
+    monkeypatch.setattr(clients, "_REACHED_KEPT", 3)
+    location = locate("s3://lake")
+    configs = [parse_config(location, {**KEYS, "s3.session-token": str(n)}, {}) for n in range(5)]
+
+    for config in (*configs, configs[-1]):
+        clients.note_reached(config, location)
+
+    assert [clients.has_reached(config, location) for config in configs] == [False] * 2 + [True] * 3
 
 
 def test_work_aside_returns_and_raises_where_it_was_given() -> None:

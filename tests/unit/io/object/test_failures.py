@@ -3,7 +3,7 @@
 import pytest
 
 from emberlake.errors import (
-    CredentialsEnded,
+    CredentialsExpired,
     EmberlakeError,
     FileNotFound,
     InvalidInput,
@@ -71,6 +71,20 @@ CASES: list[tuple[str, str, type[EmberlakeError], str, bool]] = [
     ),
     (
         "PermissionDeniedError",
+        answered("403 Forbidden", "AuthenticationFailed"),
+        StorageError,
+        "the key or the signature is wrong, or it has expired",
+        True,
+    ),
+    (
+        "UnauthenticatedError",
+        answered("401 Unauthorized", "AuthenticationRequired"),
+        StorageError,
+        "does not accept the credentials (AuthenticationRequired); get new ones",
+        True,
+    ),
+    (
+        "PermissionDeniedError",
         answered("403 Forbidden", "AccessDenied"),
         StorageError,
         f"these credentials may not create {PATH}",
@@ -100,7 +114,7 @@ CASES: list[tuple[str, str, type[EmberlakeError], str, bool]] = [
     (
         "GenericError",
         answered("400 Bad Request", "ExpiredToken"),
-        CredentialsEnded,
+        CredentialsExpired,
         "no longer valid (ExpiredToken)",
         True,
     ),
@@ -173,3 +187,23 @@ def test_a_failure_is_an_error_that_says_what_is_wrong(
     assert told in str(error)
     assert "hidden" not in str(error)
     assert getattr(error, "had_no_effect", False) is had_no_effect
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "is_worth_it"),
+    [
+        ("403 Forbidden", "ExpiredToken", True),
+        ("403 Forbidden", "InvalidAccessKeyId", True),  # MinIO forgets keys that have ended
+        ("403 Forbidden", "AuthenticationFailed", True),  # Azure, of a signature that has
+        ("401 Unauthorized", "AuthenticationRequired", True),  # Google, of a token that has
+        ("403 Forbidden", "SignatureDoesNotMatch", False),
+        ("403 Forbidden", "AccessDenied", False),
+        ("503 Slow Down", "SlowDown", False),
+    ],
+)
+def test_new_credentials_are_worth_a_try_where_the_old_ones_may_have_ended(
+    status: str, code: str, *, is_worth_it: bool
+) -> None:
+    failure = Failure.of(Exception(answered(status, code)))
+
+    assert failure.may_have_ended is is_worth_it
