@@ -2,7 +2,8 @@
 
 EmberlakeError
 ├── NotFound            DatabaseNotFound, TableNotFound, ColumnNotFound, SnapshotNotFound,
-│                       TagNotFound, BranchNotFound, SchemaNotFound, FileNotFound
+│                       TagNotFound, BranchNotFound, SchemaNotFound, FileNotFound, ViewNotFound,
+│                       FunctionNotFound
 ├── AlreadyExists       DatabaseAlreadyExists, TableAlreadyExists, ColumnAlreadyExists,
 │                       TagAlreadyExists, BranchAlreadyExists
 ├── InvalidInput        also a ValueError: InvalidIdentifier, InvalidSchema, InvalidOption,
@@ -13,7 +14,8 @@ EmberlakeError
 │                       refused, never guessed
 ├── CorruptFile         a file exists but does not hold what the format says
 ├── StorageError        the storage failed; whether the last write took effect may be unknown;
-│                       CredentialsExpired
+│                       CredentialsExpired; ServerError: the server of a catalog failed, with
+│                       NotAuthenticated, NoPermission
 ├── CommitConflict      also a RuntimeError: a concurrent change makes this commit wrong;
 │                       AlreadyCommitted, FilesMissing, SnapshotOverwritten
 └── CommitUnknown       also a RuntimeError: the commit may or may not have happened
@@ -100,6 +102,14 @@ class BranchNotFound(NotFound, _OfBranch, ValueError):
 
 class SchemaNotFound(NotFound):
     """A schema version that a file refers to does not exist."""
+
+
+class ViewNotFound(NotFound):
+    """The view does not exist."""
+
+
+class FunctionNotFound(NotFound):
+    """The function does not exist."""
 
 
 class FileNotFound(NotFound):
@@ -209,6 +219,27 @@ class CredentialsExpired(StorageError):
     """The store no longer accepts the credentials; new ones are needed."""
 
 
+class ServerError(StorageError):
+    """The server of a catalog failed or cannot be reached, or its answer makes no sense.
+
+    ``code`` is the number of the error in its answer; None if there was no answer.
+    """
+
+    def __init__(
+        self, message: str, *, had_no_effect: bool = False, code: int | None = None
+    ) -> None:
+        super().__init__(message, had_no_effect=had_no_effect)
+        self.code = code
+
+
+class NotAuthenticated(ServerError):
+    """The server of a catalog does not know who asks: the token is missing, wrong or over."""
+
+
+class NoPermission(ServerError):
+    """The server of a catalog does not allow it."""
+
+
 class ConflictReason(StrEnum):
     """Why a commit cannot be applied on top of what others committed meanwhile."""
 
@@ -278,6 +309,10 @@ TableNotExistException = TableNotFound
 TableAlreadyExistException = TableAlreadyExists
 ColumnNotExistException = ColumnNotFound
 ColumnAlreadyExistException = ColumnAlreadyExists
+ViewNotExistException = ViewNotFound
+FunctionNotExistException = FunctionNotFound
+DatabaseNoPermissionException = NoPermission
+TableNoPermissionException = NoPermission
 TagNotExistException = TagNotFound
 TagAlreadyExistException = TagAlreadyExists
 BranchNotExistException = BranchNotFound

@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Generic, TypeVar
 
 from emberlake.catalog.declarations import Declaration
 from emberlake.catalog.rules import as_identifier
@@ -19,12 +18,11 @@ from emberlake.inspect import SystemTable
 from emberlake.maintenance.moments import to_millis
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.instant import Instant, SnapshotInstant, TagInstant
+from emberlake.spec.listing import PagedList, Partition
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.tag import format_duration
 from emberlake.table import Table
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -34,37 +32,6 @@ class Database:
     name: str
     options: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Partition:
-    """A partition and its totals.
-
-    ``spec`` has a value as text for each partition column; pass it to ``drop_partitions``
-    unchanged. ``last_file_creation_time`` is in milliseconds since 1970 in UTC. Only catalogs with
-    a server know who created a partition and whether it is done.
-    """
-
-    spec: Mapping[str, str]
-    record_count: int
-    file_size_in_bytes: int
-    file_count: int
-    last_file_creation_time: int | None
-    total_buckets: int
-    done: bool = False
-    created_at: int | None = None
-    created_by: str | None = None
-    updated_at: int | None = None
-    updated_by: str | None = None
-    options: Mapping[str, str] | None = None
-
-
-@dataclass(frozen=True)
-class PagedList(Generic[T]):
-    """One page of a listing; the token, if there is one, requests the next page."""
-
-    elements: list[T]
-    next_page_token: str | None = None
 
 
 @dataclass(frozen=True)

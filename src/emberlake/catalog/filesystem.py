@@ -14,7 +14,7 @@ from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.base.parallel import parallel_map
 from emberlake.base.requests import begin
 from emberlake.catalog import rules
-from emberlake.catalog.catalog import Catalog, Database, PagedList, Partition
+from emberlake.catalog.catalog import Catalog, Database
 from emberlake.catalog.declarations import Declaration, declared_schema
 from emberlake.catalog.partitions import check_partition_specs, list_partition_page
 from emberlake.catalog.rules import as_identifier, plain_table
@@ -37,6 +37,7 @@ from emberlake.io.routed import own_storage, routed
 from emberlake.maintenance.outside import files_outside, schemas_outside
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier, NameKind, check_name
 from emberlake.spec.layout import TableLayout
+from emberlake.spec.listing import PagedList, Partition
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.store.branches import is_unfinished, list_branches

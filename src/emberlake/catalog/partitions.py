@@ -3,13 +3,13 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from emberlake.catalog.catalog import PagedList, Partition
 from emberlake.errors import InvalidInput
 from emberlake.inspect import PartitionTotals, load_partition_totals
 from emberlake.inspect.times import instant_ms
 from emberlake.inspect.totals import describe_partitions
 from emberlake.options import PARTITION_DEFAULT_NAME
 from emberlake.spec.identifier import Identifier
+from emberlake.spec.listing import PagedList, Partition
 from emberlake.spec.partition_match import match_partition
 from emberlake.spec.schema import TableSchema
 from emberlake.store.table_store import TableStore
