@@ -8,7 +8,7 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 import effort  # noqa: F401 - it has the profiles
-from golden.reads import Golden, unpack
+from golden.reads import ROWS_ARCHIVE, Golden, unpack
 from interop.judges import JavaJudge, Peer, java_judge, peer
 from servers import Server, azurite, fake_gcs, missing, program, s3_server
 
@@ -58,6 +58,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def golden(tmp_path_factory: pytest.TempPathFactory) -> Golden:
     """The golden tables, unpacked."""
     return unpack(tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture(scope="session")
+def golden_rows(tmp_path_factory: pytest.TempPathFactory) -> Golden:
+    """The golden tables whose rows were changed, unpacked."""
+    return unpack(tmp_path_factory.mktemp("golden_rows"), ROWS_ARCHIVE)
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,13 @@
-"""The golden tables of this folder's archive: written by Java Paimon, with the rows Java reads.
+"""The golden tables of this folder's archives: written by Java Paimon, with the rows Java reads.
 
-README.md says what they are. `golden_reads()` is cheap enough for parametrisation; the archive is
-unpacked once a session by the fixture `golden`.
+README.md says what they are. `golden_reads()` and `row_reads()` are cheap enough for
+parametrisation; the archives are unpacked once a session by the fixtures `golden` and
+`golden_rows`.
 """
 
 import json
 import tarfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from canonical import Row, sorted_rows
 
 ARCHIVE = Path(__file__).with_name("paimon-2.0.0.tar.gz")
+ROWS_ARCHIVE = Path(__file__).with_name("paimon-2.0.0-rows.tar.gz")
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class GoldenRead:
     row_count: int
     file: str
     unordered: tuple[int, ...] = field(default=())  # positions in a row, the row kind being 0
+    is_tracked: bool = False  # the last two columns are the hidden ones
 
     def __str__(self) -> str:
         return self.file.removesuffix(".jsonl")
@@ -54,13 +57,30 @@ def settle(read: GoldenRead, rows: list[Row]) -> list[Row]:
 @cache
 def golden_reads() -> tuple[GoldenRead, ...]:
     """Every read of every golden table."""
-    with tarfile.open(ARCHIVE) as archive:
-        member = archive.extractfile("tables.json")
-        assert member is not None
-        tables = json.load(member)
+    tables = _index(ARCHIVE)
     return tuple(
         _read(name, table, read) for name, table in tables.items() for read in table["reads"]
     )
+
+
+@cache
+def row_reads() -> tuple[GoldenRead, ...]:
+    """Every read of the tables whose rows were updated, deleted, merged and compacted."""
+    tables = _index(ROWS_ARCHIVE)
+    return tuple(
+        replace(_read(name, table, read), is_tracked=kind == "tracked")
+        for name, table in tables.items()
+        for kind in ("reads", "tracked")
+        for read in table.get(kind, ())
+    )
+
+
+def _index(path: Path) -> dict[str, Any]:
+    with tarfile.open(path) as archive:
+        member = archive.extractfile("tables.json")
+        assert member is not None
+        tables: dict[str, Any] = json.load(member)
+        return tables
 
 
 def reads_of(*prefixes: str) -> list[GoldenRead]:
@@ -68,8 +88,8 @@ def reads_of(*prefixes: str) -> list[GoldenRead]:
     return [read for read in golden_reads() if read.table.startswith(prefixes)]
 
 
-def unpack(folder: Path) -> Golden:
-    with tarfile.open(ARCHIVE) as archive:
+def unpack(folder: Path, path: Path = ARCHIVE) -> Golden:
+    with tarfile.open(path) as archive:
         # The first releases of Python 3.11 know no filters; the later ones want one to be named.
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(folder)

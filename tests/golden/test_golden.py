@@ -5,15 +5,12 @@ import pytest
 
 from canonical import canonical_rows
 from emberlake import CatalogFactory, Table
-from emberlake.errors import Unsupported
 from golden.reads import Golden, GoldenRead, reads_of, settle
-
-NOT_YET = frozenset({"append_row_tracking", "append_data_evolution"})
 
 READS = reads_of("append_", "bucket_of_", "bucketed_", "types_", "pk_", "key_", "kinds_")
 
 
-@pytest.mark.parametrize("read", [r for r in READS if r.table not in NOT_YET], ids=str)
+@pytest.mark.parametrize("read", READS, ids=str)
 def test_a_golden_table_is_read_row_for_row(golden: Golden, read: GoldenRead) -> None:
     table = read_table(golden, read)
 
@@ -23,7 +20,7 @@ def test_a_golden_table_is_read_row_for_row(golden: Golden, read: GoldenRead) ->
     assert settle(read, rows) == golden.expected(read)
 
 
-@pytest.mark.parametrize("read", [r for r in READS if r.table not in NOT_YET], ids=str)
+@pytest.mark.parametrize("read", READS, ids=str)
 def test_a_golden_table_is_streamed_row_for_row(golden: Golden, read: GoldenRead) -> None:
     builder = open_table(golden, read).new_read_builder()
     splits = builder.new_scan().plan().splits()
@@ -32,12 +29,6 @@ def test_a_golden_table_is_streamed_row_for_row(golden: Golden, read: GoldenRead
     rows = [row[1:] for row in settle(read, canonical_rows(batches.read_all()))]
     expected = (row for row in golden.expected(read) if row[0] in ("+I", "+U"))
     assert sorted(rows, key=repr) == sorted((row[1:] for row in expected), key=repr)
-
-
-@pytest.mark.parametrize("read", [r for r in READS if r.table in NOT_YET], ids=str)
-def test_what_is_not_supported_is_refused(golden: Golden, read: GoldenRead) -> None:
-    with pytest.raises(Unsupported):
-        read_table(golden, read)
 
 
 def open_table(golden: Golden, read: GoldenRead) -> Table:

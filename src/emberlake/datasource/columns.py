@@ -18,6 +18,7 @@ from emberlake.spark.types import (
     spark_schema,
     to_spark_batch,
 )
+from emberlake.spec.row_tracking import readable_fields
 from emberlake.spec.schema import TableSchema
 
 _KIND_FIELD: Final = StructField(KIND_COLUMN, StringType(), True)
@@ -93,7 +94,7 @@ def choose_columns(options: SourceOptions, schema: TableSchema, asked: StructTyp
 def _projection(options: SourceOptions, schema: TableSchema) -> Projection:
     if options.columns is None:
         return project_all(schema.fields)
-    return project(schema.fields, options.columns)
+    return project(readable_fields(schema), options.columns)
 
 
 # --- types ----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from emberlake.merge.order import KeyBound, key_at, key_bound, order_rows
 from emberlake.merge.rows import retracts_of
 from emberlake.options import BUCKET_FUNCTION
+from emberlake.spec import row_tracking
 from emberlake.spec.binary_row import decode_row
 from emberlake.spec.bucket import assign_buckets
 from emberlake.spec.key_value import SEQUENCE, key_fields, key_value_fields
@@ -37,9 +38,7 @@ def stored_fields(schema: TableSchema, file: DataFile) -> tuple[DataField, ...]:
     """The columns of a data file that was written with a schema."""
     if schema.profile.has_keys:
         return key_value_fields(schema)
-    if file.write_cols is None:
-        return schema.fields
-    return tuple(f for f in schema.fields if f.name in file.write_cols)
+    return row_tracking.stored_fields(schema, file.write_cols) or schema.fields
 
 
 def row_checks(
@@ -56,8 +55,9 @@ def row_checks(
     if fields:
         yield _StatsCheck(fields, file.value_stats)
     values = dict(zip(schema.partition_keys, partition, strict=True))
+    stored = {f.name for f in stored_fields(schema, file)}
     for name in schema.partition_keys:
-        if name in schema.field_by_name:
+        if name in stored:
             yield _PartitionCheck(schema.field_by_name[name], values[name])
     if entry.total_buckets > 0 and entry.bucket >= 0 and schema.bucket_keys:
         yield _BucketCheck(schema, entry)
@@ -74,7 +74,8 @@ def _stats_fields(
     stored: Sequence[DataField], schema: TableSchema, file: DataFile
 ) -> tuple[DataField, ...]:
     """The columns that have statistics."""
-    own = {f.name: f for f in stored if f.name in schema.field_by_name}
+    hidden = () if schema.profile.has_keys else row_tracking.HIDDEN_NAMES
+    own = {f.name: f for f in stored if f.name in (*schema.field_names, *hidden)}
     if file.value_stats.min_values == EMPTY_ROW:
         return ()
     names = own if file.value_stats_cols is None else file.value_stats_cols

@@ -6,6 +6,7 @@ from emberlake.base.names import choices
 from emberlake.errors import ColumnNotFound, InvalidPredicate
 from emberlake.predicates.expressions import And, Leaf, Or, Predicate, columns_of, leaves_of
 from emberlake.predicates.text import parse_predicate
+from emberlake.spec.row_tracking import readable_fields
 from emberlake.spec.schema import TableSchema
 
 Aliases = Mapping[str, tuple[str, ...]]
@@ -21,15 +22,16 @@ def bind_filter(
         ColumnNotFound: there is no such column.
     """
     if isinstance(given, str):
-        return parse_predicate(given, schema.fields, aliases)
+        return parse_predicate(given, readable_fields(schema), aliases)
     if given is None:
         return None
     if not isinstance(given, Leaf | And | Or):
         raise InvalidPredicate(
             f"a filter is text, or made by new_predicate_builder(), not {given!r}"
         )
+    known = {f.name: f for f in readable_fields(schema)}
     for leaf in leaves_of(given):
-        column = schema.field_by_name.get(leaf.column.name)
+        column = known.get(leaf.column.name)
         if column is None:
             raise ColumnNotFound(
                 f"there is no column {leaf.column.name!r} to filter on; "

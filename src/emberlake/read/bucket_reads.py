@@ -6,13 +6,16 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from emberlake.errors import CorruptFile
 from emberlake.options import INDEX_IN_DATA_DIR, VERIFY_PAGES
 from emberlake.read.column_plan import ColumnPlan
 from emberlake.read.file_read import FileRead, StoredFile, VectorLocation
 from emberlake.scan.splits import DataSplit, DeletionFile
 from emberlake.spec.deletion_vector import DeletionVector
+from emberlake.spec.file_groups import FileGroup
 from emberlake.spec.key_value import SEQUENCE
 from emberlake.spec.manifest import DataFile
+from emberlake.spec.row_tracking import ROW_ID
 from emberlake.spec.values import to_arrow_scalar
 from emberlake.store.table_store import TableStore
 
@@ -34,20 +37,43 @@ class BucketReads:
 
     def read(self, file: DataFile, plan: ColumnPlan, *, sequence: int | None = None) -> FileRead:
         """The read of a file; ``sequence`` replaces the sequence number of every row."""
+        if sequence is None and self.store.schema.profile.tracks_rows:
+            sequence = file.max_sequence_number
+            if plan.numbers_rows:
+                _check_ids(file)
+        return self._read(file, (file,), plan, sequence)
+
+    def read_group(self, group: FileGroup, plan: ColumnPlan) -> FileRead:
+        """The read of files that lie side by side, for a plan of all of them."""
+        files = tuple(group.files[number] for number in plan.chosen)
+        return self._read(group.anchor, files, plan, group.files[0].max_sequence_number)
+
+    def _read(
+        self,
+        owner: DataFile,
+        files: tuple[DataFile, ...],
+        plan: ColumnPlan,
+        sequence: int | None,
+    ) -> FileRead:
         constants = self.constants
         if sequence is not None:
             constants = {**constants, SEQUENCE: pa.scalar(sequence, pa.int64())}
-        name = file.file_name
-        path = file.external_path or f"{self._folder}/{name}"
+        name = owner.file_name
         return FileRead(
             self.store.storage,
-            (StoredFile(name, path, file.row_count, file.file_size),),
+            tuple(self._stored(file) for file in files),
             plan,
             constants,
             self._locate(self.deletion_files[name]) if name in self.deletion_files else None,
             self.ranges.get(name),
             self.store.options.value(VERIFY_PAGES),
+            owner.first_row_id,
+            name,
         )
+
+    def _stored(self, file: DataFile) -> StoredFile:
+        path = file.external_path or f"{self._folder}/{file.file_name}"
+        return StoredFile(file.file_name, path, file.row_count, file.file_size)
 
     def load_vector(self, file_name: str) -> DeletionVector:
         """The deletion vector of a file that has one."""
@@ -76,3 +102,11 @@ class BucketReads:
     def _folder(self) -> str:
         # Cached: building it for every file would be expensive.
         return self.store.bucket_folder(self.partition, self.bucket)
+
+
+def _check_ids(file: DataFile) -> None:
+    """Refuse a file whose rows have no ids."""
+    if file.first_row_id is None and ROW_ID not in (file.write_cols or ()):
+        raise CorruptFile(
+            file.file_name, "it neither stores the ids of its rows nor says where they begin"
+        )

@@ -3,12 +3,14 @@
 A plan is made once for all files of a schema version. It says what to read of a file and, for every
 output column, where it comes from and how it is converted: a column of a file is cast to its
 current type, values that the read itself knows are filled in (those of the partition), and columns
-without a source are null. It is applied to a batch in one step or, if rows are filtered, in two:
-first the columns that the filter needs, then the output, only for the rows that pass. Rows may be
-spread over several files side by side, each with some of the columns. Spec: "Schema evolution".
+without a source are null. Row ids that no file stores come from the positions of the rows, which
+the read adds as one more part. A plan is applied to a batch in one step or, if rows are filtered,
+in two: first the columns that the filter needs, then the output, only for the rows that pass. Rows
+may be spread over several files side by side, each with some of the columns.
+Spec: "Schema evolution".
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -23,7 +25,8 @@ from emberlake.predicates import Predicate, columns_of, evaluate
 from emberlake.read.evolve import evolved, is_unchanged, part_of_file, translate_predicate
 from emberlake.read.projection import OutputShape
 from emberlake.spec.column_buffers import I64
-from emberlake.spec.key_value import KIND, KIND_FIELD
+from emberlake.spec.key_value import KIND, KIND_FIELD, SEQUENCE, SEQUENCE_FIELD
+from emberlake.spec.row_tracking import ROW_ID_FIELD, is_hidden
 from emberlake.types import DataField, DataType, arrow_schema, arrow_type
 
 Rows: TypeAlias = pa.RecordBatch | pa.Table
@@ -57,11 +60,27 @@ class Constant:
 
 
 @dataclass(frozen=True)
+class RowIds:
+    """The ids of rows by their positions: the only column of the last part."""
+
+
+@dataclass(frozen=True)
+class FirstOf:
+    """The stored value or, where that is null, what the metadata says."""
+
+    stored: Stored
+    otherwise: Constant | RowIds
+
+
+Source: TypeAlias = Stored | Constant | RowIds | FirstOf | None
+
+
+@dataclass(frozen=True)
 class Input:
     """A column of the table, and where it comes from; without a source it is null."""
 
     field: DataField
-    source: Stored | Constant | None
+    source: Source
 
     @cached_property
     def is_cast(self) -> bool:
@@ -71,12 +90,24 @@ class Input:
 
     def make(self, parts: Sequence[Rows], constants: Constants, row_count: int) -> Array:
         """The values of all rows."""
-        match self.source:
+        return self._values(self.source, parts, constants, row_count)
+
+    def _values(
+        self, source: Source, parts: Sequence[Rows], constants: Constants, row_count: int
+    ) -> Array:
+        match source:
             case Stored(file, position, old):
                 column = parts[file].column(position)
                 return evolved(column, old, self.field) if self.is_cast else column
             case Constant(name):
                 return pa.repeat(constants[name], row_count)
+            case RowIds():
+                return parts[-1].column(0)
+            case FirstOf(stored, otherwise):
+                found = self._values(stored, parts, constants, row_count)
+                if not found.null_count:
+                    return found
+                return pc.coalesce(found, self._values(otherwise, parts, constants, row_count))
             case None:
                 return pa.nulls(row_count, arrow_type(self.field.type))
 
@@ -155,6 +186,9 @@ class ColumnPlan:
     output: Step
     test: RowTest | None = None  # None: all rows are returned
     skipping: Predicate | None = None  # parts of the file that cannot match it may be skipped
+    # Of the files that were planned for, those that are read; the others have nothing to add.
+    chosen: tuple[int, ...] = (0,)
+    numbers_rows: bool = False  # whether one more part holds the ids of the rows by position
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -196,7 +230,7 @@ class ColumnPlan:
         return self.output.apply(parts, constants, row_count)
 
 
-def plan_columns(
+def plan_columns(  # noqa: PLR0913
     files: Sequence[tuple[DataField, ...]],
     fields: Sequence[DataField],
     shape: OutputShape | None = None,
@@ -205,6 +239,7 @@ def plan_columns(
     constants: Collection[str] = (),
     drops_retracts: bool = False,
     keeps_kind: bool = False,
+    is_tracked: bool = False,
 ) -> ColumnPlan:
     """Plan how to read columns of the table from files with the given columns.
 
@@ -217,6 +252,8 @@ def plan_columns(
         constants: Columns that are read from no file: the read has one value for all rows.
         drops_retracts: Records that retract a row are left out.
         keeps_kind: The stored row kind is returned.
+        is_tracked: Rows have ids. Where the files do not store them, they are made from positions;
+            the number of the row's last change is then a constant.
 
     Raises:
         Unsupported: a column has changed to a type that its old values cannot be cast to.
@@ -227,22 +264,27 @@ def plan_columns(
     tested |= {KIND} if drops_retracts else set()
     needed = [*fields, KIND_FIELD] if drops_retracts or keeps_kind else fields
     reads: list[list[DataField]] = [[] for _ in files]
-    inputs = [_plan_input(files, f, constants, reads) for f in needed]
+    inputs = [_plan_input(files, f, constants, reads, is_tracked=is_tracked) for f in needed]
+    chosen = tuple(n for n, read in enumerate(reads) if read) or (0,)
+    inputs = [replace(i, source=_renumbered(i.source, chosen)) for i in inputs]
+    columns = tuple(FileColumns(files[n], tuple(reads[n])) for n in chosen)
+    numbers_rows = any(_needs_positions(i.source) for i in inputs)
     output = Step(tuple(i for i in inputs if i.field.name in wanted), shape)
-    columns = tuple(map(FileColumns, files, map(tuple, reads)))
+    plan = ColumnPlan(columns, output, chosen=chosen, numbers_rows=numbers_rows)
     if predicate is None and not drops_retracts:
-        return ColumnPlan(columns, output)
-    kept = [sorted(_positions(output, number)) for number in range(len(files))]
+        return plan
+    kept = [sorted(_positions(output, number)) for number in range(len(columns))]
     test = RowTest(
         Step(tuple(i for i in inputs if i.field.name in tested)),
         predicate,
         drops_retracts,
-        tuple(map(tuple, kept)),
+        tuple(map(tuple, (*kept, [0]) if numbers_rows else kept)),
     )
     # Files side by side are read row by row, so no row of one of them may be skipped.
-    can_skip = predicate is not None and len(files) == 1
-    skipping = translate_predicate(predicate, files[0]) if can_skip and predicate else None
-    return ColumnPlan(columns, _moved(output, kept), test, skipping)
+    can_skip = predicate is not None and len(columns) == 1
+    own = tuple(f for f in columns[0].fields if not (is_tracked and is_hidden(f)))
+    skipping = translate_predicate(predicate, own) if can_skip and predicate else None
+    return replace(plan, output=_moved(output, kept), test=test, skipping=skipping)
 
 
 def _plan_input(
@@ -250,37 +292,73 @@ def _plan_input(
     field: DataField,
     constants: Collection[str],
     reads: list[list[DataField]],
+    *,
+    is_tracked: bool,
 ) -> Input:
     """Where a column comes from; what must be read for it is added to the reads of its file."""
+    if is_tracked and is_hidden(field):
+        told = RowIds() if field.id == ROW_ID_FIELD.id else Constant(SEQUENCE)
+        # The newest file tells when its rows changed; those beside it say nothing about that.
+        holders = files[:1] if field.id == SEQUENCE_FIELD.id else files
+        found = _plan_stored(holders, field, reads)
+        return Input(field, FirstOf(found, told) if isinstance(found, Stored) else told)
     if field.name in constants:
         return Input(field, Constant(field.name))
+    return Input(field, _plan_stored(files, field, reads))
+
+
+def _plan_stored(
+    files: Sequence[tuple[DataField, ...]], field: DataField, reads: list[list[DataField]]
+) -> Stored | None:
     for number, columns in enumerate(files):
         old = next((f for f in columns if f.id == field.id), None)
         if old is None:
             continue
         part = part_of_file(old, field)
         if part is None:
-            return Input(field, None)
+            return None
         if part not in reads[number]:
             reads[number].append(part)
-        return Input(field, Stored(number, reads[number].index(part), part.type))
-    return Input(field, None)
+        return Stored(number, reads[number].index(part), part.type)
+    return None
+
+
+def _stored_in(source: Source) -> Stored | None:
+    """The stored column of a source, if it has one."""
+    if isinstance(source, FirstOf):
+        return source.stored
+    return source if isinstance(source, Stored) else None
+
+
+def _needs_positions(source: Source) -> bool:
+    return isinstance(source.otherwise if isinstance(source, FirstOf) else source, RowIds)
+
+
+def _with_stored(source: Source, change: Callable[[Stored], Stored]) -> Source:
+    """The same source with its stored column in another place."""
+    if isinstance(source, FirstOf):
+        return replace(source, stored=change(source.stored))
+    return change(source) if isinstance(source, Stored) else source
+
+
+def _renumbered(source: Source, chosen: Sequence[int]) -> Source:
+    """The source for a read of the chosen files alone."""
+    return _with_stored(source, lambda stored: replace(stored, file=chosen.index(stored.file)))
 
 
 def _positions(step: Step, file: int) -> set[int]:
     """The columns that the step takes from a file."""
-    sources = [i.source for i in step.inputs if isinstance(i.source, Stored)]
+    sources = [stored for i in step.inputs if (stored := _stored_in(i.source)) is not None]
     return {source.position for source in sources if source.file == file}
 
 
 def _moved(step: Step, kept: Sequence[Sequence[int]]) -> Step:
     """The step for rows that have only the columns that are kept."""
-    inputs = [
-        replace(i, source=replace(s, position=kept[s.file].index(s.position)))
-        if isinstance(s := i.source, Stored)
-        else i
-        for i in step.inputs
-    ]
+
+    def moved(stored: Stored) -> Stored:
+        return replace(stored, position=kept[stored.file].index(stored.position))
+
+    inputs = [replace(i, source=_with_stored(i.source, moved)) for i in step.inputs]
     return replace(step, inputs=tuple(inputs))
 
 

@@ -76,6 +76,8 @@ class FileRead:
         vector: Says which rows are deleted; None: no row is.
         rows: The first row and the one after the last; None: all rows.
         verifies_pages: Whether to compare the pages of files with their checksums.
+        first_row_id: The id of the first row, if the plan makes row ids from positions.
+        owner: The file that positions and deletions refer to; by default the first one.
     """
 
     storage: Storage
@@ -85,11 +87,13 @@ class FileRead:
     vector: VectorLocation | None = None
     rows: tuple[int, int] | None = None
     verifies_pages: bool = False
+    first_row_id: int | None = None
+    owner: str | None = None
 
     @property
     def name(self) -> str:
         """The file that positions of rows refer to."""
-        return self.files[0].name
+        return self.owner or self.files[0].name
 
     @property
     def row_count(self) -> int:
@@ -127,16 +131,20 @@ class FileRead:
 
     def table(self, *, use_threads: bool) -> pa.Table:
         """The rows at once."""
-        if self.vector is not None or self.rows is not None:
+        plan = self.plan
+        # A read of the whole file at once does not tell where the rows are that it returns.
+        has_gaps = plan.numbers_rows and plan.skipping is not None
+        if self.vector is not None or self.rows is not None or has_gaps:
             tables = list(self.tables())
             return pa.concat_tables(tables) if tables else self.arrow_schema.empty_table()
         with ExitStack() as resources:
             readers = self._open(resources)
             parts = [
-                reader.read_table(columns.read, self.plan.skipping, use_threads=use_threads)
-                for reader, columns in zip(readers, self.plan.files, strict=True)
+                reader.read_table(columns.read, plan.skipping, use_threads=use_threads)
+                for reader, columns in zip(readers, plan.files, strict=True)
             ]
-            return self.plan.apply(parts, self.constants)
+            numbers = [self._row_ids(0, self.row_count)] if plan.numbers_rows else []
+            return plan.apply([*parts, *numbers], self.constants)
 
     def _stored(
         self, resources: ExitStack
@@ -148,7 +156,10 @@ class FileRead:
         readers = self._open(resources)
         vector = None if self.vector is None else self.vector.load(self.storage)
         for position, parts in self._chunks(readers):
-            is_live = _live_rows(vector, position, parts[0].num_rows)
+            count = parts[0].num_rows
+            if self.plan.numbers_rows:
+                parts = [*parts, self._row_ids(position, count)]  # noqa: PLW2901
+            is_live = _live_rows(vector, position, count)
             if is_live is not None:
                 parts = [_filtered(part, is_live) for part in parts]  # noqa: PLW2901
             yield position, parts, is_live
@@ -162,6 +173,15 @@ class FileRead:
         if self.rows is not None:
             found = [_cut(batches, *self.rows) for batches in found]
         return _side_by_side(found) if len(found) > 1 else ((at, [b]) for at, b in found[0])
+
+    def _row_ids(self, position: int, count: int) -> pa.RecordBatch:
+        """The ids of rows by their positions; null if the files store them."""
+        if self.first_row_id is None:
+            ids = pa.nulls(count, pa.int64())
+        else:
+            first = self.first_row_id + position
+            ids = pa.array(np.arange(first, first + count))
+        return pa.RecordBatch.from_arrays([ids], ["ids"])
 
     @property
     def _batch_rows(self) -> int:
@@ -190,7 +210,8 @@ class FileRead:
                 )
             if expected != self.row_count:
                 raise CorruptFile(
-                    file.path, f"it has {expected} rows, but {self.name} has {self.row_count}"
+                    file.path,
+                    f"it has {expected} rows, but {self.files[0].name} has {self.row_count}",
                 )
             readers.append(reader)
         return readers

@@ -11,12 +11,13 @@ import pyarrow as pa
 from emberlake.base.parallel import parallel_map
 from emberlake.io.storage import SMALL_BYTES
 from emberlake.predicates import Predicate
+from emberlake.read.append_plans import AppendPlans
 from emberlake.read.bucket_reads import BucketReads
-from emberlake.read.column_plan import ColumnPlan, plan_columns
 from emberlake.read.file_read import FileRead
 from emberlake.read.key_read import KeyReader, UnitRead
 from emberlake.read.projection import OutputShape, Projection
 from emberlake.scan.splits import DataSplit
+from emberlake.spec.row_tracking import readable_fields
 from emberlake.store.table_store import TableStore
 
 _SMALL_FILES_AT_ONCE: Final = 16
@@ -83,21 +84,21 @@ class TableReader:
         return (u for split in splits for u in reader.for_plan(split.predicate).units(split))
 
     def _file_reads(self, splits: Iterable[DataSplit]) -> Iterator[FileRead]:
-        plans: dict[tuple[int, bool], ColumnPlan] = {}
+        plain, tested = self._plans(None), self._plans(self.predicate)
         for split in splits:
             reads = BucketReads.of_split(self.store, split)
             # What the plan knows about whole files is true for its own predicate only.
             knows_exact = split.predicate == self.predicate
+            if split.is_grouped:
+                exact = dict(zip(split.names, split.is_exact, strict=True)) if knows_exact else {}
+                for group in split.groups:
+                    is_plain = exact.get(group.anchor.file_name, False)
+                    yield (plain if is_plain else tested).read_group(reads, group)
+                continue
             for file, is_exact in zip(split.files, split.is_exact, strict=True):
-                is_plain = knows_exact and is_exact
-                plan = plans.get((file.schema_id, is_plain))
-                if plan is None:
-                    predicate = None if is_plain else self.predicate
-                    plan = plans[file.schema_id, is_plain] = plan_columns(
-                        [self.store.schemas.load(file.schema_id).fields],
-                        self.projection.read_fields(self.store.schema.fields, predicate),
-                        self._shape,
-                        predicate=predicate,
-                        constants=self.store.schema.partition_keys,
-                    )
-                yield reads.read(file, plan)
+                yield (plain if knows_exact and is_exact else tested).read(reads, file)
+
+    def _plans(self, predicate: Predicate | None) -> AppendPlans:
+        known = readable_fields(self.store.schema)
+        fields = self.projection.read_fields(known, predicate)
+        return AppendPlans(self.store, fields, self._shape, predicate)

@@ -1,6 +1,6 @@
 """The value statistics of many files, a column at a time and across schema versions.
 
-Files are handled in groups that share a schema and a set of columns with statistics. Inside a group
+Files are handled together that share a schema, their columns and a set of statistics. Of these,
 one column of all statistics rows is decoded at once. Spec: "Statistics", "Schema evolution".
 """
 
@@ -15,47 +15,71 @@ import pyarrow.compute as pc
 from emberlake.base.names import listed
 from emberlake.errors import CorruptFile
 from emberlake.predicates import ColumnRange
+from emberlake.spec.key_value import SEQUENCE_FIELD
 from emberlake.spec.row_columns import decode_column
+from emberlake.spec.row_tracking import is_hidden, stored_fields
 from emberlake.store.entries import ManifestEntries
 from emberlake.store.table_store import TableStore
 from emberlake.types import AtomicType, DataField, DataType, TypeRoot, arrow_type
 
 Rows = npt.NDArray[np.int64]
 RangeOfPartition = Callable[[str, Rows], ColumnRange | None]
-RangeOfColumn = Callable[[DataField], ColumnRange | None]
 
 
-def file_ranges(
+def files_alike(
     store: TableStore, entries: ManifestEntries, partition_range: RangeOfPartition
-) -> Iterator[tuple[Rows, RangeOfColumn]]:
-    """Groups of files, each with a function that gives a column's range in each of its files."""
+) -> Iterator["FilesAlike"]:
+    """Files that share their columns and a set of statistics, together."""
     for schema_id in np.unique(entries.schema_id).tolist():
-        file_fields = store.schemas.load(schema_id).fields
+        schema = store.schemas.load(schema_id)
         of_schema = np.flatnonzero(entries.schema_id == schema_id)
-        for rows, columns in _by_stats_columns(entries, of_schema):
-            stats_fields = _stats_fields(file_fields, columns)
-            if stats_fields is None:
-                raise CorruptFile(
-                    entries.file_name[rows[0]].as_py(),
-                    f"its statistics cover the columns {listed(columns or ())}, "
-                    f"but schema {schema_id} does not have all of these",
+        for of_columns, columns in _by_names(entries.write_cols, of_schema):
+            file_fields = stored_fields(schema, columns)
+            _check_known(entries, of_columns, file_fields, columns, f"schema {schema_id}")
+            for rows, names in _by_names(entries.value_stats_cols, of_columns):
+                stats_fields = _stats_fields(file_fields or (), names)
+                _check_known(entries, rows, stats_fields, names, f"its schema {schema_id}")
+                yield FilesAlike(
+                    entries, rows, file_fields or (), stats_fields or (), partition_range
                 )
-            group = _Group(entries, rows, file_fields, stats_fields, partition_range)
-            yield rows, group.range_of
+
+
+def _check_known(
+    entries: ManifestEntries,
+    rows: Rows,
+    found: tuple[DataField, ...] | None,
+    names: tuple[str, ...] | None,
+    where: str,
+) -> None:
+    if found is None:
+        raise CorruptFile(
+            entries.file_name[rows[0]].as_py(),
+            f"its metadata names the columns {listed(names or ())}, "
+            f"but {where} does not have all of these",
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class FilesAlike:
+    """Files with the same columns and statistics of the same columns."""
+
     entries: ManifestEntries
-    rows: Rows
+    rows: Rows  # their numbers among the entries
     file_fields: tuple[DataField, ...]
     stats_fields: tuple[DataField, ...]
     partition_range: RangeOfPartition
 
+    def has(self, field: DataField) -> bool:
+        """Whether the files have a column."""
+        return any(f.id == field.id for f in self.file_fields)
+
     def range_of(self, field: DataField) -> ColumnRange | None:
+        """The range of a column in each of the files; None if nothing is known."""
         known = self.partition_range(field.name, self.rows)
         if known is not None:
             return known
+        if is_hidden(field):
+            return self._hidden(field)
         in_file = next((f for f in self.file_fields if f.id == field.id), None)
         if in_file is None:
             return self._all_null(field.type)
@@ -63,6 +87,17 @@ class _Group:
         if index is None or not _is_comparable(in_file.type, field.type):
             return None
         return self._decode(index, arrow_type(field.type))
+
+    def _hidden(self, field: DataField) -> ColumnRange | None:
+        """The range of row ids, or of the numbers of changes; None where files store them."""
+        if self.has(field):
+            return None
+        if field.id == SEQUENCE_FIELD.id:
+            low = high = pa.array(self.entries.max_sequence_number[self.rows])
+        else:
+            low = self.entries.first_row_id.take(pa.array(self.rows))
+            high = pc.add(low, pa.array(self.entries.row_count[self.rows] - 1))
+        return ColumnRange(low, high, pa.array(np.zeros(len(self.rows), np.int64)))
 
     def _all_null(self, data_type: DataType) -> ColumnRange:
         # The column was added after these files were written: all of their rows are null.
@@ -143,10 +178,9 @@ def _is_comparable(file_type: DataType, read_type: DataType) -> bool:
     return is_longer and read_type.length >= file_type.length
 
 
-def _by_stats_columns(
-    entries: ManifestEntries, rows: Rows
-) -> Iterator[tuple[Rows, tuple[str, ...] | None]]:
-    lists = entries.value_stats_cols.take(pa.array(rows))
+def _by_names(column: pa.Array, rows: Rows) -> Iterator[tuple[Rows, tuple[str, ...] | None]]:
+    """Rows that have the same names in a column of lists, together."""
+    lists = column.take(pa.array(rows))
     if lists.null_count == len(lists):
         yield rows, None
         return
@@ -158,8 +192,8 @@ def _by_stats_columns(
     # Writers of different engines or options are mixed here: rare, so a loop over files will do.
     for row, names in zip(rows.tolist(), lists.to_pylist(), strict=True):
         groups.setdefault(None if names is None else tuple(names), []).append(row)
-    for columns, members in groups.items():
-        yield np.array(members, np.int64), columns
+    for found, members in groups.items():
+        yield np.array(members, np.int64), found
 
 
 def _all_equal_first(lists: pa.Array, width: int) -> bool:

@@ -27,7 +27,8 @@ from emberlake.predicates import (
     split_conjuncts,
     test_ranges,
 )
-from emberlake.scan.columnstats import file_ranges, key_range
+from emberlake.scan.columnstats import files_alike, key_range
+from emberlake.scan.file_groups import GroupStatistics, group_entries
 from emberlake.spec.binary_row import decode_row
 from emberlake.spec.bucket import bucket_of
 from emberlake.spec.key_value import key_fields
@@ -288,14 +289,34 @@ def _equal_values(value: Value) -> tuple[Value, ...]:
 def test_statistics(
     store: TableStore, entries: ManifestEntries, predicate: Predicate | None
 ) -> tuple[Mask, Mask]:
-    """For every file: can it hold a matching row, and do all its rows match."""
+    """For every file: can it, and those beside it, hold a matching row, and do all rows match."""
     count = len(entries)
     if predicate is None:
         return np.ones(count, bool), np.ones(count, bool)
+    if store.schema.profile.evolves_data:
+        return _test_groups(store, entries, predicate)
     may, exact = np.ones(count, bool), np.zeros(count, bool)
-    for rows, lookup in file_ranges(store, entries, _partition_range(store, entries)):
-        verdict = test_ranges(predicate, entries.row_count[rows], lookup)
+    for alike in files_alike(store, entries, _partition_range(store, entries)):
+        rows = alike.rows
+        verdict = test_ranges(predicate, entries.row_count[rows], alike.range_of)
         may[rows], exact[rows] = verdict.may, verdict.all
+    return may, exact
+
+
+def _test_groups(
+    store: TableStore, entries: ManifestEntries, predicate: Predicate
+) -> tuple[Mask, Mask]:
+    """The same where files lie side by side: all files of a group are needed, or none is."""
+    may, exact = np.ones(len(entries), bool), np.zeros(len(entries), bool)
+    if not len(entries):
+        return may, exact
+    grouping = group_entries(entries)
+    partition_range = _partition_range(store, entries)
+    alike = list(files_alike(store, entries, partition_range))
+    statistics = GroupStatistics(entries, grouping, alike, partition_range)
+    verdict = test_ranges(predicate, statistics.row_counts, statistics.range_of)
+    may[grouping.order] = np.repeat(verdict.may, grouping.sizes)
+    exact[grouping.order] = np.repeat(verdict.all, grouping.sizes)
     return may, exact
 
 

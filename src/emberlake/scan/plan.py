@@ -28,6 +28,7 @@ from emberlake.scan.key_files import (
     plan_key_files,
     split_of,
 )
+from emberlake.scan.row_ids import narrow_to_ids, refuse_partial_rows
 from emberlake.scan.share import Share, take_share
 from emberlake.scan.splits import (
     DataSplit,
@@ -171,7 +172,9 @@ def _finish(
         store.options,
         predicate=predicate,
         deletion_files=load_deletion_files(store, snapshot) if needs_index else None,
+        is_grouped=store.schema.profile.evolves_data,
     )
+    splits = narrow_to_ids(splits, predicate) if store.schema.profile.tracks_rows else splits
     return _limited(store, snapshot, splits, plan.funnel, predicate, limit)
 
 
@@ -207,6 +210,7 @@ def _plan_between(
     if is_keyed:
         return plan_changes(store, ends.end, manifests, predicate)
     plan = plan_files(store, manifests, predicate)
+    refuse_partial_rows(store, plan.entries, ends.start)
     # The changes are the files as they were added, including rows that were deleted later.
     return _finish(store, ends.end, plan, predicate, limit, with_deletions=False)
 
@@ -254,6 +258,7 @@ def _plan_diff(
         return plan
     before = set(_names(live_entries(store, start)))
     is_new = np.array([name not in before for name in _names(plan.entries)], bool)
+    refuse_partial_rows(store, plan.entries.take(is_new), start)
     return FilePlan(plan.entries.take(is_new), plan.is_exact[is_new], plan.funnel)
 
 

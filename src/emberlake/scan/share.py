@@ -77,7 +77,7 @@ def take_share(
         return list(_shard_of_keys(splits, share, by_file=by_file))
     rows = share
     if isinstance(share, Shard):
-        whole = share.range_of(sum(split.row_count for split in splits))
+        whole = share.range_of(sum(count for split in splits for _, count in split.units))
         if whole is None:
             return []
         rows = whole
@@ -89,17 +89,18 @@ def _slice_of_rows(splits: Sequence[DataSplit], rows: Slice) -> Iterator[DataSpl
     before = 0
     for split in splits:
         ranges: dict[str, tuple[int, int]] = {}
-        chosen = []
-        for name, count in zip(
-            split.entries.file_name.to_pylist(), split.entries.row_count.tolist(), strict=True
-        ):
-            start, stop = max(0, rows.start - before), min(count, rows.end - before)
+        chosen: set[str] = set()
+        for names, count in split.units:
+            # A filter on row ids may have narrowed what is read of a file.
+            first, end = split.ranges.get(names[0], (0, count))
+            start, stop = max(first, rows.start - before), min(end, rows.end - before)
             before += count
-            chosen.append(start < stop)
-            if start < stop and (start, stop) != (0, count):
-                ranges[name] = (start, stop)
-        if any(chosen):
-            yield replace(split.take(chosen), ranges=ranges)
+            if start < stop:
+                chosen.update(names)
+                if (start, stop) != (0, count):
+                    ranges[names[0]] = (start, stop)
+        if chosen:
+            yield replace(split.take([name in chosen for name in split.names]), ranges=ranges)
         if before >= rows.end:
             return
 

@@ -60,6 +60,7 @@ class _State:
     files: tuple[_File, ...] = ()
     raw_convertible: bool = True
     is_changes: bool = False
+    is_grouped: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,7 @@ def _state(split: DataSplit) -> _State:
         files=tuple(_files(split)),
         raw_convertible=split.raw_convertible,
         is_changes=split.is_changes,
+        is_grouped=split.is_grouped,
     )
 
 
@@ -117,6 +119,7 @@ def _split(state: _State, predicate: Predicate | None, before: DataSplit | None)
         state.is_changes,
         before,
         {i.file.file_name: _range(i.rows) for i in state.files if i.rows is not None},
+        state.is_grouped,
     )
 
 

@@ -14,7 +14,9 @@ import numpy.typing as npt
 
 from emberlake.options import SPLIT_OPEN_FILE_COST, SPLIT_TARGET_SIZE, TableOptions
 from emberlake.predicates import Predicate
+from emberlake.scan.file_groups import group_entries
 from emberlake.scan.files import FilePlan
+from emberlake.spec.file_groups import FileGroup, group_files
 from emberlake.spec.manifest import (
     DELETION_VECTORS_INDEX,
     DataFile,
@@ -66,6 +68,8 @@ class DataSplit:
     before: "DataSplit | None" = field(default=None, repr=False, hash=False)
     # For files that are not read whole: the first row, and the one after the last.
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict, repr=False, hash=False)
+    # Files may lie side by side: ``groups`` are read, not single files.
+    is_grouped: bool = False
     # The folder of a bucket, for callers that open files themselves. Few do, so it is built on
     # demand; a pickled split carries its folder along.
     folder_of: FolderOf | None = field(default=None, repr=False, compare=False)
@@ -75,10 +79,33 @@ class DataSplit:
         """The data files of this split, in reading order."""
         return self.entries.files()
 
+    @cached_property
+    def groups(self) -> list[FileGroup]:
+        """The files in groups of the same rows; for splits whose files may lie side by side."""
+        return group_files(self.files)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the files, in reading order."""
+        names: list[str] = self.entries.file_name.to_pylist()
+        return names
+
+    @property
+    def units(self) -> list[tuple[tuple[str, ...], int]]:
+        """The files that are read together, and their number of rows, in reading order.
+
+        Ranges and deletions are found under the first name.
+        """
+        if self.is_grouped:
+            return [(_unit_names(group), group.row_count) for group in self.groups]
+        counts = self.entries.row_count.tolist()
+        return [((name,), count) for name, count in zip(self.names, counts, strict=True)]
+
     def __getstate__(self) -> dict[str, object]:
         path = self.bucket_path
         state = dict(vars(self), folder_of=None if path is None else _KnownFolder(path))
-        state.pop("files", None)  # the entries already hold them
+        for known in ("files", "groups"):  # the entries already hold them
+            state.pop(known, None)
         return state
 
     @property
@@ -89,16 +116,15 @@ class DataSplit:
     @property
     def row_count(self) -> int:
         """The number of rows stored in what is read of the files, including deleted ones."""
-        if not self.ranges:
+        if not (self.ranges or self.is_grouped):
             return int(self.entries.row_count.sum())
-        names, counts = self.entries.file_name.to_pylist(), self.entries.row_count.tolist()
-        whole = ((0, count) for count in counts)
-        parts = (self.ranges.get(name, all_) for name, all_ in zip(names, whole, strict=True))
+        parts = (self.ranges.get(names[0], (0, count)) for names, count in self.units)
         return sum(stop - start for start, stop in parts)
 
     def merged_row_count(self) -> int | None:
         """The number of rows that a read without a filter returns, or None if it is not known."""
-        if not self.raw_convertible or self.is_changes or self.before is not None:
+        needs_merging = not (self.raw_convertible or self.is_grouped)
+        if needs_merging or self.is_changes or self.before is not None:
             return None
         if self.ranges.keys() & self.deletion_files.keys():
             return None  # only the number of deleted rows in the whole file is known
@@ -156,22 +182,23 @@ def pack_splits(
     *,
     predicate: Predicate | None = None,
     deletion_files: Mapping[tuple[bytes, int, str], DeletionFile] | None = None,
+    is_grouped: bool = False,
 ) -> list[DataSplit]:
-    """The files of a plan, packed into splits."""
+    """The files of a plan, packed into splits; files that lie side by side stay together."""
     entries = plan.entries
     if not len(entries):
         return []
-    codes, buckets = entries.partition_codes, entries.bucket
-    order = np.lexsort((entries.min_sequence_number, buckets, codes))
-    ordered, codes, buckets = entries.take(order), codes[order], buckets[order]
-    is_exact = plan.is_exact[order]
-    weights = np.maximum(ordered.file_size, options.value(SPLIT_OPEN_FILE_COST))
-    ranges = [*pack(weights, _group_ends(codes, buckets), options.value(SPLIT_TARGET_SIZE))]
-    starts = [start for start, _ in ranges]
-    partitions = entries.partitions
-    owners = zip(codes[starts].tolist(), buckets[starts].tolist(), strict=True)
+    if is_grouped:
+        ordered, order, packed = _pack_groups(entries, options)
+    else:
+        ordered, order, packed = _pack_files(entries, options)
+    ranges = [*packed]
+    firsts = order[[start for start, _ in ranges]]
+    codes, buckets = entries.partition_codes[firsts], entries.bucket[firsts]
+    owners = zip(codes.tolist(), buckets.tolist(), strict=True)
+    partitions, is_exact = entries.partitions, plan.is_exact[order]
     # Setting the fields of a frozen value one by one would take a third of a large plan.
-    shared = vars(DataSplit(snapshot_id, b"", 0, entries, predicate, ()))
+    shared = vars(DataSplit(snapshot_id, b"", 0, entries, predicate, (), is_grouped=is_grouped))
     splits = []
     for (start, stop), (code, bucket), exact in zip(
         ranges, owners, _flags(is_exact, ranges), strict=True
@@ -182,8 +209,36 @@ def pack_splits(
         if deletion_files:
             found = deletions_of(deletion_files, partition, bucket, part)
             vars(split)["deletion_files"] = found
+        if is_grouped:
+            vars(split)["raw_convertible"] = len(split.groups) == len(part)
         splits.append(split)
     return splits
+
+
+_Packed = tuple[ManifestEntries, npt.NDArray[np.int64], Iterator[tuple[int, int]]]
+
+
+def _pack_files(entries: ManifestEntries, options: TableOptions) -> _Packed:
+    """The files in order, that order, and where each split begins and ends."""
+    codes, buckets = entries.partition_codes, entries.bucket
+    order = np.lexsort((entries.min_sequence_number, buckets, codes))
+    ordered = entries.take(order)
+    weights = np.maximum(ordered.file_size, options.value(SPLIT_OPEN_FILE_COST))
+    ends = _group_ends(codes[order], buckets[order])
+    return ordered, order, pack(weights, ends, options.value(SPLIT_TARGET_SIZE))
+
+
+def _pack_groups(entries: ManifestEntries, options: TableOptions) -> _Packed:
+    """The same for groups of files that hold the same rows, in the order of their row ids."""
+    grouping = group_entries(entries)
+    order, starts = grouping.order, grouping.starts
+    ordered = entries.take(order)
+    sizes = np.add.reduceat(ordered.file_size, starts)
+    weights = np.maximum(sizes, options.value(SPLIT_OPEN_FILE_COST))
+    ends = _group_ends(entries.partition_codes[order][starts], ordered.bucket[starts])
+    groups = pack(weights, ends, options.value(SPLIT_TARGET_SIZE))
+    bounds = [*starts.tolist(), len(ordered)]
+    return ordered, order, ((bounds[start], bounds[stop]) for start, stop in groups)
 
 
 def _flags(
@@ -265,3 +320,9 @@ def pack(
             stop = min(end, max(start + 1, bisect_right(before, before[start] + target) - 1))
             yield start, stop
             start = stop
+
+
+def _unit_names(group: FileGroup) -> tuple[str, ...]:
+    anchor = group.anchor
+    others = (file.file_name for file in group.all_files if file is not anchor)
+    return (anchor.file_name, *others)

@@ -31,9 +31,11 @@ from emberlake.scan.files import (
     changelog_manifests_of,
     delta_manifests_of,
     manifests_of,
+    plan_files,
 )
 from emberlake.scan.key_files import Visibility, pack_change_splits, plan_key_changes
 from emberlake.scan.plan import ScanPlan, plan_append_files, plan_changes, plan_key_snapshot
+from emberlake.scan.row_ids import refuse_partial_rows
 from emberlake.scan.travel import start_millis, travel_options
 from emberlake.spec.profile import BucketMode
 from emberlake.spec.snapshot import CommitKind, Snapshot, decode_snapshot
@@ -183,6 +185,9 @@ class StreamScan:
             if not _is_append(snapshot, store.options):
                 return None
             manifests = delta_manifests_of(store, snapshot)
+            if store.schema.profile.evolves_data:
+                before = next(store.snapshots.find_each([snapshot.id - 1]))
+                refuse_partial_rows(store, plan_files(store, manifests, None).entries, before)
             return plan_append_files(store, snapshot, manifests, predicate, with_deletions=False)
         if store.schema.profile.has_changelog:
             changelog = changelog_manifests_of(store, snapshot)

@@ -28,6 +28,7 @@ from emberlake.spark.session_files import S3A
 from emberlake.spark.types import is_same_in_spark
 from emberlake.spec.key_value import key_value_fields
 from emberlake.spec.manifest import DataFile
+from emberlake.spec.row_tracking import is_hidden, readable_fields, stored_fields
 from emberlake.types import ArrayType, AtomicType, DataField, DataType, MapType, RowType
 
 # Spark treats a path with one of these characters as a pattern.
@@ -93,7 +94,8 @@ class NativeScan:
     def fields(self) -> tuple[DataField, ...]:
         """The columns to read from files: those of the result, and those of the filter."""
         reader = self.reader
-        return reader.projection.read_fields(reader.store.schema.fields, reader.predicate)
+        known = readable_fields(reader.store.schema)
+        return reader.projection.read_fields(known, reader.predicate)
 
     @cached_property
     def is_possible(self) -> bool:
@@ -102,6 +104,8 @@ class NativeScan:
             # Not if only Python can reach the storage, or if the storage observes reads.
             self.reader.store.storage.traits.spark_reads
             and not self.reader.with_kind
+            # Ids of rows are not in the files.
+            and not any(is_hidden(f) for f in self.fields)
             and all(is_plain(f.type) for f in self.fields)
             and _has_unique_names(self.fields)
         )
@@ -112,9 +116,11 @@ class NativeScan:
             return [None] * len(split.entries)
         # All files of a split are in one folder; computing it for each file would be expensive.
         folder = self.reader.store.bucket_folder(split.partition, split.bucket)
+        groups = split.groups if split.is_grouped else ()
+        beside = {f.file_name for g in groups if len(g.all_files) > 1 for f in g.all_files}
         return [
             self._path(file.external_path or f"{folder}/{file.file_name}", file)
-            if self._is_native(split, file)
+            if file.file_name not in beside and self._is_native(split, file)
             else None
             for file in split.files
         ]
@@ -126,7 +132,8 @@ class NativeScan:
         return found if self.opens(path, found, file.file_size) else None
 
     def _is_raw(self, split: DataSplit) -> bool:
-        if not split.raw_convertible or split.is_changes or split.before is not None:
+        needs_merging = not (split.raw_convertible or split.is_grouped)
+        if needs_merging or split.is_changes or split.before is not None:
             return False
         # A plan with another filter may have skipped files whose keys matter.
         return (
@@ -137,11 +144,10 @@ class NativeScan:
     def _is_native(self, split: DataSplit, file: DataFile) -> bool:
         return (
             self._name_pattern.fullmatch(file.file_name) is not None
-            and file.write_cols is None
             and file.file_name not in split.deletion_files
             and file.file_name not in split.ranges
             and not (self.reader.store.schema.profile.has_keys and may_retract(file))
-            and self._fits(file.schema_id)
+            and self._fits(file)
         )
 
     @cached_property
@@ -154,17 +160,21 @@ class NativeScan:
         prefix = self.reader.store.options.value(DATA_FILE_PREFIX)
         return re.compile(rf"(data-|{re.escape(prefix)})(.+-)?{_UUID}-[0-9]+(\.\w+)*\.parquet")
 
-    def _fits(self, schema_id: int) -> bool:
-        fits = self._fitting.get(schema_id)
+    def _fits(self, file: DataFile) -> bool:
+        key = file.schema_id, file.write_cols
+        fits = self._fitting.get(key)
         if fits is None:
-            schema = self.reader.store.schemas.load(schema_id)
-            stored = key_value_fields(schema) if schema.profile.has_keys else schema.fields
-            fits = has_spark_codecs(schema.options) and has_columns(stored, self.fields)
-            self._fitting[schema_id] = fits
+            schema = self.reader.store.schemas.load(file.schema_id)
+            is_keyed = schema.profile.has_keys
+            stored = (
+                key_value_fields(schema) if is_keyed else stored_fields(schema, file.write_cols)
+            )
+            fits = has_spark_codecs(schema.options) and has_columns(stored or (), self.fields)
+            self._fitting[key] = fits
         return fits
 
     @cached_property
-    def _fitting(self) -> dict[int, bool]:
+    def _fitting(self) -> dict[tuple[int, tuple[str, ...] | None], bool]:
         return {}
 
 

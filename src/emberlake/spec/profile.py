@@ -10,10 +10,12 @@ from enum import Enum, auto
 from emberlake.options import (
     BUCKET,
     CHANGELOG_PRODUCER,
+    DATA_EVOLUTION,
     DELETION_VECTORS,
     MERGE_ENGINE,
     MERGE_ON_READ,
     POSTPONE_BUCKET,
+    ROW_TRACKING,
     WRITE_ONLY,
     ChangelogProducer,
     MergeEngine,
@@ -55,6 +57,10 @@ class TableProfile:
     hides_level_0: bool
     # Writers compact what they write before they commit it, since reads would not see it otherwise.
     compacts_on_write: bool
+    # Rows have ids, which they keep.
+    tracks_rows: bool = False
+    # Files may lie side by side: the same rows, each file with some of the columns.
+    evolves_data: bool = False
 
     @property
     def has_keys(self) -> bool:
@@ -85,6 +91,7 @@ def profile_of(
     engine = options.value(MERGE_ENGINE)
     has_vectors = options.value(DELETION_VECTORS)
     keeps_apart = has_keys and (has_vectors or engine is MergeEngine.FIRST_ROW)
+    evolves = options.value(DATA_EVOLUTION)
     merges_on_read = has_vectors and options.value(MERGE_ON_READ)
     return TableProfile(
         kind=TableKind.KEY if has_keys else TableKind.APPEND,
@@ -97,6 +104,8 @@ def profile_of(
         keeps_levels_apart=keeps_apart,
         hides_level_0=keeps_apart and not merges_on_read,
         compacts_on_write=keeps_apart and not options.value(WRITE_ONLY),
+        tracks_rows=not has_keys and (options.value(ROW_TRACKING) or evolves),
+        evolves_data=not has_keys and evolves,
     )
 
 

@@ -14,7 +14,6 @@ from emberlake.options import (
     CHAIN_TABLE,
     CHANGELOG_PRODUCER,
     COMMIT_CALLBACKS,
-    DATA_EVOLUTION,
     FALLBACK_BRANCH,
     FILE_FORMAT,
     FILE_FORMAT_PER_LEVEL,
@@ -25,7 +24,6 @@ from emberlake.options import (
     PRIMARY_BRANCH,
     QUERY_AUTH,
     RECORD_EXPIRE_TIME,
-    ROW_TRACKING,
     SNAPSHOT_ORDERING,
     TYPE,
     UNAWARE_BUCKET,
@@ -188,11 +186,6 @@ def _changes_by_compaction(schema: TableSchema) -> str | None:
     )
 
 
-def _row_tracking(schema: TableSchema) -> str | None:
-    on = schema.options.value(ROW_TRACKING) or schema.options.value(DATA_EVOLUTION)
-    return "row tracking and data evolution are not implemented yet" if on else None
-
-
 def _fallback_branch(schema: TableSchema) -> str | None:
     given = [o.key for o in (FALLBACK_BRANCH, PRIMARY_BRANCH) if schema.options.value(o)]
     return f"{given[0]}: reading two branches as one is not implemented" if given else None
@@ -251,7 +244,6 @@ _READ_RULES: Final[tuple[Rule, ...]] = (
     _other_kind,
     _chain_table,
     _query_auth,
-    _row_tracking,
     _fallback_branch,
     _shredded_map,
     _manifest_format,

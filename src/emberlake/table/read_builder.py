@@ -19,6 +19,7 @@ from emberlake.scan.explain import Explanation, explain_scan
 from emberlake.scan.plan import ScanPlan, plan_scan
 from emberlake.scan.share import Shard, Share, Slice
 from emberlake.scan.splits import DataSplit, attach_folders
+from emberlake.spec.row_tracking import readable_fields
 from emberlake.spec.support import check_readable
 from emberlake.store.table_store import TableStore
 from emberlake.table.table_read import TableRead
@@ -56,13 +57,13 @@ class ReadBuilder:
 
         A mapping renames columns: ``{"zip": "ship.zip"}``.
         """
-        fields = self.store.schema.fields
+        fields = readable_fields(self.store.schema)
         self._projection = None if projection is None else project(fields, projection)
         return self
 
     def with_read_type(self, read_type: Sequence[DataField]) -> Self:
         """Read these columns; of ROW columns, only the given fields."""
-        self._projection = project_type(self.store.schema.fields, read_type)
+        self._projection = project_type(readable_fields(self.store.schema), read_type)
         return self
 
     def with_limit(self, limit: int | None) -> Self:
@@ -74,7 +75,7 @@ class ReadBuilder:
 
     def new_predicate_builder(self) -> PredicateBuilder:
         """Makes predicates on the columns of the table and on projected columns."""
-        return PredicateBuilder(list(self.store.schema.fields), self._aliases)
+        return PredicateBuilder(list(readable_fields(self.store.schema)), self._aliases)
 
     def new_scan(self) -> "TableScan":
         """The half that finds the files to read."""
@@ -88,7 +89,7 @@ class ReadBuilder:
     def _new_reader(self) -> TableReader:
         schema = self.store.schema
         projection = self._projection or project_all(schema.fields)
-        check_readable(schema, projection.read_fields(schema.fields, self._predicate))
+        check_readable(schema, projection.read_fields(readable_fields(schema), self._predicate))
         return TableReader(self.store, projection, self._predicate, self._limit)
 
     @property

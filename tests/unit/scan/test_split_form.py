@@ -15,12 +15,7 @@ from emberlake.scan.splits import DataSplit
 from golden.reads import Golden, GoldenRead, reads_of
 from table_reads import read_rows
 
-NOT_YET = ("append_row_tracking", "append_data_evolution")
-READS = [
-    read
-    for read in reads_of("append_", "bucketed_", "types_", "pk_", "key_", "kinds_")
-    if read.table not in NOT_YET
-]
+READS = reads_of("append_", "bucketed_", "types_", "pk_", "key_", "kinds_")
 
 
 def a_split() -> DataSplit:

@@ -34,8 +34,6 @@ def of_others(types=None, partition_keys=(), primary_keys=(), **options):
 
 
 UNREADABLE = [
-    ({"row-tracking.enabled": "true"}, "row tracking"),
-    ({"row-tracking.enabled": "true", "data-evolution.enabled": "true"}, "data evolution"),
     ({"scan.fallback-branch": "b"}, "two branches"),
     ({"scan.primary-branch": "b"}, "two branches"),
     ({"manifest.format": "orc"}, "manifest.format"),
@@ -110,7 +108,6 @@ def test_what_can_be_written_with_another_option_is_created(arguments, reason):
     "change",
     [
         SchemaChange.set_option("scan.fallback-branch", "b"),
-        SchemaChange.set_option("row-tracking.enabled", "true"),
         SchemaChange.set_option("commit.callbacks", "com.example.Hook"),
         SchemaChange.add_column("v", T("VARIANT")),
         SchemaChange.add_column("e", ArrayType(True, VectorType(True, T("FLOAT"), 3))),
@@ -134,7 +131,7 @@ def test_a_key_without_the_partition_column_stays_out_of_dynamic_buckets():
 
 
 def test_tables_of_others_can_be_changed_in_what_does_not_matter():
-    schema = of_others({"a": "INT", "v": "VARIANT"}, **{"row-tracking.enabled": "true"})
+    schema = of_others({"a": "INT", "v": "VARIANT"}, **{"manifest.format": "orc"})
 
     changed = alter(
         schema, SchemaChange.add_column("b", T("INT")), SchemaChange.set_option("x", "1")

@@ -251,11 +251,11 @@ def test_columns_of_types_that_are_not_implemented_are_described_and_refused_by_
 
 def test_options_that_are_not_implemented_are_described_and_refused_when_used() -> None:
     table = create_table()
-    options = TableOptions({**table.options, "row-tracking.enabled": "true"})
+    options = TableOptions({**table.options, "scan.fallback-branch": "b"})
     table = as_others_made_it(table, options=options)
 
-    assert "row-tracking.enabled = true" in repr(table)
-    with pytest.raises(Unsupported, match="cannot be read: row tracking"):
+    assert "scan.fallback-branch = b" in repr(table)
+    with pytest.raises(Unsupported, match="cannot be read: scan"):
         table.new_read_builder().new_scan()
-    with pytest.raises(Unsupported, match="cannot be written: row tracking"):
+    with pytest.raises(Unsupported, match="cannot be written: scan"):
         table.new_batch_write_builder().new_write()
