@@ -108,8 +108,8 @@ class PostponeFixedBucketWriteBuilder(BatchWriteBuilder):
     def new_write(self) -> "BatchTableWrite":
         """The half that writes files.
 
-        A partition that has buckets keeps their number. For another one the option
-        ``postpone.default-bucket-num`` says it.
+        A partition that has buckets keeps their number. For a new one the option
+        ``postpone.default-bucket-num`` says it, and for one that is overwritten, if it is set.
         """
         check_writable(self.store.schema)
         session = session_of(self)

@@ -114,16 +114,18 @@ class FixedBucketWriter:
 
     def _load_count(self, partition: bytes) -> int:
         store = self._store
-        latest = None if self._ignore_previous else store.snapshots.latest()
-        states = load_bucket_states(store, latest, partition)
-        if POSTPONE_BUCKET in states:
+        states = dict(load_bucket_states(store, store.snapshots.latest(), partition))
+        if states.pop(POSTPONE_BUCKET, None) and not self._ignore_previous:
             # They are older than the rows written now, but would be replayed on top of them.
             raise InvalidState(
                 f"rows of partition {dict(store.partition_spec(partition))} wait for their "
                 "buckets; compact the table first"
             )
         given = store.options.value(POSTPONE_BUCKET_COUNT)
-        count = next((state.total_buckets for state in states.values()), given)
+        present = next((state.total_buckets for state in states.values()), None)
+        # An overwrite replaces all buckets, so it can change their number.
+        choices = (given, present) if self._ignore_previous else (present, given)
+        count = next((choice for choice in choices if choice is not None), None)
         if count is None or count < 1:
             raise InvalidOption(
                 f"partition {dict(store.partition_spec(partition))} has no buckets yet; set "

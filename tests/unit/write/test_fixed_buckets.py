@@ -69,6 +69,17 @@ def test_an_overwrite_begins_anew() -> None:
     assert {total for _, total in buckets(table)} == {2}
 
 
+def test_an_overwrite_keeps_the_number_of_buckets_if_no_option_says_another() -> None:
+    table = create_key_table(NUMBERED, **THREE)
+    write(table, numbered(range(20)))
+    upsert(table, numbered([1]))  # waits for its bucket, and is replaced too
+
+    write(table.copy({"postpone.default-bucket-num": None}), numbered(range(5)), over=True)
+
+    assert [row["id"] for row in read(table)] == list(range(5))
+    assert {total for _, total in buckets(table)} == {3}
+
+
 def test_a_compaction_goes_on_with_these_buckets() -> None:
     table = create_key_table(NUMBERED, **THREE)
     write(table, numbered(range(10)))
