@@ -38,7 +38,8 @@ def prepare(bench: Bench, request: dict[str, object]) -> None:
     """The rows, and the tables that are read, once in a run."""
     if not (bench.folder / "prepared").exists():
         bench.spark("parquet").ask("source", **request)
-        bench.spark("emberlake").ask("prepare", **request)
+        for engine in SPARK.keys() - {"parquet"}:
+            bench.spark(engine).ask("prepare", **request)
         (bench.folder / "prepared").touch()
 
 

@@ -103,7 +103,9 @@ class EmberlakeWorker(SparkWorker):
 
     def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
         """The tables that are read: not part of what is measured."""
-        self.warehouse = {"warehouse": str(Path(request["folder"]) / "warehouse")}
+        # Two checkouts of emberlake have the same names for their tables.
+        folder = Path(request["folder"]) / f"warehouse-{os.getpid()}"
+        self.warehouse = {"warehouse": str(folder)}
         self.catalog = CatalogFactory.create(dict(self.warehouse))
         self.catalog.create_database("db", ignore_if_exists=True)
         self.appended, self.merged = self.new_table(), self.new_table(**KEYED)
