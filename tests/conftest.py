@@ -10,7 +10,7 @@ from xdist.scheduler import LoadScopeScheduling
 import effort  # noqa: F401 - it has the profiles
 from golden.reads import ROWS_ARCHIVE, Golden, unpack
 from interop.judges import JavaJudge, Peer, java_judge, peer
-from servers import Server, azurite, fake_gcs, missing, program, s3_server
+from servers import Server, azurite, fake_gcs, minio, missing, program, s3_server
 
 settings.load_profile("emberlake")  # pytest --hypothesis-profile=quick comes after it
 
@@ -70,6 +70,13 @@ def golden_rows(tmp_path_factory: pytest.TempPathFactory) -> Golden:
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server of S3's protocol with an empty bucket, or a skip that says what is missing."""
     with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", name="minio")
+def minio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """MinIO, which takes minutes to build: for slow tests."""
+    with minio(tmp_path_factory.mktemp("minio")) as server:
         yield server
 
 

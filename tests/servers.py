@@ -437,3 +437,27 @@ def fake_gcs(folder: Path) -> Iterator[GcsServer]:
         )
         urllib.request.urlopen(bucket, timeout=20).close()
         yield GcsServer(url)
+
+
+# --- credentials that end -------------------------------------------------------------------------
+
+
+@contextmanager
+def minio(folder: Path, env: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """MinIO, whose token service hands out credentials that end; see ``token_service.py``."""
+    if not program("minio"):
+        missing("MinIO (.ci/object-stores all)")
+    data, (port,) = folder / "minio", free_ports(1)
+    (data / BUCKET).mkdir(parents=True)  # a folder is a bucket
+    url = f"http://127.0.0.1:{port}"
+    quiet = {"MINIO_BROWSER": "off", "MINIO_UPDATE": "off", "MINIO_CI_CD": "1"}
+    root = {"MINIO_ROOT_USER": USER, "MINIO_ROOT_PASSWORD": SECRET}
+    command = [program("minio"), "server", "--quiet", "--address", f"127.0.0.1:{port}", str(data)]
+    with running(
+        command,
+        f"{url}/minio/health/ready",
+        folder / "minio.log",
+        {**quiet, **root, **(env or {})},
+        lambda status: status == 200,
+    ):
+        yield Server(url)

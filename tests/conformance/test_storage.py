@@ -29,12 +29,14 @@ MOVING = {
 }
 
 
-CLOUDS = ("s3", "azure", "gcs")
+# Servers take their time to start, and one of them to be built.
+CLOUDS = {**dict.fromkeys(("s3", "azure", "gcs"), "thorough"), "minio": "slow"}
 
 
 def on(*names: str) -> list[Any]:
-    """Storages to run a test on; servers take their time to start."""
-    return [pytest.param(n, marks=[pytest.mark.thorough] * (n in CLOUDS)) for n in names]
+    """Storages to run a test on."""
+    marked = {name: getattr(pytest.mark, mark) for name, mark in CLOUDS.items()}
+    return [pytest.param(n, marks=[marked[n]] if n in marked else []) for n in names]
 
 
 def opened(request: pytest.FixtureRequest) -> Storage:
@@ -49,7 +51,7 @@ def storage(request: pytest.FixtureRequest) -> Storage:
     return opened(request)
 
 
-@pytest.fixture(params=on(*MOVING, "s3"))
+@pytest.fixture(params=on(*MOVING, "s3", "minio"))
 def ending(request: pytest.FixtureRequest) -> Storage:
     """A storage that ends the uploads of others, or has none."""
     return opened(request)

@@ -1,5 +1,6 @@
 """What the tests of this folder share: a store behind a proxy that breaks requests on demand."""
 
+import os
 import uuid
 from collections.abc import Callable, Iterator
 
@@ -7,6 +8,14 @@ import pytest
 
 from emberlake.io import Storage, open_storage
 from servers import Proxy, Server, proxy_of
+
+
+@pytest.fixture(autouse=True)
+def no_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody's own credentials are used, nor is the machine's cloud asked for any."""
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, os.devnull)
 
 
 @pytest.fixture(scope="session")

@@ -2,22 +2,26 @@
 
 import json
 import pickle
+import shlex
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from emberlake import CatalogFactory
-from emberlake.errors import CredentialsExpired, InvalidOption, StorageError
-from emberlake.io import Storage, open_storage
-from servers import SECRET, USER, Proxy, Server
+from emberlake.errors import CredentialsExpired, FileNotFound, InvalidOption, StorageError
+from emberlake.io import Output, Storage, open_storage
+from emberlake.io.object.upload import PART_BYTES
+from servers import SECRET, USER, Proxy, Server, proxy_of, s3_server
 
 CALLS: list[str] = []
 
@@ -147,6 +151,78 @@ def test_a_listing_goes_on_after_its_credentials_have_ended(
     assert [info.path for info in storage.list_all(root)] == names
 
 
+@dataclass(frozen=True)
+class Guests:
+    """Other keys at every call, which last for so many seconds by their own account."""
+
+    names: tuple[str, ...]
+    seconds: int | None
+
+    def __call__(self) -> dict[str, Any]:
+        CALLS.append("asked")
+        keys: dict[str, Any] = {"access_key_id": self.names[len(CALLS) - 1]}
+        if self.seconds is not None:
+            keys["expires_at"] = datetime.now(UTC) + timedelta(seconds=self.seconds)
+        return {**keys, "secret_access_key": SECRET}
+
+
+GUESTS = tuple(f"guest{number:03}" for number in range(100))
+
+
+@contextmanager
+def upload_with(keys: Guests, folder: Path) -> Iterator[tuple[Storage, Output]]:
+    """A file of which the first parts were sent, at a store that ends every key after 3 uses."""
+    with s3_server(folder, guests=GUESTS) as server, proxy_of(server, folder) as proxy:
+        given = {"s3.endpoint": proxy.endpoint, "s3.credentials-provider": keys}
+        storage, root = open_storage(server.root, without_keys(server, **given))
+        proxy.fail(how="403-ExpiredToken", when="before", times=1000, life=3)
+        output = storage.open_output(f"{root}/large")
+        output.write(bytes(PART_BYTES))
+        time.sleep(0.2)
+        yield storage, output
+
+
+def finish(output: Output, parts: int) -> int:
+    """Write so many parts more, slowly, and close the file."""
+    for _ in range(parts):
+        output.write(bytes(PART_BYTES))
+        time.sleep(0.2)
+    return output.close()
+
+
+def test_an_upload_goes_on_with_new_credentials_when_its_own_end(
+    tmp_path: Path, calls: list[str]
+) -> None:
+    with upload_with(Guests(GUESTS, seconds=30), tmp_path) as (storage, output):
+        assert finish(output, 7) == 8 * PART_BYTES
+
+        assert storage.size(output.path) == 8 * PART_BYTES
+    assert len(calls) > 5
+
+
+def test_an_upload_whose_credentials_end_unforeseen_is_told_and_leaves_no_file(
+    tmp_path: Path, calls: list[str]
+) -> None:
+    with upload_with(Guests(GUESTS, seconds=None), tmp_path) as (storage, output):
+        with pytest.raises(CredentialsExpired, match="no longer valid"):
+            finish(output, 7)
+        output.abort()
+
+        assert not storage.exists(output.path)
+
+
+def test_keys_that_the_store_no_longer_knows_are_renewed(
+    s3: Server, root: str, calls: list[str]
+) -> None:
+    provider = Guests(("nobody", USER), seconds=None)
+    storage, _ = open_storage(s3.root, without_keys(s3, **{"s3.credentials-provider": provider}))
+
+    with suppress(FileNotFound):
+        storage.read(f"{root}/file")
+
+    assert calls == ["asked"] * 2
+
+
 def test_credentials_that_have_ended_for_good_are_told(
     open_proxied: Callable[..., Storage], proxy: Proxy, root: str, calls: list[str]
 ) -> None:
@@ -205,6 +281,65 @@ def test_keys_of_the_environment_are_taken_when_none_are_given(
     monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
     storage, _ = open_storage(s3.root, {**s3.options, "s3.attempts.maximum": "2"})
     assert storage.read(f"{root}/file") == b"1"
+
+
+# --- profiles -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file with the profiles of Amazon's tools."""
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    return tmp_path / "config"
+
+
+def test_a_profile_is_all_it_takes(
+    s3: Server, root: str, config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = f"aws_access_key_id = {USER}\naws_secret_access_key = {SECRET}\nregion = us-east-1"
+    config_file.write_text(f"[profile lake]\n{keys}\nendpoint_url = {s3.endpoint}")
+    monkeypatch.setenv("AWS_PROFILE", "lake")
+
+    storage, _ = open_storage(root, {})
+    storage.put(f"{root}/file", b"1")
+
+    assert storage.read(f"{root}/file") == b"1"
+
+
+PRINTED = """
+import datetime, json, pathlib, sys
+pathlib.Path(sys.argv[1]).open("a").write("asked ")
+ends = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=float(sys.argv[2]))
+keys = {"AccessKeyId": sys.argv[3], "SecretAccessKey": sys.argv[4]}
+print(json.dumps({"Version": 1, **keys, "Expiration": ends.isoformat()}))
+"""
+
+
+def test_a_program_is_asked_for_keys_again_before_they_end(
+    s3: Server, root: str, config_file: Path, tmp_path: Path
+) -> None:
+    given = [sys.executable, "-S", "-c", PRINTED, str(tmp_path / "asked"), "30", USER, SECRET]
+    command = shlex.join(given).replace("\n", "\n  ")  # a value of many lines is indented
+    config_file.write_text(f"[profile lake]\ncredential_process = {command}")
+    storage, _ = open_storage(root, without_keys(s3, **{"s3.profile": "lake"}))
+
+    for number in range(2):
+        storage.put(f"{root}/{number}", b"1")
+        time.sleep(0.15)
+
+    assert len((tmp_path / "asked").read_text().split()) == 2
+
+
+def test_a_program_that_fails_is_told_without_what_it_said(
+    s3: Server, root: str, config_file: Path
+) -> None:
+    config_file.write_text(f"[profile lake]\ncredential_process = echo {SECRET}")
+    storage, _ = open_storage(root, without_keys(s3, **{"s3.profile": "lake"}))
+
+    with pytest.raises(StorageError, match="credential_process of the profile lake fai") as raised:
+        storage.read(f"{root}/file")
+
+    assert SECRET not in str(raised.value)
 
 
 def test_without_credentials_nobody_is_asked(s3: Server) -> None:

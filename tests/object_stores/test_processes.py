@@ -77,6 +77,23 @@ except KeyboardInterrupt:
     print("interrupted", flush=True)
 """
 
+GIVE_UP = """
+from emberlake.io import open_storage
+
+storage, root = open_storage("s3://lake", {options!r})
+storage.exists(root)
+outputs = [storage.open_output(root + f"/given-up-{{n}}") for n in range(3)]
+for output in outputs:
+    output.write(bytes(10_000_000))
+print("waiting", flush=True)
+try:
+    for output in outputs:
+        output.abort()
+    print("given up", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
 
 def run(program: str, options: Mapping[str, str], **names: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
@@ -170,3 +187,25 @@ def test_ctrl_c_ends_a_wait_at_once(
     assert said == "interrupted\n"
     assert time.monotonic() - begin < 3
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize(("is_interrupted", "said"), [(False, "given up"), (True, "interrupted")])
+def test_uploads_to_a_store_that_hangs_are_given_up_within_seconds(
+    s3: Server, proxy: Proxy, *, is_interrupted: bool, said: str
+) -> None:
+    for method in ("PUT", "DELETE"):
+        proxy.fail(method=method, match="given-up", how="hang", when="before", times=9, seconds=20)
+    options = {**s3.options, "s3.endpoint": proxy.endpoint}
+
+    with run(GIVE_UP, options) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        begin = time.monotonic()
+        if is_interrupted:
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+        answer, _ = process.communicate(timeout=60)
+
+    assert answer == f"{said}\n"
+    assert time.monotonic() - begin < (2.5 if is_interrupted else 8)
+    assert [rule["method"] for rule in proxy.clear()] in ([], ["DELETE"])  # parts were under way

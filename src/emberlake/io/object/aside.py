@@ -46,6 +46,9 @@ class _Helper:
 _helpers: list[_Helper] = []  # none, or the one of the main thread
 _pools: list[ThreadPoolExecutor] = []  # none, or the one for second calls
 _SECOND_CALLS: Final = 32
+_BRIEFLY_S: Final = 3.0
+_lock = threading.Lock()
+_hanging: set["Future[None]"] = set()  # brief calls that took too long
 
 
 def run_aside(work: Callable[[], _T]) -> _T:
@@ -71,7 +74,39 @@ def run_both(one: Callable[[], _T], other: Callable[[], _T]) -> tuple[_T, _T]:
     return one(), second.result()
 
 
+def run_briefly(work: Callable[[], object]) -> None:
+    """Do something that is nice to have, such as to clean up, and wait a few seconds for it.
+
+    After that it goes on unheard, and so does its error. While one hangs, the others of this
+    process are not waited for either: whoever gives up many files waits once.
+    """
+    done: Future[None] = Future()
+
+    def serve() -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - it is raised below, if anybody still waits
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+        with _lock:
+            _hanging.discard(done)
+
+    with _lock:
+        patience = 0.0 if _hanging else _BRIEFLY_S
+    threading.Thread(target=serve, name="emberlake-store", daemon=True).start()
+    try:
+        done.result(patience)
+    except TimeoutError:
+        with _lock:
+            if not done.done():
+                _hanging.add(done)
+
+
 def forget_helpers() -> None:
     """In the child of a fork: threads stay behind."""
+    global _lock  # noqa: PLW0603 - it may be held by one of them
+    _lock = threading.Lock()
+    _hanging.clear()
     _helpers.clear()
     _pools.clear()

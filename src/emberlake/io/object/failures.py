@@ -17,6 +17,7 @@ from emberlake.errors import (
     Unsupported,
 )
 from emberlake.io.object.config import StoreConfig
+from emberlake.io.object.credentials import FixedKeys
 from emberlake.io.object.location import Location
 from emberlake.io.object.profiles import ProcessKeys
 from emberlake.io.object.spellings import PREFIXES
@@ -157,7 +158,7 @@ def _lacks_bucket(failure: Failure, action: str) -> bool:
 def _reason(failure: Failure, config: StoreConfig, location: Location, action: str) -> str:
     endpoint, prefix = config.endpoint, PREFIXES[config.cloud][0]
     if failure.code in _WRONG_KEYS:
-        return f"{endpoint} does not accept the credentials: {_wrong_key(failure)}"
+        return f"{endpoint} does not accept the credentials: {_wrong_key(failure, config)}"
     if failure.has_ended:
         return f"the credentials for {endpoint} are no longer valid ({failure.code}); get new ones"
     if failure.code in _WRONG_REGION or failure.status == 301:
@@ -176,14 +177,17 @@ def _reason(failure: Failure, config: StoreConfig, location: Location, action: s
     return _network_reason(failure, config, location, action)
 
 
-def _wrong_key(failure: Failure) -> str:
+def _wrong_key(failure: Failure, config: StoreConfig) -> str:
     match failure.code:
         case "SignatureDoesNotMatch":
             return f"the secret key does not match the access key ({failure.code})"
         case "AuthenticationFailed":  # Azure says no more
             return f"the key or the signature is wrong, or it has expired ({failure.code})"
         case _:
-            return f"it does not know the access key ({failure.code})"
+            provider = config.credentials.provider
+            is_temporary = isinstance(provider, FixedKeys) and provider.token is not None
+            ended = ", or they have expired; get new ones" if is_temporary else ""
+            return f"it does not know the access key ({failure.code}){ended}"
 
 
 def _provider(config: StoreConfig) -> str:

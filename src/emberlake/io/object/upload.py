@@ -6,9 +6,11 @@ seen as a whole once it is completed, or never.
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from emberlake.errors import EmberlakeError, FileNotFound, InvalidInput, StorageError
+from emberlake.io.object.aside import run_briefly
 from emberlake.io.object.calls import ask
 from emberlake.io.object.config import StoreConfig
 from emberlake.io.object.location import Location
@@ -129,6 +131,12 @@ class ObjectOutput(Output):
     def _drop(self) -> None:
         self._waiting.clear()
         writer, self._writer = self._writer, None
+        if writer is not None or self._may_stand:
+            # Nobody sees what is left, and orphan cleaning finds it: no reason to wait for long.
+            with suppress(EmberlakeError):
+                run_briefly(partial(self._give_up, writer))
+
+    def _give_up(self, writer: Any) -> None:
         if writer is not None:
             # Leaving it by an exception is how the library gives an upload up.
             reason = StorageError("given up")

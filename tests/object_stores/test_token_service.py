@@ -1,0 +1,136 @@
+"""Credentials of a token service: they end in the middle of a job, or give few rights."""
+
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from emberlake import CatalogFactory
+from emberlake.errors import StorageError
+from emberlake.io import open_storage
+from emberlake.io.object.upload import PART_BYTES
+from servers import Server
+from token_service import TokenService, token_service
+
+pytestmark = pytest.mark.slow  # MinIO takes minutes to build
+LIFE_S = 3
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TokenService]:
+    with token_service(tmp_path_factory.mktemp("tokens")) as started:
+        yield started
+
+
+@pytest.fixture
+def warehouse(service: TokenService) -> str:
+    """A warehouse with one table, db.t."""
+    root = f"{service.server.root}/{uuid.uuid4()}"
+    catalog = CatalogFactory.create({"warehouse": root, **service.server.options})
+    catalog.create_database("db")
+    catalog.create_table("db.t", pa.schema([("n", pa.int64())])).append(pa.table({"n": [0]}))
+    return root
+
+
+@dataclass(frozen=True)
+class ShortKeys:
+    """Asks the service for keys with a short life, and may not say so."""
+
+    service: TokenService
+    name: str  # equal ones share their clients
+    tells: bool
+    given: list[str] = field(default_factory=list, compare=False)
+
+    def __call__(self) -> dict[str, Any]:
+        keys = self.service.credentials(LIFE_S)
+        self.given.append(keys["access_key_id"])
+        return keys if self.tells else {**keys, "expires_at": None}
+
+
+def given_to(server: Server, provider: ShortKeys) -> dict[str, Any]:
+    return {"s3.endpoint": server.endpoint, "s3.credentials-provider": provider}
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_job_whose_credentials_end_goes_on_with_new_ones(
+    service: TokenService, warehouse: str, *, tells: bool
+) -> None:
+    provider = ShortKeys(service, "job", tells)
+    options = {"warehouse": warehouse, **given_to(service.server, provider)}
+    table = CatalogFactory.create(options).get_table("db.t")
+
+    end = time.monotonic() + 3 * LIFE_S
+    appended = 0
+    while time.monotonic() < end:
+        appended += 1
+        table.append(pa.table({"n": [appended]}))
+        time.sleep(0.5)
+    table.compact(full=True)
+
+    assert sorted(table.to_arrow()["n"].to_pylist()) == [*range(appended + 1)]
+    assert len(set(provider.given)) > 2
+
+
+def test_an_upload_whose_credentials_end_goes_on_with_new_ones(
+    service: TokenService, warehouse: str
+) -> None:
+    provider = ShortKeys(service, "upload", tells=True)
+    storage, root = open_storage(warehouse, given_to(service.server, provider))
+
+    with storage.open_output(f"{root}/large") as output:
+        for _ in range(6):
+            output.write(bytes(PART_BYTES))
+            time.sleep(LIFE_S / 3)
+
+    assert storage.size(f"{root}/large") == 6 * PART_BYTES
+    assert len(set(provider.given)) > 2
+
+
+def with_keys(service: TokenService, keys: dict[str, Any]) -> dict[str, str]:
+    return {
+        "s3.endpoint": service.server.endpoint,
+        "s3.access-key": keys["access_key_id"],
+        "s3.secret-key": keys["secret_access_key"],
+        "s3.session-token": keys["token"],
+    }
+
+
+def with_rights(service: TokenService, resource: str, *actions: str) -> dict[str, str]:
+    allowed = [f"s3:{action}" for action in actions]
+    policy = {"Effect": "Allow", "Action": allowed, "Resource": [f"arn:aws:s3:::{resource}"]}
+    return with_keys(service, service.credentials(900, policy))
+
+
+def test_who_may_only_read_reads_and_is_told_so_when_writing(
+    service: TokenService, warehouse: str
+) -> None:
+    given = with_rights(service, "lake*", "GetObject", "ListBucket")
+    table = CatalogFactory.create({"warehouse": warehouse, **given}).get_table("db.t")
+
+    with pytest.raises(StorageError, match=r"may not create s3://.*\(AccessDenied\)") as raised:
+        table.append(pa.table({"n": [1]}))
+
+    assert raised.value.had_no_effect
+    assert table.to_arrow()["n"].to_pylist() == [0]
+    assert table.snapshot_manager().latest_id() == 1
+
+
+def test_a_bucket_without_any_right_is_told(service: TokenService, warehouse: str) -> None:
+    given = with_rights(service, "pond*", "GetObject", "PutObject", "ListBucket")
+    catalog = CatalogFactory.create({"warehouse": warehouse, **given})
+
+    for call in (catalog.list_databases, lambda: catalog.get_table("db.t")):
+        with pytest.raises(StorageError, match=r"these credentials may not \w+ s3://lake/"):
+            call()
+
+
+def test_keys_that_have_ended_are_told_so(service: TokenService, warehouse: str) -> None:
+    storage, root = open_storage(warehouse, with_keys(service, service.credentials(1)))
+    time.sleep(2.5)
+
+    with pytest.raises(StorageError, match=r"InvalidAccessKeyId\), or they have expired"):
+        storage.list(root)
