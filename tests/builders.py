@@ -1,4 +1,4 @@
-"""Tables for tests: made in memory, written in one line, changed behind the engine's back."""
+"""Tables for tests: made in one line, written in another, changed behind the engine's back."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,10 +9,10 @@ import pyarrow as pa
 from pyroaring import BitMap, BitMap64
 
 from emberlake import Schema, SchemaChange
-from emberlake.base.env import Env
+from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.catalog import FileSystemCatalog
 from emberlake.commit.change import CommitResult
-from emberlake.io import MemoryStorage, Storage
+from emberlake.io import Storage
 from emberlake.scan.files import manifests_of
 from emberlake.spec.deletion_vector import encode_deletion_vectors
 from emberlake.spec.manifest import (
@@ -26,7 +26,8 @@ from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapsho
 from emberlake.table import Table
 from emberlake.types import AtomicType, DataField, arrow_schema
 from emberlake.wire import CommitMessage, WriteMode
-from table_reads import files_under, latest_snapshot, live_files
+from places import new_storage
+from table_reads import latest_snapshot, live_files
 
 WAREHOUSE = "/warehouse"
 NAME = "db.t"
@@ -71,8 +72,8 @@ def create_table(
     options: Mapping[str, str] | None = None,
     env: Env | None = None,
 ) -> Table:
-    """A new table; its storage is a fresh one in memory when none is given."""
-    catalog = open_catalog(storage or MemoryStorage(), env)
+    """A new table; its storage is a fresh one when none is given."""
+    catalog = open_catalog(storage or new_storage(), env)
     catalog.create_database("db", ignore_if_exists=True)
     schema = Schema.from_pyarrow_schema(
         columns, partition_keys=list(partition_keys), options=dict(options or {})
@@ -91,7 +92,7 @@ def create_key_table(
     **options: str,
 ) -> Table:
     """A new table with a primary key, of one bucket unless options say otherwise."""
-    catalog = open_catalog(storage or MemoryStorage(), env)
+    catalog = open_catalog(storage or new_storage(), env)
     catalog.create_database("db", ignore_if_exists=True)
     given = {"bucket": "1", **options}
     if isinstance(columns, pa.Schema):
@@ -113,11 +114,11 @@ def open_table(storage: Storage, env: Env | None = None) -> Table:
     return open_catalog(storage, env).get_table(NAME)
 
 
-def copy_of(storage: MemoryStorage) -> MemoryStorage:
-    """Another storage with the same files."""
-    copy = MemoryStorage()
-    for path in files_under(storage, ""):
-        copy.put(path, storage.read(path))
+def copy_of(storage: Storage, env: Env = SYSTEM_ENV) -> Storage:
+    """A new storage with the same files."""
+    copy = new_storage(env)
+    paths = [info.path for info in storage.list_all("")]
+    copy.create_all(list(zip(paths, storage.read_many(paths), strict=True)))
     return copy
 
 

@@ -8,7 +8,9 @@ It is controlled by plain GETs, which answer JSON:
                 call
     /__aside?match=...  requests for which nobody waits: they are in the log alone
     /__delay?30 milliseconds for each request
+    /__rules    the rules; one that has broken a request says how many as "fired"
     /__clear    no delay, and no rules any more; answers those that there were
+    /__seed?1   decides what chance will do
     /__held     the requests that a rule makes wait, and /__release lets them go on
     /__rule?method=PUT&match=snapshot-&times=1&how=drop&when=after&seconds=30
         match   a regular expression for the path with its query
@@ -73,6 +75,8 @@ class Proxy:
         if url.path == "/__rule":
             query = {name: values[0] for name, values in parse_qs(url.query).items()}
             self.rules.append({**DEFAULTS, **query})
+        elif url.path == "/__seed":
+            self.dice = random.Random(int(url.query))
         elif url.path == "/__delay":
             self.delay = float(url.query) / 1000
         elif url.path == "/__clear":
@@ -101,7 +105,7 @@ class Proxy:
                 continue
             if self.dice.random() < float(rule["chance"]):
                 rule["times"] = str(int(rule["times"]) - 1)
-                rule["fired"] = "yes"
+                rule["fired"] = str(int(rule.get("fired", "0")) + 1)
                 return rule
         return None
 

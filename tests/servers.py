@@ -89,6 +89,14 @@ class Proxy:
         """End all failures; those that never happened."""
         return [rule for rule in self._get("__clear") if "fired" not in rule]
 
+    def broken(self) -> int:
+        """How many requests the failures that were asked for have broken so far."""
+        return sum(int(rule.get("fired", "0")) for rule in self._get("__rules"))
+
+    def seed(self, number: int) -> None:
+        """Decide what chance will do."""
+        self._get(f"__seed?{number}")
+
     def held(self) -> list[str]:
         """The paths of requests that wait."""
         held: list[str] = self._get("__held")

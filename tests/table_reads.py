@@ -90,6 +90,27 @@ def referenced_manifests(table: Table) -> set[str]:
     return {store.layout.manifest(name) for name in names if name is not None}
 
 
+def left_over(table: Table) -> set[str]:
+    """Every file below the table's folder that is no metadata and in no snapshot."""
+    store = table.store
+    layout = store.layout
+    known = referenced_manifests(table)
+    for snapshot_id in store.snapshots.list_ids():
+        snapshot = store.snapshots.load(snapshot_id)
+        entries = [*live_entries(store, snapshot).entries()]
+        if snapshot.changelog_manifest_list is not None:
+            changelog = store.manifests.read_list(snapshot.changelog_manifest_list)
+            known |= {layout.manifest(manifest.file_name) for manifest in changelog}
+            entries += store.manifests.read_manifests(changelog).entries()
+        known |= {store.data_file_path(e.partition, e.bucket, e.file) for e in entries}
+        if snapshot.index_manifest is not None:
+            for index in store.manifests.read_index(snapshot.index_manifest):
+                known.add(store.index_file_path(index.partition, index.bucket, index.index_file))
+    kept = (f"{layout.schema_folder}/", f"{layout.snapshot_folder}/")
+    found = {info.path for info in store.storage.list_all(layout.root)}
+    return {path for path in found if not path.startswith(kept)} - known
+
+
 def check_whole(table: Table) -> None:
     """Every snapshot's files exist, with the size that is told of them; its counts are right."""
     storage, store = table.store.storage, table.store

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from random import Random
 
 from emberlake.errors import StorageError
 from emberlake.io import OneByOne, Output, Storage, StorageTraits
@@ -109,4 +110,19 @@ class FaultyStorage(WatchedStorage):
             raise StorageError(f"still broken: {call}")
         if call.number == self.fail_at and call.is_done is self.after_effect:
             self.failed = call
+            raise StorageError(f"injected: {call}")
+
+
+class StormyStorage(WatchedStorage):
+    """Fails by chance, before the effect of a call or after it."""
+
+    def __init__(self, inner: Storage, chance: Random, rate: float) -> None:
+        super().__init__(inner, self._fail)
+        self.failed: list[Call] = []
+        self._chance = chance
+        self._rate = rate
+
+    def _fail(self, call: Call) -> None:
+        if self._chance.random() < self._rate:
+            self.failed.append(call)
             raise StorageError(f"injected: {call}")

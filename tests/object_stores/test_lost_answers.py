@@ -194,3 +194,18 @@ def test_a_hint_is_not_repeated(
         storage.put_hint(f"{root}/LATEST", b"1")
 
     assert len(proxy.counted()["log"]) == 1
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_listing_that_breaks_off_is_asked_for_again(
+    storage: Storage, plain: Storage, proxy: Proxy, root: str, times: int
+) -> None:
+    paths = [f"{root}/t/{number:04}" for number in range(1100)]
+    plain.create_all([(path, b"1") for path in paths])
+    for skip in (0, 1):
+        proxy.fail(method="GET", match="list-type", how="half", when="after", times=times, skip=skip)
+
+        assert sorted(info.path for info in storage.list_all(f"{root}/t")) == paths
+
+    proxy.fail(method="GET", match="list-type", how="half", when="after", times=times)
+    assert [info.path for info in storage.list(f"{root}/t")] == paths

@@ -18,9 +18,9 @@ from emberlake.spark import compact, session, write_paimon
 from spark.children import run_pytest
 from spark.conftest import MODE
 from spark.drivers.session import KILLED, run_driver
-from spark.leftovers import left_over
 from spark.reads import write
 from spark.tables import data_files, frame, new_table, reopened, rows_of, some_rows
+from table_reads import left_over
 
 FAULTS: Final = Path(__file__).parent / "faults"
 OLD: Final = some_rows(range(1000, 1010))

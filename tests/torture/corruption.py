@@ -9,7 +9,7 @@ import resource
 import signal
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -21,9 +21,10 @@ import pyarrow as pa
 from builders import NAME, FakeEnv, copy_of, open_catalog, open_table
 from emberlake import Schema
 from emberlake.errors import CorruptFile, EmberlakeError
-from emberlake.io import MemoryStorage
+from emberlake.io import MemoryStorage, Storage
 from emberlake.store.manifests import forget_manifests
 from emberlake.table import Table
+from places import Place, here, living_at
 from table_reads import files_under
 from torture.core import Step, Steps, chance_of
 from torture.forks import FAILED, Forks
@@ -154,7 +155,7 @@ def _shuffled(seed: int, table: str, flips: int) -> list[Damage]:
     return found
 
 
-def _damaged(damage: Damage) -> MemoryStorage | None:
+def _damaged(damage: Damage) -> Storage | None:
     """The table with its damage; None when it is none."""
     storage = copy_of(_build(damage.table, 0))
     path = _files(damage.table)[damage.file]
@@ -200,19 +201,19 @@ def _rows_of(table: Table, where: str | None = None) -> list[str]:
     return sorted(map(repr, found.to_pylist()))
 
 
-def _read(storage: MemoryStorage) -> list[str]:
+def _read(storage: Storage) -> list[str]:
     return _rows_of(open_table(storage))
 
 
-def _filter(storage: MemoryStorage) -> list[str]:
+def _filter(storage: Storage) -> list[str]:
     return _rows_of(open_table(storage), "day = 'mon' AND n > 20")
 
 
-def _read_tag(storage: MemoryStorage) -> list[str]:
+def _read_tag(storage: Storage) -> list[str]:
     return _rows_of(open_table(storage).copy({"scan.tag-name": "kept"}))
 
 
-def _commit(storage: MemoryStorage) -> list[str]:
+def _commit(storage: Storage) -> list[str]:
     table = open_table(storage)
     builder = table.new_batch_write_builder()
     with builder.new_write() as write, builder.new_commit() as commit:
@@ -221,13 +222,13 @@ def _commit(storage: MemoryStorage) -> list[str]:
     return _rows_of(table)
 
 
-def _compact(storage: MemoryStorage) -> list[str]:
+def _compact(storage: Storage) -> list[str]:
     table = open_table(storage)
     table.compact(full=True)
     return _rows_of(table)
 
 
-def _inspect(storage: MemoryStorage) -> list[str]:
+def _inspect(storage: Storage) -> list[str]:
     catalog = open_catalog(storage)
     names = ("snapshots", "schemas", "files", "manifests", "tags", "partitions", "buckets")
     for name in names:
@@ -277,8 +278,15 @@ def _try(damage: Damage, action: str) -> tuple[str, str]:
     return "wrong rows", ""
 
 
-def examine(seed: int, table: str, flips: int, first: int, diary: str) -> None:
+def examine(
+    place: dict[str, Any], seed: int, table: str, flips: int, first: int, diary: str
+) -> None:
     """The job of a process: some damages of a table from one on, each met by two actions."""
+    with living_at(Place(**place)):
+        _examine_here(seed, table, flips, first, diary)
+
+
+def _examine_here(seed: int, table: str, flips: int, first: int, diary: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     pa.set_cpu_count(1)
@@ -312,6 +320,7 @@ def _examine(forks: Forks, seed: int, table: str, flips: int, diary: Path) -> St
     first = 0
     while first < len(todo):
         arguments = {"seed": seed, "table": table, "flips": flips, "first": first}
+        arguments["place"] = asdict(here())
         status = forks.wait(forks.start("examine", diary=str(diary), **arguments))
         notes = [line.split("\t") for line in diary.read_text().splitlines()]
         diary.unlink()
@@ -363,5 +372,7 @@ def _is_undetectable(damage: Damage, role: str) -> bool:
         return damage.kind == "has a flipped bit"
     if role not in ("data file", "changelog file"):
         return False
-    storage, path = _damaged(damage), _files(damage.table)[damage.file]
+    with living_at(Place()):
+        storage = _damaged(damage)
+    path = _files(damage.table)[damage.file]
     return storage is not None and storage.size(path) == _build(damage.table, 0).size(path)

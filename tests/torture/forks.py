@@ -5,8 +5,10 @@ process id; asked to wait for one, it answers how that ended. It runs nothing it
 thread is lost in a fork.
 """
 
+import importlib
 import json
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -15,7 +17,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+import emberlake
+
 TESTS = Path(__file__).parents[1]
+APART = {"cli", "datasource", "jobs", "lance", "spark", "torch_data"}  # what no job uses
+LIBRARIES = ("obstore", "pyarrow.dataset", "pyarrow.orc", "pyarrow.parquet")
 FAILED = 70  # the exit code of a job that ended by an exception
 
 
@@ -63,6 +69,7 @@ class Forks:
 def _serve() -> None:
     from torture.jobs import JOBS  # noqa: PLC0415 - only the process that forks needs it
 
+    _load_all()
     for line in sys.stdin:
         request = json.loads(line)
         if "wait" in request:
@@ -72,6 +79,15 @@ def _serve() -> None:
             answer = {"pid": _fork(JOBS[request["job"]], request["arguments"])}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
+
+
+def _load_all() -> None:
+    """Load what would be loaded on first use: a process that is killed then was at its work."""
+    for module in pkgutil.walk_packages(emberlake.__path__, "emberlake."):
+        if not APART & {*module.name.split(".")}:
+            importlib.import_module(module.name)
+    for name in LIBRARIES:
+        importlib.import_module(name)
 
 
 def _fork(job: Any, arguments: dict[str, Any]) -> int:

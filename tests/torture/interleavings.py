@@ -12,8 +12,10 @@ from functools import cache
 
 from builders import FakeEnv, open_catalog, open_table
 from emberlake.errors import CommitConflict, EmberlakeError
-from emberlake.io import MemoryStorage
+from emberlake.io import Storage
+from places import Place, living_at
 from torture.core import Step, Steps, chance_of, one_core
+from torture.faults import count_calls
 from torture.subjects import (
     OPERATIONS,
     SUBJECTS,
@@ -21,6 +23,7 @@ from torture.subjects import (
     Subject,
     check_sound,
     fresh,
+    in_memory,
     left_behind,
     seen,
     settled,
@@ -45,9 +48,9 @@ class Schedule:
     def wait_for_turn(self, actor: int) -> None:
         """Come back when the actor may make one more call."""
         with self._changed:
-            if not self._changed.wait_for(lambda: self._is_next(actor), WAIT_SECONDS):
+            if not self._changed.wait_for(lambda: self._may_go(actor), WAIT_SECONDS):
                 raise TimeoutError("the actors wait for each other")
-            if self._turns:
+            if self._turns and actor not in self._finished:
                 self._turns[0][1] -= 1
                 self._changed.notify_all()
 
@@ -55,6 +58,10 @@ class Schedule:
         with self._changed:
             self._finished.add(actor)
             self._changed.notify_all()
+
+    def _may_go(self, actor: int) -> bool:
+        """Whether it is the actor's turn; what one that has finished still does needs none."""
+        return actor in self._finished or self._is_next(actor)
 
     def _is_next(self, actor: int) -> bool:
         while self._turns and (self._turns[0][1] <= 0 or self._turns[0][0] in self._finished):
@@ -69,25 +76,27 @@ def interleave(subject: Subject, operations: Sequence[str], turns: Sequence[Turn
     name = f"{' | '.join(operations)} of {subject.name}, turns {list(turns)}"
     storage = fresh(subject)
     errors = _act(storage, operations, turns)
-    problem = _judge(subject, operations, storage, errors)
+    problem, rows = _judge(subject, operations, storage, errors)
     refused = sum(error is not None for error in errors)
     counts = {
         "interleavings": 1,
         "of them of three committers": int(len(operations) == 3),
         "of them with a typed conflict": int(refused > 0),
+        "rows compared": rows,
     }
     return Step(name, counts, problem)
 
 
 def _act(
-    storage: MemoryStorage, operations: Sequence[str], turns: Sequence[Turn]
+    storage: Storage, operations: Sequence[str], turns: Sequence[Turn]
 ) -> list[BaseException | None]:
     schedule = Schedule(turns, len(operations))
     errors: list[BaseException | None] = [None] * len(operations)
 
     def act(actor: int) -> None:
         def watch(call: Call) -> None:
-            if not call.is_done:
+            # Hints are written aside, by one thread for all: nobody may have to wait for it.
+            if not call.is_done and call.method != "put_hint":
                 schedule.wait_for_turn(actor)
 
         catalog = open_catalog(WatchedStorage(storage, watch), FakeEnv().env())  # type: ignore[arg-type]
@@ -112,23 +121,26 @@ def _act(
 def _judge(
     subject: Subject,
     operations: Sequence[str],
-    storage: MemoryStorage,
+    storage: Storage,
     errors: Sequence[BaseException | None],
-) -> str | None:
+) -> tuple[str | None, int]:
+    """What is wrong, and how many rows were looked at."""
     for operation, error in zip(operations, errors, strict=True):
         if error is not None and not _is_refusal(operation, error):
-            return f"{operation} raised {type(error).__name__}: {error}"
+            return f"{operation} raised {type(error).__name__}: {error}", 0
     try:
-        check_sound(storage)
-        found = _state(subject, storage)
+        copy = in_memory(storage)
+        check_sound(copy)
+        found = _state(subject, copy)
     except Exception as error:  # noqa: BLE001 - whatever it is, the table is broken
-        return f"the table cannot be read: {type(error).__name__}: {error}"
+        return f"the table cannot be read: {type(error).__name__}: {error}", 0
+    rows = len(found[1])
     if found not in _explanations(subject, operations, errors):
         told = [f"{o}: {e}" for o, e in zip(operations, errors, strict=True) if e]
-        return f"no serial order explains {found}; refused: {told}"
-    if left_behind(storage):
-        return f"manifests were left behind: {left_behind(storage)}"
-    return _go_on(storage)
+        return f"no serial order explains {found}; refused: {told}", rows
+    if left_behind(copy):
+        return f"manifests were left behind: {left_behind(copy)}", rows
+    return _go_on(storage), rows
 
 
 def _is_refusal(operation: str, error: BaseException) -> bool:
@@ -152,7 +164,8 @@ def _explanations(
 
 @cache
 def _serial(subject: Subject, steps: tuple[tuple[str, str], ...]) -> State:
-    storage = fresh(subject)
+    with living_at(Place()):
+        storage = fresh(subject)
     for operation, who in steps:
         try:
             OPERATIONS[operation](open_catalog(storage), who)
@@ -161,7 +174,7 @@ def _serial(subject: Subject, steps: tuple[tuple[str, str], ...]) -> State:
     return _state(subject, storage)
 
 
-def _state(subject: Subject, storage: MemoryStorage) -> State:
+def _state(subject: Subject, storage: Storage) -> State:
     columns, rows = settled(storage) if subject.hides_what_is_new else seen(storage)
     # The order of added columns is that of their authors; which one it is does not matter here.
     order = sorted(range(len(columns)), key=lambda place: columns[place])
@@ -171,7 +184,7 @@ def _state(subject: Subject, storage: MemoryStorage) -> State:
     )
 
 
-def _go_on(storage: MemoryStorage) -> str | None:
+def _go_on(storage: Storage) -> str | None:
     """The table takes another commit."""
     try:
         write(open_table(storage), [(77, "mon", 99, "next")])
@@ -181,13 +194,6 @@ def _go_on(storage: MemoryStorage) -> str | None:
 
 
 # --- which schedules ------------------------------------------------------------------------------
-
-
-@cache
-def count_calls(subject: Subject, operation: str) -> int:
-    watched = WatchedStorage(fresh(subject))
-    OPERATIONS[operation](open_catalog(watched, FakeEnv().env()), NAMES[0])  # type: ignore[arg-type]
-    return len(watched.calls)
 
 
 def one_interruption(subject: Subject, pair: Sequence[str]) -> Iterator[list[Turn]]:

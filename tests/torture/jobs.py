@@ -5,26 +5,33 @@ in the table after it is gone.
 """
 
 import itertools
+import json
 import os
 import resource
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from builders import NAME
+from builders import NAME, open_catalog
 from emberlake import AtomicType, CatalogFactory, DataField, Schema, SchemaChange
+from emberlake.base.env import SYSTEM_ENV
 from emberlake.catalog import FileSystemCatalog
 from emberlake.errors import CommitConflict, EmberlakeError, StorageError
-from emberlake.io import LocalStorage
+from emberlake.io import Storage, open_storage
 from emberlake.table import Table
+from emberlake.wire import CommitMessage
+from places import Place
 from torture.core import chance_of
 from torture.corruption import examine
+from torture.faults import WHO
 from torture.nesting import check_swallowed
+from torture.subjects import OPERATIONS as SUBJECT_OPERATIONS
+from torture.subjects import write as write_rows
 from watched_storage import Call, WatchedStorage
 
 ROWS = 3  # of one batch
@@ -50,18 +57,21 @@ KINDS: dict[str, dict[str, Any]] = {
 EAGER = {"manifest.merge-min-count": "3", "commit.max-retries": "1000"}
 
 
-def create(warehouse: Path, kind: str) -> Table:
-    catalog = CatalogFactory.create({"warehouse": str(warehouse)})
+Options = Mapping[str, str]  # of a catalog
+
+
+def create(options: Options, kind: str) -> Table:
+    catalog = CatalogFactory.create(options)
     catalog.create_database("db")
     fields = [DataField(i, n, AtomicType("BIGINT")) for i, n in enumerate(("id", "batch"))]
     shape = KINDS[kind]
-    options = {**EAGER, **shape["options"]}
-    catalog.create_table(NAME, Schema(fields, [], shape.get("primary_keys", []), options))
+    own = {**EAGER, **shape["options"]}
+    catalog.create_table(NAME, Schema(fields, [], shape.get("primary_keys", []), own))
     return catalog.get_table(NAME)
 
 
-def open_table(warehouse: str | Path) -> Table:
-    return CatalogFactory.create({"warehouse": str(warehouse)}).get_table(NAME)
+def open_table(options: Options) -> Table:
+    return CatalogFactory.create(options).get_table(NAME)
 
 
 def read(table: Table) -> list[tuple[int, int]]:
@@ -104,10 +114,10 @@ class Diary:
 # --- jobs -----------------------------------------------------------------------------------------
 
 
-def write_until_killed(warehouse: str, diary: str, first: int, seed: int) -> None:
+def write_until_killed(options: Options, diary: str, first: int, seed: int) -> None:
     """Batches, one after the other, with compactions and changes of the schema in between."""
     chance, notes = chance_of(seed, first), Diary(diary)
-    catalog = CatalogFactory.create({"warehouse": warehouse})
+    catalog = CatalogFactory.create(options)
     for batch in itertools.count(first):
         kind = chance.choices(["write", "compact", "alter", "overwrite"], [12, 4, 1, 2])[0]
         table = catalog.get_table(NAME)
@@ -126,17 +136,18 @@ def write_until_killed(warehouse: str, diary: str, first: int, seed: int) -> Non
         notes.note("done", batch, kind)
 
 
-def commit_many(warehouse: str, diary: str, number: int, commits: int, slow: bool) -> None:
+def commit_many(options: Options, diary: str, number: int, commits: int, slow: bool) -> None:
     """Commits among others who commit; refused ones are written again."""
     notes = Diary(diary)
-    catalog = CatalogFactory.create({"warehouse": warehouse})
+    catalog = CatalogFactory.create(options)
     if slow:
         chance = chance_of(number)
 
         def delay(call: Call) -> None:
             time.sleep(chance.random() * 0.004)
 
-        storage: Any = WatchedStorage(LocalStorage(), delay)
+        opened, warehouse = open_storage(options["warehouse"], options)
+        storage: Any = WatchedStorage(opened, delay)
         catalog = FileSystemCatalog(storage, warehouse)
     for turn in range(commits):
         batch = number * commits + turn
@@ -155,19 +166,75 @@ def commit_many(warehouse: str, diary: str, number: int, commits: int, slow: boo
                 notes.note("refused", -1, conflict.reason.name)
 
 
-def read_until_killed(warehouse: str, diary: str) -> None:
+def read_until_killed(options: Options, diary: str) -> None:
     """What is seen while others commit."""
     notes = Diary(diary)
     while True:
-        rows = read(open_table(warehouse))
+        rows = read(open_table(options))
         batches = sorted({batch for _, batch in rows})
         notes.note("saw", len(rows), ",".join(map(str, batches)))
 
 
-def write_within(warehouse: str, diary: str, file_bytes: int, operation: str) -> None:
+def die_at(place: Any, root: str, operation: str, call: int, after_effect: bool) -> None:
+    """An operation of a process that dies at a call."""
+    pa.set_cpu_count(1)
+    storage: Any = _deadly(Place(**place).storage_at(root), call, after_effect=after_effect)
+    SUBJECT_OPERATIONS[operation](open_catalog(storage, SYSTEM_ENV), WHO)
+
+
+def upload_much(place: Any, root: str) -> None:
+    """A write that takes many parts, of rows that cannot be made small."""
+    table = open_catalog(Place(**place).storage_at(root), SYSTEM_ENV).get_table(NAME)
+    write_rows(table, [(n, "mon", 1, os.urandom(1000).hex()) for n in range(80_000)])
+
+
+def stream(
+    options: Options, checkpoint: str, kill_at: int, after_effect: bool, batches: int
+) -> None:
+    """One life of a stream: what was to be committed is, then come more batches."""
+    opened, warehouse = open_storage(options["warehouse"], options)
+    storage: Any = _deadly(opened, kill_at, after_effect=after_effect)
+    builder = FileSystemCatalog(storage, warehouse).get_table(NAME).new_stream_write_builder("me")
+    commit = builder.new_commit()
+    last, messages = read_checkpoint(Path(checkpoint))
+    commit.filter_and_commit({last: messages} if messages else {})
+    with builder.new_write() as write:
+        for batch in range(last + 1, last + 1 + batches):
+            write.write_arrow(pa.table({"id": range(ROWS), "batch": [batch] * ROWS}))
+            prepared = write.prepare_commit(batch)
+            _write_checkpoint(Path(checkpoint), batch, prepared)
+            commit.commit(prepared, batch)
+
+
+def read_checkpoint(path: Path) -> tuple[int, list[CommitMessage]]:
+    """The last batch that was to be committed, and its messages."""
+    if not path.exists():
+        return -1, []
+    kept = json.loads(path.read_text())
+    return kept["batch"], [CommitMessage.from_bytes(bytes.fromhex(m)) for m in kept["messages"]]
+
+
+def _write_checkpoint(path: Path, batch: int, messages: list[CommitMessage]) -> None:
+    kept = {"batch": batch, "messages": [message.to_bytes().hex() for message in messages]}
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(kept))
+    new.replace(path)
+
+
+def _deadly(storage: Storage, call: int, *, after_effect: bool) -> WatchedStorage:
+    """A storage whose process dies at a call of it."""
+
+    def watch(made: Call) -> None:
+        if made.number == call and made.is_done is after_effect:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return WatchedStorage(storage, watch)
+
+
+def write_within(options: Options, diary: str, file_bytes: int, operation: str) -> None:
     """One operation on a disk that takes no file beyond a size."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    table = open_table(warehouse)
+    table = open_table(options)
 
     def act() -> None:
         with _limited(file_bytes):
@@ -176,25 +243,25 @@ def write_within(warehouse: str, diary: str, file_bytes: int, operation: str) ->
     _note_outcome(Diary(diary), act)
 
 
-def fill(warehouse: str, diary: str, first: int, most: int) -> None:
+def fill(options: Options, diary: str, first: int, most: int) -> None:
     """Batches until the disk is full."""
     notes = Diary(diary)
     for batch in range(first, first + most):
         notes.note("begin", batch, "write")
         try:
-            write_batch(open_table(warehouse), batch)
+            write_batch(open_table(options), batch)
         except StorageError as error:
             notes.note("failed", batch, type(error).__name__)
             return
         notes.note("done", batch, "write")
 
 
-def locked_out(warehouse: str, diary: str, operation: str) -> None:
+def locked_out(options: Options, diary: str, operation: str) -> None:
     """One operation of a user who may not do everything."""
     if os.getuid() == 0:
         os.setgid(65_534)
         os.setuid(65_534)
-    _note_outcome(Diary(diary), lambda: operate(open_table(warehouse), operation))
+    _note_outcome(Diary(diary), lambda: operate(open_table(options), operation))
 
 
 def swallow(place: str, name: str, diary: str, most: int) -> None:
@@ -244,7 +311,7 @@ def _limited(file_bytes: int) -> Iterator[None]:
 JOBS: dict[str, Callable[..., None]] = {
     job.__name__: job
     for job in (
-        write_until_killed, commit_many, read_until_killed, write_within, fill, locked_out, examine,
-        swallow,
+        write_until_killed, die_at, upload_much, stream, commit_many, read_until_killed,
+        write_within, fill, locked_out, examine, swallow,
     )
 }  # fmt: skip

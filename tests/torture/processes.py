@@ -1,4 +1,4 @@
-"""Real processes on a real disk: killed at any moment, crowded, starved of space, locked out."""
+"""Real processes: killed at any moment, crowded, starved of space, locked out."""
 
 import itertools
 import shutil
@@ -8,18 +8,46 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from emberlake.errors import EmberlakeError
 from emberlake.io import LocalStorage
 from emberlake.table import Table
+from places import here
 from table_reads import check_whole
 from torture.core import Step, Steps, chance_of
 from torture.forks import FAILED, Forks
-from torture.jobs import KINDS, ROWS, Diary, create, open_table, operate, read, write_batch
+from torture.jobs import KINDS, ROWS, Diary, Options, create, open_table, operate, read, write_batch
 from watched_storage import Call, WatchedStorage
 
 OPERATIONS = ("write", "overwrite", "compact", "truncate")
+PATIENCE_S = 30  # with a process that is to begin
+
+
+@dataclass(frozen=True)
+class Site:
+    """An empty warehouse, and a folder on the disk for what is noted about it."""
+
+    options: Options
+    folder: Path
+
+    @property
+    def diary(self) -> Path:
+        return self.folder / "diary"
+
+
+@contextmanager
+def new_site() -> Iterator[Site]:
+    """A site of this place; of the disk, where other processes would not reach it."""
+    with disk_site() as site:
+        yield Site(here().new_warehouse(), site.folder) if here().name == "s3" else site
+
+
+@contextmanager
+def disk_site() -> Iterator[Site]:
+    with _folder() as folder:
+        yield Site({"warehouse": str(folder)}, folder)
 
 
 @contextmanager
@@ -33,7 +61,7 @@ def _folder() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def _lines(diary: Path) -> list[list[str]]:
+def lines_of(diary: Path) -> list[list[str]]:
     text = diary.read_text() if diary.exists() else ""
     return [line.split(" ", 2) for line in text.splitlines()]
 
@@ -48,45 +76,54 @@ def kills(seed: int, kinds: tuple[str, ...] = tuple(KINDS), each: int = 25) -> S
             kind = kinds[number % len(kinds)]
             # What sums may be doubles with every kill.
             times = min(each, 10) if kind == "sums" else each
-            with _folder() as warehouse:
-                yield from _kill_in(forks, warehouse, kind, seed + number, times)
+            with new_site() as site:
+                yield from _kill_in(forks, site, kind, seed + number, times)
 
 
-def _kill_in(forks: Forks, warehouse: Path, kind: str, seed: int, each: int) -> Steps:
+def _kill_in(forks: Forks, site: Site, kind: str, seed: int, each: int) -> Steps:
     chance = chance_of(seed, kind)
-    create(warehouse, kind)
-    diary = warehouse / "diary"
+    create(site.options, kind)
+    diary = site.diary
     for number in range(each):
         pid = forks.start(
             "write_until_killed",
-            warehouse=str(warehouse),
+            options=site.options,
             diary=str(diary),
             first=number * 1_000,
             seed=seed,
         )
         # Until it has begun with something, so that no kill is wasted on the start.
-        while not any(int(batch) >= number * 1_000 for _, batch, _ in _lines(diary)):
+        deadline = time.monotonic() + PATIENCE_S
+        while not any(int(batch) >= number * 1_000 for _, batch, _ in lines_of(diary)):
+            if time.monotonic() > deadline:
+                break
             time.sleep(0.001)
         time.sleep(chance.random() ** 2 * 0.15)
         status = forks.kill(pid)
         problem = "the writer failed by itself" if status == FAILED else None
         name = f"kill {number} of {kind}, seed {seed}"
-        problem = problem or _judge_kill(warehouse, kind, _lines(diary))
-        yield Step(name, {"kills": 1}, problem)
+        found, rows = _judge_kill(site, kind)
+        yield Step(name, {"kills": 1, "rows compared": rows}, problem or found)
+        problem = problem or found
         if problem:
             return
 
 
-def _judge_kill(warehouse: Path, kind: str, lines: list[list[str]]) -> str | None:
-    writes = [(word, int(batch)) for word, batch, what in lines if what in ("write", "overwrite")]
-    begun = [batch for word, batch in writes if word == "begin"]
-    done = {batch for word, batch in writes if word == "done"}
+def _judge_kill(site: Site, kind: str) -> tuple[str | None, int]:
+    """What is wrong, and how many rows were looked at."""
     try:
-        table = open_table(warehouse)
+        table = open_table(site.options)
         rows = read(table)
         check_whole(table)
     except Exception as error:  # noqa: BLE001 - whatever it is, the table is broken
-        return f"the table cannot be read: {type(error).__name__}: {error}"
+        return f"the table cannot be read: {type(error).__name__}: {error}", 0
+    return _judge_rows(kind, rows, lines_of(site.diary)), len(rows)
+
+
+def _judge_rows(kind: str, rows: list[tuple[int, int]], lines: list[list[str]]) -> str | None:
+    writes = [(word, int(batch)) for word, batch, what in lines if what in ("write", "overwrite")]
+    begun = [batch for word, batch in writes if word == "begin"]
+    done = {batch for word, batch in writes if word == "done"}
     found = Counter(batch for _, batch in rows)
     if kind == "sums":
         return _judge_sums(rows, begun, done)
@@ -124,21 +161,20 @@ def crowds(seed: int, processes: int = 8, commits: int = 6) -> Steps:
     with Forks() as forks:
         for number in itertools.count():
             kind = ("append", "sums", "keys", "vectors", "dynamic")[(seed + number) % 5]
-            with _folder() as warehouse:
-                create(warehouse, kind)
-                problem = _crowd(forks, warehouse, kind, processes, commits)
+            with new_site() as site:
+                create(site.options, kind)
+                problem = _crowd(forks, site, kind, processes, commits)
             name = f"{processes} processes commit to {kind}, {commits} times each"
             yield Step(name, {"commits of processes at once": processes * commits}, problem)
 
 
-def _crowd(forks: Forks, warehouse: Path, kind: str, processes: int, commits: int) -> str | None:
-    diary, seen = warehouse / "diary", warehouse / "seen"
-    place = str(warehouse)
-    reader = forks.start("read_until_killed", warehouse=place, diary=str(seen))
+def _crowd(forks: Forks, site: Site, kind: str, processes: int, commits: int) -> str | None:
+    diary, seen = site.diary, site.folder / "seen"
+    reader = forks.start("read_until_killed", options=site.options, diary=str(seen))
     pids = [
         forks.start(
             "commit_many",
-            warehouse=place,
+            options=site.options,
             diary=str(diary),
             number=number,
             commits=commits,
@@ -151,10 +187,10 @@ def _crowd(forks: Forks, warehouse: Path, kind: str, processes: int, commits: in
         return "a reader failed"
     if any(statuses):
         return f"processes ended with {statuses}"
-    table = open_table(warehouse)
+    table = open_table(site.options)
     check_whole(table)
-    return _judge_crowd(kind, read(table), _lines(diary), processes * commits) or _judge_reader(
-        kind, _lines(seen)
+    return _judge_crowd(kind, read(table), lines_of(diary), processes * commits) or _judge_reader(
+        kind, lines_of(seen)
     )
 
 
@@ -204,42 +240,40 @@ def full_disks(
             most = 200_000 if operation == "write much" else 4_000
             chosen = chance_of(seed, kind, operation).sample(range(most), sizes)
             for size in (0, *chosen):
-                with _folder() as warehouse:
-                    problem = _starve(forks, warehouse, kind, operation, size)
+                with disk_site() as site:
+                    problem = _starve(forks, site, kind, operation, size)
                 name = f"{operation} of {kind} with files of at most {size} bytes"
                 yield Step(name, {"full disks": 1}, problem)
         for kind in kinds:
-            with _folder() as warehouse:
-                if _mount(warehouse, 1_000_000):
+            with disk_site() as site:
+                if _mount(site.folder, 1_000_000):
                     try:
-                        problem = _fill(forks, warehouse, kind)
+                        problem = _fill(forks, site, kind)
                     finally:
-                        subprocess.run(["umount", str(warehouse)], check=True)
+                        subprocess.run(["umount", str(site.folder)], check=True)
                     yield Step(f"a full disk under {kind}", {"full disks": 1}, problem)
 
 
-def _starve(forks: Forks, warehouse: Path, kind: str, operation: str, size: int) -> str | None:
-    table = create(warehouse, kind)
+def _starve(forks: Forks, site: Site, kind: str, operation: str, size: int) -> str | None:
+    table = create(site.options, kind)
     for batch in (1, 2):
         write_batch(table, batch)
     old = sorted(read(table))
-    diary = warehouse / "diary"
-    arguments = {"warehouse": str(warehouse), "diary": str(diary), "operation": operation}
+    arguments = {"options": site.options, "diary": str(site.diary), "operation": operation}
     pid = forks.start("write_within", file_bytes=size, **arguments)
     status = forks.wait(pid)
     if status:
         return f"the process ended with {status}"
-    return _judge_outcome(warehouse, kind, operation, old, _lines(diary)[-1])
+    return _judge_outcome(site, kind, operation, old)
 
 
-def _judge_outcome(
-    warehouse: Path, kind: str, operation: str, old: list[tuple[int, int]], told: list[str]
-) -> str | None:
+def _judge_outcome(site: Site, kind: str, operation: str, old: list[tuple[int, int]]) -> str | None:
     """Either it is done, or there is a typed error and all is as before; the next one works."""
+    told = lines_of(site.diary)[-1]
     if told[0] == "raw":
         return f"an error is not typed: {told}"
     try:
-        table = open_table(warehouse)
+        table = open_table(site.options)
         check_whole(table)
         rows = sorted(read(table))
         if told[0] == "typed" and rows != old and kind != "vectors":
@@ -260,21 +294,22 @@ def _mount(folder: Path, size: int) -> bool:
     return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 
-def _fill(forks: Forks, warehouse: Path, kind: str) -> str | None:
-    create(warehouse, kind)
+def _fill(forks: Forks, full: Site, kind: str) -> str | None:
+    create(full.options, kind)
     with tempfile.TemporaryDirectory() as elsewhere:
-        diary = Path(elsewhere) / "diary"
-        ballast = warehouse / "ballast"
+        site = Site(full.options, Path(elsewhere))
+        ballast = full.folder / "ballast"
         ballast.write_bytes(bytes(600_000))
         for turn in range(3):
+            diary = str(site.diary)
             pid = forks.start(
-                "fill", warehouse=str(warehouse), diary=str(diary), first=turn * 1000, most=999
+                "fill", options=site.options, diary=diary, first=turn * 1000, most=999
             )
             if forks.wait(pid):
                 return "the writer failed otherwise than by a StorageError"
-            if _lines(diary)[-1][0] != "failed":
+            if lines_of(site.diary)[-1][0] != "failed":
                 return "the disk was not full"
-            problem = _judge_kill(warehouse, kind, _lines(diary))
+            problem, _ = _judge_kill(site, kind)
             if problem:
                 return problem
             ballast.write_bytes(bytes(400_000 - 200_000 * turn))  # some room again
@@ -291,32 +326,31 @@ def locked(seed: int, kinds: tuple[str, ...] = ("append", "keys")) -> Steps:
     with Forks() as forks:
         ways = itertools.product(kinds, (*OPERATIONS, "read"), FOLDERS, (0o555, 0o000))
         for kind, operation, folder, mode in ways:
-            with _folder() as warehouse:
-                problem = _lock(forks, warehouse, kind, operation, folder, mode)
+            with disk_site() as site:
+                problem = _lock(forks, site, kind, operation, folder, mode)
             name = f"{operation} of {kind}, {folder or 'the table'} has the mode {mode:o}"
             yield Step(name, {"locked folders": 1}, problem)
 
 
 def _lock(
-    forks: Forks, warehouse: Path, kind: str, operation: str, folder: str, mode: int
+    forks: Forks, site: Site, kind: str, operation: str, folder: str, mode: int
 ) -> str | None:
-    table = create(warehouse, kind)
+    table = create(site.options, kind)
     write_batch(table, 1)
     old = sorted(read(table))
     root = Path(table.table_path)
-    diary = warehouse / "diary"
-    Diary(str(diary))
-    subprocess.run(["chmod", "-R", "a+rwX", str(warehouse)], check=True)
+    Diary(str(site.diary))
+    subprocess.run(["chmod", "-R", "a+rwX", str(site.folder)], check=True)
     (root / folder).chmod(mode)
-    arguments = {"warehouse": str(warehouse), "diary": str(diary), "operation": operation}
+    arguments = {"options": site.options, "diary": str(site.diary), "operation": operation}
     status = forks.wait(forks.start("locked_out", **arguments))
     (root / folder).chmod(0o777)
     if status:
         return f"the process ended with {status}"
-    told = _lines(diary)[-1]
+    told = lines_of(site.diary)[-1]
     if told[0] == "fine" and mode == 0 and folder != "bucket-0":
         return "nothing could be looked into, and no error was raised"
-    return _judge_outcome(warehouse, kind, operation, old, told)
+    return _judge_outcome(site, kind, operation, old)
 
 
 def vanished(seed: int, kinds: tuple[str, ...] = ("append", "keys")) -> Steps:
@@ -324,14 +358,14 @@ def vanished(seed: int, kinds: tuple[str, ...] = ("append", "keys")) -> Steps:
     for kind, operation, folder in itertools.product(kinds, (*OPERATIONS, "read"), FOLDERS):
         chance = chance_of(seed, kind, operation, folder)
         for at in sorted(chance.sample(range(1, 40), 4)):
-            with _folder() as warehouse:
-                problem = _vanish(warehouse, kind, operation, folder, at)
+            with disk_site() as site:
+                problem = _vanish(site, kind, operation, folder, at)
             name = f"{operation} of {kind}, {folder or 'the table'} vanishes at call {at}"
             yield Step(name, {"vanished folders": 1}, problem)
 
 
-def _vanish(warehouse: Path, kind: str, operation: str, folder: str, at: int) -> str | None:
-    table = create(warehouse, kind)
+def _vanish(site: Site, kind: str, operation: str, folder: str, at: int) -> str | None:
+    table = create(site.options, kind)
     write_batch(table, 1)
     path = Path(table.table_path) / folder
 

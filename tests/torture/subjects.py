@@ -1,4 +1,4 @@
-"""The tables that are tortured, and what is done to them: small, of every kind, all in memory."""
+"""The tables that are tortured, and what is done to them: small, and of every kind."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +10,10 @@ import pyarrow as pa
 from builders import NAME, copy_of, open_catalog, open_table
 from emberlake import AtomicType, DataField, Schema, SchemaChange
 from emberlake.catalog import FileSystemCatalog
-from emberlake.io import MemoryStorage
+from emberlake.io import MemoryStorage, Storage
 from emberlake.table import Table
 from emberlake.types import arrow_type
+from places import Place, living_at
 from table_reads import check_whole, manifest_files, referenced_manifests
 
 Record = tuple[Any, ...]
@@ -108,7 +109,7 @@ def _template(subject: Subject) -> MemoryStorage:
     return storage
 
 
-def fresh(subject: Subject) -> MemoryStorage:
+def fresh(subject: Subject) -> Storage:
     """A table with some rows, in a storage of its own."""
     return copy_of(_template(subject))
 
@@ -193,7 +194,17 @@ OPERATIONS: dict[str, Operation] = {
 # --- what a table holds ---------------------------------------------------------------------------
 
 
-def seen(storage: MemoryStorage) -> State:
+def in_memory(storage: Storage) -> MemoryStorage:
+    """A storage as it is now, to be looked at from all sides: that takes many calls."""
+    if isinstance(storage, MemoryStorage):
+        return storage
+    with living_at(Place()):
+        copy = copy_of(storage)
+    assert isinstance(copy, MemoryStorage)
+    return copy
+
+
+def seen(storage: Storage) -> State:
     """The columns and rows that a reader sees."""
     table = open_table(storage)
     builder = table.new_read_builder()
@@ -202,14 +213,15 @@ def seen(storage: MemoryStorage) -> State:
     return tuple(table.field_names), tuple(sorted(rows, key=repr))
 
 
-def settled(storage: MemoryStorage) -> State:
+def settled(storage: Storage) -> State:
     """What a reader sees when all that was written is compacted; the table stays as it is."""
-    copy = copy_of(storage)
+    with living_at(Place()):
+        copy = copy_of(storage)
     open_table(copy).compact(full=True)
     return seen(copy)
 
 
-def check_sound(storage: MemoryStorage) -> None:
+def check_sound(storage: Storage) -> None:
     """Every snapshot is whole, and numbered without gaps."""
     table = open_table(storage)
     check_whole(table)
@@ -217,7 +229,7 @@ def check_sound(storage: MemoryStorage) -> None:
     assert ids == tuple(range(1, len(ids) + 1)), ids
 
 
-def left_behind(storage: MemoryStorage) -> set[str]:
+def left_behind(storage: Storage) -> set[str]:
     """The manifests that no snapshot needs."""
     table = open_table(storage)
     store = table.store

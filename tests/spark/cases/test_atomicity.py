@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from emberlake import CommitConflict, Table
 from emberlake.session.write_session import WriteSession
 from emberlake.spark import write_paimon
-from spark.leftovers import left_over
 from spark.mischief import PATIENCE_S, Once, WaitFor, with_mischief
 from spark.reads import write
 from spark.tables import Row, data_files, frame, new_table, reopened, rows_of, some_rows
+from table_reads import left_over
 
 KEY = {"primary_keys": ["id"]}
 KINDS: dict[str, dict[str, Any]] = {

@@ -14,10 +14,10 @@ from emberlake.commit.committer import Committer
 from emberlake.scan.files import live_entries
 from emberlake.spark import compact
 from emberlake.spec.snapshot import CommitKind
-from spark.leftovers import left_over
 from spark.mischief import PATIENCE_S
 from spark.reads import warehouse_of, write
 from spark.tables import Row, new_table, reopened, rows_of, some_rows
+from table_reads import left_over
 
 KEY = {"primary_keys": ["id"]}
 DAYS = {"partition_keys": ["day"]}

@@ -8,7 +8,6 @@ from pyspark.sql import SparkSession
 from emberlake import Table
 from emberlake.commit.change import CommitResult
 from emberlake.spark.compaction import compact_on_spark
-from spark.leftovers import left_over
 from spark.mischief import (
     CrashedWorker,
     Happening,
@@ -20,6 +19,7 @@ from spark.mischief import (
 )
 from spark.reads import write
 from spark.tables import new_table, reopened, rows_of, some_rows
+from table_reads import left_over
 
 ROWS = some_rows(range(150))
 

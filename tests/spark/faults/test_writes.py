@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 from emberlake import EmberlakeError, InvalidState, Table
 from emberlake.spark.write import SparkWriteResult
 from spark import reads
-from spark.leftovers import left_over
 from spark.mischief import (
     CrashedWorker,
     Failed,
@@ -25,6 +24,7 @@ from spark.mischief import (
     with_mischief,
 )
 from spark.tables import SPARK_COLUMNS, frame, new_table, rows_of, some_rows
+from table_reads import left_over
 
 KEY = {"primary_keys": ["id"]}
 KINDS = {

@@ -103,15 +103,24 @@ def ask(
 
 
 def ask_again(
-    config: StoreConfig, location: Location, action: str, work: Callable[[Any, Any], _T]
+    config: StoreConfig,
+    location: Location,
+    action: str,
+    work: Callable[[Any, Any], _T],
+    *,
+    only_broken_off: bool = False,
 ) -> _T:
-    """The same for work that may be done twice, which the library does not know and not repeat."""
+    """The same for work that may be done twice, which the library does not know and not repeat.
+
+    Of listings it does not repeat those that break off: ``only_broken_off``.
+    """
     pause = _PAUSE_S
     for _ in range(min(config.max_retries, _MOST_REPEATS)):
         try:
             return attempt(config, location, work)
         except Failed as failed:
-            if failed.failure.is_refusal or failed.failure.is_missing:
+            is_final = failed.failure.is_refusal or failed.failure.is_missing
+            if is_final or (only_broken_off and not failed.failure.has_broken_off):
                 raise typed(failed.failure, config, location, action) from None
         time.sleep(pause)
         pause *= 2

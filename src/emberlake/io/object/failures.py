@@ -101,6 +101,11 @@ class Failure:
         )
 
     @property
+    def has_broken_off(self) -> bool:
+        """Whether the connection ended in the middle of an answer."""
+        return self.status is None and self.http == "Interrupted"
+
+    @property
     def is_missing(self) -> bool:
         is_other = self.code in {*_NO_BUCKET, *_WRONG_KEYS}
         return not is_other and (self.kind in ("FileNotFoundError", "NotFoundError"))

@@ -1,30 +1,36 @@
 """All objects of a folder, a page at a time."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
-from emberlake.io.object.calls import ask
+from emberlake.io.object.calls import ask_again
 from emberlake.io.object.config import StoreConfig
 from emberlake.io.object.location import Location
 
 PAGE: Final = 1000  # of a listing, and of a bulk deletion
 
+_T = TypeVar("_T")
 _Page = Sequence[Mapping[str, Any]]
 
 
 def pages_of(config: StoreConfig, location: Location) -> Iterator[_Page]:
     """All objects below a folder, by name, a request at a time; no page is empty."""
     listing = _Listing(location.key or None)
-    while (page := ask(config, location, "list", listing.next_page)) is not None:
+    while (page := ask_for_list(config, location, listing.next_page)) is not None:
         if page:
             yield page
+
+
+def ask_for_list(config: StoreConfig, location: Location, work: Callable[[Any, Any], _T]) -> _T:
+    """What a request for a list brings; it is repeated when the answer breaks off."""
+    return ask_again(config, location, "list", work, only_broken_off=True)
 
 
 class _Listing:
     """A listing that another client can go on with.
 
-    A stream that has failed once says that it is at its end. So whoever comes with new keys begins
-    a new one, after the last object that is known.
+    A stream that has failed once says that it is at its end. So whoever comes again, be it with
+    new keys, begins a new one, after the last object that is known.
     """
 
     def __init__(self, prefix: str | None) -> None:
@@ -38,7 +44,11 @@ class _Listing:
             self._client = client
             found = obs.list(client, self._prefix, offset=self._last, chunk_size=PAGE)
             self._stream = iter(found)
-        page = next(self._stream, None)
+        try:
+            page = next(self._stream, None)
+        except BaseException:
+            self._client = None
+            raise
         if page is None:
             return None
         if self._last is not None:  # some stores begin at the start again

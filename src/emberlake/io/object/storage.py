@@ -18,7 +18,7 @@ from emberlake.io.object import publish, reading, upload
 from emberlake.io.object.calls import ask, ask_again, mark_of
 from emberlake.io.object.clients import Purpose
 from emberlake.io.object.config import StoreConfig, parse_config
-from emberlake.io.object.listing import PAGE, pages_of
+from emberlake.io.object.listing import PAGE, ask_for_list, pages_of
 from emberlake.io.object.location import Cloud, Location, locate
 from emberlake.io.object.probe import PROBE_PREFIX, check_conditions
 from emberlake.io.object.uploads import end_uploads, unfinished_uploads
@@ -130,9 +130,9 @@ class ObjectStorage:
 
     def list(self, path: str) -> Iterator[FileInfo]:
         location = self._locate(path)
-        found = self._ask(
+        found = ask_for_list(
+            self.config,
             location,
-            "list",
             lambda obs, client: obs.list_with_delimiter(client, location.key or None),
         )
         folders = [
