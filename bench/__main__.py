@@ -3,6 +3,7 @@
     python bench                     everything, about ten minutes
     python bench --size quick        fewer rows, about two
     python bench --jobs scan append --engines emberlake rust --repeat 7
+    python bench --s3                on an S3 server, with and without latency
 
 Every engine is a process of its own that gets the same rows. Repetitions alternate between the
 engines, so that a slow moment of the machine hits all. bench/README.md says how to read it.
@@ -20,13 +21,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import growth
-from engines import LOCAL, SPARK, EngineFailed, Measurement, add_baseline
+from engines import LOCAL, EngineFailed, Measurement, add_baseline
 from local_jobs import local_jobs
-from report import Result, growth_table, machine, print_failures, save, table_of
+from report import PLACES, Result, growth_table, machine, print_failures, save, table_of
+from s3_jobs import s3_jobs, store_of
 from spark_jobs import spark_jobs
 from state import BUILD, Bench, Job, Settings
 
-PIPED_WIDTH = 160
+PIPED_WIDTH = 190
+TITLES = {"engines": "One process", "s3": "S3 server", "spark": "Spark, local[2]"}
 SIZES = {
     "smoke": Settings(2_000, 2_000, 1, 1, 5, (1_000, 2_000), (50, 100)),
     "quick": Settings(
@@ -59,6 +62,8 @@ def main() -> None:
         bench = Bench(settings, Path(folder), arguments.master)
         with steps(console, len(jobs) + 2 * arguments.growth) as step:
             try:
+                if any(job.place == "s3" for job in jobs):
+                    print_rates(console, bench)
                 for job in jobs:
                     step(job.title)
                     results.append(Result(job, measure(bench, job)))
@@ -79,9 +84,10 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    every = [job.name for job in (*local_jobs(SIZES["full"].many_files), *spark_jobs())]
+    every = [job.name for job in all_jobs(SIZES["full"])]
     parser.add_argument("--size", choices=SIZES, default="full")
     parser.add_argument("--jobs", nargs="+", metavar="JOB", help=f"some of: {', '.join(every)}")
+    parser.add_argument("--s3", action="store_true", help="the jobs on an S3 server, and no others")
     parser.add_argument("--engines", nargs="+", choices=LOCAL, default=list(LOCAL))
     parser.add_argument(
         "--baseline", type=Path, metavar="CHECKOUT", help="compare with another checkout, too"
@@ -99,19 +105,23 @@ def parse_arguments() -> argparse.Namespace:
         add_baseline(arguments.baseline)
         arguments.engines.append("baseline")
     if arguments.growth is None:
-        arguments.growth = arguments.jobs is None
+        arguments.growth = arguments.jobs is None and not arguments.s3
     return arguments
 
 
+def all_jobs(settings: Settings) -> list[Job]:
+    return [*local_jobs(settings.many_files), *s3_jobs(), *spark_jobs()]
+
+
 def chosen_jobs(settings: Settings, arguments: argparse.Namespace) -> list[Job]:
-    every = {job.name: job for job in (*local_jobs(settings.many_files), *spark_jobs())}
+    every = {job.name: job for job in all_jobs(settings)}
     unknown = set(arguments.jobs or ()) - set(every)
     if unknown:
         raise SystemExit(f"no such job: {', '.join(unknown)}; there are {', '.join(every)}")
     return [
         replace(job, engines={n: e for n, e in job.engines.items() if n in arguments.engines})
         for job in every.values()
-        if arguments.jobs is None or job.name in arguments.jobs
+        if (job.name in arguments.jobs if arguments.jobs else (job.place == "s3") is arguments.s3)
     ]
 
 
@@ -153,16 +163,21 @@ def steps(console: Console, count: int) -> Iterator[Callable[[str], None]]:
         yield step
 
 
+def print_rates(console: Console, bench: Bench) -> None:
+    """How fast bytes come from the server: far slower with latency would be the proxy's fault."""
+    rates = store_of(bench).rates()
+    told = ", ".join(f"{rate:,.0f} MB/s at {delay} ms" for delay, rate in rates.items())
+    console.print(f"one stream from the S3 server: {told}")
+
+
 def show(console: Console, results: list[Result], points: list[growth.Point]) -> None:
-    local = [result for result in results if not result.job.on_spark]
-    on_spark = [result for result in results if result.job.on_spark]
-    note = "seconds: best (median); x: emberlake in multiples of it; memory: MiB by engine"
-    if local:
-        used = {n: e.title for n, e in LOCAL.items() if any(n in r.found for r in local)}
-        console.print(table_of(f"One process ({note})", local, used))
-    if on_spark:
-        titles = {name: engine.title for name, engine in SPARK.items()}
-        console.print(table_of(f"Spark, local[2] ({note})", on_spark, titles))
+    note = "seconds: best (median); x: emberlake in multiples of it; CPU, memory: MiB by engine"
+    for place, title in TITLES.items():
+        found = [result for result in results if result.job.place == place]
+        if found:
+            engines = PLACES[place]
+            used = {n: e.title for n, e in engines.items() if any(n in r.found for r in found)}
+            console.print(table_of(f"{title} ({note})", found, used))
     if points:
         console.print(growth_table(points))
         for job, factor in growth.slowdown(points).items():

@@ -29,13 +29,11 @@ class PythonEngine:
         self.catalogs = module.CatalogFactory
         self.schemas = module.Schema
 
-    def table(self, warehouse: str, name: str):
-        return self.catalogs.create({"warehouse": warehouse}).get_table(name)
+    def table(self, where: dict, name: str):
+        return self.catalogs.create(where).get_table(name)
 
-    def create(
-        self, warehouse: str, name: str, schema: pa.Schema, keys: dict, options: dict
-    ) -> None:
-        catalog = self.catalogs.create({"warehouse": warehouse})
+    def create(self, where: dict, name: str, schema: pa.Schema, keys: dict, options: dict) -> None:
+        catalog = self.catalogs.create(where)
         catalog.create_database(name.split(".", maxsplit=1)[0], True)
         declared = self.schemas.from_pyarrow_schema(schema, **keys, options=options)
         catalog.create_table(name, declared, False)
@@ -76,8 +74,8 @@ class RustEngine(PythonEngine):
         super().__init__("pypaimon")
         super().create(*what)
 
-    def table(self, warehouse: str, name: str):
-        return self.rust_catalogs({"warehouse": warehouse}).get_table(name)
+    def table(self, where: dict, name: str):
+        return self.rust_catalogs(where).get_table(name)
 
     def start_write(self, table, data: pa.Table):
         builder = table.new_batch_write_builder()
@@ -103,16 +101,14 @@ class ParquetEngine:
         self.parquet, self.datasets = pyarrow.parquet, pyarrow.dataset
         self.keys: dict = {}
 
-    def create(
-        self, warehouse: str, name: str, schema: pa.Schema, keys: dict, options: dict
-    ) -> None:
-        folder = self.table(warehouse, name)
+    def create(self, where: dict, name: str, schema: pa.Schema, keys: dict, options: dict) -> None:
+        folder = self.table(where, name)
         folder.mkdir(parents=True)
         self.keys[folder] = keys
 
-    def table(self, warehouse: str, name: str) -> Path:
+    def table(self, where: dict, name: str) -> Path:
         database, table = name.split(".")
-        return Path(warehouse) / f"{database}.db" / table
+        return Path(where["warehouse"]) / f"{database}.db" / table
 
     def start_write(self, table: Path, data: pa.Table):
         keys = self.keys[table]
@@ -150,6 +146,51 @@ class ParquetEngine:
         self.parquet.write_table(rows, table / "compacted.parquet", compression="zstd")
 
 
+class BucketEngine:
+    """The same through pyarrow's own S3 filesystem: one file, and all files below a folder."""
+
+    def __init__(self) -> None:
+        import pyarrow.dataset  # noqa: PLC0415
+        import pyarrow.fs  # noqa: PLC0415
+        import pyarrow.parquet  # noqa: PLC0415
+
+        self.parquet, self.datasets, self.filesystems = pyarrow.parquet, pyarrow.dataset, pyarrow.fs
+        self.opened: dict = {}
+
+    def create(self, where: dict, name: str, schema: pa.Schema, keys: dict, options: dict) -> None:
+        """There are no folders."""
+
+    def table(self, where: dict, name: str):
+        database, table = name.split(".")
+        folder = f"{where['warehouse'].removeprefix('s3://')}/{database}.db/{table}"
+        endpoint = where["s3.endpoint"]
+        if endpoint not in self.opened:
+            self.opened[endpoint] = self.filesystems.S3FileSystem(
+                access_key=where["s3.access-key"],
+                secret_key=where["s3.secret-key"],
+                region=where["s3.region"],
+                endpoint_override=endpoint,
+            )
+        return self.opened[endpoint], folder
+
+    def start_write(self, table, data: pa.Table):
+        files, folder = table
+        path = f"{folder}/bucket-0/rows.parquet"
+        self.parquet.write_table(data, path, filesystem=files, compression="zstd")
+        return self, None
+
+    def commit(self, messages) -> None:
+        """There is nothing to be committed."""
+
+    def plan(self, table, columns: list | None, below: int | None):
+        files, folder = table
+        found = self.datasets.dataset(f"{folder}/bucket-0", filesystem=files, format="parquet")
+        return columns, found
+
+    def read(self, columns, found) -> pa.Table:
+        return found.to_table(columns=columns)
+
+
 class Worker:
     """Does what a request says and measures the part that counts."""
 
@@ -159,7 +200,7 @@ class Worker:
 
     def create(self, request: dict) -> dict:
         schema = self.data(request).schema
-        where = request["warehouse"], request["table"]
+        where = catalog_options(request), request["table"]
         keys = {name: request.get(name, []) for name in ("partition_keys", "primary_keys")}
         self.engine.create(*where, schema, keys, request["options"])
         return {}
@@ -179,11 +220,12 @@ class Worker:
         commit, messages = self.engine.start_write(
             self.table(request), self.data(request).slice(0, 1)
         )
-        folder = Path(request["folder"])
-        before = metadata_files(folder)
+        is_flushed = request.get("durable", False)
+        folder = Path(request.get("folder", ""))
+        before = metadata_files(folder) if is_flushed else set()
         with measured() as answer:
             commit.commit(messages)
-            if request["durable"]:
+            if is_flushed:
                 flush(metadata_files(folder) - before, folder)
         return answer
 
@@ -209,7 +251,7 @@ class Worker:
         return answer
 
     def table(self, request: dict):
-        return self.engine.table(request["warehouse"], request["table"])
+        return self.engine.table(catalog_options(request), request["table"])
 
     def data(self, request: dict) -> pa.Table:
         key = request["data"], tuple(request["data_columns"])
@@ -218,6 +260,10 @@ class Worker:
                 table = pa.ipc.open_file(source).read_all()
             self.inputs[key] = table.select(request["data_columns"])
         return self.inputs[key]
+
+
+def catalog_options(request: dict) -> dict:
+    return {"warehouse": request["warehouse"], **request.get("store", {})}
 
 
 def metadata_files(folder: Path) -> set[str]:
@@ -242,16 +288,16 @@ def measured() -> Iterator[dict]:
     """An answer that has the seconds and the memory of what happens in the context."""
     answer: dict = {}
     with own_peak() as peak:
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         yield answer
         answer["seconds"] = time.perf_counter() - start
+        answer["cpu_seconds"] = time.process_time() - cpu
     answer["peak_bytes"] = peak.bytes
 
 
 def new_engine(name: str):
-    if name == "rust":
-        return RustEngine()
-    return ParquetEngine() if name == "parquet" else PythonEngine(name)
+    others = {"rust": RustEngine, "parquet": ParquetEngine, "bucket": BucketEngine}
+    return others[name]() if name in others else PythonEngine(name)
 
 
 if __name__ == "__main__":

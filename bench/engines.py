@@ -43,6 +43,11 @@ LOCAL = {
         Engine("parquet", "pyarrow Parquet", sys.executable, "engine_worker.py"),
     )
 }
+# pyarrow goes through its own filesystem there.
+S3 = {
+    **LOCAL,
+    "parquet": Engine("bucket", "pyarrow Parquet", sys.executable, "engine_worker.py"),
+}
 SPARK = {
     engine.name: engine
     for engine in (
@@ -57,7 +62,7 @@ def add_baseline(checkout: Path) -> None:
     source = checkout.resolve() / "src"
     if not (source / "emberlake").is_dir():
         raise SystemExit(f"{checkout} is no checkout of emberlake: it has no src/emberlake")
-    for engines in (LOCAL, SPARK):
+    for engines in (LOCAL, S3, SPARK):
         own = engines["emberlake"]
         title = f"{own.title}, baseline"
         engines["baseline"] = replace(own, name="baseline", title=title, source=source)
@@ -69,10 +74,11 @@ class Measurement:
 
     seconds: float
     peak_bytes: int | None = None  # on top of what the process had before; None: not known
+    cpu_seconds: float | None = None  # of the process of the engine
 
     @staticmethod
     def of(answer: dict[str, Any]) -> "Measurement":
-        return Measurement(answer["seconds"], answer.get("peak_bytes"))
+        return Measurement(answer["seconds"], answer.get("peak_bytes"), answer.get("cpu_seconds"))
 
 
 class EngineProcess:

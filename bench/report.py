@@ -13,13 +13,14 @@ from rich.console import Console
 from rich.table import Table
 
 import growth
-from engines import LOCAL, SPARK, Measurement, versions
+from engines import LOCAL, S3, SPARK, Measurement, versions
 from state import Job, Settings
 
 mpl.use("svg")
 mpl.rcParams["svg.hashsalt"] = "emberlake"  # equal figures give equal files
 from matplotlib import pyplot as plt  # noqa: E402
 
+PLACES = {"engines": LOCAL, "s3": S3, "spark": SPARK}
 COLOURS = {
     "emberlake": "#d9480f",
     "baseline": "#ffa94d",
@@ -48,6 +49,12 @@ class Result:
         known = [m.peak_bytes for m in measured if isinstance(m, Measurement) and m.peak_bytes]
         return max(known, default=None)
 
+    def cpu(self, engine: str) -> float | None:
+        """The least CPU time of the engine's process."""
+        measured = self.found.get(engine, [])
+        known = [m.cpu_seconds for m in measured if isinstance(m, Measurement) and m.cpu_seconds]
+        return min(known, default=None)
+
     def ratio(self, other: str) -> float | None:
         """How long emberlake takes in multiples of another engine: below 1 is faster."""
         own, theirs = self.best("emberlake"), self.best(other)
@@ -57,7 +64,11 @@ class Result:
         engines = {
             name: {"error": m}
             if isinstance(m, str)
-            else {"seconds": self.seconds(name), "peak_bytes": self.peak(name)}
+            else {
+                "seconds": self.seconds(name),
+                "cpu_seconds": self.cpu(name),
+                "peak_bytes": self.peak(name),
+            }
             for name, m in self.found.items()
         }
         others = [name for name in engines if name != "emberlake"]
@@ -74,11 +85,13 @@ def table_of(title: str, results: list[Result], titles: dict[str, str]) -> Table
         table.add_column(name, justify="right")
     for name in others:
         table.add_column(f"x {titles[name]}", justify="right")
+    table.add_column("CPU s", justify="right")
     table.add_column("memory", justify="right")
     for result in results:
         cells = [_seconds(result, name) for name in titles]
         ratios = [_ratio(result.ratio(name)) for name in others]
-        table.add_row(result.job.title, *cells, *ratios, _memory(result, list(titles)))
+        used = _cpu(result, list(titles)), _memory(result, list(titles))
+        table.add_row(result.job.title, *cells, *ratios, *used)
     return table
 
 
@@ -124,14 +137,11 @@ def save(
     }
     written = [folder / "results.json"]
     written[0].write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    local = [result for result in results if not result.job.on_spark]
-    on_spark = [result for result in results if result.job.on_spark]
-    if local:
-        written.append(folder / "engines.svg")
-        plot_times(written[-1], local, {name: engine.title for name, engine in LOCAL.items()})
-    if on_spark:
-        written.append(folder / "spark.svg")
-        plot_times(written[-1], on_spark, {name: engine.title for name, engine in SPARK.items()})
+    for place, engines in PLACES.items():
+        found = [result for result in results if result.job.place == place]
+        if found:
+            written.append(folder / f"{place}.svg")
+            plot_times(written[-1], found, {name: engine.title for name, engine in engines.items()})
     if points:
         written.append(folder / "growth.svg")
         plot_growth(written[-1], points)
@@ -196,6 +206,11 @@ def _ratio(ratio: float | None) -> str:
     if ratio is None:
         return ""
     return f"[{'green' if ratio <= 1 else 'yellow'}]{ratio:.2f}[/]"
+
+
+def _cpu(result: Result, engines: list[str]) -> str:
+    used = (result.cpu(name) for name in engines if name in result.found)
+    return " / ".join("-" if seconds is None else f"{seconds:.2f}" for seconds in used)
 
 
 def _memory(result: Result, engines: list[str]) -> str:

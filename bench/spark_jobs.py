@@ -20,7 +20,7 @@ TITLES = {
 
 def spark_jobs() -> list[Job]:
     return [
-        Job(f"spark-{operation.replace('_', '-')}", title, SPARK, measuring(operation))
+        Job(f"spark-{operation.replace('_', '-')}", title, SPARK, measuring(operation), "spark")
         for operation, title in TITLES.items()
     ]
 

@@ -2,11 +2,13 @@
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import data
-from engines import LOCAL, SPARK, Engine, EngineProcess, Measurement
+from engines import LOCAL, S3, SPARK, Engine, EngineProcess, Measurement
 
 BUILD = Path(__file__).parents[1] / ".build" / "bench"
 
@@ -32,10 +34,11 @@ class Job:
     title: str
     engines: dict[str, Engine]
     run: "Run"
+    place: str = "engines"  # where it runs: one process, `s3` or `spark`
 
     @property
     def on_spark(self) -> bool:
-        return all(engine.script == "spark_worker.py" for engine in self.engines.values())
+        return self.place == "spark"
 
 
 @dataclass
@@ -47,6 +50,8 @@ class Bench:
     master: str = "local[2]"  # of Spark
     processes: dict[Engine, EngineProcess] = field(default_factory=dict)
     tables: int = 0
+    store: Any = None  # an S3 server, once a job needs it
+    open: ExitStack = field(default_factory=ExitStack)  # what ends with the run
 
     @property
     def row_data(self) -> Path:
@@ -69,6 +74,9 @@ class Bench:
     def local(self, engine: str) -> EngineProcess:
         return self._process(LOCAL[engine])
 
+    def s3(self, engine: str) -> EngineProcess:
+        return self._process(S3[engine])
+
     def spark(self, engine: str) -> EngineProcess:
         return self._process(SPARK[engine], self.master)
 
@@ -89,6 +97,8 @@ class Bench:
         for process in self.processes.values():
             process.close()
         self.processes.clear()
+        self.store = None
+        self.open.close()
 
 
 Measure = Callable[[str], Measurement]  # of the engine of that name

@@ -57,9 +57,9 @@ class WatchedStorage(OneByOne):
     def local_file(self, path: str) -> None:
         """None: whoever opened the file by its name would not be told of."""
 
-    def open_output(self, path: str) -> Output:
+    def open_output(self, path: str, target: int | None = None) -> Output:
         call = self._tell("open_output", path)
-        output = self.inner.open_output(path)
+        output = self.inner.open_output(path, target)
         try:
             self._done(call)
         except BaseException:

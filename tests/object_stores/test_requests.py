@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from emberlake.errors import FileNotFound
+from emberlake.errors import FileNotFound, InvalidInput, StorageError
 from emberlake.io import Storage, open_storage
-from emberlake.io.object import probe
+from emberlake.io.object import probe, upload
 from emberlake.io.object.reading import SMALL_BYTES
 from emberlake.io.object.storage import FOLDER_MARK
 from emberlake.io.object.upload import PART_BYTES
@@ -124,6 +124,42 @@ def test_what_an_output_was_given_may_be_changed_afterwards(
             output.write(buffer)
 
     assert plain.read(f"{root}/file") == b"".join(c * 5_000_000 for c in (b"a", b"b", b"c"))
+
+
+def test_a_file_beyond_the_parts_of_an_upload_is_written_in_larger_ones(
+    plain: Storage, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload, "MOST_PARTS", 3)
+    piece = memoryview(b"0123456789abcdef" * (PART_BYTES // 16))
+
+    with (
+        pytest.raises(InvalidInput, match=r"at most 3 parts, here of 8 MB, as fits target-file-s"),
+        plain.open_output(f"{root}/small-parts") as output,
+    ):
+        for _ in range(4):
+            output.write(piece)
+    with plain.open_output(f"{root}/large-parts", target=4 * PART_BYTES) as output:
+        for _ in range(6):
+            output.write(piece)
+
+    assert [info.name for info in plain.list(root)] == ["large-parts"]
+    assert plain.read(f"{root}/large-parts") == bytes(piece) * 6
+
+
+def test_a_large_output_never_replaces_a_file(plain: Storage, root: str) -> None:
+    output = plain.open_output(f"{root}/file")
+    output.write(bytes(2 * PART_BYTES))
+    plain.put(f"{root}/other", b"first")
+
+    with (
+        pytest.raises(StorageError, match="other: it exists"),
+        plain.open_output(f"{root}/other") as other,
+    ):
+        other.write(bytes(2 * PART_BYTES))
+    output.close()
+
+    assert plain.read(f"{root}/other") == b"first"
+    assert [*plain.unfinished_uploads(root)] == []
 
 
 def test_requests_go_through_the_proxy_that_is_given(s3: Server, proxy: Proxy, root: str) -> None:

@@ -53,8 +53,8 @@ class MischiefStorage(LocalStorage):
 
     happening: Happening = lambda: None
 
-    def open_output(self, path: str) -> Output:
-        return _MischiefOutput(LocalStorage.open_output(self, path), self.happening)
+    def open_output(self, path: str, target: int | None = None) -> Output:
+        return _MischiefOutput(LocalStorage.open_output(self, path, target), self.happening)
 
 
 class _MischiefOutput(WrappedOutput):

@@ -47,6 +47,7 @@ from emberlake.formats.file_format import (
     check_nulls,
     check_size,
     check_storable,
+    new_file,
     read_failure,
     table_of_batches,
 )
@@ -77,7 +78,7 @@ class AvroWriter:
         codec = _codec(options)
         self._compress = compressor(codec, options.value(ZSTD_LEVEL))
         self._sync = os.urandom(SYNC_BYTES)
-        self._file = storage.open_output(path)
+        self._file = new_file(storage, path, options)
         self._file.write(Header(json.dumps(schema), codec, self._sync).encode())
 
     @property

@@ -18,6 +18,8 @@ from emberlake.errors import (
     StorageError,
     Unsupported,
 )
+from emberlake.io.storage import Output, Storage
+from emberlake.options import TARGET_FILE_SIZE, TableOptions
 from emberlake.predicates.expressions import Predicate
 from emberlake.types import (
     ArrayType,
@@ -50,6 +52,11 @@ class FileWriter(Protocol):
 
     def abort(self) -> None:
         """Give up: no file is left. Does nothing after ``close`` or a first ``abort``."""
+
+
+def new_file(storage: Storage, path: str, options: TableOptions) -> Output:
+    """The file that a writer fills, about as large as the options want it."""
+    return storage.open_output(path, options.value(TARGET_FILE_SIZE))
 
 
 class FileReader(Protocol):

@@ -23,6 +23,7 @@ from emberlake.formats.file_format import (
     batch_of_rows,
     check_nulls,
     check_storable,
+    new_file,
     table_of_batches,
 )
 from emberlake.io.storage import Storage, as_parted
@@ -48,7 +49,6 @@ class LanceWriter:
         fields: tuple[DataField, ...],
         options: TableOptions,
     ) -> None:
-        del options  # the library chooses encodings and compression by the values
         check_storable(fields, "lance")
         _check_names(fields)
         library = _library()
@@ -60,7 +60,7 @@ class LanceWriter:
                 str(self._spool), arrow_schema(fields), version=_VERSION
             )
         # This comes last, so that no later failure can leave the file behind.
-        self._file = storage.open_output(path)
+        self._file = new_file(storage, path, options)
 
     @property
     def bytes_written(self) -> int:

@@ -26,6 +26,7 @@ from emberlake.formats.file_format import (
     check_nulls,
     check_size,
     check_storable,
+    new_file,
     read_failure,
     table_of_batches,
 )
@@ -64,7 +65,7 @@ class OrcWriter:
         codec = _codec(options)
         self._fields = fields
         self._schema = pa.schema([_stored_field(f) for f in schema_with_ids(fields, _FIELD_ID)])
-        self._file = storage.open_output(path)
+        self._file = new_file(storage, path, options)
         self._writer = po.ORCWriter(
             pa.PythonFile(_Sink(self._file), "w"),
             compression=codec,

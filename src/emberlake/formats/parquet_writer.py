@@ -18,7 +18,7 @@ from emberlake.base.byte_cache import ByteCache
 from emberlake.base.parallel import default_workers, parallel_map
 from emberlake.errors import DataMismatch, InvalidOption
 from emberlake.formats.field_ids import schema_with_ids
-from emberlake.formats.file_format import check_nulls, check_storable
+from emberlake.formats.file_format import check_nulls, check_storable, new_file
 from emberlake.formats.int96 import INT96, to_int96
 from emberlake.formats.nested import map_leaf_types, map_leaves
 from emberlake.formats.parquet_footer import MAGIC, Chunk, FooterFrame, chunks_of, encode_row_group
@@ -71,7 +71,8 @@ class ParquetWriter:
         self._columns = tuple(_ColumnPlan.of(f) for f in fields)
         self._row_groups: list[bytes] = []
         self._row_count = 0
-        self._file = storage.open_output(path)
+        self._sends_early = storage.traits.is_remote
+        self._file = new_file(storage, path, options)
         self._file.write(MAGIC)
 
     @property
@@ -94,9 +95,15 @@ class ParquetWriter:
         sizes = [column.nbytes for column in table.columns]
         workers = min(default_workers(), pa.cpu_count()) if sum(sizes) > _SMALL_BYTES else 1
         groups = plan_column_groups(sizes, workers * _GROUPS_PER_WORKER if workers > 1 else 1)
+        # Longest first, so that no thread is left alone with a large column at the end. Where
+        # sending takes long it is better to begin early: in the order of the file.
+        if self._sends_early:
+            groups.sort()
         sample = _sample_rows(table.num_rows)
+        start = self._file.position
         chunks: dict[int, list[Chunk]] = {}
-        # Longest first, so that no thread is left alone with a large column at the end.
+        ordered: list[Chunk] = []
+        done = 0  # columns that were written
         for group, encoded in zip(
             groups,
             parallel_map(
@@ -108,13 +115,15 @@ class ParquetWriter:
             strict=True,
         ):
             chunks.update(zip(group, encoded, strict=True))
-        ordered = [chunk for at in range(len(sizes)) for chunk in chunks[at]]
+            while (following := chunks.pop(done, None)) is not None:
+                done += 1
+                for chunk in following:
+                    ordered.append(chunk)
+                    self._file.write(chunk.data)
         self._row_groups.append(
-            encode_row_group(ordered, table.num_rows, self._file.position, len(self._row_groups))
+            encode_row_group(ordered, table.num_rows, start, len(self._row_groups))
         )
         self._row_count += table.num_rows
-        for chunk in ordered:
-            self._file.write(chunk.data)
 
     def _encode(
         self, table: pa.Table, group: Sequence[int], sample: np.ndarray

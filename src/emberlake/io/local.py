@@ -55,7 +55,8 @@ class LocalStorage(OneByOne):
     def local_file(self, path: str) -> str | None:
         return local_path(path)
 
-    def open_output(self, path: str) -> Output:
+    def open_output(self, path: str, target: int | None = None) -> Output:
+        del target
         return _LocalOutput(path)
 
     def create(self, path: str, data: bytes) -> None:

@@ -56,7 +56,8 @@ class MemoryStorage(OneByOne):
         del path
         return None
 
-    def open_output(self, path: str) -> Output:
+    def open_output(self, path: str, target: int | None = None) -> Output:
+        del target
         return _MemoryOutput(self, path)
 
     def create(self, path: str, data: bytes) -> None:

@@ -78,8 +78,8 @@ class RoutedStorage(WrappedStorage):
     def local_file(self, path: str) -> str | None:
         return self.storage_of(path).local_file(path)
 
-    def open_output(self, path: str) -> Output:
-        return self.storage_of(path).open_output(path)
+    def open_output(self, path: str, target: int | None = None) -> Output:
+        return self.storage_of(path).open_output(path, target)
 
     def create(self, path: str, data: bytes) -> None:
         target = self.storage_of(path)

@@ -97,7 +97,10 @@ class Output(ABC):
         self._is_open = True
 
     def write(self, data: object) -> int:
-        """Append bytes, or anything that lends its bytes; how many there were."""
+        """Append bytes, or anything that lends its bytes; how many there were.
+
+        Read-only memory may be kept until the file is whole: it must not change.
+        """
         view = memoryview(data)  # type: ignore[arg-type]
         self.check_open()
         self._append(view)
@@ -190,8 +193,14 @@ class Storage(Protocol):
     def local_file(self, path: str) -> str | None:
         """The name by which programs on this machine open the file; None where there is none."""
 
-    def open_output(self, path: str) -> Output:
-        """A new file with a unique name, to be written piece by piece."""
+    def open_output(self, path: str, target: int | None = None) -> Output:
+        """A new file with a unique name, to be written piece by piece.
+
+        Args:
+            path: the file.
+            target: about how many bytes it may get, if that is known. Where files have a largest
+                size, one that gets several times as many may be refused.
+        """
 
     def create(self, path: str, data: bytes) -> None:
         """Create a file with a unique name. It is durable once a file was put ``after`` it.

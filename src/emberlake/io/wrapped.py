@@ -35,8 +35,8 @@ class WrappedStorage:
     def local_file(self, path: str) -> str | None:
         return self.storage.local_file(path)
 
-    def open_output(self, path: str) -> Output:
-        return self.storage.open_output(path)
+    def open_output(self, path: str, target: int | None = None) -> Output:
+        return self.storage.open_output(path, target)
 
     def create(self, path: str, data: bytes) -> None:
         self.storage.create(path, data)

@@ -86,9 +86,9 @@ class JobStorage(WrappedStorage):
 
     marker: str
 
-    def open_output(self, path: str) -> Output:
+    def open_output(self, path: str, target: int | None = None) -> Output:
         self._check()
-        return _JobOutput(self.storage.open_output(path), self._check)
+        return _JobOutput(self.storage.open_output(path, target), self._check)
 
     def create(self, path: str, data: bytes) -> None:
         self._check()

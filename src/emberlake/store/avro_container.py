@@ -30,7 +30,7 @@ from emberlake.errors import CorruptFile, Unsupported
 from emberlake.store.avro_lanes import FindRecords, decode_lanes
 
 # From this many records on, decoding them side by side is faster (measured on manifests).
-_MANY_RECORDS: Final = 150
+MANY_RECORDS: Final = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,27 @@ def decode_container(
         Unsupported: they are compressed with an unknown codec.
     """
     container = _parse(raw, path)
-    if find is not None and container.count >= _MANY_RECORDS:
+    if find is not None and container.count >= MANY_RECORDS:
         schema = _parse_schema(_plain_schema, container, path)
         records = decode_lanes(container, schema, _record_type(columns), find)
         if records is not None:
             return _flatten(records, columns, path)
-    rows = _decode_rows(container, path, columns)
+    return _as_table(_decode_rows(container, path, columns), path, columns)
+
+
+def decode_together(
+    files: Sequence[tuple[bytes, str]], columns: tuple[Column, ...]
+) -> tuple[pa.Table, list[int]]:
+    """The records of some containers as one table, and how many there are of each.
+
+    To make the columns takes most of the time where a container has few records.
+    """
+    parts = [decode_rows(raw, path, columns) for raw, path in files]
+    rows = [row for part in parts for row in part]
+    return _as_table(rows, files[0][1], columns), [len(part) for part in parts]
+
+
+def _as_table(rows: list[dict[str, Any]], path: str, columns: tuple[Column, ...]) -> pa.Table:
     try:
         arrays = [
             values_array([row[column.name] for row in rows], column.type) for column in columns

@@ -5,6 +5,7 @@ Spec: "Manifest list, manifest, index manifest".
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -28,7 +29,7 @@ from emberlake.spec.manifest import (
     ManifestFile,
     SimpleStats,
 )
-from emberlake.store.avro_container import decode_container, decode_rows
+from emberlake.store.avro_container import decode_container, decode_rows, decode_together
 from emberlake.store.avro_lanes import Bytes, Lanes, Positions
 from emberlake.store.entries import ENTRY_SCHEMA, ManifestEntries
 from emberlake.store.manifest_schemas import (
@@ -47,7 +48,22 @@ _CACHED_LISTS: Final = 16
 
 def decode_entries(raw: bytes, path: str) -> ManifestEntries:
     """The entries of a manifest file."""
-    table = decode_container(raw, path, MANIFEST_COLUMNS, find=find_entries)
+    return _entries_of(decode_container(raw, path, MANIFEST_COLUMNS, find=find_entries), path)
+
+
+def decode_small_manifests(files: Sequence[tuple[bytes, str]]) -> list[ManifestEntries]:
+    """The entries of each of some manifest files with few entries."""
+    try:
+        table, counts = decode_together(files, MANIFEST_COLUMNS)
+        entries = _entries_of(table, files[0][1])
+    except (CorruptFile, Unsupported):
+        # One by one, the failure says which file it is.
+        return [decode_entries(raw, path) for raw, path in files]
+    ends = [*accumulate(counts, initial=0)]
+    return [entries.slice(start, stop) for start, stop in pairwise(ends)]
+
+
+def _entries_of(table: pa.Table, path: str) -> ManifestEntries:
     _check_version(_bounds(table.column("version")), MANIFEST_ENTRY_VERSION, path)
     for name in ("kind", "file_source"):
         _check_codes(_bounds(table.column(name)), name, path)

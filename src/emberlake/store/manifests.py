@@ -6,6 +6,7 @@ and never changed, so decoded files are cached (``metadata_cache``).
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import groupby, islice
 from typing import Final, TypeVar
 
 from emberlake.base.avro_blocks import AVRO_CODECS, Block, compressor, encode_container
@@ -24,11 +25,13 @@ from emberlake.spec.manifest import (
     ManifestFile,
 )
 from emberlake.spec.stats import partition_stats
+from emberlake.store.avro_container import MANY_RECORDS
 from emberlake.store.entries import ManifestEntries
 from emberlake.store.manifest_avro import (
     decode_entries,
     decode_index_manifest,
     decode_manifest_list,
+    decode_small_manifests,
     encode_entry,
     encode_index_entry,
     encode_manifest_file,
@@ -52,6 +55,7 @@ _T = TypeVar("_T")
 _BLOCK_RECORDS: Final = 1000
 # Of encoded manifests that are read or written together.
 _BYTES_AT_ONCE: Final = 64 * MEBIBYTE
+_SMALL_AT_ONCE: Final = 32  # manifests
 
 
 class ManifestStore:
@@ -121,18 +125,27 @@ class ManifestStore:
 
     def _fetch(self, manifests: Sequence[ManifestFile]) -> Iterator[tuple[str, ManifestEntries]]:
         """The entries of manifests by name: fetched side by side, decoded as they come."""
-
-        def decode(item: tuple[ManifestFile, bytes]) -> tuple[str, ManifestEntries]:
-            manifest, raw = item
-            path = self._layout.manifest(manifest.file_name)
-            entries = decode_entries(_checked(raw, path, manifest.file_size), path)
-            keep_entries(file_key(self._storage, path), entries)
-            return manifest.file_name, entries
-
         for group in _groups(manifests):
-            paths = [self._layout.manifest(m.file_name) for m in group]
-            raws = self._storage.read_many(paths)
-            yield from parallel_map(decode, zip(group, raws, strict=True))
+            raws = iter(self._storage.read_many([*map(self._path, group)]))
+            fetched = ((some, [*islice(raws, len(some))]) for some in _together(group))
+            for decoded in parallel_map(self._decode, fetched):
+                yield from decoded
+
+    def _decode(
+        self, fetched: tuple[list[ManifestFile], list[bytes]]
+    ) -> list[tuple[str, ManifestEntries]]:
+        manifests, raws = fetched
+        files = [
+            (_checked(raw, self._path(manifest), manifest.file_size), self._path(manifest))
+            for manifest, raw in zip(manifests, raws, strict=True)
+        ]
+        found = decode_small_manifests(files) if len(files) > 1 else [decode_entries(*files[0])]
+        for (_, path), entries in zip(files, found, strict=True):
+            keep_entries(file_key(self._storage, path), entries)
+        return [(m.file_name, entries) for m, entries in zip(manifests, found, strict=True)]
+
+    def _path(self, manifest: ManifestFile) -> str:
+        return self._layout.manifest(manifest.file_name)
 
     def read_index(self, name: str) -> tuple[IndexManifestEntry, ...]:
         """The index files that an index manifest names."""
@@ -267,6 +280,18 @@ def _groups(manifests: Sequence[ManifestFile]) -> Iterator[list[ManifestFile]]:
             group = []
     if group:
         yield group
+
+
+def _together(manifests: Sequence[ManifestFile]) -> Iterator[list[ManifestFile]]:
+    """Manifests that are decoded in one go: runs of small ones, and each large one by itself."""
+    for is_small, run in groupby(manifests, _is_small):
+        some = [*run]
+        count = _SMALL_AT_ONCE if is_small else 1
+        yield from (some[start : start + count] for start in range(0, len(some), count))
+
+
+def _is_small(manifest: ManifestFile) -> bool:
+    return manifest.num_added_files + manifest.num_deleted_files < MANY_RECORDS
 
 
 def describe_manifest(

@@ -1,6 +1,7 @@
 """Parquet files: their physical form, and reading what others wrote."""
 
 import io
+import time
 from decimal import Decimal
 from functools import cache
 
@@ -12,13 +13,14 @@ import pytest
 
 from data_files import PATH, fields_of, read_file, reader_of, storage_with, table_of, write_file
 from emberlake.errors import CorruptFile, Unsupported
-from emberlake.formats import open_reader, parquet_writer
+from emberlake.formats import open_reader, open_writer, parquet_writer
 from emberlake.formats.parquet_writer import (
     dictionary_pays_off,
     estimate_distinct,
     plan_column_groups,
 )
 from emberlake.io import MemoryStorage
+from emberlake.options import TableOptions
 from emberlake.predicates import columns_of, filter_rows
 from emberlake.predicates.expressions import And, Leaf, Op
 from emberlake.types import (
@@ -30,6 +32,7 @@ from emberlake.types import (
     RowType,
     arrow_schema,
 )
+from remote_storage import RemoteStorage
 
 # As Java Paimon writes these columns, but for a legacy mark on the pairs of maps.
 JAVA_SCHEMA = """
@@ -670,3 +673,30 @@ def test_the_footer_of_a_parted_file_is_read_once() -> None:
         second = reader.read_table(fields)
 
     assert first == second
+
+
+def test_where_sending_takes_long_columns_are_sent_while_others_are_encoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts = [f"{n:>200}" for n in range(5_000)]
+    fields = fields_of(small="INT", large="STRING", last="STRING")
+    table = table_of(fields, range(5_000), texts, texts)
+    remote = RemoteStorage()
+    writer = open_writer(remote, PATH, fields, TableOptions({}), "parquet")
+    begins, encode = writer.bytes_written, writer._encode
+    was_sent = []
+
+    def encode_slowly(part: pa.Table, group: tuple[int, ...], sample: np.ndarray) -> object:
+        deadline = time.monotonic() + 10
+        while 2 in group and writer.bytes_written == begins and time.monotonic() < deadline:
+            time.sleep(0.001)
+        was_sent.append(2 not in group or writer.bytes_written > begins)
+        return encode(part, group, sample)
+
+    monkeypatch.setattr(pa, "cpu_count", lambda: 2)
+    monkeypatch.setattr(writer, "_encode", encode_slowly)
+    writer.write(table)
+    writer.close()
+
+    assert was_sent == [True] * 3
+    assert remote.storage.read(PATH) == write_file("parquet", fields, table).read(PATH)

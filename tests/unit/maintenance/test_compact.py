@@ -601,9 +601,9 @@ class FailingStorage(MemoryStorage):
         super().__init__()
         self.left: int | None = None
 
-    def open_output(self, path: str) -> Any:
+    def open_output(self, path: str, target: int | None = None) -> Any:
         self._count()
-        return super().open_output(path)
+        return super().open_output(path, target)
 
     def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         self._count()

@@ -29,6 +29,7 @@ from emberlake.store.manifest_avro import (
     decode_entries,
     decode_index_manifest,
     decode_manifest_list,
+    decode_small_manifests,
 )
 from emberlake.store.manifests import ManifestStore, describe_manifest, forget_manifests
 from emberlake.types.data_types import AtomicType
@@ -518,6 +519,39 @@ def test_a_code_that_does_not_exist_is_refused(
 
     with pytest.raises(CorruptFile, match=f"{field[1:].lower()} is {value}"):
         decode_entries(sink.getvalue(), "m")
+
+
+def test_small_manifests_that_are_decoded_together_are_those_of_each_file(
+    store: ManifestStore, storage: MemoryStorage
+) -> None:
+    counts = (1, 3, 2)
+    written = [
+        store.write_manifests([an_entry(row_count=number)] * number, [INT])[0] for number in counts
+    ]
+    files = [
+        (storage.read(f"t/manifest/{manifest.file_name}"), manifest.file_name)
+        for manifest in written
+    ]
+
+    together = decode_small_manifests(files)
+
+    apart = [decode_entries(*file) for file in files]
+    assert [entries.entries() for entries in together] == [one.entries() for one in apart]
+    assert [len(entries) for entries in together] == [*counts]
+
+
+def test_a_wrong_manifest_among_small_ones_is_named(
+    store: ManifestStore, storage: MemoryStorage
+) -> None:
+    (manifest,) = store.write_manifests([an_entry()], [INT])
+    right = storage.read(f"t/manifest/{manifest.file_name}")
+    schema, (record,) = stored_records(storage, manifest.file_name)
+    sink = io.BytesIO()
+    fastavro.writer(sink, schema, [{**record, "_KIND": 7}])
+
+    for wrong in (sink.getvalue(), right[:-1]):
+        with pytest.raises(CorruptFile, match="the-wrong-one"):
+            decode_small_manifests([(right, "one"), (wrong, "the-wrong-one"), (right, "two")])
 
 
 def test_a_manifest_of_an_early_release_is_read(

@@ -9,7 +9,6 @@ grows while the reader goes straight on.
 import io
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Self
 
@@ -149,8 +148,8 @@ class RangedInput(io.RawIOBase):
         self._read_end = read_end
         self._said_size = said_size
         self._found_end: _End | None = None
-        self._piece: tuple[int, memoryview] = (0, memoryview(b""))
-        self._spans: list[_Span] = []
+        self._last: tuple[int, memoryview] = (0, memoryview(b""))  # what was fetched by itself
+        self._pieces: list[_Piece] = []  # of the parts that were begun, in their order
         self._position = 0
         self._expected = 0  # where the next read begins, if the reader goes straight on
         self._ahead = 0
@@ -186,22 +185,20 @@ class RangedInput(io.RawIOBase):
         Those that follow are fetched meanwhile, as far as they do not take too much memory.
         """
         waiting = deque(enumerate(parts))
-        begun: deque[tuple[int, list[_Span]]] = deque()
+        begun: deque[tuple[int, list[_Piece]]] = deque()
         try:
             while waiting or begun:
-                while waiting and (not begun or _held(begun) < AHEAD_BYTES):
+                while waiting and (not begun or _held(self._pieces) < AHEAD_BYTES):
                     number, ranges = waiting.popleft()
-                    begun.append((number, [_Span(*one) for one in merged(ranges)]))
-                    for span in begun[-1][1]:
-                        span.begin(self._fetch)
-                    self._spans = [span for _, spans in begun for span in spans]
+                    begun.append((number, [_Piece(*one, self._fetch) for one in pieces_of(ranges)]))
+                    self._pieces = [piece for _, pieces in begun for piece in pieces]
                 yield begun[0][0]
                 begun.popleft()
-                self._spans = [span for _, spans in begun for span in spans]
+                self._pieces = [piece for _, pieces in begun for piece in pieces]
         finally:
-            for span in self._spans:
-                span.is_wanted = False
-            self._spans = []
+            for piece in self._pieces:
+                piece.is_wanted = False
+            self._pieces = []
 
     def read(self, size: int | None = -1, /) -> memoryview:
         if size is None or size < 0:
@@ -217,9 +214,9 @@ class RangedInput(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        self._piece = (0, memoryview(b""))
+        self._last = (0, memoryview(b""))
         self._found_end = (0, 0, memoryview(b""))
-        self._spans = []
+        self._pieces = []
         super().close()
 
     @property
@@ -235,12 +232,12 @@ class RangedInput(io.RawIOBase):
         return self._found_end
 
     def _bytes_at(self, start: int, length: int) -> memoryview:
-        for span in self._spans:
-            if span.start <= start and start + length <= span.stop:
-                return span.data()[start - span.start :][:length]
+        found = self._fetched_ahead(start, length)
+        if found is not None:
+            return found
         length = max(min(length, self._length - start), 0)
         is_end = start >= self._length - END_BYTES or self._found_end is not None
-        for offset, data in (self._piece, *([self._end[1:]] if is_end else [])):
+        for offset, data in (self._last, *([self._end[1:]] if is_end else [])):
             if offset <= start and start + length <= offset + len(data):
                 return data[start - offset : start - offset + length]
         is_straight_on = start == self._expected
@@ -248,51 +245,62 @@ class RangedInput(io.RawIOBase):
         if not is_straight_on:
             self._ahead = 0
         wanted = max(length + self._ahead, END_BYTES)
-        self._piece = (start, self._fetch(start, min(wanted, self._length - start)))
-        return self._piece[1][:length]
+        self._last = (start, self._fetch(start, min(wanted, self._length - start)))
+        return self._last[1][:length]
+
+    def _fetched_ahead(self, start: int, length: int) -> memoryview | None:
+        """Bytes of the parts that were begun; None if they are not all among them."""
+        stop = start + length
+        covering: list[_Piece] = []
+        for piece in self._pieces:
+            if piece.start <= start < piece.stop or (covering and piece.start == covering[-1].stop):
+                covering.append(piece)
+                if stop <= piece.stop:
+                    views = [one.bytes_of(start, stop) for one in covering]
+                    # Readers mostly ask for what they announced, which is in one piece if it fits.
+                    return views[0] if len(views) == 1 else memoryview(b"".join(views))
+        return None
 
 
-def merged(ranges: Iterable[Range]) -> list[Range]:
-    """The ranges to fetch for some: what lies close together in one."""
+def pieces_of(ranges: Iterable[Range]) -> list[Range]:
+    """What to fetch for some ranges, a request each.
+
+    What lies close together is fetched together, up to a size; larger ranges are cut. A range that
+    is small enough is never cut, so that nothing has to be put together again.
+    """
     out: list[Range] = []
     for start, stop in sorted(ranges):
-        if out and start - out[-1][1] <= _GAP_BYTES:
-            out[-1] = (out[-1][0], max(stop, out[-1][1]))
-        else:
-            out.append((start, stop))
+        begin = start
+        if out:
+            first, last = out[-1]
+            if start - last <= _GAP_BYTES and max(stop, last) - first <= _PIECE_BYTES:
+                out[-1] = (first, max(stop, last))
+                continue
+            begin = max(start, last)
+        while stop - begin > _PIECE_BYTES:
+            out.append((begin, begin + _PIECE_BYTES))
+            begin += _PIECE_BYTES
+        if begin < stop:
+            out.append((begin, stop))
     return out
 
 
-@dataclass
-class _Span:
-    """A range that is being fetched, in pieces."""
+class _Piece:
+    """A range that is being fetched."""
 
-    start: int
-    stop: int
-    is_wanted: bool = True
-    _pieces: list[Callable[[], memoryview]] = field(default_factory=list)
-    _data: memoryview | None = None
+    def __init__(self, start: int, stop: int, fetch: Fetch) -> None:
+        self.start = start
+        self.stop = stop
+        self.is_wanted = True
+        self._data = begin_data(partial(self._get, fetch))
 
-    def begin(self, fetch: Fetch) -> None:
-        starts = range(self.start, self.stop, _PIECE_BYTES)
-        lengths = (min(_PIECE_BYTES, self.stop - start) for start in starts)
-        self._pieces = [
-            begin_data(partial(self._piece, fetch, start, length))
-            for start, length in zip(starts, lengths, strict=True)
-        ]
+    def _get(self, fetch: Fetch) -> memoryview:
+        return fetch(self.start, self.stop - self.start) if self.is_wanted else memoryview(b"")
 
-    def _piece(self, fetch: Fetch, start: int, length: int) -> memoryview:
-        return fetch(start, length) if self.is_wanted else memoryview(b"")
-
-    def data(self) -> memoryview:
-        data = self._data
-        if data is None:
-            pieces = [piece() for piece in self._pieces]
-            data = pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
-            self._data = data
-            self._pieces = []
-        return data
+    def bytes_of(self, start: int, stop: int) -> memoryview:
+        """Its part of a range."""
+        return self._data()[max(start - self.start, 0) : stop - self.start]
 
 
-def _held(begun: Iterable[tuple[int, list[_Span]]]) -> int:
-    return sum(span.stop - span.start for _, spans in begun for span in spans)
+def _held(pieces: Iterable[_Piece]) -> int:
+    return sum(piece.stop - piece.start for piece in pieces)

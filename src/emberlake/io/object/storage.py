@@ -77,8 +77,8 @@ class ObjectStorage:
 
     # --- writing ----------------------------------------------------------------------------------
 
-    def open_output(self, path: str) -> Output:
-        return upload.ObjectOutput(self.config, self._locate(path))
+    def open_output(self, path: str, target: int | None = None) -> Output:
+        return upload.ObjectOutput(self.config, self._locate(path), target)
 
     def create(self, path: str, data: bytes) -> None:
         upload.create(self.config, self._locate(path), data)

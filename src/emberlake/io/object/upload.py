@@ -4,11 +4,13 @@ What fits into one part is one conditional write. More than that is a multipart 
 seen as a whole once it is completed, or never.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import groupby
 from typing import Any, Final
 
+from emberlake.base.requests import MOST_AT_ONCE, begin
 from emberlake.errors import EmberlakeError, FileNotFound, InvalidInput, StorageError
 from emberlake.io.object.aside import run_briefly
 from emberlake.io.object.calls import ask
@@ -18,9 +20,28 @@ from emberlake.io.object.publish import delete_quietly, put_or_read
 from emberlake.io.storage import Output
 from emberlake.options import MEBIBYTE
 
-PART_BYTES: Final = 8 * MEBIBYTE
+PART_BYTES: Final = 8 * MEBIBYTE  # of files for which that is enough
+MOST_PARTS: Final = 10_000  # of one upload, for all stores
+MOST_BYTES: Final = 5 * 1024**4  # of one object
+_ROOM: Final = 2  # a file is this many times as large as it was meant to be, at most
 _PARTS_AT_ONCE: Final = 4
-_MOST_PARTS: Final = 10_000  # of one upload, for all stores
+_SENDING_BYTES: Final = 64 * MEBIBYTE  # of the parts under way, unless one alone has more
+_LARGE_BYTES: Final = MEBIBYTE  # of what is sent as it comes, without being copied
+
+
+def part_bytes(target: int | None) -> int:
+    """How large the parts of a file are that is meant to have ``target`` bytes.
+
+    All parts of an upload are equally large, which some stores insist on, so this is decided before
+    the first one is sent.
+    """
+    most = min(_ROOM * (target or 0), MOST_BYTES)
+    return max(PART_BYTES, -(-most // MOST_PARTS // MEBIBYTE) * MEBIBYTE)
+
+
+def parts_at_once(size: int) -> int:
+    """How many parts of a size are under way at once; one more is being filled."""
+    return max(1, min(_PARTS_AT_ONCE, _SENDING_BYTES // size))
 
 
 def create(config: StoreConfig, location: Location, data: bytes) -> None:
@@ -50,27 +71,30 @@ def size_of(config: StoreConfig, location: Location) -> int:
 class ObjectOutput(Output):
     """An object that is there, as a whole, once it is closed."""
 
-    def __init__(self, config: StoreConfig, location: Location) -> None:
+    def __init__(self, config: StoreConfig, location: Location, target: int | None = None) -> None:
         super().__init__(location.path)
         self._config = config
         self._location = location
-        self._waiting: list[bytes] = []  # less than a part
+        self._part_bytes = part_bytes(target)
+        self._waiting: list[bytes | memoryview] = []  # of what was not handed to the library
         self._waiting_bytes = 0
         self._writer: Any = None
+        self._check_absent: Callable[[], None] = lambda: None
         self._may_stand = False  # whether the object may be there without having been reported
 
     def _append(self, data: memoryview) -> None:
-        if self.position + data.nbytes > PART_BYTES * _MOST_PARTS:
+        if self.position + data.nbytes > self._part_bytes * MOST_PARTS:
             raise InvalidInput(
-                f"{self.path} is too large: an object has at most {_MOST_PARTS:,} parts of "
-                f"{PART_BYTES // MEBIBYTE} MB; lower target-file-size"
+                f"{self.path} is too large: an object has at most {MOST_PARTS:,} parts, here of "
+                f"{self._part_bytes // MEBIBYTE} MB, as fits target-file-size; raise or lower it"
             )
         view = data.cast("B") if data.nbytes else data
         while view.nbytes:
             piece = view[: PART_BYTES - self._waiting_bytes]
             view = view[piece.nbytes :]
-            # A copy: the library keeps what it is given and sends it later.
-            self._waiting.append(bytes(piece))
+            # The library keeps what it is given and sends it later: it must not change any more.
+            is_kept = piece.readonly and piece.nbytes >= _LARGE_BYTES
+            self._waiting.append(piece if is_kept else bytes(piece))
             self._waiting_bytes += piece.nbytes
             if self._waiting_bytes == PART_BYTES:
                 self._send()
@@ -78,16 +102,14 @@ class ObjectOutput(Output):
     def _send(self) -> None:
         if self._writer is None:
             self._begin()
-        part = b"".join(self._waiting)
-        self._waiting.clear()
-        self._waiting_bytes = 0
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
         writer = self._writer
-        self._ask_writer("write", lambda _obs, _client: writer.write(part))
+        for piece in _gathered(waiting):
+            self._ask_writer("write", partial(_write_to, writer, piece))
 
     def _begin(self) -> None:
-        with suppress(FileNotFound):
-            size_of(self._config, self._location)
-            raise StorageError(f"cannot create {self.path}: it exists", had_no_effect=True)
+        # Names are unique, so nobody waits for the answer before the end.
+        self._check_absent = begin(self._refuse_present, MOST_AT_ONCE)
         self._writer = ask(
             self._config,
             self._location,
@@ -95,10 +117,15 @@ class ObjectOutput(Output):
             lambda obs, client: obs.open_writer(
                 client,
                 self._location.key,
-                buffer_size=PART_BYTES,
-                max_concurrency=_PARTS_AT_ONCE,
+                buffer_size=self._part_bytes,
+                max_concurrency=parts_at_once(self._part_bytes),
             ),
         )
+
+    def _refuse_present(self) -> None:
+        with suppress(FileNotFound):
+            size_of(self._config, self._location)
+            raise StorageError(f"cannot create {self.path}: it exists", had_no_effect=True)
 
     def _finish(self) -> None:
         if self._writer is None:
@@ -108,6 +135,7 @@ class ObjectOutput(Output):
             return
         if self._waiting:
             self._send()
+        self._check_absent()
         writer = self._writer
         self._may_stand = True
         try:
@@ -146,3 +174,16 @@ class ObjectOutput(Output):
                 )
         if self._may_stand:
             delete_quietly(self._config, self._location)
+
+
+def _write_to(writer: Any, piece: bytes | memoryview, _obs: Any, _client: Any) -> None:
+    writer.write(piece)
+
+
+def _gathered(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """The same bytes in fewer pieces: small ones that follow each other are put together."""
+    for is_large, run in groupby(pieces, lambda piece: len(piece) >= _LARGE_BYTES):
+        if is_large:
+            yield from run
+        else:
+            yield b"".join(run)

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from emberlake.errors import StorageError
-from emberlake.io.object.reading import AHEAD_BYTES, END_BYTES, ObjectFile, RangedInput, merged
+from emberlake.io.object.reading import AHEAD_BYTES, END_BYTES, ObjectFile, RangedInput, pieces_of
 from emberlake.options import MEBIBYTE
 
 
@@ -40,14 +40,38 @@ class Bytes:
         return RangedInput(self.fetch, self.end, said_size)
 
 
-def test_what_lies_close_together_is_one_range() -> None:
+def test_what_lies_close_together_is_one_piece() -> None:
     gap = MEBIBYTE
 
-    assert merged([(10, 20), (20, 30)]) == [(10, 30)]
-    assert merged([(gap + 30, gap + 40), (10, 20)]) == [(10, 20), (gap + 30, gap + 40)]
-    assert merged([(gap + 20, gap + 40), (10, 20)]) == [(10, gap + 40)]
-    assert merged([(0, 100), (10, 20)]) == [(0, 100)]
-    assert merged([]) == []
+    assert pieces_of([(10, 20), (20, 30)]) == [(10, 30)]
+    assert pieces_of([(gap + 30, gap + 40), (10, 20)]) == [(10, 20), (gap + 30, gap + 40)]
+    assert pieces_of([(gap + 20, gap + 40), (10, 20)]) == [(10, gap + 40)]
+    assert pieces_of([(0, 100), (10, 20)]) == [(0, 100)]
+    assert pieces_of([]) == []
+
+
+def test_ranges_are_cut_only_if_they_are_too_long_for_one_piece() -> None:
+    m = MEBIBYTE
+
+    assert pieces_of([(0, 5 * m), (5 * m, 10 * m)]) == [(0, 5 * m), (5 * m, 10 * m)]
+    assert pieces_of([(0, 9 * m), (9 * m, 12 * m)]) == [(0, 8 * m), (8 * m, 12 * m)]
+    assert pieces_of([(0, 6 * m), (4 * m, 10 * m)]) == [(0, 6 * m), (6 * m, 10 * m)]
+
+
+def test_a_range_that_was_not_cut_is_handed_out_without_a_copy() -> None:
+    source = Bytes(40 * MEBIBYTE)
+    opened = source.open()
+    ranges = [(0, 5 * MEBIBYTE), (5 * MEBIBYTE, 10 * MEBIBYTE)]
+
+    for _ in opened.each_part([ranges]):
+        opened.seek(5 * MEBIBYTE)
+        second = opened.read(5 * MEBIBYTE)
+        opened.seek(4 * MEBIBYTE)
+        across = opened.read(2 * MEBIBYTE)
+        assert second.obj is opened._pieces[1].bytes_of(*ranges[1]).obj
+        assert bytes(across) == source.at(4 * MEBIBYTE, 2 * MEBIBYTE)
+
+    assert sorted(source.fetched) == [(0, 5 * MEBIBYTE), (5 * MEBIBYTE, 5 * MEBIBYTE)]
 
 
 def test_parts_are_there_in_their_turn_and_nothing_else_is_fetched() -> None:
@@ -89,11 +113,11 @@ def test_so_much_is_fetched_ahead_and_no_more() -> None:
 
     begun = []
     for _ in turns:
-        begun.append(sum(span.stop - span.start for span in opened._spans))
+        begun.append(sum(piece.stop - piece.start for piece in opened._pieces))
 
     assert max(begun) == AHEAD_BYTES
     assert begun[-1] == part
-    assert opened._spans == []
+    assert opened._pieces == []
 
 
 def test_a_part_that_is_larger_than_that_is_fetched_all_the_same() -> None:
@@ -130,11 +154,11 @@ def test_who_stops_in_the_middle_does_not_fetch_the_rest() -> None:
     opened._fetch = fetch
     turns = opened.each_part([[(0, 100 * part)]])
     next(turns)
-    (span,) = opened._spans
+    pieces = opened._pieces
     turns.close()
     gate.set()
-    for piece in span._pieces:
-        piece()
+    for piece in pieces:
+        piece.bytes_of(0, 1)
 
     assert len(fetched) <= 16  # which were under way
 
