@@ -125,6 +125,9 @@ class ServerPublisher:
     ) -> Snapshots:
         return ServerSnapshots(_SERVERS[self.address], storage, layout, identity.uuid)
 
+    def branch_server(self, identity: TableIdentity) -> None:
+        """Clients make the files of branches; the server publishes their snapshots."""
+
 
 def published_by(address: str, table: Table, storage: Storage | None = None) -> Table:
     """The same table, whose snapshots a server publishes, seen through another storage."""

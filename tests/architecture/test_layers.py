@@ -53,10 +53,10 @@ FENCES: dict[str, tuple[str, ...]] = {
     "pypaimon": (),
     "pypaimon_rust": (),
     "pickle": (),  # nothing that comes from storage or another process is unpickled
-    # Tables are files: nothing talks to a server, but for what obstore cannot ask a store.
+    # Only catalogs have servers of their own; stores are asked by obstore, for all that it can.
     "http": ("emberlake.io.object.sending",),
-    "urllib.request": ("emberlake.io.object.sending",),
-    "urllib3": (),
+    "urllib.request": ("emberlake.io.object.sending", "emberlake.io.rest.connections"),
+    "urllib3": ("emberlake.io.rest.connections",),
     "requests": (),
     "httpx": (),
     "aiohttp": (),
@@ -73,6 +73,7 @@ EXTRAS = (
     "polars",
     "duckdb",
     "obstore",
+    "urllib3",
     "typer",
     "rich",
     "pytest",

@@ -3,7 +3,7 @@
 import pickle
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -32,6 +32,7 @@ from emberlake.spec.instant import Instant
 from emberlake.spec.schema import Schema
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.types import AtomicType
+from rest_server import RestServer, serving
 from servers import Server
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("day", pa.date32())])
@@ -53,22 +54,33 @@ def _on_s3(server: Server) -> Catalog:
 CATALOGS: dict[str, Callable[..., Catalog]] = {"disk": _on_disk, "memory": _in_memory}
 
 
-@pytest.fixture(params=[*CATALOGS, pytest.param("s3", marks=pytest.mark.thorough)])
-def catalog(request, tmp_path) -> Catalog:
-    if request.param == "s3":
-        made = _on_s3(request.getfixturevalue("s3"))
-    else:
-        made = CATALOGS[request.param](tmp_path)
+@pytest.fixture
+def rest(tmp_path) -> Iterator[RestServer]:
+    with serving(tmp_path / "served", page_size=2) as server:
+        yield server
+
+
+def _made(request, tmp_path) -> Catalog:
+    match request.param:
+        case "s3":
+            made = _on_s3(request.getfixturevalue("s3"))
+        case "rest":
+            made = request.getfixturevalue("rest").open()
+        case kind:
+            made = CATALOGS[kind](tmp_path)
     made.create_database("db")
     return made
 
 
-@pytest.fixture(params=CATALOGS)
+@pytest.fixture(params=[*CATALOGS, "rest", pytest.param("s3", marks=pytest.mark.thorough)])
+def catalog(request, tmp_path) -> Catalog:
+    return _made(request, tmp_path)
+
+
+@pytest.fixture(params=[*CATALOGS, "rest"])
 def renaming(request, tmp_path) -> Catalog:
     """A catalog that can give tables other names."""
-    made = CATALOGS[request.param](tmp_path)
-    made.create_database("db")
-    return made
+    return _made(request, tmp_path)
 
 
 def a_schema(**arguments) -> Schema:

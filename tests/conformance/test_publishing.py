@@ -1,16 +1,18 @@
 """What every publisher of snapshots must do; each parameter is one: files, and a server."""
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
-from builders import append, create_table, overwrite, prepare, rows_of
+from builders import COLUMNS, append, create_table, overwrite, prepare, rows_of
 from emberlake import Table
 from emberlake.errors import CommitConflict, InvalidState, SnapshotNotFound
 from emberlake.io import MemoryStorage
 from publishers import Server, ServerPublisher, published_by
+from rest_server import RestServer, serving
 from table_reads import check_whole, read_ids
 from watched_storage import WatchedStorage
 
@@ -42,11 +44,36 @@ def on_a_server() -> World:
     return World(published_by("http://server", made, watched), watched, server)
 
 
+@pytest.fixture
+def rest(tmp_path: Path) -> Iterator[RestServer]:
+    with serving(tmp_path) as server:
+        yield server
+
+
+def on_rest(server: RestServer) -> World:
+    catalog = server.open()
+    catalog.create_database("db")
+    made = catalog.create_table("db.t", COLUMNS)
+    return World(made, WatchedStorage(MemoryStorage()), None)
+
+
 @pytest.fixture(params=[on_files, on_a_server], ids=["files", "server"])
+def following(request: pytest.FixtureRequest) -> World:
+    """The same, where clients fast-forward tables themselves."""
+    make: Callable[[], World] = request.param
+    return _filled(make())
+
+
+@pytest.fixture(params=[on_files, on_a_server, on_rest], ids=["files", "server", "rest"])
 def world(request: pytest.FixtureRequest) -> World:
     """A table with three snapshots, of one row each, and the tag v2."""
+    if request.param is on_rest:
+        return _filled(on_rest(request.getfixturevalue("rest")))
     make: Callable[[], World] = request.param
-    made = make()
+    return _filled(make())
+
+
+def _filled(made: World) -> World:
     for number in (1, 2, 3):
         append(made.table, rows_of([number]))
     made.table.create_tag("v2", snapshot_id=2)
@@ -154,7 +181,8 @@ def test_a_branch_that_began_empty_takes_the_place_of_everything(world: World) -
     assert world.table.snapshot_manager().list_ids() == (1,)
 
 
-def test_a_commit_in_the_middle_of_a_fast_forward_is_told(world: World) -> None:
+def test_a_commit_in_the_middle_of_a_fast_forward_is_told(following: World) -> None:
+    world = following
     world.table.create_branch("b", "v2")
     append(world.branch(), rows_of([7]))
     snapshots = world.table.store.snapshots

@@ -3,6 +3,7 @@
 from emberlake.catalog.catalog import Catalog, Database, GetTagResponse
 from emberlake.catalog.factory import CatalogFactory
 from emberlake.catalog.filesystem import FileSystemCatalog
+from emberlake.catalog.rest import RestCatalog
 from emberlake.spec.listing import PagedList, Partition
 
 __all__ = [
@@ -13,4 +14,5 @@ __all__ = [
     "GetTagResponse",
     "PagedList",
     "Partition",
+    "RestCatalog",
 ]

@@ -5,13 +5,15 @@ from typing import Final
 
 from emberlake.catalog.catalog import Catalog
 from emberlake.catalog.filesystem import FileSystemCatalog
+from emberlake.catalog.rest import RestCatalog
 from emberlake.errors import InvalidOption, Unsupported
 from emberlake.io import RoutedStorage, open_storage
 
 _METASTORE: Final = "metastore"
 _WAREHOUSE: Final = "warehouse"
 _FILESYSTEM: Final = "filesystem"
-_NOT_YET: Final = ("rest", "jdbc", "hive")
+_REST: Final = "rest"
+_NOT_YET: Final = ("jdbc", "hive")
 
 
 class CatalogFactory:
@@ -23,29 +25,34 @@ class CatalogFactory:
 
         Args:
             options: ``warehouse`` is the folder of the databases; ``metastore`` is by default
-                ``filesystem``; ``table-default.<key>`` is an option that new tables get.
+                ``filesystem``; ``table-default.<key>`` is an option that new tables get. With
+                ``metastore=rest``, ``uri`` is the address of a server, ``warehouse`` a name that
+                the server knows, and ``token`` says who asks.
                 Options of object stores begin with ``s3.``, ``gs.``, ``azure.`` or ``fs.oss.``.
 
         Raises:
             InvalidOption: ``warehouse`` is missing, or an option has no usable value.
             Unsupported: a kind of catalog, or of storage, that emberlake does not have.
+            ServerError: the server of a REST catalog cannot be reached, or refuses.
         """
         texts = _option_texts(options)
         metastore = texts.get(_METASTORE, _FILESYSTEM).strip().lower()
         if metastore in _NOT_YET:
             raise Unsupported(
-                f"{_METASTORE}={metastore}: emberlake only has {_FILESYSTEM} catalogs"
+                f"{_METASTORE}={metastore}: emberlake has {_FILESYSTEM} and {_REST} catalogs"
             )
+        # Only storages use functions, such as a provider of credentials.
+        functions = {key: value for key, value in options.items() if callable(value)}
+        given = {**texts, **functions}
+        if metastore == _REST:
+            return RestCatalog.connect(given)
         if metastore != _FILESYSTEM:
-            raise InvalidOption(f"{_METASTORE}={metastore}: expected {_FILESYSTEM}")
+            raise InvalidOption(f"{_METASTORE}={metastore}: expected {_FILESYSTEM} or {_REST}")
         if not texts.get(_WAREHOUSE, "").strip():
             raise InvalidOption(
                 f"a {_FILESYSTEM} catalog needs the option {_WAREHOUSE!r}: "
                 "the folder of its databases"
             )
-        # Only the storage uses functions, such as a provider of credentials.
-        functions = {key: value for key, value in options.items() if callable(value)}
-        given = {**texts, **functions}
         storage, warehouse = open_storage(texts[_WAREHOUSE], given)
         return FileSystemCatalog(RoutedStorage(storage, warehouse, given), warehouse, texts)
 

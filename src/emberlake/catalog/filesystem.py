@@ -8,17 +8,16 @@ created the table; the one that creates ``schema-<n>`` first has changed it.
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Final, cast
+from typing import Final
 
 from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.base.parallel import parallel_map
 from emberlake.base.requests import begin
 from emberlake.catalog import rules
-from emberlake.catalog.catalog import Catalog, Database
+from emberlake.catalog.catalog import Database
 from emberlake.catalog.declarations import Declaration, declared_schema
-from emberlake.catalog.partitions import check_partition_specs, list_partition_page
+from emberlake.catalog.opening import OpeningCatalog
 from emberlake.catalog.rules import as_identifier, plain_table
-from emberlake.commit.change import CommitResult
 from emberlake.errors import (
     AlreadyExists,
     CorruptFile,
@@ -31,13 +30,11 @@ from emberlake.errors import (
     TableNotFound,
     Unsupported,
 )
-from emberlake.inspect import SystemTable, open_system_table
 from emberlake.io import Storage
 from emberlake.io.routed import own_storage, routed
 from emberlake.maintenance.outside import files_outside, schemas_outside
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier, NameKind, check_name
 from emberlake.spec.layout import TableLayout
-from emberlake.spec.listing import PagedList, Partition
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.store.branches import is_unfinished, list_branches
@@ -46,13 +43,12 @@ from emberlake.store.schemas import SchemaStore
 from emberlake.store.snapshots import SnapshotStore
 from emberlake.store.table_store import TableStore
 from emberlake.table import Table
-from emberlake.table.table import table_of
 
 _DATABASE_SUFFIX: Final = ".db"
 _FOLDERS_AT_ONCE: Final = 8  # deleted in parallel: a table may have many partitions
 
 
-class FileSystemCatalog(Catalog):
+class FileSystemCatalog(OpeningCatalog):
     """Databases and tables under one folder, the warehouse."""
 
     def __init__(
@@ -155,23 +151,6 @@ class FileSystemCatalog(Catalog):
         is_table = parallel_map(lambda name: self._has_schema(TableLayout(f"{path}/{name}")), names)
         return sorted(name for name, found in zip(names, is_table, strict=True) if found)
 
-    def get_table(self, identifier: str | Identifier) -> Table:
-        """Open a table, a branch of one or a system table."""
-        identifier = as_identifier(identifier)
-        if identifier.system_table is not None:
-            return cast("Table", self.get_system_table(identifier))
-        return table_of(self._load_table(identifier))
-
-    def get_system_table(self, identifier: str | Identifier) -> SystemTable:
-        """Open a system table."""
-        identifier = as_identifier(identifier)
-        if identifier.system_table is None:
-            raise InvalidIdentifier(
-                f"{identifier} is not a system table; {identifier}$files would be one"
-            )
-        store = self._load_table(identifier)
-        return open_system_table(identifier.system_table, identifier, store)
-
     def create_table(
         self,
         identifier: str | Identifier,
@@ -266,30 +245,6 @@ class FileSystemCatalog(Catalog):
 
         rules.alter_until_published(identifier, attempt)
 
-    # --- partitions -------------------------------------------------------------------------------
-
-    def list_partitions_paged(
-        self,
-        identifier: str | Identifier,
-        max_results: int | None = None,
-        page_token: str | None = None,
-        partition_name_pattern: str | None = None,
-    ) -> PagedList[Partition]:
-        """The partitions of a table by name, a page at a time."""
-        store = self._open_store(as_identifier(identifier))
-        return list_partition_page(store, max_results, page_token, partition_name_pattern)
-
-    def drop_partitions(
-        self, identifier: str | Identifier, partitions: Sequence[Mapping[str, object]]
-    ) -> CommitResult:
-        """Delete all data of partitions, in one commit."""
-        identifier = as_identifier(identifier)
-        store = self._open_store(identifier)
-        check_partition_specs(identifier, store.schema, partitions)
-        return (
-            table_of(store).new_batch_write_builder().new_commit().truncate_partitions(partitions)
-        )
-
     # --- paths and schemas ------------------------------------------------------------------------
 
     def _database_path(self, name: str) -> str:
@@ -318,11 +273,6 @@ class FileSystemCatalog(Catalog):
             raise rules.branch_not_found(identifier, list_branches(self.storage, layout))
         raise self._table_not_found(identifier)
 
-    def _load_table(self, identifier: Identifier) -> TableStore:
-        store = self._load_store(identifier)
-        rules.check_kind(identifier, store.schema)
-        return store
-
     def _load_store(self, identifier: Identifier) -> TableStore:
         layout = self._layout(identifier)
         # Who opens a table mostly reads or writes it next, which begins with this snapshot.
@@ -346,11 +296,6 @@ class FileSystemCatalog(Catalog):
         folders = self.storage.list(self._database_path(identifier.database))
         names = [info.name for info in folders if info.is_folder]
         return rules.table_not_found(identifier, self.warehouse, names)
-
-    def _open_store(self, identifier: Identifier) -> TableStore:
-        if identifier.system_table is not None:
-            raise InvalidIdentifier(f"{identifier} is a system table; it has no partitions")
-        return self._load_store(identifier)
 
     def _delete_outside(self, database: str, name: str) -> None:
         """Delete the files of a table that lie outside of its folder."""

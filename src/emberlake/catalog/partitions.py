@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from emberlake.base.times import instant_ms
 from emberlake.errors import InvalidInput
 from emberlake.inspect import PartitionTotals, load_partition_totals
-from emberlake.inspect.times import instant_ms
 from emberlake.inspect.totals import describe_partitions
 from emberlake.options import PARTITION_DEFAULT_NAME
 from emberlake.spec.identifier import Identifier

@@ -43,6 +43,7 @@ from emberlake.errors import (
     FileNotFound,
     InvalidInput,
     StorageError,
+    TableNotFound,
 )
 from emberlake.options import (
     COMMIT_MAX_RETRIES,
@@ -321,6 +322,9 @@ class _Attempts:
         except FileNotFound:
             self._unsettled = before
             present_schema(self._store)  # "the table is gone" explains more than a missing file
+            raise
+        except TableNotFound:  # a server says so before it does anything
+            self._unsettled = before
             raise
         except EmberlakeError as error:
             if isinstance(error, StorageError) and error.had_no_effect:

@@ -11,11 +11,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from emberlake.base.names import choices
+from emberlake.base.times import wall_clock_ms
 from emberlake.errors import CorruptFile, SnapshotNotFound, TableNotFound
 from emberlake.inspect.files import load_file_columns
 from emberlake.inspect.system_table import LazyColumns, SystemTable, SystemTableKind
 from emberlake.inspect.text import partition_values
-from emberlake.inspect.times import wall_clock_ms
 from emberlake.inspect.totals import FileTotals, load_bucket_totals, load_partition_totals
 from emberlake.scan.files import manifests_of
 from emberlake.spec.identifier import Identifier

@@ -10,6 +10,7 @@ from emberlake.base.names import choices
 from emberlake.errors import InvalidInput, SnapshotNotFound, TagNotFound
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.snapshot import Snapshot
+from emberlake.store.branches import branch_exists
 from emberlake.store.schemas import SchemaStore
 from emberlake.store.table_store import TableStore
 from emberlake.store.tags import TagStore
@@ -25,14 +26,20 @@ def create_branch(
         TagNotFound: there is no such tag.
         InvalidIdentifier: the name cannot be that of a branch.
     """
-    if store.branches.exists(name) and ignore_if_exists:
+    is_there = store.branches.exists(name)
+    if is_there and ignore_if_exists:
+        return
+    if tag_name is not None and not store.tags.exists(tag_name):
+        known = choices(tag_name, store.tags.list(), "the tags are:")
+        raise TagNotFound(f"tag {tag_name!r} does not exist; {known}", tag=tag_name)
+    if store.branches.server is not None:
+        if is_there:
+            raise branch_exists(name)
+        store.branches.server.create(name, tag_name)
         return
     if tag_name is None:
         store.branches.create(name, _schema_files(store))
         return
-    if not store.tags.exists(tag_name):
-        known = choices(tag_name, store.tags.list(), "the tags are:")
-        raise TagNotFound(f"tag {tag_name!r} does not exist; {known}", tag=tag_name)
     tagged = store.tags.load(tag_name)
     # The branch gets the tag too: its first snapshot can expire there and stay readable.
     files = _files(store, [store.layout.tag(tag_name)])
@@ -74,6 +81,10 @@ def fast_forward(store: TableStore, name: str) -> None:
             f"the table is branch {name!r} already; open another branch, or the main"
         )
     store.branches.check_exists(name)
+    if store.branches.server is not None:
+        _check_not_empty(store, name)
+        store.branches.server.forward(name)
+        return
     branch = _load_history(store, store.layout.for_branch(name))
     first = branch.snapshots[0]
     _roll_back(store, first, keep_tags=branch.tags)
@@ -94,9 +105,7 @@ def _load_history(store: TableStore, layout: TableLayout) -> _History:
     snapshots = store.snapshots_of(layout)
     loaded = tuple(snapshots.load(snapshot_id) for snapshot_id in snapshots.list_ids())
     if not loaded:
-        raise SnapshotNotFound(
-            f"branch {layout.branch!r} has no snapshot, so there is nothing to go forward to"
-        )
+        raise _nothing_there(layout.branch)
     ids = SchemaStore(store.storage, layout).list_ids()
     return _History(
         {schema_id: store.storage.read(layout.schema(schema_id)) for schema_id in ids},
@@ -105,6 +114,17 @@ def _load_history(store: TableStore, layout: TableLayout) -> _History:
             name: store.storage.read(layout.tag(name))
             for name in TagStore(store.storage, layout).names()
         },
+    )
+
+
+def _check_not_empty(store: TableStore, name: str) -> None:
+    if store.snapshots_of(store.layout.for_branch(name)).latest() is None:
+        raise _nothing_there(name)
+
+
+def _nothing_there(branch: str) -> SnapshotNotFound:
+    return SnapshotNotFound(
+        f"branch {branch!r} has no snapshot, so there is nothing to go forward to"
     )
 
 

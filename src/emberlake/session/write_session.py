@@ -33,6 +33,7 @@ from emberlake.errors import (
     DataMismatch,
     EmberlakeError,
     InvalidInput,
+    ServerError,
     SnapshotOverwritten,
 )
 from emberlake.io.routed import is_same_folder
@@ -114,9 +115,11 @@ class WriteSession:
             return self.commit(messages, identifier, properties)
         except SnapshotOverwritten:
             raise  # who saw the snapshot while it was there may have built on its files
-        except (CommitConflict, InvalidInput):
-            with suppress(EmberlakeError):  # why it was refused matters more than what is left
-                self.abort(messages)
+        except (CommitConflict, InvalidInput, ServerError) as error:
+            # A server that failed, rather than refused, may have taken the commit.
+            if not isinstance(error, ServerError) or error.had_no_effect:
+                with suppress(EmberlakeError):  # why it was refused matters more than what is left
+                    self.abort(messages)
             raise
 
     def commit(

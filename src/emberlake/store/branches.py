@@ -33,7 +33,7 @@ from emberlake.spec.layout import (
     parse_numbered,
 )
 from emberlake.spec.snapshot import Snapshot
-from emberlake.store.publishing import Snapshots
+from emberlake.store.publishing import BranchServer, Snapshots
 
 UNFINISHED_PREFIX: Final = ".unfinished-"
 # The creator of a branch writes this marker before it checks whether the branch exists. If it is
@@ -81,7 +81,9 @@ class BranchStore:
         layout: TableLayout,
         snapshots_of: Callable[[TableLayout], Snapshots],
         new_id: Callable[[], str],
+        server: BranchServer | None = None,
     ) -> None:
+        self.server = server
         self._storage = storage
         self._layout = layout
         self._snapshots_of = snapshots_of
@@ -89,10 +91,14 @@ class BranchStore:
 
     def list(self) -> list[str]:
         """The names of all branches except the main one, sorted."""
+        if self.server is not None:
+            return self.server.list()
         return list_branches(self._storage, self._layout)
 
     def exists(self, name: str) -> bool:
         layout = self._layout_of(name)
+        if self.server is not None:
+            return name in self.server.list()
         has_files = self._storage.exists(layout.metadata_root)
         return has_files and not is_unfinished(self._storage, layout)
 
@@ -116,7 +122,7 @@ class BranchStore:
             InvalidState: somebody deleted the branch while it was being created.
         """
         if self.exists(name):
-            raise _already_exists(name)
+            raise branch_exists(name)
         with self._creating(name) as layout:
             self._publish(layout, history)
             for path in sorted(files, key=_write_order):
@@ -131,6 +137,10 @@ class BranchStore:
             BranchNotFound: there is no such branch.
         """
         layout = self._layout_of(name)
+        if self.server is not None:
+            self.check_exists(name)
+            self.server.delete(name)
+            return
         marker = unfinished_marker(layout)
         if not (self._storage.exists(layout.metadata_root) or self._storage.exists(marker)):
             raise self._not_found(name)
@@ -150,6 +160,11 @@ class BranchStore:
             InvalidState: somebody wrote to the branch meanwhile; it keeps the old name.
         """
         self.check_exists(old)
+        if self.server is not None:
+            if self.exists(new):
+                raise branch_exists(new)
+            self.server.rename(old, new)
+            return
         files, history = self._files_of(old), self._history_of(old)
         self.create(new, files, history)
         if (self._files_of(old), self._history_of(old)) != (files, history):
@@ -202,7 +217,7 @@ class BranchStore:
         if not is_ours and _read(self._storage, marker) != _CLAIMED + own_id:
             raise _being_created(layout.branch)
         if self._storage.exists(layout.metadata_root):
-            raise _already_exists(layout.branch)
+            raise branch_exists(layout.branch)
         self._storage.put(marker, _UNFINISHED + own_id)
 
     def _publish(self, layout: TableLayout, history: Sequence[Snapshot]) -> None:
@@ -268,7 +283,8 @@ def _write_order(path: str) -> tuple[bool, int]:
     return number is not None, -(number or 0)
 
 
-def _already_exists(name: str) -> BranchAlreadyExists:
+def branch_exists(name: str) -> BranchAlreadyExists:
+    """The error for a branch whose name is taken."""
     return BranchAlreadyExists(
         f"branch {name!r} already exists; delete it first or choose another name", branch=name
     )

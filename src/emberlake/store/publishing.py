@@ -221,11 +221,33 @@ class Snapshots(PublishedSnapshots):
         """Save others the search for the latest snapshot."""
 
 
+class BranchServer(Protocol):
+    """A server that makes, renames and deletes the branches of a table by itself."""
+
+    def list(self) -> list[str]:
+        """The names of all branches except the main one, sorted."""
+
+    def create(self, name: str, tag_name: str | None) -> None:
+        """Create a branch that starts with the snapshot of a tag, or an empty one."""
+
+    def delete(self, name: str) -> None:
+        """Delete a branch."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a branch another name."""
+
+    def forward(self, name: str) -> None:
+        """Give the table the history of a branch."""
+
+
 class Publisher(Protocol):
     """Publishes the snapshots of a table: a frozen value that pickles.
 
     A worker that receives it with its table opens the same snapshots.
     """
+
+    def branch_server(self, identity: TableIdentity) -> BranchServer | None:
+        """Who makes the branches of a table; None: whoever asks for one, as files."""
 
     def snapshots(
         self, storage: Storage, layout: TableLayout, identity: TableIdentity

@@ -117,7 +117,8 @@ class TableStore:
 
     @cached_property
     def branches(self) -> BranchStore:
-        return BranchStore(self.storage, self.layout, self.snapshots_of, self.env.new_id)
+        server = self.publisher.branch_server(self.identity)
+        return BranchStore(self.storage, self.layout, self.snapshots_of, self.env.new_id, server)
 
     @cached_property
     def tags(self) -> TagStore:

@@ -346,8 +346,8 @@ def test_what_the_factory_cannot_open_is_refused():
         CatalogFactory.create({})
     with pytest.raises(InvalidOption, match="without a value: warehouse"):
         CatalogFactory.create({"warehouse": None})
-    with pytest.raises(Unsupported, match="rest"):
-        CatalogFactory.create({"metastore": "rest", "uri": "http://localhost"})
+    with pytest.raises(Unsupported, match="jdbc"):
+        CatalogFactory.create({"metastore": "jdbc", "uri": "http://localhost"})
     with pytest.raises(InvalidOption, match="magic"):
         CatalogFactory.create({"metastore": "magic"})
     with pytest.raises(Unsupported, match="hdfs"):

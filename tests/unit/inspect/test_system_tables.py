@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from emberlake.base.times import instant_ms, wall_clock_ms
 from emberlake.errors import (
     ColumnNotFound,
     CorruptFile,
@@ -17,7 +18,6 @@ from emberlake.errors import (
     TableNotFound,
 )
 from emberlake.inspect import SYSTEM_TABLES, SystemTable, open_system_table
-from emberlake.inspect.times import instant_ms, wall_clock_ms
 from emberlake.io import MemoryStorage, Storage
 from emberlake.options import TableOptions
 from emberlake.predicates import PredicateBuilder

@@ -1,0 +1,33 @@
+"""A storage whose files are durable as soon as they are written.
+
+Files of a commit are made durable together with the snapshot that refers to them, by whoever writes
+the snapshot. If that is a server, the writer of the files cannot wait for it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from emberlake.io.storage import Storage, StorageTraits
+from emberlake.io.wrapped import WrappedStorage
+
+
+@dataclass(frozen=True)
+class DurableStorage(WrappedStorage):
+    """Does what ``storage`` does, and waits for the disk with every file."""
+
+    @property
+    def traits(self) -> StorageTraits:
+        return replace(self.storage.traits, flushes_late=False)
+
+    def create(self, path: str, data: bytes) -> None:
+        with self.storage.open_output(path) as output:
+            output.write(data)
+
+    def create_all(self, files: Sequence[tuple[str, bytes]]) -> None:
+        for path, data in files:
+            self.create(path, data)
+
+
+def durable(storage: Storage) -> Storage:
+    """The storage, so that what is written to it is durable at once."""
+    return DurableStorage(storage) if storage.traits.flushes_late else storage

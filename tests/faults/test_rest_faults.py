@@ -1,0 +1,249 @@
+"""A request to the server of a catalog fails, any of them, before or after its effect.
+
+No commit is lost, none is doubled, and nothing that a snapshot needs is deleted.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from builders import COLUMNS, FakeEnv, append, as_arrow, overwrite, prepare, rows_of
+from emberlake.catalog import RestCatalog
+from emberlake.errors import (
+    CommitUnknown,
+    EmberlakeError,
+    NoPermission,
+    NotAuthenticated,
+    ServerError,
+    TableNotFound,
+)
+from emberlake.table import Table
+from rest_server import Fault, RestServer, serving
+from table_reads import check_whole, data_files, manifest_files, read_ids, referenced_manifests
+
+OLD, NEW = [1, 2], [7, 8]
+TYPED = {404: {"resourceType": "TABLE", "resourceName": "t", "message": "gone", "code": 404}}
+STATUSES = (400, 401, 403, 404, 405, 409, 413, 429, 500, 501, 502, 503, 504)
+COMMIT = "POST .*/commit$"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RestServer]:
+    with serving(tmp_path) as made:
+        yield made
+
+
+def connect(server: RestServer) -> RestCatalog:
+    return RestCatalog.connect(server.options, FakeEnv().env())
+
+
+def a_table(server: RestServer) -> Table:
+    catalog = connect(server)
+    catalog.create_database("db", ignore_if_exists=True)
+    catalog.drop_table("db.t", ignore_if_not_exists=True)
+    table = catalog.create_table("db.t", COLUMNS)
+    append(table, rows_of(OLD))
+    server.log.clear()
+    return table
+
+
+def write(server: RestServer, ids: Sequence[int] = NEW) -> None:
+    append(connect(server).get_table("db.t"), rows_of(ids))
+
+
+def ids_in(server: RestServer) -> list[int]:
+    """What is in the table, whoever asks."""
+    return read_ids(server.catalog.get_table("db.t"))
+
+
+def faults_at(number: int) -> Iterator[Fault]:
+    for when in ("before", "after"):
+        yield Fault(skips=number, when=when, is_dropped=True)
+        for status in STATUSES:
+            yield Fault(skips=number, when=when, status=status)
+        yield Fault(skips=number, when=when, status=404, body=TYPED[404])
+        yield Fault(skips=number, when=when, status=200)  # an answer that says nothing
+        yield Fault(skips=number, when=when, status=200, body={"unheard": "of"})
+
+
+def outcome_of(server: RestServer, attempt: Callable[[], None]) -> EmberlakeError | None:
+    try:
+        attempt()
+    except EmberlakeError as error:
+        return error
+    finally:
+        server.faults.clear()
+    return None
+
+
+def test_whichever_request_of_a_write_fails_nothing_is_lost_or_doubled(server: RestServer) -> None:
+    a_table(server)
+    write(server)
+    requests, expected = len(server.log), ids_in(server)
+    assert requests >= 4  # config, table, latest, commit
+    unknown = 0
+
+    for number in range(requests):
+        for new, fault in enumerate(faults_at(number), start=1000 * (number + 1)):
+            server.faults.append(fault)
+
+            error = outcome_of(server, partial(write, server, [new]))
+
+            found, what = ids_in(server), f"request {number}, {fault}: {error!r}"
+            unknown += isinstance(error, CommitUnknown)
+            has_landed = error is None or (isinstance(error, CommitUnknown) and new in found)
+            expected += [new] * has_landed
+            assert found == expected, what
+    check_whole(connect(server).get_table("db.t"))
+    assert unknown == 0  # one failure alone is always found out
+
+
+def test_whichever_request_of_a_read_fails_it_is_told_or_the_rows_are_right(
+    server: RestServer,
+) -> None:
+    a_table(server)
+    read_ids(connect(server).get_table("db.t"))
+    told = 0
+
+    for number in range(len(server.log)):
+        for fault in faults_at(number):
+            server.faults.append(fault)
+            try:
+                assert read_ids(connect(server).get_table("db.t")) == OLD
+            except EmberlakeError:
+                told += 1
+            server.faults.clear()
+
+    assert told > 0
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("status", [0, 500, 502, 503, 504, 429, 403])
+def test_a_commit_that_fails_for_good_is_told_for_what_it_is(
+    server: RestServer, status: int, when: str
+) -> None:
+    a_table(server)
+    server.fail(COMMIT, status=status, is_dropped=status == 0, when=when, times=1000)
+
+    error = outcome_of(server, lambda: write(server))
+
+    if when == "after":
+        assert error is None  # the snapshot was found
+        assert ids_in(server) == OLD + NEW
+    else:
+        assert isinstance(error, ServerError if status in (403, 429) else CommitUnknown)
+        assert ids_in(server) == OLD
+    check_whole(connect(server).get_table("db.t"))
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_server_that_is_gone_from_the_commit_on_makes_nobody_delete_files(
+    server: RestServer, when: str
+) -> None:
+    table = a_table(server)
+    gone = partial(server.fail, is_dropped=True, times=1000)
+    server.fail(COMMIT, is_dropped=True, when=when, then=gone)
+
+    error = outcome_of(server, lambda: append(table, rows_of(NEW)) and None)
+
+    if when == "after":
+        assert error is None  # its file tells
+        assert ids_in(server) == OLD + NEW
+    else:
+        assert isinstance(error, CommitUnknown)
+        assert len(manifest_files(table)) > len(referenced_manifests(table))
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 409, 501])
+def test_a_commit_that_is_refused_is_tried_once_and_leaves_no_files(
+    server: RestServer, status: int
+) -> None:
+    table = a_table(server)
+    server.fail(COMMIT, status=status, times=1000)
+
+    with pytest.raises(ServerError) as refused:
+        append(table, rows_of(NEW))
+
+    assert refused.value.code == status
+    kinds = {401: NotAuthenticated, 403: NoPermission}
+    assert type(refused.value) is kinds.get(status, ServerError)
+    assert len(server.asked(COMMIT)) == 1
+    assert set(manifest_files(table)) == set(referenced_manifests(table))
+
+
+def test_a_refused_write_of_one_call_leaves_no_data_files(server: RestServer) -> None:
+    table = a_table(server)
+    before = set(data_files(table))
+    server.fail(COMMIT, status=403, times=1000)
+
+    with pytest.raises(NoPermission):
+        table.append(as_arrow(rows_of(NEW)))
+
+    assert set(data_files(table)) == before
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_another_writer_comes_between_a_lost_answer_and_the_look(
+    server: RestServer, when: str
+) -> None:
+    table = a_table(server)
+    other = server.catalog.get_table("db.t")
+    server.fail(COMMIT, is_dropped=True, when=when, then=lambda: append(other, rows_of([99])))
+
+    append(table, rows_of(NEW))
+
+    assert read_ids(table) == [1, 2, 7, 8, 99]
+    check_whole(table)
+
+
+def test_a_commit_that_lost_goes_on_top_of_the_winner(server: RestServer) -> None:
+    table = a_table(server)
+    other = server.catalog.get_table("db.t")
+    late = prepare(table, rows_of(NEW))
+    commit = table.new_batch_write_builder().new_commit()
+    append(other, rows_of([5]))
+
+    result = commit.commit(late)
+
+    assert result.snapshot_id == 3
+    assert read_ids(table) == [1, 2, 5, 7, 8]
+
+
+def test_the_same_commit_is_sent_again_byte_for_byte(server: RestServer) -> None:
+    table = a_table(server)
+    server.fail(COMMIT, status=503, when="before", times=2, headers={"Retry-After": "2"})
+
+    append(table, rows_of(NEW))
+
+    first, second, third = server.asked(COMMIT)
+    assert first == second == third
+    assert read_ids(table) == OLD + NEW
+
+
+def test_a_table_that_was_created_anew_takes_no_commit_of_the_old_one(server: RestServer) -> None:
+    table = a_table(server)
+    late = prepare(table, rows_of(NEW))
+    catalog = connect(server)
+    server.fail(COMMIT, when="before", status=404, body=TYPED[404], times=1000)
+
+    with pytest.raises(TableNotFound):
+        table.new_batch_write_builder().new_commit().commit(late)
+
+    assert len(server.asked(COMMIT)) == 1
+    assert read_ids(catalog.get_table("db.t")) == OLD
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("is_dropped", [False, True])
+def test_an_overwrite_whose_answer_is_lost_is_made_once(
+    server: RestServer, when: str, is_dropped: bool
+) -> None:
+    table = a_table(server)
+    server.fail(COMMIT, is_dropped=is_dropped, when=when)
+
+    overwrite(table, rows_of(NEW))
+
+    assert ids_in(server) == NEW
+    assert table.latest_snapshot().id == 2
