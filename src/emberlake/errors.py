@@ -250,6 +250,8 @@ class ConflictReason(StrEnum):
     BUCKET_COMPACTED_ELSEWHERE = "a bucket was compacted meanwhile"
     KEY_INDEX_CHANGED = "the key index of a bucket changed"
     DELETION_VECTOR_CHANGED = "the deletion vector of a file changed"
+    ROW_RANGE_CHANGED = "the files that hold the rows changed"
+    COLUMN_CHANGED = "the same columns of the same rows were written meanwhile"
     SEQUENCE_NUMBERS_TAKEN = "rows of another writer have the same sequence numbers, or later ones"
     SCHEMA_CHANGED = "the schema changed"
     RETRIES_EXHAUSTED = "other writers won every attempt"

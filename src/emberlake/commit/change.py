@@ -15,7 +15,16 @@ from emberlake.spec.manifest import (
     ManifestEntry,
 )
 from emberlake.spec.snapshot import CommitKind
-from emberlake.wire import BaseSnapshot, CommitMessage
+from emberlake.wire import BaseSnapshot, CommitMessage, VectorEdit
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedEdit:
+    """A change of a deletion vector, and the bucket of its data file."""
+
+    partition: bytes
+    bucket: int
+    edit: VectorEdit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +41,7 @@ class Change:
     changelog: tuple[ManifestEntry, ...] = ()
     index_added: tuple[IndexManifestEntry, ...] = ()
     index_deleted: tuple[IndexManifestEntry, ...] = ()
+    vector_edits: tuple[PlacedEdit, ...] = ()
     replaces: PartitionChoice | None = None
     # Files that were written but are not part of it: deleted as soon as it is committed.
     unused: tuple[ManifestEntry, ...] = ()
@@ -46,7 +56,7 @@ class Change:
 
     @property
     def touches_indexes(self) -> bool:
-        return bool(self.index_added or self.index_deleted)
+        return bool(self.index_added or self.index_deleted or self.vector_edits)
 
     @property
     def added_names(self) -> frozenset[str]:
@@ -108,18 +118,21 @@ def append_change(messages: Sequence[CommitMessage]) -> Change:
     deleted = _entries(FileKind.DELETE, messages, "deleted_files")
     index_added = _index_entries(FileKind.ADD, messages, "new_index_files")
     index_deleted = _index_entries(FileKind.DELETE, messages, "deleted_index_files")
+    edits = _edits(messages, "vector_edits")
     has_vectors = any(
         entry.index_file.index_type == DELETION_VECTORS_INDEX
         for entry in (*index_added, *index_deleted)
     )
+    takes_away = deleted or has_vectors or edits
     return Change(
         # Spec: "Splitting into snapshots": a change that takes rows away is an OVERWRITE.
-        kind=CommitKind.OVERWRITE if deleted or has_vectors else CommitKind.APPEND,
+        kind=CommitKind.OVERWRITE if takes_away else CommitKind.APPEND,
         added=_entries(FileKind.ADD, messages, "new_files"),
         deleted=deleted,
         changelog=_entries(FileKind.ADD, messages, "changelog_files"),
         index_added=index_added,
         index_deleted=index_deleted,
+        vector_edits=edits,
         bases=frozenset(m.base for m in messages),
     )
 
@@ -133,6 +146,7 @@ def compact_change(messages: Sequence[CommitMessage]) -> Change:
         changelog=_entries(FileKind.ADD, messages, "compact_changelog_files"),
         index_added=_index_entries(FileKind.ADD, messages, "compact_new_index_files"),
         index_deleted=_index_entries(FileKind.DELETE, messages, "compact_deleted_index_files"),
+        vector_edits=_edits(messages, "compact_vector_edits"),
         bases=frozenset(m.base for m in messages),
     )
 
@@ -194,3 +208,9 @@ def _index_entries(
         )
 
     return tuple(entry(m, file) for m in messages for file in getattr(m, files))
+
+
+def _edits(messages: Iterable[CommitMessage], name: str) -> tuple[PlacedEdit, ...]:
+    return tuple(
+        PlacedEdit(m.partition, m.bucket, edit) for m in messages for edit in getattr(m, name)
+    )

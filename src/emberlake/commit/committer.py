@@ -129,7 +129,7 @@ class Committer:
                 partial(self._store.snapshots.write_latest_hint, committed.snapshot.id),
                 self._store.storage.traits.requests_at_once,
             )
-        verify(self._store, committed, change.index_added)
+        verify(self._store, committed, (*change.index_added, *committed.new_vectors))
         self._delete_unused(change)
         return self._finish(committed, attempts)
 

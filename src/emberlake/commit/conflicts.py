@@ -41,9 +41,9 @@ def check_change_itself(entries: Sequence[ManifestEntry]) -> CommitConflict | No
 def check_deleted_files(
     deleted: Sequence[ManifestEntry], live: Sequence[ManifestEntry], *, snapshot_id: int
 ) -> CommitConflict | None:
-    """Every file to delete must still be there."""
-    alive = {entry.identity for entry in live}
-    gone = next((entry for entry in deleted if entry.identity not in alive), None)
+    """Every file to delete must still be there, with the same rows."""
+    alive = {(entry.identity, _rows_of(entry.file)) for entry in live}
+    gone = next((e for e in deleted if (e.identity, _rows_of(e.file)) not in alive), None)
     if gone is None:
         return None
     return CommitConflict(
@@ -51,6 +51,11 @@ def check_deleted_files(
         f"{gone.file.file_name} is not in snapshot {snapshot_id}",
         "another writer rewrote this file; read the table again and redo the operation",
     )
+
+
+def _rows_of(file: DataFile) -> tuple[int | None, int]:
+    # Rows can be given other ids without renaming their file.
+    return file.first_row_id, file.row_count
 
 
 def check_bucket_counts(

@@ -15,9 +15,10 @@ from emberlake.commit.manifest_merge import Merged, merge_manifests
 from emberlake.commit.resolve import Resolved
 from emberlake.errors import StorageError
 from emberlake.scan.files import manifests_of
-from emberlake.spec.manifest import ManifestEntry, ManifestFile
+from emberlake.spec.manifest import FileKind, IndexManifestEntry, ManifestEntry, ManifestFile
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
+from emberlake.store.vector_files import pack_vectors
 
 WRITER: Final = "emberlake-"  # how the versions of our own writers begin
 _WRITER_VERSION: Final = f"{WRITER}{__version__}"
@@ -40,9 +41,10 @@ class Draft:
 
     snapshot: Snapshot
     entries: tuple[ManifestEntry, ...]  # its delta; deletes come first
-    paths: frozenset[str]  # all manifests that it refers to, new and old
+    paths: frozenset[str]  # all manifests that it refers to, new and old, and new index files
     new_paths: tuple[str, ...]  # the ones that were written for it
     below: Snapshot | None  # the snapshot that it is built on
+    new_vectors: tuple[IndexManifestEntry, ...] = ()  # index files that were written for it
 
     @property
     def uuid(self) -> str:
@@ -73,11 +75,12 @@ class Drafter:
         base = self._base_manifests(latest)
         delta = self._delta_manifests(resolved.entries)
         changelog = self._changelog_manifests()
+        new_vectors = self._write_vectors(resolved)
         lists: dict[str, Any] = {
             **self._write_list("base_manifest_list", base),
             **self._write_list("delta_manifest_list", delta),
             **(self._write_list("changelog_manifest_list", changelog) if changelog else {}),
-            "index_manifest": self._index_manifest(resolved),
+            "index_manifest": self._index_manifest(resolved, new_vectors),
         }
         self._written |= self._new.paths
         self._new.flush()
@@ -85,8 +88,11 @@ class Drafter:
         names = [m.file_name for m in (*base, *delta, *changelog)]
         names += [name for name in lists.values() if isinstance(name, str)]
         paths = frozenset(map(self._store.layout.manifest, names))
+        paths |= {
+            self._store.index_file_path(e.partition, e.bucket, e.index_file) for e in new_vectors
+        }
         new_paths = tuple(sorted(paths & self._written))
-        return Draft(snapshot, resolved.entries, paths, new_paths, latest)
+        return Draft(snapshot, resolved.entries, paths, new_paths, latest, new_vectors)
 
     def forget(self) -> None:
         """Write everything again in the next attempt."""
@@ -125,7 +131,7 @@ class Drafter:
             watermark=latest.watermark if latest else None,
             statistics=latest.statistics if latest and latest.schema_id == schema_id else None,
             properties=request.properties,
-            next_row_id=(latest.next_row_id if latest else None) or 0,
+            next_row_id=resolved.next_row_id,
             writer_version=_WRITER_VERSION,
             **lists,
         )
@@ -150,12 +156,31 @@ class Drafter:
             self._changelog = self._write_manifests(self._request.change.changelog)
         return self._changelog
 
-    def _index_manifest(self, resolved: Resolved) -> str | None:
-        if resolved.index is None:
-            return resolved.latest.index_manifest if resolved.latest else None
-        if not resolved.index:
-            return None
-        return self._store.manifests.write_index(resolved.index, self._new)
+    def _write_vectors(self, resolved: Resolved) -> tuple[IndexManifestEntry, ...]:
+        """Write the deletion vectors that the change amounts to on top of the latest ones."""
+        written = []
+        for new in resolved.vectors:
+            place = new.partition, new.bucket
+            for file, path, raw in pack_vectors(self._store, *place, new.vectors):
+                self._new.add(path, raw)
+                written.append(
+                    IndexManifestEntry(
+                        kind=FileKind.ADD, partition=place[0], bucket=place[1], index_file=file
+                    )
+                )
+        return tuple(written)
+
+    def _index_manifest(
+        self, resolved: Resolved, new_vectors: tuple[IndexManifestEntry, ...]
+    ) -> str | None:
+        inherited = resolved.latest.index_manifest if resolved.latest else None
+        if resolved.index is None and not new_vectors:
+            return inherited
+        kept = resolved.index
+        if kept is None:
+            kept = self._store.manifests.read_index(inherited) if inherited else ()
+        entries = (*kept, *new_vectors)
+        return self._store.manifests.write_index(entries, self._new) if entries else None
 
     def _write_manifests(self, entries: Sequence[ManifestEntry]) -> tuple[ManifestFile, ...]:
         types = self._store.partition_types

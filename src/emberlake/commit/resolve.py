@@ -4,7 +4,7 @@ This is where an attempt reads and decides. It writes nothing, so a conflict lea
 what it returns can be written without another look at the table. Spec: "Conflict detection".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,19 +17,25 @@ from emberlake.commit.conflicts import (
     check_vector_files,
 )
 from emberlake.commit.key_bounds import stored_key_bound
-from emberlake.errors import CommitConflict, FileNotFound, TableNotFound
+from emberlake.commit.row_ids import assign_row_ids, check_row_ranges, has_given_ids
+from emberlake.commit.vectors import NewVectors, apply_edits, check_edited_files
+from emberlake.errors import CommitConflict, ConflictReason, FileNotFound, TableNotFound
+from emberlake.options import ROW_IDS_BY_PARTITION
 from emberlake.scan.files import in_partitions, live_entries
 from emberlake.spec.manifest import (
     DELETION_VECTORS_INDEX,
     HASH_INDEX,
+    DataFile,
     FileKind,
     IndexManifestEntry,
     ManifestEntry,
 )
 from emberlake.spec.profile import BucketMode
+from emberlake.spec.row_tracking import stored_fields
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
+from emberlake.wire import BaseSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,8 @@ class Resolved:
     schema_id: int  # of the schema that the table has now
     entries: tuple[ManifestEntry, ...]  # its delta; deletes come first
     index: tuple[IndexManifestEntry, ...] | None  # all index files after it; None: as before
+    next_row_id: int = 0
+    vectors: tuple[NewVectors, ...] = ()  # to be written, to index files of their own
 
 
 def resolve_change(
@@ -63,9 +71,20 @@ def resolve_change(
     entries = _delta_entries(store, change, latest)
     if not (entries or change.changelog or change.touches_indexes):
         return None  # an overwrite of nothing by nothing
-    index = _next_index(store, change, latest)
+    index, vectors = _next_index(store, change, latest)
+    if not (entries or change.changelog or index is not None or vectors):
+        return None  # rows that were deleted already
+    next_row_id = (latest.next_row_id if latest else None) or 0
+    if store.schema.profile.tracks_rows:
+        entries, next_row_id = assign_row_ids(
+            entries,
+            snapshot_id=latest.id + 1 if latest else 1,
+            next_row_id=next_row_id,
+            by_partition=store.options.value(ROW_IDS_BY_PARTITION),
+        )
     # Manifests of a table that was dropped would leave a folder behind that has no schema.
-    return Resolved(latest, present_schema(store, latest_schema).id, entries, index)
+    schema_id = present_schema(store, latest_schema).id
+    return Resolved(latest, schema_id, entries, index, next_row_id, vectors)
 
 
 def present_schema(
@@ -135,10 +154,13 @@ def _replaced(
 
 def _kept_beside(store: TableStore, change: Change, latest: Snapshot | None) -> list[ManifestEntry]:
     """The live files that stay next to what is added, where it matters which they are."""
-    if not (change.deleted or _has_runs(change) or _has_vectors(change)):
+    has_ids = store.schema.profile.tracks_rows and has_given_ids(change.added)
+    depends = change.deleted or _has_runs(change) or _has_vectors(change) or has_ids
+    if not (depends or change.vector_edits):
         return []
     touched = frozenset(entry.partition for entry in (*change.deleted, *change.added))
     touched |= frozenset(entry.partition for entry in change.index_added)
+    touched |= frozenset(placed.partition for placed in change.vector_edits)
     live = live_entries(store, latest, partitions=touched).entries() if latest else []
     latest_id = latest.id if latest else 0
     _raise(check_deleted_files(change.deleted, live, snapshot_id=latest_id))
@@ -146,7 +168,41 @@ def _kept_beside(store: TableStore, change: Change, latest: Snapshot | None) -> 
     kept = [entry for entry in live if entry.identity not in gone]
     after = (*kept, *change.added)
     _raise(check_vector_files(change.index_added, after, snapshot_id=latest_id))
+    _raise(check_edited_files(change.vector_edits, after, snapshot_id=latest_id))
+    if has_ids:
+        _check_rows(store, change, kept, latest)
     return kept
+
+
+def _check_rows(
+    store: TableStore, change: Change, kept: Sequence[ManifestEntry], latest: Snapshot | None
+) -> None:
+    """Check files for rows that have ids against those that hold the rows now."""
+    since = min((base.id if base else 0 for base in change.bases), default=0)
+    for base in change.bases:
+        _check_still_there(store, base, latest)
+
+    def fields_of(file: DataFile) -> frozenset[int]:
+        schema = store.schemas.load(file.schema_id)
+        return frozenset(f.id for f in stored_fields(schema, file.write_cols) or schema.fields)
+
+    _raise(check_row_ranges(change.added, kept, change.kind, since=since, fields_of=fields_of))
+
+
+def _check_still_there(
+    store: TableStore, base: BaseSnapshot | None, latest: Snapshot | None
+) -> None:
+    """After a rollback, ids are given again: those that a writer has read are other rows now."""
+    if base is None or latest is None:
+        return
+    now = latest if latest.id == base.id else next(store.snapshots.find_each([base.id]))
+    is_same = now is None or now.delta_manifest_list == base.delta_manifest_list
+    if latest.id < base.id or not is_same:
+        raise CommitConflict(
+            ConflictReason.ROW_RANGE_CHANGED,
+            f"the table was rolled back: snapshot {base.id}, which was read, is gone",
+            "read the table again and redo the operation",
+        )
 
 
 def _has_vectors(change: Change) -> bool:
@@ -162,25 +218,32 @@ def _has_runs(change: Change) -> bool:
 
 def _next_index(
     store: TableStore, change: Change, latest: Snapshot | None
-) -> tuple[IndexManifestEntry, ...] | None:
-    """All index files after a change; None when they stay the same. Spec: "Index manifest"."""
+) -> tuple[tuple[IndexManifestEntry, ...] | None, tuple[NewVectors, ...]]:
+    """All index files after a change, and vectors to write to more. Spec: "Index manifest".
+
+    None instead of the index files when they stay the same.
+    """
     if change.replaces is None and not (change.touches_indexes or change.deleted):
-        return None
+        return None, ()
     inherited = latest.index_manifest if latest else None
     before = store.manifests.read_index(inherited) if inherited else ()
     is_replaced = in_partitions(change.replaces if change.replaces is not None else frozenset())
     kept = [entry for entry in before if not is_replaced(entry.partition)]
+    dropped = {placed.edit.file_name for placed in change.vector_edits if placed.edit.drops}
     rewritten = [
-        entry for entry in change.deleted if entry.file.file_name not in change.added_names
+        entry
+        for entry in change.deleted
+        if entry.file.file_name not in change.added_names | dropped
     ]
     _raise(check_rewritten_vectors(rewritten, change.index_deleted, kept))
     has_buckets = store.schema.profile.has_buckets
     _raise(check_indexes(change.index_added, change.index_deleted, kept, has_buckets=has_buckets))
-    removed = {_identity(entry) for entry in change.index_deleted}
+    edited = apply_edits(store, change.vector_edits, kept)
+    removed = {_identity(entry) for entry in (*change.index_deleted, *edited.stale)}
     added = {_slot(entry) for entry in change.index_added if _is_single(store, entry)}
     stays = (e for e in kept if _identity(e) not in removed and _slot(e) not in added)
     after = (*stays, *change.index_added)
-    return None if after == before else after
+    return (None if after == before else after), edited.new
 
 
 def _identity(entry: IndexManifestEntry) -> tuple[bytes, int, str]:

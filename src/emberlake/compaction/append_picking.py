@@ -14,6 +14,7 @@ from emberlake.options import (
     SPLIT_OPEN_FILE_COST,
     TableOptions,
 )
+from emberlake.spec.file_groups import FileGroup
 from emberlake.spec.manifest import DataFile
 
 
@@ -40,6 +41,7 @@ class AppendRules:
 
 
 Bin = tuple[DataFile, ...]
+GroupBin = tuple[FileGroup, ...]
 # The number of deleted rows of a file; 0 without a deletion vector.
 DeletedRows = Callable[[DataFile], int]
 
@@ -88,6 +90,25 @@ def pick_ordered(
             end()
     end()
     return bins
+
+
+def pick_groups(groups: Sequence[FileGroup], rules: AppendRules, *, full: bool) -> list[GroupBin]:
+    """Groups of files side by side to merge; each bin becomes one file, which keeps the row ids.
+
+    Groups are merged with those that follow them without a gap, up to the target size. A bin is
+    merged if it has enough files, with ``full`` at least two.
+    """
+    least = 2 if full else rules.min_files
+    bins: list[list[FileGroup]] = []
+    end, size = -1, 0
+    for group in sorted(groups, key=lambda group: group.first_row_id):
+        weight = sum(file.file_size for file in group.files)
+        if group.first_row_id != end or size + weight > rules.target_bytes:
+            bins.append([])
+            size = 0
+        bins[-1].append(group)
+        end, size = group.first_row_id + group.row_count, size + weight
+    return [tuple(one) for one in bins if sum(len(group.files) for group in one) >= least]
 
 
 def _is_candidate(

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from emberlake.errors import StorageError
 from emberlake.predicates import Predicate
+from emberlake.read.append_plans import AppendPlans
 from emberlake.read.bucket_reads import BucketReads
 from emberlake.read.column_plan import ColumnPlan, plan_columns
 from emberlake.read.file_read import FileRead
@@ -14,11 +15,13 @@ from emberlake.scan.files import PartitionChoice, live_entries, load_files, mani
 from emberlake.scan.key_files import bucket_files
 from emberlake.scan.splits import DeletionFile, deletion_files_in
 from emberlake.spec.deletion_vector import DeletionVector
+from emberlake.spec.file_groups import FileGroup
 from emberlake.spec.key_value import KIND_FIELD, SEQUENCE_FIELD, key_value_fields
 from emberlake.spec.manifest import DELETION_VECTORS_INDEX, DataFile, IndexFile
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 from emberlake.types import DataField
+from emberlake.wire import VectorEdit
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Compacted:
     before: tuple[DataFile, ...]
     after: tuple[DataFile, ...]
     vectors: VectorChange = VectorChange()
+    edits: tuple[VectorEdit, ...] = ()  # of append tables: the commit applies them file by file
 
 
 @dataclass(frozen=True)
@@ -63,15 +67,28 @@ class Bucket:
 
     def read_records(self, file: DataFile, fields: tuple[DataField, ...]) -> FileRead:
         """A file of a primary-key table: columns of the table, sequence numbers and kinds."""
-        return self._read(file, (*fields, SEQUENCE_FIELD, KIND_FIELD), is_keyed=True)
+        return self._read(file, (*fields, SEQUENCE_FIELD, KIND_FIELD))
 
     def read_keys(self, file: DataFile, fields: tuple[DataField, ...]) -> FileRead:
         """Some columns of a file of a primary-key table."""
-        return self._read(file, fields, is_keyed=True)
+        return self._read(file, fields)
 
-    def read_rows(self, file: DataFile) -> FileRead:
-        """A file of an append table: all columns of the table."""
-        return self._read(file, self.store.schema.fields, is_keyed=False)
+    def read_rows(self, file: DataFile, plans: AppendPlans) -> FileRead:
+        """The live rows of a file of an append table."""
+        return plans.read(self._reads, file)
+
+    def read_group(self, group: FileGroup, plans: AppendPlans) -> FileRead:
+        """All rows of files that lie side by side, with those that are deleted."""
+        reads = BucketReads(self.store, self.partition, self.number)
+        return plans.read_group(reads, group)
+
+    def deleted_count(self, file_name: str) -> int:
+        """How many rows of a file are deleted."""
+        place = self.deletion_files.get(file_name)
+        if place is None:
+            return 0
+        count = place.range.cardinality
+        return len(self.load_vector(file_name)) if count is None else count
 
     def discard(self, files: Iterable[DataFile]) -> None:
         """Delete uncommitted files; one that cannot be deleted is garbage, not a problem."""
@@ -79,12 +96,11 @@ class Bucket:
         with suppress(StorageError):
             self.store.storage.delete_all(paths)
 
-    def _read(self, file: DataFile, fields: tuple[DataField, ...], *, is_keyed: bool) -> FileRead:
+    def _read(self, file: DataFile, fields: tuple[DataField, ...]) -> FileRead:
         key = (file.schema_id, tuple(f.id for f in fields))
         plan = self._plans.get(key)
         if plan is None:
-            schema = self.store.schemas.load(file.schema_id)
-            stored = key_value_fields(schema) if is_keyed else schema.fields
+            stored = key_value_fields(self.store.schemas.load(file.schema_id))
             filled = self.store.schema.partition_keys
             plan = self._plans[key] = plan_columns([stored], fields, constants=filled)
         return self._reads.read(file, plan)

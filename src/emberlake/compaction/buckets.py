@@ -10,6 +10,7 @@ from emberlake.base.parallel import parallel_map
 from emberlake.commit.discard import discard
 from emberlake.compaction.append_compact import compact_append_bucket
 from emberlake.compaction.bucket import Bucket, Compacted, load_buckets
+from emberlake.compaction.group_compact import compact_groups
 from emberlake.compaction.key_compact import compact_key_bucket
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.snapshot import Snapshot
@@ -36,7 +37,7 @@ def compact_all(
 
     If one of them fails, what the others have written is deleted.
     """
-    compact = compact_key_bucket if store.schema.profile.has_keys else compact_append_bucket
+    compact = _compact_append if not store.schema.profile.has_keys else compact_key_bucket
     done: dict[int, Compacted | None] = {}  # what threads have finished, even after one has failed
 
     def compact_at(place: int) -> None:
@@ -50,6 +51,11 @@ def compact_all(
         discard(store, [message_of(b, c, None) for b, c in found if c is not None])
         raise
     return [done[place] for place in range(len(buckets))]
+
+
+def _compact_append(bucket: Bucket, *, full: bool) -> Compacted | None:
+    is_grouped = bucket.store.schema.profile.evolves_data
+    return (compact_groups if is_grouped else compact_append_bucket)(bucket, full=full)
 
 
 def existing_buckets(
@@ -99,6 +105,7 @@ def extended(message: CommitMessage, compacted: Compacted | None) -> CommitMessa
         compact_after=compacted.after,
         compact_new_index_files=compacted.vectors.added,
         compact_deleted_index_files=compacted.vectors.deleted,
+        compact_vector_edits=compacted.edits,
     )
 
 

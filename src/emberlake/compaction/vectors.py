@@ -9,14 +9,11 @@ from collections.abc import Iterable, Iterator
 from pyroaring import BitMap, BitMap64
 
 from emberlake.compaction.bucket import Bucket, VectorChange
-from emberlake.options import DELETION_VECTORS_BITMAP64, VECTOR_FILE_SIZE
+from emberlake.options import DELETION_VECTORS_BITMAP64
 from emberlake.spec.column_buffers import I64
-from emberlake.spec.deletion_vector import (
-    DeletionVector,
-    encode_deletion_vector,
-    encode_deletion_vectors,
-)
-from emberlake.spec.manifest import DELETION_VECTORS_INDEX, IndexFile
+from emberlake.spec.deletion_vector import DeletionVector
+from emberlake.spec.manifest import IndexFile
+from emberlake.store.vector_files import pack_vectors
 
 
 class BucketVectors:
@@ -68,37 +65,9 @@ class BucketVectors:
 
     def _write(self, vectors: dict[str, DeletionVector]) -> Iterator[IndexFile]:
         store, bucket = self._bucket.store, self._bucket
-        writer_id = store.env.new_id()
-        for number, part in enumerate(self._parts(vectors)):
-            raw, ranges = encode_deletion_vectors(part, bitmap64=self._bitmap64)
-            file = IndexFile(
-                index_type=DELETION_VECTORS_INDEX,
-                file_name=f"index-{writer_id}-{number}",
-                file_size=len(raw),
-                row_count=len(part),
-                deletion_vectors=ranges,
-            )
-            file = store.placed_index(bucket.partition, bucket.number, file)
-            path = store.index_file_path(bucket.partition, bucket.number, file)
+        for file, path, raw in pack_vectors(store, bucket.partition, bucket.number, vectors):
             store.storage.put_if_absent(path, raw)
             yield file
-
-    def _parts(self, vectors: dict[str, DeletionVector]) -> Iterator[dict[str, DeletionVector]]:
-        """Groups of vectors, one for each index file."""
-        if self._is_single:
-            if vectors:
-                yield vectors
-            return
-        part: dict[str, DeletionVector] = {}
-        size = 0
-        for name, vector in vectors.items():
-            part[name] = vector
-            size += len(encode_deletion_vector(vector, bitmap64=self._bitmap64))
-            if size >= self._bucket.store.options.value(VECTOR_FILE_SIZE):
-                yield part
-                part, size = {}, 0
-        if part:
-            yield part
 
 
 def _names(file: IndexFile) -> set[str]:

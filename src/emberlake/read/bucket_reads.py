@@ -64,7 +64,7 @@ class BucketReads:
             tuple(self._stored(file) for file in files),
             plan,
             constants,
-            self._locate(self.deletion_files[name]) if name in self.deletion_files else None,
+            self.locate(self.deletion_files[name]) if name in self.deletion_files else None,
             self.ranges.get(name),
             self.store.options.value(VERIFY_PAGES),
             owner.first_row_id,
@@ -77,7 +77,7 @@ class BucketReads:
 
     def load_vector(self, file_name: str) -> DeletionVector:
         """The deletion vector of a file that has one."""
-        return self._locate(self.deletion_files[file_name]).load(self.store.storage)
+        return self.locate(self.deletion_files[file_name]).load(self.store.storage)
 
     @cached_property
     def constants(self) -> Mapping[str, pa.Scalar]:
@@ -92,7 +92,8 @@ class BucketReads:
             name: to_arrow_scalar(schema.field_by_name[name].type, value) for name, value in values
         }
 
-    def _locate(self, found: DeletionFile) -> VectorLocation:
+    def locate(self, found: DeletionFile) -> VectorLocation:
+        """Where a deletion vector is stored."""
         path = found.external_path
         if path is None and self.store.options.value(INDEX_IN_DATA_DIR):
             path = f"{self._folder}/{found.index_file_name}"

@@ -12,21 +12,16 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from emberlake.errors import CorruptFile, FileNotFound
+from emberlake.errors import CorruptFile
 from emberlake.formats import FileReader, format_of, open_reader
 from emberlake.formats.file_format import DEFAULT_BATCH_ROWS, batch_of_rows
 from emberlake.io.storage import Storage
 from emberlake.options import MEBIBYTE
 from emberlake.read.column_plan import ColumnPlan, Constants
 from emberlake.spec.column_buffers import I64, Mask
-from emberlake.spec.deletion_vector import (
-    CorruptDeletionVector,
-    DeletionVector,
-    decode_deletion_vector,
-    deleted_positions,
-    deletion_vector_extent,
-)
+from emberlake.spec.deletion_vector import DeletionVector, deleted_positions
 from emberlake.spec.manifest import DeletionVectorRange
+from emberlake.store.vector_files import load_vector
 
 # Streamed rows come in batches of about this many stored bytes: a merge holds one batch of every
 # run.
@@ -53,15 +48,7 @@ class VectorLocation:
 
     def load(self, storage: Storage) -> DeletionVector:
         """The deletion vector."""
-        offset, length = deletion_vector_extent(self.range)
-        try:
-            raw = storage.read_range(self.path, offset, length)
-            return decode_deletion_vector(raw, self.range.length)
-        except FileNotFound as error:
-            owner = self.range.data_file_name
-            raise FileNotFound(self.path, f"it holds deletions of {owner}") from error
-        except CorruptDeletionVector as error:
-            raise CorruptFile(self.path, str(error)) from error
+        return load_vector(storage, self.path, self.range)
 
 
 @dataclass(frozen=True)

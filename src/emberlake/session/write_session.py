@@ -78,8 +78,15 @@ class WriteSession:
         """Tells whether a partition may be written to; None: all may."""
         return None if self.replaces is None else self.replaces.match
 
-    def new_writer(self, assigner: Assigner = SINGLE_ASSIGNER) -> RowsWriter:
-        """A writer of rows; its messages are ready to be committed."""
+    def new_writer(
+        self, assigner: Assigner = SINGLE_ASSIGNER, *, carries_ids: bool = False
+    ) -> RowsWriter:
+        """A writer of rows; its messages are ready to be committed.
+
+        Args:
+            assigner: Which of the writers of one commit this is, in tables with dynamic buckets.
+            carries_ids: Whether the rows keep their ids, which are in the data (``TableWriter``).
+        """
         check_writable(self.store.schema)
         writer = TableWriter(
             self.store,
@@ -87,6 +94,7 @@ class WriteSession:
             ignore_previous=self.is_overwrite,
             accepts=self.accepts,
             assigner=assigner,
+            carries_ids=carries_ids,
         )
         return self.compacting(writer)
 

@@ -92,6 +92,27 @@ def encode_deletion_vectors(
     return bytes(out), tuple(ranges)
 
 
+def vector_of(positions: npt.NDArray[np.int64]) -> DeletionVector:
+    """The vector of these positions."""
+    if len(positions) and int(positions.max()) >= 2**32:
+        return BitMap64(positions.tolist())
+    return BitMap(array("I", positions.astype(np.uint32).tobytes()))  # read as a whole
+
+
+def union_of(one: DeletionVector, other: DeletionVector) -> DeletionVector:
+    """The rows that either vector marks."""
+    if isinstance(one, BitMap) and isinstance(other, BitMap):
+        return one | other
+    return BitMap64(one) | BitMap64(other)
+
+
+def shares_rows(one: DeletionVector, other: DeletionVector) -> bool:
+    """Whether both vectors mark the same row."""
+    if isinstance(one, BitMap) and isinstance(other, BitMap):
+        return bool(one.intersect(other))
+    return bool(BitMap64(one) & BitMap64(other))
+
+
 def deleted_positions(vector: DeletionVector, start: int, count: int) -> npt.NDArray[np.int64]:
     """The deleted rows among ``count`` rows from ``start``, counted from ``start``, ascending."""
     if count <= 0 or not vector:

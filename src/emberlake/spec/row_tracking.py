@@ -49,3 +49,12 @@ def stored_fields(
     known = {**_STORED, **schema.field_by_name}
     found = tuple(known[name] for name in write_cols if name in known)
     return found if len(found) == len(write_cols) else None
+
+
+def carried_fields(schema: TableSchema, *, is_changed: bool = True) -> tuple[DataField, ...]:
+    """The columns of files with rows that have moved, in order.
+
+    ``is_changed``: some rows may have changed, so the number of their last change is yet unknown.
+    """
+    number = _STORED[SEQUENCE] if is_changed else SEQUENCE_FIELD
+    return (*schema.fields, ROW_ID_FIELD, number)

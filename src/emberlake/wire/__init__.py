@@ -1,5 +1,5 @@
 """Messages that cross processes, and their stable byte form."""
 
-from emberlake.wire.messages import BaseSnapshot, CommitMessage, WriteMode
+from emberlake.wire.messages import BaseSnapshot, CommitMessage, VectorEdit, WriteMode
 
-__all__ = ["BaseSnapshot", "CommitMessage", "WriteMode"]
+__all__ = ["BaseSnapshot", "CommitMessage", "VectorEdit", "WriteMode"]

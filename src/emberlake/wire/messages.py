@@ -44,6 +44,26 @@ class BaseSnapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VectorEdit:
+    """A change of the deletion vector of one data file of an append table.
+
+    The committer applies it to the vector that the file has then. So two commits that delete rows
+    of one file go together, and no index file is written before the commit.
+    """
+
+    file_name: str
+    marked: bytes = b""  # the rows to delete, as an encoded deletion vector; empty: none
+    # Whether it is a conflict if somebody else has deleted one of the marked rows meanwhile: a new
+    # row stands for it, which would double theirs.
+    is_exclusive: bool = False
+    # Whether the vector goes, because its data file does.
+    drops: bool = False
+    # The number of deleted rows that the writer knew of. It is a conflict if there are others now;
+    # None: whatever was deleted stays deleted.
+    seen: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMessage:
     """The result of writing one bucket of one partition."""
 
@@ -63,13 +83,15 @@ class CommitMessage:
     compact_new_index_files: tuple[IndexFile, ...] = ()
     compact_deleted_index_files: tuple[IndexFile, ...] = ()
     base: BaseSnapshot | None = None  # None: the table had no snapshot
+    vector_edits: tuple[VectorEdit, ...] = ()
+    compact_vector_edits: tuple[VectorEdit, ...] = ()
 
     def is_empty(self) -> bool:
         """Whether committing this message alone would change nothing."""
         return not any(
             getattr(self, f.name)
             for f in fields(self)
-            if f.name.endswith(("files", "before", "after"))
+            if f.name.endswith(("files", "before", "after", "edits"))
         )
 
     @property
@@ -90,7 +112,8 @@ class CommitMessage:
 
     def to_bytes(self) -> bytes:
         """The stable byte form."""
-        return _FORM.encode(self)
+        has_edits = self.vector_edits or self.compact_vector_edits
+        return (_FORM_WITH_EDITS if has_edits else _FORM).encode(self)
 
     @staticmethod
     def from_bytes(raw: bytes) -> "CommitMessage":
@@ -100,7 +123,10 @@ class CommitMessage:
             InvalidInput: the bytes are not a message.
             Unsupported: their version is unknown to this release.
         """
-        return _FORM.decode(raw)
+        has_edits = raw[4:5] == bytes([_FORM_WITH_EDITS.version])
+        return (_FORM_WITH_EDITS if has_edits else _FORM).decode(raw)
 
 
 _FORM: Final = ByteForm(CommitMessage, b"EMBM", 2, "commit message")
+# Earlier releases would ignore the edits, and with them the deletions.
+_FORM_WITH_EDITS: Final = ByteForm(CommitMessage, b"EMBM", 3, "commit message")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from emberlake.formats import FileWriter, open_writer
 from emberlake.options import (
@@ -25,6 +26,7 @@ from emberlake.options import (
     TableOptions,
 )
 from emberlake.spec.external_paths import FilePlaces
+from emberlake.spec.key_value import SEQUENCE
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.stats import StatsCollector, column_stats_modes
 from emberlake.store.table_store import TableStore
@@ -33,6 +35,7 @@ from emberlake.types import DataField
 _ROW_GROUP_ROWS: Final = 1_000_000  # smaller row groups cost time and space
 _ROW_GROUP_BYTES: Final = 128 * MEBIBYTE
 _APPEND_TARGET_BYTES: Final = 256 * MEBIBYTE
+_ENDLESS: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,10 @@ class FileLimits:
             file_rows=max(1, options.value(TARGET_FILE_ROWS)),
             file_bytes=max(1, file_bytes),
         )
+
+    def of_one_file(self) -> "FileLimits":
+        """The same row groups; but no file ends before its rows do."""
+        return replace(self, file_rows=_ENDLESS, file_bytes=_ENDLESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,23 +224,35 @@ class Written:
 
 @dataclass
 class AppendWriter:
-    """Buffers and writes the rows of one bucket of one partition of an append table."""
+    """Buffers and writes the rows of one bucket of one partition of an append table.
+
+    Args:
+        store: The table.
+        partition: The partition of all rows.
+        bucket: The bucket of all rows.
+        limits: When row groups and files end.
+        next_sequence: The number of the first row, where rows are counted.
+        fields: The columns of the files; by default all columns of the table. Rows that keep their
+            ids bring the hidden columns along.
+    """
 
     store: TableStore
     partition: bytes
     bucket: int
     limits: FileLimits
     next_sequence: int = 0
+    fields: tuple[DataField, ...] = ()
     buffered_bytes: int = field(default=0, init=False)
     buffered_rows: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         store = self.store
+        self.fields = self.fields or store.schema.fields
         self._buffer: list[pa.Table] = []
         self._files = RollingFiles(
             store,
             store.new_files(self.partition, self.bucket),
-            store.schema.fields,
+            self.fields,
             self.limits,
             FileNames.of(store.options, store.env.new_id()),
             self._new_record,
@@ -253,7 +272,10 @@ class AppendWriter:
         )
 
     def add(self, table: pa.Table) -> None:
-        """Buffer rows."""
+        """Buffer rows; of columns that the files do not have, nothing is kept."""
+        names = [f.name for f in self.fields]
+        if table.column_names != names:
+            table = table.select(names)
         self._buffer.append(table)
         self.buffered_rows += table.num_rows
         self.buffered_bytes += table.nbytes
@@ -287,28 +309,90 @@ class AppendWriter:
 
 
 class _AppendRecord:
-    """Statistics of columns, and sequence numbers that count the rows of the bucket."""
+    """Statistics of columns, and the numbers that order or date the rows."""
 
     def __init__(self, writer: AppendWriter) -> None:
-        schema, options = writer.store.schema, writer.store.options
+        fields, options = writer.fields, writer.store.options
         self._writer = writer
-        self._stats = StatsCollector(schema.fields, column_stats_modes(schema.fields, options))
+        self._stats = StatsCollector(fields, column_stats_modes(fields, options))
+        self._numbers: FileNumbers = CountedRows(writer)
+        if writer.store.schema.profile.tracks_rows:
+            has_own = any(f.name == SEQUENCE for f in fields)
+            self._numbers = DatedRows() if has_own else NewRows()
 
     def update(self, rows: pa.Table) -> None:
         self._stats.update(rows)
+        self._numbers.update(rows)
 
     def describe(self, name: str, file_size: int, row_count: int) -> DataFile:
-        store, first = self._writer.store, self._writer.next_sequence
-        self._writer.next_sequence += row_count
+        writer = self._writer
+        store = writer.store
+        low, high = self._numbers.bounds(row_count)
         stats, stats_columns = self._stats.finish(dense=store.options.value(STATS_DENSE_STORE))
+        is_whole = writer.fields == store.schema.fields
         return DataFile(
             file_name=name,
             file_size=file_size,
             row_count=row_count,
             value_stats=stats,
             value_stats_cols=stats_columns,
-            min_sequence_number=first,
-            max_sequence_number=first + row_count - 1,
+            min_sequence_number=low,
+            max_sequence_number=high,
             schema_id=store.schema.id,
             creation_time=store.env.local_now_ms(),
+            write_cols=None if is_whole else tuple(f.name for f in writer.fields),
         )
+
+
+class FileNumbers(Protocol):
+    """Finds the least and the greatest sequence number of a file."""
+
+    def update(self, rows: pa.Table) -> None: ...
+
+    def bounds(self, row_count: int) -> tuple[int, int]: ...
+
+
+@dataclass
+class CountedRows:
+    """Rows are numbered in the order in which they come to their bucket."""
+
+    writer: AppendWriter
+
+    def update(self, rows: pa.Table) -> None:
+        pass
+
+    def bounds(self, row_count: int) -> tuple[int, int]:
+        first = self.writer.next_sequence
+        self.writer.next_sequence += row_count
+        return first, first + row_count - 1
+
+
+class NewRows:
+    """Rows get the number of the snapshot, which the commit puts in the place of 0."""
+
+    def update(self, rows: pa.Table) -> None:
+        pass
+
+    def bounds(self, row_count: int) -> tuple[int, int]:
+        del row_count
+        return 0, 0
+
+
+class DatedRows:
+    """Rows keep the number of the snapshot that last changed them; null: this commit does."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[int, int]] = []
+        self._has_null = False
+
+    def update(self, rows: pa.Table) -> None:
+        found = pc.min_max(rows.column(SEQUENCE))
+        self._has_null |= bool(rows.column(SEQUENCE).null_count)
+        if found["min"].is_valid:
+            self._known.append((found["min"].as_py(), found["max"].as_py()))
+
+    def bounds(self, row_count: int) -> tuple[int, int]:
+        del row_count
+        low = min((low for low, _ in self._known), default=0)
+        high = max((high for _, high in self._known), default=0)
+        return low, 0 if self._has_null else high

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Final
 
 import pyarrow as pa
 
@@ -32,9 +32,12 @@ from emberlake.options import (
 )
 from emberlake.scan.buckets import BucketState, load_bucket_states
 from emberlake.spec.profile import BucketMode
+from emberlake.spec.row_tracking import carried_fields
 from emberlake.store.table_store import TableStore
+from emberlake.types import DataField
 from emberlake.wire import BaseSnapshot, CommitMessage, WriteMode
 from emberlake.write.align import align, as_tables
+from emberlake.write.bucket_writer import BucketWriter
 from emberlake.write.dynamic_bucket import (
     SINGLE_ASSIGNER,
     Assigner,
@@ -61,33 +64,6 @@ _SLICE_BYTES: Final = 256 * MEBIBYTE
 _SMALL_BYTES: Final = MEBIBYTE  # below this, threads cost more than they gain
 
 
-class BucketWriter(Protocol):
-    """Writes the rows of one bucket of one partition."""
-
-    @property
-    def next_sequence(self) -> int: ...
-
-    @property
-    def buffered_bytes(self) -> int: ...
-
-    @property
-    def has_open_file(self) -> bool: ...
-
-    @property
-    def is_due(self) -> bool:
-        """Whether the buffer must be flushed even if there is room."""
-
-    def add(self, table: pa.Table) -> None: ...
-
-    def flush(self, pool: Executor | None = None) -> None: ...
-
-    def close_file(self) -> None: ...
-
-    def take_written(self) -> Written: ...
-
-    def abort(self) -> None: ...
-
-
 _Action = Callable[[BucketWriter, Executor | None], None]
 
 
@@ -105,9 +81,11 @@ class TableWriter:
             have its own keys.
         sequence_offset: How far above the numbers in a bucket this writer begins, for writers of
             one commit that write to the same buckets.
+        carries_ids: Whether the data has the hidden columns of rows that move: ``_ROW_ID``, and
+            ``_SEQUENCE_NUMBER``, which is null for rows that change.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         store: TableStore,
         *,
@@ -117,6 +95,7 @@ class TableWriter:
         workers: int | None = None,
         assigner: Assigner = SINGLE_ASSIGNER,
         sequence_offset: int = 0,
+        carries_ids: bool = False,
     ) -> None:
         self._store = store
         self._ignore_previous = ignore_previous
@@ -136,6 +115,7 @@ class TableWriter:
                 store, ignore_previous=ignore_previous, assigner=assigner
             )
         self._write_columns: tuple[str, ...] | None = None
+        self._fields = carried_fields(store.schema) if carries_ids else store.schema.fields
         # In order of last use: the first writers have been idle for longest.
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._next_sequences: dict[tuple[bytes, int], int] = {}  # after what was handed over
@@ -157,6 +137,8 @@ class TableWriter:
 
     def set_write_columns(self, columns: Iterable[str]) -> None:
         """Declare that the data will have exactly these columns."""
+        if self._writers and self._store.schema.profile.evolves_data:
+            raise InvalidState("the columns of the data must be declared before its first rows")
         self._write_columns = tuple(columns)
 
     def write(self, data: object, row_kind: str | None = None) -> None:
@@ -269,7 +251,7 @@ class TableWriter:
         data, kinds = take_row_kinds(data, schema, row_kind)
         declared = self._write_columns
         if self._plan is None:
-            return align(data, schema.fields, write_columns=declared)
+            return align(data, self._fields, write_columns=declared)
         lacking = lacking_columns(
             schema,
             self._plan,
@@ -327,7 +309,7 @@ class TableWriter:
     def _new_writer(self, partition: bytes, bucket: int) -> BucketWriter:
         store, first = self._store, self._first_sequence(partition, bucket)
         if self._plan is None:
-            return AppendWriter(store, partition, bucket, self._limits, first)
+            return AppendWriter(store, partition, bucket, self._limits, first, self._file_fields)
         if bucket == POSTPONE_BUCKET:
             return PostponeWriter(store, partition, self._postpone_prefix, first)
         # Spec: "Overwrite": it has no changelog files.
@@ -336,6 +318,14 @@ class TableWriter:
         return KeyBucketWriter(
             store, partition, bucket, self._plan, first, has_changelog=has_changelog
         )
+
+    @property
+    def _file_fields(self) -> tuple[DataField, ...]:
+        """The columns of new files: where others can be added beside them, only those declared."""
+        declared = self._write_columns
+        if declared is None or not self._store.schema.profile.evolves_data:
+            return self._fields
+        return tuple(f for f in self._fields if f.name in declared or f.default_value is not None)
 
     def _first_sequence(self, partition: bytes, bucket: int) -> int:
         handed_over = self._next_sequences.get((partition, bucket), 0)

@@ -25,6 +25,7 @@ from emberlake.spec.manifest import DELETION_VECTORS_INDEX, IndexFile
 from emberlake.table import Table
 from emberlake.wire import BaseSnapshot, CommitMessage
 from table_reads import files_under, live_files
+from tracked_tables import columns_for, evolving_table, put
 from watched_storage import WatchedStorage
 
 WRITES = {"open_output", "close_output", "create", "put", "put_hint", "put_if_absent"}
@@ -128,7 +129,26 @@ def a_bucket_that_was_compacted_meanwhile(storage: MemoryStorage) -> Case:
     return compact, [message]
 
 
+def rows_that_were_compacted_meanwhile(storage: MemoryStorage) -> Case:
+    table = evolving_table(storage)
+    put(table, (1, "a", 1))
+    put(table, (2, "b", 2))
+    messages = columns_for(table, {"_ROW_ID": [0], "v": ["x"]})
+    table.compact(full=True)
+    return commit, messages
+
+
+def columns_that_another_writer_wrote(storage: MemoryStorage) -> Case:
+    table = evolving_table(storage)
+    put(table, (1, "a", 1))
+    one, other = (columns_for(table, {"_ROW_ID": [0], "v": [v]}) for v in "xy")
+    commit(table, one)
+    return commit, other
+
+
 CASES = {
+    ConflictReason.ROW_RANGE_CHANGED: rows_that_were_compacted_meanwhile,
+    ConflictReason.COLUMN_CHANGED: columns_that_another_writer_wrote,
     ConflictReason.FILE_ADDED_TWICE: the_same_message_twice,
     ConflictReason.ALREADY_COMMITTED: committed_messages,
     ConflictReason.FILES_MISSING: lost_files,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from emberlake.compaction.append_compact import pick_bins
 from emberlake.compaction.bucket import Bucket, load_buckets
+from emberlake.compaction.group_compact import pick_group_bins
 from emberlake.compaction.key_compact import pick_files
 from emberlake.compaction.postpone_compact import load_postponed
 from emberlake.predicates import Predicate
@@ -53,4 +54,7 @@ def _pick_of_keys(bucket: Bucket, *, full: bool) -> tuple[DataFile, ...]:
 
 
 def _pick_of_appends(bucket: Bucket, *, full: bool) -> tuple[DataFile, ...]:
+    if bucket.store.schema.profile.evolves_data:
+        bins = pick_group_bins(bucket, full=full)
+        return tuple(file for groups in bins for group in groups for file in group.files)
     return tuple(file for files in pick_bins(bucket, full=full) for file in files)

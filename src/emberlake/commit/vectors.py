@@ -1,0 +1,153 @@
+"""Apply edits of deletion vectors to those that the latest snapshot has.
+
+A data file never changes, so what a writer has read of it stays true: rows that it deletes are
+added to those that others have deleted since. Only if both have deleted the same row, and one of
+them has put a new row in its place, is that a conflict. Spec: "Deletion vectors".
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from pyroaring import BitMap
+
+from emberlake.commit.change import PlacedEdit
+from emberlake.errors import CommitConflict, ConflictReason
+from emberlake.spec.deletion_vector import (
+    DeletionVector,
+    decode_deletion_vector,
+    shares_rows,
+    union_of,
+)
+from emberlake.spec.manifest import DELETION_VECTORS_INDEX, IndexManifestEntry, ManifestEntry
+from emberlake.store.table_store import TableStore
+from emberlake.store.vector_files import Vectors, load_vectors
+from emberlake.wire import VectorEdit
+
+_Place = tuple[bytes, int]  # partition and bucket
+
+
+@dataclass(frozen=True, slots=True)
+class NewVectors:
+    """Vectors of one bucket that are yet to be written."""
+
+    partition: bytes
+    bucket: int
+    vectors: Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class EditedVectors:
+    """Which index files are replaced, and by which vectors."""
+
+    stale: tuple[IndexManifestEntry, ...] = ()
+    new: tuple[NewVectors, ...] = ()
+
+
+def apply_edits(
+    store: TableStore, edits: Sequence[PlacedEdit], index: Sequence[IndexManifestEntry]
+) -> EditedVectors:
+    """Apply edits to the vectors of the latest snapshot.
+
+    Args:
+        store: The table.
+        edits: What is to change.
+        index: The index files of the latest snapshot.
+
+    Raises:
+        CommitConflict: others have changed the same vectors in a way that does not go together.
+    """
+    by_place: dict[_Place, list[VectorEdit]] = defaultdict(list)
+    for placed in edits:
+        by_place[placed.partition, placed.bucket].append(placed.edit)
+    stale: list[IndexManifestEntry] = []
+    new: list[NewVectors] = []
+    for place, here in by_place.items():
+        touched, vectors = _edit_bucket(store, place, here, index)
+        stale += touched
+        if vectors:
+            new.append(NewVectors(*place, vectors))
+    return EditedVectors(tuple(stale), tuple(new))
+
+
+def _edit_bucket(
+    store: TableStore,
+    place: _Place,
+    edits: Sequence[VectorEdit],
+    index: Sequence[IndexManifestEntry],
+) -> tuple[list[IndexManifestEntry], Vectors]:
+    """The index files of a bucket to replace, and the vectors that take their place."""
+    present = [
+        entry
+        for entry in index
+        if (entry.partition, entry.bucket) == place
+        and entry.index_file.index_type == DELETION_VECTORS_INDEX
+    ]
+    names = {edit.file_name for edit in edits}
+    touched = [entry for entry in present if names & _names(entry)]
+    if store.schema.profile.has_buckets:
+        touched = present  # there is one file, and one takes its place
+    before: dict[str, DeletionVector] = {}
+    for entry in touched:
+        before.update(load_vectors(store, *place, entry.index_file))
+    after = dict(before)
+    for edit in edits:
+        vector = edited(after.get(edit.file_name), edit)
+        if vector is None:
+            after.pop(edit.file_name, None)
+        else:
+            after[edit.file_name] = vector
+    if after == before:
+        return [], {}
+    return touched, after
+
+
+def edited(now: DeletionVector | None, edit: VectorEdit) -> DeletionVector | None:
+    """The vector after an edit; None if the file has none then. Pure.
+
+    Raises:
+        CommitConflict: the vector has changed in a way that does not go together with the edit.
+    """
+    count = 0 if now is None else len(now)
+    if edit.seen is not None and edit.seen != count:
+        raise _conflict(
+            f"{edit.file_name} has {count} deleted rows, {edit.seen} were known to this writer"
+        )
+    if edit.drops:
+        return None
+    if not edit.marked:
+        return now
+    marked = decode_deletion_vector(edit.marked)
+    now = BitMap() if now is None else now
+    if edit.is_exclusive and shares_rows(now, marked):
+        raise _conflict(f"rows of {edit.file_name} that this writer replaces were deleted")
+    union = union_of(now, marked)
+    return now if len(union) == len(now) else union
+
+
+def check_edited_files(
+    edits: Sequence[PlacedEdit], live: Collection[ManifestEntry], *, snapshot_id: int
+) -> CommitConflict | None:
+    """Rows can be deleted only of files that are there: a rewritten one may still hold them."""
+    alive = {(entry.partition, entry.bucket, entry.file.file_name) for entry in live}
+    for placed in edits:
+        name = placed.edit.file_name
+        if not placed.edit.drops and (placed.partition, placed.bucket, name) not in alive:
+            return CommitConflict(
+                ConflictReason.FILE_DELETED_ELSEWHERE,
+                f"{name}, whose rows are to be deleted, is not in snapshot {snapshot_id}",
+                "another writer rewrote this file; read the table again and redo the operation",
+            )
+    return None
+
+
+def _names(entry: IndexManifestEntry) -> set[str]:
+    return {place.data_file_name for place in entry.index_file.deletion_vectors or ()}
+
+
+def _conflict(detail: str) -> CommitConflict:
+    return CommitConflict(
+        ConflictReason.DELETION_VECTOR_CHANGED,
+        detail,
+        "another writer changed rows of the same file; read the table again and redo the operation",
+    )

@@ -1,0 +1,167 @@
+"""Find rows by a filter, file by file: where they are, and some of their columns.
+
+This is how an operation on rows begins. It reads one snapshot, and everything that it writes names
+that snapshot as its base::
+
+    snapshot = store.snapshots.latest()
+    for found in locate_rows(store, snapshot, predicate, ["id", "_ROW_ID"]):
+        found.file           # the file that positions refer to
+        found.positions      # of the matching rows, ascending
+        found.rows           # the columns that were asked for, one row for each position
+
+``marks`` turns positions into deletions, ``columns`` row ids into new values of some columns.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from emberlake.base.parallel import parallel_map
+from emberlake.predicates import Predicate
+from emberlake.read.append_plans import AppendPlans
+from emberlake.read.bucket_reads import BucketReads
+from emberlake.read.file_read import FileRead
+from emberlake.read.projection import OutputShape, Projection, project
+from emberlake.scan.plan import plan_target
+from emberlake.scan.splits import DataSplit, DeletionFile
+from emberlake.spec.column_buffers import I64
+from emberlake.spec.file_groups import FileGroup
+from emberlake.spec.manifest import DataFile
+from emberlake.spec.row_tracking import readable_fields
+from emberlake.spec.snapshot import Snapshot
+from emberlake.spec.support import check_readable
+from emberlake.store.table_store import TableStore
+from emberlake.store.vector_files import load_vector
+
+
+@dataclass(frozen=True)
+class FilePlace:
+    """A data file of an append table, or a group of files that hold the same rows.
+
+    ``file`` is the one that positions and deletions refer to; ``files`` are all of them, the newest
+    first.
+    """
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    file: DataFile
+    files: tuple[DataFile, ...]
+    vector: DeletionFile | None = field(default=None, repr=False)
+
+    def deleted_count(self, store: TableStore) -> int:
+        """How many of its rows are deleted."""
+        if self.vector is None:
+            return 0
+        known = self.vector.range.cardinality
+        if known is not None:
+            return known
+        return len(load_vector(store.storage, vector_path(store, self), self.vector.range))
+
+
+@dataclass(frozen=True)
+class FoundRows:
+    """The rows of a file that match a filter."""
+
+    place: FilePlace
+    positions: I64  # ascending; rows that are deleted are not among them
+    rows: pa.Table = field(repr=False)
+
+    @property
+    def file(self) -> DataFile:
+        """The file that the positions refer to."""
+        return self.place.file
+
+
+def vector_path(store: TableStore, place: FilePlace) -> str:
+    """The path of the index file that holds the deletions of a file that has some."""
+    assert place.vector is not None
+    reads = BucketReads(store, place.partition, place.bucket)
+    return reads.locate(place.vector).path
+
+
+def file_places(
+    store: TableStore, snapshot: Snapshot | None, predicate: Predicate | None = None
+) -> list[FilePlace]:
+    """The files of an append table that can hold matching rows."""
+    splits = plan_target(store, snapshot, predicate, None).splits
+    return [place for split in splits for place, _ in _units(split)]
+
+
+def locate_rows(
+    store: TableStore,
+    snapshot: Snapshot | None,
+    predicate: Predicate | None,
+    columns: Sequence[str],
+    *,
+    workers: int | None = None,
+) -> Iterator[FoundRows]:
+    """The matching rows of an append table, for every file that has some.
+
+    Args:
+        store: The table.
+        snapshot: The state to read; None: there is none, and no rows.
+        predicate: Which rows; None: all.
+        columns: What to read of them, at least one column; ``_ROW_ID`` and ``_SEQUENCE_NUMBER`` of
+            row-tracked tables too.
+        workers: How many files are read at a time; by default one for each core.
+    """
+    known = readable_fields(store.schema)
+    projection = project(known, columns)
+    check_readable(store.schema, projection.read_fields(known, predicate))
+    plans = _Plans(store, projection, predicate)
+    splits = plan_target(store, snapshot, predicate, None).splits
+    reads = ((place, read) for split in splits for place, read in plans.reads(split))
+    for found in parallel_map(lambda item: _found(*item), reads, workers=workers):
+        if len(found.positions):
+            yield found
+
+
+@dataclass(frozen=True)
+class _Plans:
+    store: TableStore
+    projection: Projection
+    predicate: Predicate | None
+
+    def reads(self, split: DataSplit) -> Iterator[tuple[FilePlace, FileRead]]:
+        reads = BucketReads.of_split(self.store, split)
+        plain, tested = self._plans(None), self._plans(self.predicate)
+        exact = dict(zip(split.names, split.is_exact, strict=True))
+        for place, group in _units(split):
+            plans = plain if exact[place.file.file_name] else tested
+            if group is None:
+                yield place, plans.read(reads, place.file)
+            else:
+                yield place, plans.read_group(reads, group)
+
+    def _plans(self, predicate: Predicate | None) -> AppendPlans:
+        fields = self.projection.read_fields(readable_fields(self.store.schema), predicate)
+        return AppendPlans(self.store, fields, OutputShape(self.projection), predicate)
+
+
+def _units(split: DataSplit) -> Iterator[tuple[FilePlace, FileGroup | None]]:
+    total = split.total_buckets if split.total_buckets is not None else -1
+    place = split.partition, split.bucket, total
+    if split.is_grouped:
+        for group in split.groups:
+            anchor = group.anchor
+            vector = split.deletion_files.get(anchor.file_name)
+            yield FilePlace(*place, anchor, group.all_files, vector), group
+        return
+    for file in split.files:
+        yield FilePlace(*place, file, (file,), split.deletion_files.get(file.file_name)), None
+
+
+def _found(place: FilePlace, read: FileRead) -> FoundRows:
+    positions: list[I64] = []
+    tables: list[pa.Table] = []
+    with closing(read.located_tables()) as located:
+        for some, rows in located:
+            positions.append(some)
+            tables.append(rows)
+    if not tables:
+        return FoundRows(place, np.empty(0, np.int64), read.arrow_schema.empty_table())
+    return FoundRows(place, np.concatenate(positions), pa.concat_tables(tables))

@@ -1,0 +1,85 @@
+"""Tables whose rows have ids, for tests: made, changed and read in one line each."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from builders import create_table
+from emberlake.commit.change import CommitResult
+from emberlake.io import Storage
+from emberlake.predicates import bind_filter
+from emberlake.rowops.columns import write_columns
+from emberlake.rowops.locate import FoundRows, locate_rows
+from emberlake.rowops.marks import Marked, mark_rows
+from emberlake.session.write_session import WriteSession
+from emberlake.spec.row_tracking import HIDDEN_NAMES, ROW_ID
+from emberlake.table import Table
+from emberlake.wire import CommitMessage
+
+TRACKED = {"row-tracking.enabled": "true"}
+EVOLVING = {**TRACKED, "data-evolution.enabled": "true"}
+VECTORS = {"deletion-vectors.enabled": "true"}
+COLUMNS = pa.schema([("id", pa.int64()), ("v", pa.string()), ("n", pa.int32())])
+
+
+def evolving_table(storage: Storage | None = None, *, has_vectors: bool = False) -> Table:
+    options = {**EVOLVING, **(VECTORS if has_vectors else {})}
+    return create_table(storage, COLUMNS, options=options)
+
+
+def put(table: Table, *rows: tuple[int, str | None, int | None]) -> CommitResult:
+    """Append rows of the columns of ``COLUMNS``."""
+    return table.append(pa.Table.from_arrays(
+        [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), COLUMNS, strict=True)],
+        schema=COLUMNS,
+    ))  # fmt: skip
+
+
+def with_ids(table: Table, where: str | None = None) -> dict[int, tuple[object, ...]]:
+    """The rows by their ids."""
+    names = [f.name for f in table.fields]
+    rows = table.to_arrow([ROW_ID, *names], where).to_pylist()
+    assert len({row[ROW_ID] for row in rows}) == len(rows)
+    return {row[ROW_ID]: tuple(row[name] for name in names) for row in rows}
+
+
+def changed_in(table: Table) -> dict[int, int]:
+    """For every row id the snapshot that last changed the row."""
+    found = table.to_arrow(list(HIDDEN_NAMES))
+    ids, numbers = (column.to_pylist() for column in found.columns)
+    return dict(zip(ids, numbers, strict=True))
+
+
+def find(table: Table, where: str | None, *columns: str) -> list[FoundRows]:
+    predicate = bind_filter(where, table.store.schema)
+    latest = table.store.snapshots.latest()
+    return list(locate_rows(table.store, latest, predicate, columns or ("id",)))
+
+
+def marks(table: Table, where: str, *, is_exclusive: bool = False) -> list[CommitMessage]:
+    """Messages that delete the rows that match."""
+    latest = table.store.snapshots.latest()
+    found = [Marked(f.place, f.positions) for f in find(table, where)]
+    return mark_rows(table.store, latest, found, is_exclusive=is_exclusive)
+
+
+def columns_for(table: Table, values: Mapping[str, Sequence[object]]) -> list[CommitMessage]:
+    """Messages that give rows, named by their ids, new values."""
+    types = {**{f.name: f.type for f in COLUMNS if f.name != "n"}, ROW_ID: pa.int64()}
+    arrays = {name: pa.array(column, types.get(name)) for name, column in values.items()}
+    return write_columns(table.store, table.store.snapshots.latest(), pa.table(arrays))
+
+
+def commit(table: Table, messages: list[CommitMessage]) -> CommitResult:
+    return WriteSession(table.store, "tester").commit_or_abort(messages)
+
+
+def delete(table: Table, where: str) -> CommitResult:
+    return commit(table, marks(table, where))
+
+
+def update(table: Table, **values: Sequence[object]) -> CommitResult:
+    """Give rows new values: ``update(table, ids=[3], v=["x"])``."""
+    ids = values.pop("ids")
+    return commit(table, columns_for(table, {ROW_ID: np.array(ids), **values}))
