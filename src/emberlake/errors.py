@@ -7,7 +7,8 @@ EmberlakeError
 ├── AlreadyExists       DatabaseAlreadyExists, TableAlreadyExists, ColumnAlreadyExists,
 │                       TagAlreadyExists, BranchAlreadyExists
 ├── InvalidInput        also a ValueError: InvalidIdentifier, InvalidSchema, InvalidOption,
-│                       InvalidPredicate, DataMismatch, MessageMismatch, DatabaseNotEmpty
+│                       InvalidPredicate, InvalidExpression, DataMismatch, MessageMismatch,
+│                       DatabaseNotEmpty
 ├── InvalidState        also a RuntimeError: an object is used after it was closed or used up;
 │                       IncompleteJob
 ├── Unsupported         also a RuntimeError: a feature of the format that is not implemented is
@@ -170,6 +171,10 @@ class InvalidOption(InvalidInput, RuntimeError):
 
 class InvalidPredicate(InvalidInput):
     """A filter that does not fit the table."""
+
+
+class InvalidExpression(InvalidInput):
+    """An expression that cannot be parsed, or does not fit its columns; no row was read."""
 
 
 class DataMismatch(InvalidInput):

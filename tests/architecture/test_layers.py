@@ -26,7 +26,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"formats", "store", "wire", "merge"}),
     frozenset({"scan"}),
     frozenset({"read", "write", "commit"}),
-    frozenset({"compaction"}),
+    frozenset({"compaction", "expressions"}),
     frozenset({"session"}),
     frozenset({"rowops", "maintenance"}),
     frozenset({"spark"}),

@@ -152,9 +152,9 @@ class PredicateBuilder:
         Raises:
             ColumnNotFound: There is no such column; the message lists the choices.
         """
-        found = _resolve(self._fields, parts)
+        found = find_path(self._fields, parts)
         if found is None and (path := self._aliases.get(".".join(parts))):
-            found = _resolve(self._fields, path)
+            found = find_path(self._fields, path)
         if found is None:
             raise ColumnNotFound(
                 f"there is no column {'.'.join(parts)!r} to filter on; "
@@ -309,7 +309,7 @@ class Target:
             return float(np.nextafter(np.float32(value), np.float32(towards)))
 
 
-def _resolve(fields: Sequence[DataField], parts: tuple[str, ...]) -> list[DataField] | None:
+def find_path(fields: Sequence[DataField], parts: tuple[str, ...]) -> list[DataField] | None:
     """The chain of fields that a name leads to; an exact name comes before a nested one."""
     for length in range(len(parts), 0, -1):
         name = ".".join(parts[:length])
@@ -319,7 +319,7 @@ def _resolve(fields: Sequence[DataField], parts: tuple[str, ...]) -> list[DataFi
         if length == len(parts):
             return [field]
         inner = field.type.fields if isinstance(field.type, RowType) else ()
-        rest = _resolve(inner, parts[length:])
+        rest = find_path(inner, parts[length:])
         if rest is not None:
             return [field, *rest]
     return None
