@@ -33,7 +33,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"inspect"}),
     frozenset({"table"}),
     frozenset({"catalog"}),
-    frozenset({"jobs"}),
+    frozenset({"jobs", "server"}),
     frozenset({"cli", "datasource"}),
     frozenset({"__main__"}),
 )
@@ -50,6 +50,12 @@ FENCES: dict[str, tuple[str, ...]] = {
     "rich": ("emberlake.cli",),
     "fastavro": ("emberlake.store.avro_container", "emberlake.formats.avro"),
     "obstore": ("emberlake.io.object",),
+    "uvicorn": (),  # loaded by name, where a server is started
+    "uvloop": ("emberlake.server.serving",),
+    "sqlite3": ("emberlake.server.database.sqlite",),
+    "psycopg": ("emberlake.server.database.postgres",),
+    "psycopg_pool": ("emberlake.server.database.postgres",),
+    "jwt": ("emberlake.server.access.oidc",),
     "pypaimon": (),
     "pypaimon_rust": (),
     "pickle": (),  # nothing that comes from storage or another process is unpickled
@@ -76,6 +82,9 @@ EXTRAS = (
     "urllib3",
     "typer",
     "rich",
+    "uvicorn",
+    "psycopg",
+    "jwt",
     "pytest",
     "hypothesis",
 )

@@ -10,7 +10,16 @@ import typer
 from typer.core import TyperGroup
 
 from emberlake._version import __version__
-from emberlake.cli.commands import databases, ingest, inspect, maintain, read, refs, tables
+from emberlake.cli.commands import (
+    databases,
+    ingest,
+    inspect,
+    maintain,
+    read,
+    refs,
+    serve,
+    tables,
+)
 from emberlake.cli.commands.declare import (
     CatalogOption,
     ConfigOption,
@@ -36,6 +45,7 @@ _SECTIONS: Final = (
     inspect.section,
     refs.section,
     maintain.section,
+    serve.section,
 )
 _ORDER: Final = [name for section in _SECTIONS for name in section.names]
 

@@ -18,6 +18,8 @@ __all__ = [
     "plan",
     "reading",
     "refs",
+    "serving",
+    "serving_access",
     "tables",
 ]
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
         plan,
         reading,
         refs,
+        serving,
+        serving_access,
         tables,
     )
 else:

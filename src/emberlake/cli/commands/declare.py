@@ -116,13 +116,23 @@ class Section:
         self.names.append(name)
         return command(self.app, name, panel=self._panel)
 
-    def group(self, name: str, help_text: str, *, lists: bool = False) -> typer.Typer:
-        """Add a group of commands; with ``lists`` its ``list`` may be left out before a table."""
+    def group(
+        self, name: str, help_text: str, *, lists: bool = False, acts: bool = False
+    ) -> typer.Typer:
+        """Add a group of commands.
+
+        Args:
+            name: Its name.
+            help_text: Its help.
+            lists: Whether its ``list`` may be left out before a table.
+            acts: Whether the group is a command of its own, declared by its callback.
+        """
         self.names.append(name)
         group = typer.Typer(
             help=help_text,
             cls=ListingGroup if lists else None,
-            no_args_is_help=True,
+            no_args_is_help=not acts,
+            invoke_without_command=acts,
             rich_markup_mode="rich",
             add_completion=False,
             pretty_exceptions_enable=False,

@@ -1,0 +1,1 @@
+"""The server's own database: SQLite, or PostgreSQL for several servers."""

@@ -1,0 +1,72 @@
+"""The interface of the server's database.
+
+Statements are written once, with ``?`` for their arguments. Reads that many clients wait for run on
+the event loop (``fetch``); everything else runs in threads.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+Rows = Sequence[tuple[Any, ...]]
+
+
+class Statements(Protocol):
+    """What can be asked inside of a transaction."""
+
+    def run(self, sql: str, *arguments: object) -> Rows:
+        """The rows of a statement; none if it has no result."""
+
+
+class TakenError(Exception):
+    """Something that must be unique is there already; the transaction has had no effect."""
+
+
+class Database(ABC):
+    """Names, schemas, heads and grants. Safe to use from many threads."""
+
+    lock_row: str  # ends a SELECT whose row must not change until the transaction ends
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Get ready to ``fetch`` on the event loop that runs."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """End what ``start`` began."""
+
+    @abstractmethod
+    async def fetch(self, sql: str, *arguments: object) -> Rows:
+        """The rows of a SELECT, on the event loop."""
+
+    @abstractmethod
+    def run(self, sql: str, *arguments: object, durable: bool = True) -> Rows:
+        """The rows of one statement, which is a transaction of its own.
+
+        Args:
+            sql: The statement.
+            arguments: For its question marks.
+            durable: Whether its effect must outlive a loss of power. What can be found again in the
+                files of a table need not.
+        """
+
+    @abstractmethod
+    def transaction(self) -> AbstractContextManager[Statements]:
+        """Statements that take effect together, durably, at the end of the block, or never.
+
+        Raises:
+            TakenError: something that must be unique is there already.
+        """
+
+    @abstractmethod
+    def lock(self, key: str) -> AbstractContextManager[None]:
+        """Keep out all others who lock the same key, in all servers that share the database."""
+
+    @abstractmethod
+    def try_lock(self, key: str) -> AbstractContextManager[bool]:
+        """The same, but False instead of waiting."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close all connections."""

@@ -1,0 +1,178 @@
+"""The server's database in PostgreSQL, which several servers can share.
+
+Locks are advisory locks of a connection: PostgreSQL releases those of a server that died. While a
+thread holds one, its statements use the same connection.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, Final
+
+import psycopg
+from psycopg import sql as composing
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
+
+from emberlake.errors import StorageError
+from emberlake.server.database.database import Database, Rows, TakenError
+from emberlake.server.database.keyed_locks import KeyedLocks
+from emberlake.server.database.migrate import migrate
+
+_WAIT_S: Final = 30.0
+_MIGRATION_LOCK: Final = 4_201_337
+_VERSION: Final = "SELECT version FROM emberlake_schema_version"
+
+
+class PostgresDatabase(Database):
+    """A database of PostgreSQL 12 or newer."""
+
+    lock_row = " FOR UPDATE"
+
+    def __init__(self, url: str, connections: int) -> None:
+        self._url = url
+        self._locks = KeyedLocks()
+        self._own = threading.local()
+        self._connections = connections
+        self._reading: AsyncConnectionPool[Any] | None = None
+        self._pool: ConnectionPool[Any] = ConnectionPool(
+            url,
+            min_size=1,
+            max_size=connections,
+            timeout=_WAIT_S,
+            kwargs={"autocommit": True, "application_name": "emberlake"},
+            check=ConnectionPool.check_connection,
+            open=False,
+        )
+        try:
+            self._pool.open(wait=True, timeout=_WAIT_S)
+            self._migrate()
+        except (psycopg.Error, PoolTimeout) as error:
+            self._pool.close()
+            # The message of the driver may have the address, never the password.
+            raise StorageError(f"PostgreSQL cannot be used: {error}") from error
+
+    async def start(self) -> None:
+        self._reading = AsyncConnectionPool(
+            self._url,
+            min_size=1,
+            max_size=max(2, self._connections // 2),
+            timeout=_WAIT_S,
+            kwargs={"autocommit": True, "application_name": "emberlake"},
+            open=False,
+        )
+        await self._reading.open()
+
+    async def stop(self) -> None:
+        if self._reading is not None:
+            await self._reading.close()
+            self._reading = None
+
+    async def fetch(self, sql: str, *arguments: object) -> Rows:
+        assert self._reading is not None, "the database was not started"
+        try:
+            async with self._reading.connection() as connection:
+                cursor = await connection.execute(_translated(sql), arguments)
+                rows: Rows = await cursor.fetchall()
+                return rows
+        except (psycopg.OperationalError, PoolTimeout) as error:
+            raise StorageError("PostgreSQL does not answer", had_no_effect=True) from error
+
+    def run(self, sql: str, *arguments: object, durable: bool = True) -> Rows:
+        with self._connection() as connection:
+            if durable or sql.startswith("SELECT"):
+                return _run(connection, sql, arguments)
+            with connection.transaction():
+                connection.execute("SET LOCAL synchronous_commit = off")
+                return _run(connection, sql, arguments)
+
+    @contextmanager
+    def transaction(self) -> Iterator["_Statements"]:
+        with self._connection() as connection:
+            try:
+                with connection.transaction():
+                    yield _Statements(connection)
+            except psycopg.errors.IntegrityError as error:
+                raise TakenError(str(error)) from error
+
+    @contextmanager
+    def lock(self, key: str) -> Iterator[None]:
+        # Threads of this server wait here, where they need no connection.
+        with self._locks.hold(key), self._connection() as connection:
+            _run(connection, "SELECT pg_advisory_lock(hashtextextended(?, 0))", (key,))
+            with self._locked(connection, key):
+                yield
+
+    @contextmanager
+    def try_lock(self, key: str) -> Iterator[bool]:
+        with self._locks.hold(key, wait=False) as is_free:
+            if not is_free:
+                yield False
+                return
+            with self._connection() as connection:
+                ask = "SELECT pg_try_advisory_lock(hashtextextended(?, 0))"
+                if not _run(connection, ask, (key,))[0][0]:
+                    yield False
+                    return
+                with self._locked(connection, key):
+                    yield True
+
+    def close(self) -> None:
+        self._pool.close()
+
+    @contextmanager
+    def _locked(self, connection: "psycopg.Connection[Any]", key: str) -> Iterator[None]:
+        self._own.connection = connection
+        try:
+            yield
+        finally:
+            self._own.connection = None
+            if not connection.closed:  # otherwise the lock is gone with it
+                _run(connection, "SELECT pg_advisory_unlock(hashtextextended(?, 0))", (key,))
+
+    @contextmanager
+    def _connection(self) -> "Iterator[psycopg.Connection[Any]]":
+        held: psycopg.Connection[Any] | None = getattr(self._own, "connection", None)
+        try:
+            if held is not None:
+                yield held
+            else:
+                with self._pool.connection() as connection:
+                    yield connection
+        except (psycopg.OperationalError, PoolTimeout) as error:
+            raise StorageError("PostgreSQL does not answer") from error
+
+    def _migrate(self) -> None:
+        with self._pool.connection() as connection, connection.transaction():
+            # Servers that start together wait for one another.
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS emberlake_schema_version (version INTEGER NOT NULL)"
+            )
+            found = connection.execute(_VERSION).fetchone()
+            newest = migrate(0 if found is None else found[0], _Statements(connection, ddl=True))
+            connection.execute("DELETE FROM emberlake_schema_version")
+            connection.execute("INSERT INTO emberlake_schema_version VALUES (%s)", (newest,))
+
+
+class _Statements:
+    def __init__(self, connection: "psycopg.Connection[Any]", *, ddl: bool = False) -> None:
+        self._connection = connection
+        self._ddl = ddl
+
+    def run(self, sql: str, *arguments: object) -> Rows:
+        # Names are listed in the order of their bytes, whatever the language of the database.
+        text = sql.replace(" TEXT", ' TEXT COLLATE "C"') if self._ddl else sql
+        return _run(self._connection, text, arguments)
+
+
+def _run(connection: "psycopg.Connection[Any]", sql: str, arguments: tuple[object, ...]) -> Rows:
+    cursor = connection.execute(_translated(sql), arguments)
+    rows: Rows = cursor.fetchall() if cursor.description is not None else []
+    return rows
+
+
+@cache
+def _translated(sql: str) -> composing.SQL:
+    """The statement with the placeholders of the driver."""
+    return composing.SQL(sql.replace("%", "%%").replace("?", "%s"))

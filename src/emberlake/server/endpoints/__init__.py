@@ -1,0 +1,1 @@
+"""What is done for each request: one module for each kind of thing."""

@@ -1,0 +1,144 @@
+"""Whether a snapshot becomes the next one: the checks, in their order."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emberlake.errors import InvalidInput
+from emberlake.server.commits import Commit, Verdict, judge
+from catalog_server import Client, serving, snapshot
+
+
+def commit_of(number: int, **more: Any) -> Commit:
+    return Commit.from_json({"tableId": None, "snapshot": snapshot(number), **more})
+
+
+@pytest.mark.parametrize(
+    ("commit", "head", "verdict"),
+    [
+        (commit_of(1), None, Verdict.NEXT),
+        (commit_of(2), None, Verdict.LOST),
+        (commit_of(2), snapshot(1), Verdict.NEXT),
+        (commit_of(2), snapshot(2), Verdict.REPEATED),
+        (commit_of(2), snapshot(2, user="other"), Verdict.LOST),
+        (commit_of(2), snapshot(5), Verdict.OLDER),
+        (commit_of(4), snapshot(2), Verdict.LOST),
+        (commit_of(2, baseSnapshotUuid="uuid-u-1"), snapshot(1), Verdict.NEXT),
+        (commit_of(2, baseSnapshotUuid="another"), snapshot(1), Verdict.LOST),
+        (commit_of(2, baseSnapshotUuid=None), snapshot(1), Verdict.LOST),
+        (commit_of(1, baseSnapshotUuid=None), None, Verdict.NEXT),
+        (commit_of(2, baseSnapshotUuid=None), snapshot(1, uuid=None), Verdict.NEXT),
+    ],
+)
+def test_a_commit_is_compared_with_the_latest_snapshot(
+    commit: Commit, head: dict[str, Any] | None, verdict: Verdict
+) -> None:
+    assert judge(commit, head) is verdict
+
+
+@pytest.mark.parametrize("key", ["id", "schemaId", "commitUser", "commitKind", "baseManifestList"])
+def test_a_snapshot_without_what_readers_need_is_refused(key: str) -> None:
+    broken = {k: v for k, v in snapshot(1).items() if k != key}
+
+    with pytest.raises(InvalidInput, match=key):
+        Commit.from_json({"tableId": None, "snapshot": broken})
+
+
+@pytest.mark.parametrize("name", ["../../x", "a/b"])
+def test_names_of_manifest_lists_lead_nowhere_else(name: str) -> None:
+    with pytest.raises(InvalidInput):
+        Commit.from_json({"tableId": None, "snapshot": snapshot(1, deltaManifestList=name)})
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Any:
+    with serving(tmp_path) as found:
+        yield found.database()
+
+
+def files(tmp_path: Path) -> list[str]:
+    return sorted(path.name for path in (tmp_path / "lake/db.db/t/snapshot").glob("[!.]*"))
+
+
+def test_a_commit_writes_the_snapshot_file_and_both_hints(client: Client, tmp_path: Path) -> None:
+    client.table()
+
+    client.commits(2)
+
+    assert files(tmp_path) == ["EARLIEST", "LATEST", "snapshot-1", "snapshot-2"]
+    assert (tmp_path / "lake/db.db/t/snapshot/LATEST").read_text() == "2"
+
+
+def test_what_came_is_given_back_field_for_field(client: Client, tmp_path: Path) -> None:
+    client.table()
+    came = snapshot(1, somethingNew={"a": [1, None]}, changelogManifestList=None, logOffsets={})
+
+    client.commit(came)
+
+    assert client.get("/databases/db/tables/t/snapshot").json["snapshot"]["snapshot"] == came
+    assert json.loads((tmp_path / "lake/db.db/t/snapshot/snapshot-1").read_text()) == came
+
+
+def test_the_same_commit_again_is_a_success_even_when_others_followed(client: Client) -> None:
+    client.table()
+    client.commits(3)
+
+    assert client.commit(snapshot(3)).json == {"success": True}
+    assert client.commit(snapshot(1)).json == {"success": True}
+    assert client.commit(snapshot(1, user="other")).json == {"success": False}
+
+
+def test_the_id_of_another_table_is_a_table_that_does_not_exist(client: Client) -> None:
+    client.table()
+
+    reply = client.commit(snapshot(1), tableId="of-an-earlier-table")
+
+    assert reply.error == (404, "TABLE", "t")
+
+
+def test_a_schema_that_nobody_wrote_is_refused(client: Client) -> None:
+    client.table()
+
+    assert client.commit(snapshot(1, schemaId=7)).error[0] == 400
+
+
+def test_a_server_that_died_after_the_file_has_committed(client: Client, tmp_path: Path) -> None:
+    client.table()
+    client.commits(1)
+    left = tmp_path / "lake/db.db/t/snapshot/snapshot-2"
+    left.write_text(json.dumps(snapshot(2)))  # its row was never written
+
+    latest = client.get("/databases/db/tables/t/snapshot").json["snapshot"]["snapshot"]
+
+    assert latest == snapshot(2)
+    assert client.commit(snapshot(2, user="other")).json == {"success": False}
+    assert client.commit(snapshot(3)).json == {"success": True}
+
+
+def test_a_lost_answer_of_the_disk_is_not_a_lost_commit(client: Client, tmp_path: Path) -> None:
+    client.table()
+    left = tmp_path / "lake/db.db/t/snapshot/snapshot-1"
+    left.parent.mkdir()
+    left.write_text(json.dumps(snapshot(1)))
+
+    assert client.commit(snapshot(1)).json == {"success": True}
+
+
+def test_branches_have_heads_of_their_own(client: Client, tmp_path: Path) -> None:
+    client.table()
+    client.commits(1)
+    assert client.post("/databases/db/tables/t/tags", {"tagName": "first"}).status == 200
+    body = {"branch": "b", "fromTag": "first"}
+    assert client.post("/databases/db/tables/t/branches", body).status == 200
+
+    reply = client.commit(snapshot(2), "db/tables/t%24branch_b")
+
+    assert reply.json == {"success": True}
+    assert (tmp_path / "lake/db.db/t/branch/branch-b/snapshot/snapshot-2").exists()
+    main = client.get("/databases/db/tables/t/snapshot").json["snapshot"]["snapshot"]
+    assert main["id"] == 1
+    found = client.get("/databases/db/tables/t%24branch_b").json
+    assert found["name"] == "t$branch_b"
+    assert found["path"] == client.get("/databases/db/tables/t").json["path"]
