@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from emberlake.base.texts import count_text, seconds_text, size_text
 from emberlake.cli.actions.moments import parse_moment
 from emberlake.cli.failures import UsageError
-from emberlake.cli.texts import count_text, seconds_text, size_text
 
 NOW = datetime(2026, 6, 26, 12, tzinfo=UTC)
 

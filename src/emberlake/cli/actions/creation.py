@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from emberlake.base.names import choices, listed
+from emberlake.base.texts import count_text
 from emberlake.catalog import Catalog, FileSystemCatalog
 from emberlake.catalog.rules import plain_table
 from emberlake.cli.actions.tables import kind_of
@@ -19,7 +20,6 @@ from emberlake.cli.choices import SourceFormat
 from emberlake.cli.failures import UsageError
 from emberlake.cli.report import Block, Done, Grid, Report, words
 from emberlake.cli.session import Session
-from emberlake.cli.texts import count_text
 from emberlake.errors import (
     CorruptFile,
     EmberlakeError,

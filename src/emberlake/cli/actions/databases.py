@@ -1,10 +1,10 @@
 """Databases: list, create, drop."""
 
 from emberlake.base.names import listed
+from emberlake.base.texts import count_text
 from emberlake.cli.actions.footprint import footprint_of, total
 from emberlake.cli.report import Done, Grid, Report, numbers, words
 from emberlake.cli.session import Session
-from emberlake.cli.texts import count_text
 from emberlake.errors import DatabaseNotEmpty, DatabaseNotFound
 
 

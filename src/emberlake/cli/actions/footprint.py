@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from emberlake.base.texts import count_text, size_text
 from emberlake.catalog import Catalog
-from emberlake.cli.texts import count_text, size_text
 from emberlake.errors import CorruptFile, NotFound, Unsupported
 from emberlake.io import FileInfo, Storage
 from emberlake.table import Table

@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from emberlake.base.extras import load_extra
+from emberlake.base.texts import count_text, seconds_text, size_text
 from emberlake.cli.actions.creation import check_key_flags
 from emberlake.cli.actions.outcome import commit_document, commit_facts
 from emberlake.cli.actions.partitions import check_partition_columns, partition_text
@@ -17,7 +18,6 @@ from emberlake.cli.failures import UsageError
 from emberlake.cli.progress import Progress, progress
 from emberlake.cli.report import Block, Done, Facts, Grid, Note, Report, words
 from emberlake.cli.session import Session
-from emberlake.cli.texts import count_text, seconds_text, size_text
 from emberlake.errors import TableNotFound
 from emberlake.options import DYNAMIC_PARTITION_OVERWRITE, PARTITION_DEFAULT_NAME
 from emberlake.spec.identifier import Identifier

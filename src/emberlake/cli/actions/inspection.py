@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from emberlake.cli.actions.json_rows import iter_json_rows
+from emberlake.base.texts import count_text, size_text
 from emberlake.cli.actions.partitions import match_typed, parse_partition
 from emberlake.cli.actions.reading import Asked, with_request
 from emberlake.cli.report import Cell, Column, Done, Grid, Report, numbers, words
 from emberlake.cli.session import Session
-from emberlake.cli.texts import count_text, size_text
 from emberlake.inspect import load_partition_totals
+from emberlake.read.row_texts import iter_json_rows
 from emberlake.spec.identifier import Identifier
 
 Row: TypeAlias = Mapping[str, Any]

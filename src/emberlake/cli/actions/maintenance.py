@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from emberlake.base.env import SYSTEM_ENV
 from emberlake.base.extras import load_extra
+from emberlake.base.texts import count_text, local_time, seconds_text, size_text
 from emberlake.cli.actions.compaction_plan import iter_picked
 from emberlake.cli.actions.moments import parse_moment
 from emberlake.cli.actions.outcome import commit_document, commit_facts
@@ -15,7 +16,6 @@ from emberlake.cli.failures import ExitCode, UsageError, in_typed_words
 from emberlake.cli.progress import progress
 from emberlake.cli.report import Done, Facts, Grid, Note, Report, numbers, words
 from emberlake.cli.session import Session
-from emberlake.cli.texts import count_text, local_time, seconds_text, size_text
 from emberlake.commit.change import CommitResult
 from emberlake.inspect.totals import describe_partitions
 from emberlake.maintenance.orphans import OrphanResult

@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 
-from emberlake.cli.texts import count_text, size_text
+from emberlake.base.texts import count_text, size_text
 from emberlake.commit.change import CommitResult
 
 

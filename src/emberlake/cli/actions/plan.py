@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from emberlake.base.texts import size_text
 from emberlake.cli.actions.reading import Asked, with_request
 from emberlake.cli.report import Block, Column, Facts, Grid, Note, Report, numbers, words
 from emberlake.cli.session import Session
-from emberlake.cli.texts import size_text
 from emberlake.scan.explain import ExplainedFile, Explanation, Reason
 
 _SHOWN_FILES: Final = 20  # of the files that are read, and of those that are skipped

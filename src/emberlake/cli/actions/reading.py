@@ -15,18 +15,18 @@ from typing import Any, BinaryIO, Final
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from emberlake.cli.actions.json_rows import cells_of, csv_batch, iter_json_rows
+from emberlake.base.texts import count_text, size_text
 from emberlake.cli.choices import ReadFormat
 from emberlake.cli.failures import UsageError
 from emberlake.cli.progress import Progress, progress
 from emberlake.cli.report import Column, Done, Grid, Report
 from emberlake.cli.session import Session
-from emberlake.cli.texts import count_text, size_text
 from emberlake.formats import open_writer
 from emberlake.inspect import SystemTable
 from emberlake.inspect.system_table import SystemReadBuilder
 from emberlake.io import LocalStorage
 from emberlake.options import SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, TableOptions
+from emberlake.read.row_texts import cells_of, csv_batch, iter_json_rows
 from emberlake.table import Table
 from emberlake.table.read_builder import ReadBuilder
 from emberlake.types import DataField

@@ -1,12 +1,12 @@
 """Tags, branches and rollback."""
 
 from emberlake.base.names import listed
+from emberlake.base.texts import count_text
 from emberlake.cli.actions.inspection import Shown, clock, count, listing, load_system
 from emberlake.cli.actions.reading import Asked
 from emberlake.cli.failures import UsageError
 from emberlake.cli.report import Block, Column, Done, Report, numbers, words
 from emberlake.cli.session import Session
-from emberlake.cli.texts import count_text
 from emberlake.errors import BranchNotFound, SnapshotNotFound, TagNotFound
 from emberlake.table import Table
 

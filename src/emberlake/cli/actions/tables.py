@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from emberlake.base.texts import local_time, size_text, time_text
 from emberlake.catalog.rules import plain_table
 from emberlake.cli.actions.footprint import footprint_of
 from emberlake.cli.report import Block, Column, Done, Facts, Grid, Report, numbers, words
 from emberlake.cli.session import Session
-from emberlake.cli.texts import local_time, size_text, time_text
 from emberlake.errors import CorruptFile, NotFound, TableNotFound, Unsupported
 from emberlake.inspect import load_partition_totals
 from emberlake.spec.identifier import Identifier
