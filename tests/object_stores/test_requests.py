@@ -132,7 +132,7 @@ def test_a_file_beyond_the_parts_of_an_upload_is_written_in_larger_ones(
     monkeypatch.setattr(upload, "MOST_PARTS", 3)
     piece = memoryview(b"0123456789abcdef" * (PART_BYTES // 16))
 
-    with (
+    with (  # noqa: PT012
         pytest.raises(InvalidInput, match=r"at most 3 parts, here of 8 MB, as fits target-file-s"),
         plain.open_output(f"{root}/small-parts") as output,
     ):

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from typing import Final
 
 from emberlake.base.env import Env
+from emberlake.base.times import instant_ms
 from emberlake.errors import (
     BranchNotFound,
     EmberlakeError,
     InvalidIdentifier,
     TableNotFound,
 )
-from emberlake.inspect.times import instant_ms
 from emberlake.inspect.totals import load_partition_totals
 from emberlake.options import TYPE
 from emberlake.rest.values import schema_to_json

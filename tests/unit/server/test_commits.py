@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from catalog_server import Client, serving, snapshot
 from emberlake.errors import InvalidInput
 from emberlake.server.commits import Commit, Verdict, judge
-from catalog_server import Client, serving, snapshot
 
 
 def commit_of(number: int, **more: Any) -> Commit:
