@@ -252,7 +252,6 @@ SKETCHES = {"merge-engine": "aggregation", "fields.raw.aggregate-function": "the
 @pytest.mark.parametrize(
     ("unusable", "reason"),
     [
-        ({"options": {"row-tracking.enabled": "true"}}, "row tracking"),
         ({"options": {"commit.callbacks": "com.example.Hook"}}, "only Java can run"),
         ({"primary_keys": ["id"], "partition_keys": ["day"]}, "lacks the partition column day"),
         ({"primary_keys": ["id"], "options": SKETCHES}, "raw by theta_sketch"),
@@ -273,7 +272,6 @@ def test_a_table_that_could_never_be_written_is_refused_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (SchemaChange.set_option("row-tracking.enabled", "true"), "row tracking"),
         (SchemaChange.set_option("scan.fallback-branch", "b"), "two branches as one"),
         (SchemaChange.set_option("fields.raw.aggregate-function", "rbm64"), "raw by rbm64"),
         (SchemaChange.add_column("v", AtomicType("VARIANT")), "v VARIANT"),
