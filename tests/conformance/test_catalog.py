@@ -46,7 +46,7 @@ def _in_memory(_) -> Catalog:
     return FileSystemCatalog(MemoryStorage(), "/warehouse")
 
 
-def _on_s3(server: Server) -> Catalog:
+def _on_store(server: Server) -> Catalog:
     warehouse = f"{server.root}/{uuid.uuid4()}"
     return CatalogFactory.create({"warehouse": warehouse, **server.options})
 
@@ -62,8 +62,8 @@ def rest(tmp_path) -> Iterator[RestServer]:
 
 def _made(request, tmp_path) -> Catalog:
     match request.param:
-        case "s3":
-            made = _on_s3(request.getfixturevalue("s3"))
+        case "s3" | "azure" | "gcs":
+            made = _on_store(request.getfixturevalue(request.param))
         case "rest":
             made = request.getfixturevalue("rest").open()
         case kind:
@@ -72,7 +72,14 @@ def _made(request, tmp_path) -> Catalog:
     return made
 
 
-@pytest.fixture(params=[*CATALOGS, "rest", pytest.param("s3", marks=pytest.mark.thorough)])
+ON_STORES = [
+    pytest.param("s3", marks=pytest.mark.thorough),
+    pytest.param("azure", marks=pytest.mark.slow),
+    pytest.param("gcs", marks=pytest.mark.slow),
+]
+
+
+@pytest.fixture(params=[*CATALOGS, "rest", *ON_STORES])
 def catalog(request, tmp_path) -> Catalog:
     return _made(request, tmp_path)
 
@@ -359,7 +366,7 @@ def test_a_rename_never_replaces_anything(renaming):
 
 @pytest.mark.thorough
 def test_where_a_table_cannot_be_renamed_it_is_refused(s3):
-    catalog = _on_s3(s3)
+    catalog = _on_store(s3)
     catalog.create_database("db")
     catalog.create_table("db.t", a_schema())
 

@@ -4,12 +4,13 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from emberlake import CatalogFactory, Schema, Table
-from servers import Proxy, Server
+from servers import Proxy, Server, proxy_of
 
 WRITERS = 16
 COLUMNS = pa.schema([("id", pa.int64()), ("writer", pa.int64())])
@@ -103,3 +104,23 @@ def test_a_thousand_commits_with_many_lost_answers(s3: Server, proxy: Proxy) -> 
     told = commit_all({**straight, "s3.endpoint": proxy.endpoint}, 1000)
 
     check_each_once(table, told)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cloud", ["azure", "gcs", "minio"])
+def test_committers_on_other_stores_whose_answers_get_lost_commit_each_row_once(
+    cloud: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    server: Server = request.getfixturevalue(cloud)
+    with proxy_of(server, tmp_path) as proxy:
+        told_as = next(name for name in server.options if name.endswith("endpoint"))
+        address = server.endpoint.replace(str(server.port), str(proxy.port))
+        options = {**warehouse_of(server), told_as: address}
+        table = create(options)
+        for method, how, when, chance in FAULTS:
+            proxy.fail(method=method, how=how, when=when, chance=chance, times=10_000)
+
+        told = commit_all(options, 48)
+
+        assert proxy.clear() == []
+        check_each_once(table, told)

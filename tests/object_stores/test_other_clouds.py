@@ -161,3 +161,18 @@ def test_a_provider_is_asked_again_when_its_credentials_have_ended(
 
     assert storage.read(f"{root}/two") == b"2"
     assert len(ASKED) == asked + 1
+
+
+def test_a_snapshot_that_was_read_is_known_by_the_listing(
+    azure: Server, table_path: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with proxy_of(azure, tmp_path_factory.mktemp("proxy")) as proxy:
+        address = azure.endpoint.replace(str(azure.port), str(proxy.port))
+        options = {**azure.options, "azure.endpoint": address, "warehouse": table_path}
+        table = CatalogFactory.create(options).get_table("db.t")
+        table.new_read_builder().new_scan().plan()
+        proxy.counted()
+
+        table.new_read_builder().new_scan().plan()
+
+        assert [entry for entry in proxy.counted()["log"] if "snapshot-1" in entry] == []
