@@ -48,8 +48,8 @@ check: .venv/.stamp ## Lint, formatting, types, layers: fast, no tests of behavi
 interop: setup ## Run only the tests against pypaimon, pypaimon-rust and Java Paimon
 	$(BIN)/python -m pytest -m interop
 
-torture: setup ## Try to break it for TORTURE_MINUTES (10), with SEED if given
-	PYTHONPATH=tests $(BIN)/python -m torture --minutes $(or $(TORTURE_MINUTES),10) $(if $(SEED),--seed $(SEED))
+torture: setup ## Try to break it for MINUTES (10), on a disk and on S3; again: SEED, PLACE, PARTS
+	PYTHONPATH=tests $(BIN)/python -m torture --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(PLACE),--place $(PLACE)) $(PARTS)
 
 bench: setup ## Measure emberlake and its peers side by side: BENCH=quick|full
 	$(BIN)/python bench --size $(BENCH)

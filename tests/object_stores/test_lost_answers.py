@@ -202,12 +202,11 @@ def test_a_listing_that_breaks_off_is_asked_for_again(
 ) -> None:
     paths = [f"{root}/t/{number:04}" for number in range(1100)]
     plain.create_all([(path, b"1") for path in paths])
+    rule = {"method": "GET", "match": "list-type", "how": "half", "when": "after", "times": times}
     for skip in (0, 1):
-        proxy.fail(
-            method="GET", match="list-type", how="half", when="after", times=times, skip=skip
-        )
+        proxy.fail(**rule, skip=skip)
 
         assert sorted(info.path for info in storage.list_all(f"{root}/t")) == paths
 
-    proxy.fail(method="GET", match="list-type", how="half", when="after", times=times)
+    proxy.fail(**rule)
     assert [info.path for info in storage.list(f"{root}/t")] == paths

@@ -1,7 +1,6 @@
 """What tests of reads on Spark share: tables written without Spark, plans, and rows to compare."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ from emberlake import CatalogFactory, SchemaChange, Table
 from emberlake.read.table_reader import TableReader
 from emberlake.scan.splits import DataSplit
 from emberlake.spark.types import handed_out, to_spark_batch
-from spark.tables import reopened, some_rows
+from spark.tables import reopened, some_rows, warehouse_of
 
 
 def write(
@@ -38,10 +37,6 @@ def altered(table: Table, *changes: SchemaChange) -> Table:
     for change in changes:
         catalog.alter_table("db.t", [change])
     return catalog.get_table("db.t")
-
-
-def warehouse_of(table: Table) -> str:
-    return str(Path(table.table_path).parents[1])
 
 
 def planned(

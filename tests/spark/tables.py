@@ -22,7 +22,7 @@ Row = tuple[Any, ...]
 
 
 def new_table(
-    warehouse: Path,
+    warehouse: object,
     *,
     partition_keys: Sequence[str] = (),
     primary_keys: Sequence[str] = (),
@@ -49,8 +49,11 @@ def new_table(
 
 def reopened(table: Table) -> Table:
     """The table as it is by now."""
-    warehouse = Path(table.table_path).parents[1]
-    return CatalogFactory.create({"warehouse": str(warehouse)}).get_table("db.t")
+    return CatalogFactory.create({"warehouse": warehouse_of(table)}).get_table("db.t")
+
+
+def warehouse_of(table: Table) -> str:
+    return table.table_path.rsplit("/", 2)[0]
 
 
 def rows_of(table: Table) -> list[Row]:

@@ -3,94 +3,51 @@
 from itertools import cycle
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-from emberlake import Table
-from emberlake.spec.snapshot import CommitKind
+from servers import Server
 from spark.drivers.faulty_sink import Kill
-from spark.drivers.session import KILLED, run_driver
-from spark.reads import write_arrow
-from spark.tables import new_table, rows_of
+from spark.killed_flows import MOMENTS, prepare
 
-ROWS = 40  # of every batch
-ID = pa.field("id", pa.int64(), nullable=False)
-TOTAL = pa.schema([ID, ("total", pa.int64())])
-SUM = {"merge_engine": "aggregation", "fields__total__aggregate_function": "sum"}
-KEY = {"columns": TOTAL, "primary_keys": ["id"], "bucket": "2"}
-SINKS = {
-    "append": {"columns": pa.schema([ID])},
-    # A row that is written twice counts twice.
-    "sums": {**KEY, **SUM},
-    # Every batch has two snapshots: what is written is hidden before it is compacted.
-    "vectors": {**KEY, "deletion_vectors__enabled": "true"},
-}
-MOMENTS = ("written", "before", "between", "after")
+TWO_KILLS = [Kill("sums", 0, "written", "worker"), Kill("sums", 1, "after", "driver")]
 
 
-def run(folder: Path, batches: int, kills: list[Kill]) -> dict[str, Table]:
-    """Stream that many batches to the sinks of the kills, until all kills have happened."""
-    source = new_table(folder / "source", columns=pa.schema([ID]))
-    for batch in range(batches):
-        ids = range(batch * ROWS, (batch + 1) * ROWS)
-        write_arrow(source, pa.table({"id": ids}))
-    names = sorted({kill.sink for kill in kills})
-    sinks = {name: new_table(folder / name, **SINKS[name]) for name in names}
-    (folder / "kills").mkdir()
-    for kill in kills:
-        (folder / "kills" / kill.name).touch()
-    drivers = sum(kill.victim == "driver" for kill in kills)
-    while run_driver("killed_streams", folder, *sinks) == KILLED:
-        drivers -= 1
-        assert drivers >= 0
-    assert list((folder / "kills").iterdir()) == []
-    return sinks
+def check_all_happened(folder: Path, batches: int, kills: list[Kill], warehouses: object) -> None:
+    flows = prepare(folder, batches, kills, warehouses)
 
+    drivers = flows.run()
 
-def check_every_row_is_there_once(sinks: dict[str, Table], batches: int) -> None:
-    expected = {
-        "append": [(number,) for number in range(batches * ROWS)],
-        "sums": [(number, batches) for number in range(ROWS)],
-        "vectors": [(number, (batches - 1) * ROWS + number) for number in range(ROWS)],
-    }
-    for name, table in sinks.items():
-        assert rows_of(table) == expected[name], name
-        assert committed_batches(table) == list(range(batches)), name
-
-
-def committed_batches(table: Table) -> list[int]:
-    """The batches that brought rows, in the order of their snapshots."""
-    manager = table.snapshot_manager()
-    snapshots = [manager.load(snapshot_id) for snapshot_id in manager.list_ids()]
-    return [s.commit_identifier for s in snapshots if s.commit_kind is not CommitKind.COMPACT]
+    assert drivers == sum(kill.victim == "driver" for kill in kills)
+    assert flows.planned == 0
+    flows.check(batches)
 
 
 @pytest.mark.timeout(600)
-def test_a_stream_that_is_killed_twice_loses_no_row_and_brings_none_twice(
-    tmp_path: Path,
-) -> None:
-    kills = [
-        Kill("sums", 0, "written", "worker"),
-        Kill("sums", 1, "after", "driver"),
-    ]
-
-    sinks = run(tmp_path, 2, kills)
-
-    check_every_row_is_there_once(sinks, 2)
+def test_a_stream_that_is_killed_twice_loses_no_row_and_brings_none_twice(tmp_path: Path) -> None:
+    check_all_happened(tmp_path, 2, TWO_KILLS, tmp_path)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_streams_that_are_killed_twenty_times_lose_no_row_and_bring_none_twice(
-    tmp_path: Path,
-) -> None:
+def many_kills() -> list[Kill]:
     kills = []
     for sink, first in (("append", 0), ("sums", 1), ("vectors", 2)):
         moments = cycle(MOMENTS[first:] + MOMENTS[:first])
         for batch in range(20):
             victim = "driver" if batch % 6 == first else "worker"
             kills.append(Kill(sink, batch, next(moments), victim))
+    return kills
 
-    sinks = run(tmp_path, 21, kills)
 
-    check_every_row_is_there_once(sinks, 21)
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("place", ["disk", "s3"])
+def test_streams_that_are_killed_twenty_times_lose_no_row_and_bring_none_twice(
+    request: pytest.FixtureRequest, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouses = str(tmp_path)
+    if place == "s3":
+        server: Server = request.getfixturevalue("s3")
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        warehouses = f"{server.root}/{tmp_path.name}"
+
+    check_all_happened(tmp_path, 21, many_kills(), warehouses)

@@ -5,8 +5,8 @@ the same again, so that a step that found something can be repeated by its name.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from random import Random
 from time import monotonic
@@ -45,13 +45,16 @@ class Report:
 def run(steps: Iterable[Step], seconds: float | None = None, most: int | None = None) -> Report:
     """Do steps until they end, the time is over or enough was done."""
     report, started = Report(), monotonic()
-    for done, step in enumerate(steps, 1):
-        report.add(step)
-        report.seconds = monotonic() - started
-        if seconds is not None and report.seconds >= seconds:
-            return report
-        if most is not None and done >= most:
-            return report
+    steps = iter(steps)
+    # Closed when it is left: it has processes of its own.
+    with closing(steps) if isinstance(steps, Generator) else nullcontext():
+        for done, step in enumerate(steps, 1):
+            report.add(step)
+            report.seconds = monotonic() - started
+            if seconds is not None and report.seconds >= seconds:
+                return report
+            if most is not None and done >= most:
+                return report
     report.is_complete = True
     return report
 

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TypeVar
 
 from builders import FakeEnv, open_catalog
+from emberlake.base.requests import settle
 from emberlake.errors import CommitUnknown, EmberlakeError
 from emberlake.io import Storage
 from places import Place, here, living_at
@@ -238,5 +239,6 @@ class Judge:
 
 def _marks(storage: Storage) -> dict[str, object]:
     """All files but the hints, each with a mark of its bytes."""
+    settle()
     found = [info for info in storage.list_all("") if not HINT.search(info.path)]
     return {info.path: info.etag or storage.read(info.path) for info in found}

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from builders import NAME, copy_of, open_catalog, open_table
 from emberlake import AtomicType, DataField, Schema, SchemaChange
+from emberlake.base.requests import settle
 from emberlake.catalog import FileSystemCatalog
 from emberlake.io import MemoryStorage, Storage
 from emberlake.table import Table
@@ -198,6 +199,7 @@ def in_memory(storage: Storage) -> MemoryStorage:
     """A storage as it is now, to be looked at from all sides: that takes many calls."""
     if isinstance(storage, MemoryStorage):
         return storage
+    settle()  # where requests take long, what is not needed is deleted later
     with living_at(Place()):
         copy = copy_of(storage)
     assert isinstance(copy, MemoryStorage)

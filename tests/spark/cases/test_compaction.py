@@ -15,8 +15,8 @@ from emberlake.scan.files import live_entries
 from emberlake.spark import compact
 from emberlake.spec.snapshot import CommitKind
 from spark.mischief import PATIENCE_S
-from spark.reads import warehouse_of, write
-from spark.tables import Row, new_table, reopened, rows_of, some_rows
+from spark.reads import write
+from spark.tables import Row, new_table, reopened, rows_of, some_rows, warehouse_of
 from table_reads import left_over
 
 KEY = {"primary_keys": ["id"]}

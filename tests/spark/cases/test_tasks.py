@@ -13,9 +13,17 @@ from pyspark.sql import SparkSession
 from emberlake import IncompleteJob, InvalidInput, Unsupported
 from emberlake.spark import compact, compaction, write, write_paimon
 from emberlake.spark.reports import Reports
-from spark.reads import warehouse_of
 from spark.reads import write as write_locally
-from spark.tables import data_files, frame, live_files, new_table, reopened, rows_of, some_rows
+from spark.tables import (
+    data_files,
+    frame,
+    live_files,
+    new_table,
+    reopened,
+    rows_of,
+    some_rows,
+    warehouse_of,
+)
 
 KEY = {"primary_keys": ["id"]}
 DAYS = {"partition_keys": ["day"]}

@@ -1,7 +1,7 @@
 """The data source with a sink of which processes are killed, by a plan.
 
-The folder `kills` next to the sinks' warehouses has a file for every kill that is to come, named
-by `Kill`. Who takes the file away dies.
+The folder `kills` has a file for every kill that is to come, named by `Kill`. Who takes the file
+away dies. The variable EMBERLAKE_KILLS of the environment says where that folder is.
 """
 
 import os
@@ -24,6 +24,7 @@ from emberlake.datasource.stream_write import StreamWriter
 from emberlake.datasource.written import WrittenFiles
 
 BATCH_ID = "streaming.sql.batchId"
+FOLDER = "EMBERLAKE_KILLS"
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,8 @@ class FaultyWriter(StreamWriter):
 
     def __init__(self, options: SourceOptions, schema: StructType, *, overwrite: bool) -> None:
         super().__init__(options, schema, overwrite=overwrite)
-        warehouse = Path(options.catalog["warehouse"])
-        self._folder, self._sink = warehouse.parent, warehouse.name
+        self._folder = Path(os.environ[FOLDER])
+        self._sink = options.catalog["warehouse"].rpartition("/")[2]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         written = super().write(iterator)

@@ -4,6 +4,7 @@ import faulthandler
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -14,11 +15,16 @@ from spark.conftest import MASTERS, PYTHONPATH, SETTINGS
 KILLED = -signal.SIGKILL
 
 
-def run_driver(name: str, *arguments: object, timeout_s: float = 240) -> int:
+def run_driver(
+    name: str,
+    *arguments: object,
+    timeout_s: float = 240,
+    environment: Mapping[str, str] | None = None,
+) -> int:
     """Run a program to its end; its exit code, negative when a signal has ended it."""
     command = [sys.executable, "-m", f"spark.drivers.{name}", *map(str, arguments)]
-    environment = {"PYTHONPATH": PYTHONPATH, "PYTHONWARNINGS": "ignore"}
-    code, said = run_group(command, environment, timeout_s)
+    own = {"PYTHONPATH": PYTHONPATH, "PYTHONWARNINGS": "ignore", **(environment or {})}
+    code, said = run_group(command, own, timeout_s)
     assert code in (0, KILLED), said
     return code
 

@@ -10,8 +10,8 @@ from builders import append, overwrite, rows_of
 from emberlake import SchemaChange, SnapshotNotFound, Table
 from emberlake.datasource.source import EmberlakeDataSource
 from emberlake.datasource.stream_read import StreamReader
-from spark.reads import altered, warehouse_of, write
-from spark.tables import new_table, reopened
+from spark.reads import altered, write
+from spark.tables import new_table, reopened, warehouse_of
 
 
 def stream(table: Table, **options: str) -> StreamReader:
