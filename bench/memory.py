@@ -5,7 +5,8 @@ bucket: it is written in five commits, each a run over the whole range of keys, 
 
 The job ``commits`` writes its rows one by one, each in a commit of its own.
 
-Runs as a process of its own, so that its peak is that of one job: ``memory.py JOB ROWS FOLDER``.
+Runs as a process of its own, so that its peak is that of one job: ``memory.py JOB ROWS WAREHOUSE``.
+The warehouse is a folder, or in a store that the environment says how to reach.
 Prints the seconds, and the peak resident set in bytes before the job and after it, as JSON.
 """
 
@@ -157,8 +158,8 @@ def peak_bytes() -> int:
 
 def main() -> None:
     """Run one job and print its peaks."""
-    job, rows, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
-    catalog = CatalogFactory.create({"warehouse": str(folder)})
+    job, rows, warehouse = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    catalog = CatalogFactory.create({"warehouse": warehouse})
     catalog.create_database("db", ignore_if_exists=True)
     name, schema, run = JOBS[job]
     catalog.create_table(name, schema, ignore_if_exists=True)

@@ -352,6 +352,13 @@ def signed_v4(method: str, url: str, path: str, query: str = "") -> urllib.reque
     )
 
 
+def begin_upload(server: Server, path: str) -> None:
+    """Begin an upload and leave it, as a lost process of any program does."""
+    key = path.removeprefix(server.root)
+    begin = signed_v4("POST", server.endpoint, f"/{server.bucket}{key}", "uploads=")
+    urllib.request.urlopen(begin, timeout=5).close()
+
+
 # --- other clouds ---------------------------------------------------------------------------------
 
 AZURE_ACCOUNT = "devstoreaccount1"  # the emulator's, which is the same everywhere, with its key

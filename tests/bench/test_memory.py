@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from servers import Server
+
 pytestmark = [pytest.mark.bench, pytest.mark.slow, pytest.mark.timeout(900)]
 
 SCRIPT = Path(__file__).parents[2] / "bench" / "memory.py"
@@ -53,7 +55,21 @@ def test_a_loop_of_small_commits_does_not_take_more_and_more_memory(
     assert many - few < 16 * MEBIBYTE
 
 
-def peak_bytes(job: str, warehouse: Path, rows: int = ROWS) -> int:
+@pytest.mark.parametrize("jobs", [("write", "read"), ("write-partitioned", "read-partitioned")])
+def test_memory_does_not_grow_with_what_passes_to_an_object_store_and_back(
+    s3: Server, monkeypatch: pytest.MonkeyPatch, jobs: tuple[str, ...]
+) -> None:
+    for name, value in s3.environment.items():
+        monkeypatch.setenv(name, value)
+    few, many = ROWS // 4, ROWS
+    for job in jobs:
+        peaks = [peak_bytes(job, f"{s3.root}/{jobs[0]}-{rows}", rows) for rows in (few, many)]
+
+        assert peaks[1] < GIBIBYTE, job
+        assert peaks[1] - peaks[0] < 128 * MEBIBYTE, job
+
+
+def peak_bytes(job: str, warehouse: Path | str, rows: int = ROWS) -> int:
     done = subprocess.run(
         [sys.executable, str(SCRIPT), job, str(rows), str(warehouse)],
         check=True,

@@ -10,6 +10,7 @@ import pytest
 
 from cli.shop import ORDERS, Cli, orders_of, rows_of
 from emberlake import Catalog
+from emberlake.spec.layout import DROP_MARK
 
 
 def test_tables_are_listed_with_their_kind_rows_and_size(cli: Cli, catalog: Catalog) -> None:
@@ -370,6 +371,21 @@ def test_a_table_that_cannot_be_opened_can_be_dropped(
     assert cli("table", "drop", "shop.orders", "--yes").code == 0
 
     assert catalog.list_tables("shop") == ["customers"]
+
+
+def test_a_drop_that_was_interrupted_is_finished(
+    cli: Cli, catalog: Catalog, warehouse: Path
+) -> None:
+    folder = warehouse / "shop.db" / "orders"
+    (folder / "schema" / DROP_MARK).touch()
+    assert catalog.list_tables("shop") == ["customers"]
+
+    assert cli("table", "drop", "shop.orders", "--dry-run", "--if-exists").code == 0
+    assert folder.exists()
+    done = cli("table", "drop", "shop.orders", "--yes")
+
+    assert done.out == "dropped what was left of shop.orders\n"
+    assert not folder.exists()
 
 
 def test_a_wide_schema_is_shown_whole(cli: Cli, catalog: Catalog) -> None:

@@ -5,9 +5,10 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,7 @@ from emberlake import CatalogFactory, EmberlakeWarning, Table
 from emberlake.errors import StorageError
 from emberlake.io import Storage, open_storage
 from emberlake.io.object.upload import PART_BYTES
-from servers import Proxy, Server, dying_with_parent, signed_v4
+from servers import Proxy, Server, begin_upload, dying_with_parent
 
 KILLED = """
 import json, sys, time
@@ -35,13 +36,6 @@ def wait_for_upload(storage: Storage, path: str) -> None:
     while path not in {upload.path for upload in storage.unfinished_uploads(folder)}:
         assert time.monotonic() < deadline, "no upload has begun"
         time.sleep(0.05)
-
-
-def begin_upload(server: Server, path: str) -> None:
-    """As any other program does."""
-    key = path.removeprefix(server.root)
-    begin = signed_v4("POST", server.endpoint, f"/{server.bucket}{key}", "uploads=")
-    urllib.request.urlopen(begin, timeout=5).close()
 
 
 def kill_writer_of(server: Server, storage: Storage, path: str) -> None:
@@ -126,6 +120,20 @@ def test_a_file_that_is_begun_twice_has_two_uploads(s3: Server, plain: Storage, 
 
     assert [*plain.unfinished_uploads(root)] == found[1:]
     plain.end_uploads(found)
+
+
+def test_more_uploads_than_a_page_holds_are_all_found(
+    s3: Server, plain: Storage, root: str
+) -> None:
+    expected = [f"{root}/p={n % 3}/file-{n}" for n in range(1050)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(partial(begin_upload, s3), expected))
+
+    found = [*plain.unfinished_uploads(root)]
+
+    plain.end_uploads(found)
+    assert sorted(upload.path for upload in found) == sorted(expected)
+    assert [*plain.unfinished_uploads(root)] == []
 
 
 @pytest.mark.parametrize("how", ["403-AccessDenied", "501-NotImplemented"])

@@ -6,7 +6,7 @@ created the table; the one that creates ``schema-<n>`` first has changed it.
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -39,7 +39,7 @@ from emberlake.spec.schema import TableSchema
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.store.branches import is_unfinished, list_branches
 from emberlake.store.publishing import TableIdentity
-from emberlake.store.schemas import SchemaStore
+from emberlake.store.schemas import SchemaFiles, SchemaStore
 from emberlake.store.snapshots import SnapshotStore
 from emberlake.store.table_store import TableStore
 from emberlake.table import Table
@@ -126,9 +126,8 @@ class FileSystemCatalog(OpeningCatalog):
         content = [info.name for info in self.storage.list(path)]
         if content and not cascade:
             raise rules.database_not_empty(name, content)
-        for table in self.list_tables(name):
-            self._delete_outside(name, table)
-            self._delete_table(f"{path}/{table}")
+        for table in self._tables(name, lambda found: bool(found.etags) or found.is_dropped):
+            self._delete_table(Identifier(name, table))
         self.storage.delete_folder(path)
         if self.storage.exists(path):
             raise StorageError(
@@ -142,14 +141,18 @@ class FileSystemCatalog(OpeningCatalog):
     def list_tables(self, database_name: str) -> list[str]:
         """The names of the tables of a database, sorted."""
         self.get_database(database_name)
+        return self._tables(database_name, lambda found: bool(found.etags) and not found.is_dropped)
+
+    def _tables(self, database_name: str, chosen: Callable[[SchemaFiles], bool]) -> list[str]:
         path = self._database_path(database_name)
         names = [
             info.name
             for info in self.storage.list(path)
             if info.is_folder and not info.name.startswith(".")
         ]
-        is_table = parallel_map(lambda name: self._has_schema(TableLayout(f"{path}/{name}")), names)
-        return sorted(name for name, found in zip(names, is_table, strict=True) if found)
+        layouts = (TableLayout(f"{path}/{name}") for name in names)
+        files = parallel_map(self._schema_files, layouts)
+        return sorted(name for name, found in zip(names, files, strict=True) if chosen(found))
 
     def create_table(
         self,
@@ -168,7 +171,9 @@ class FileSystemCatalog(OpeningCatalog):
         with rules.about(identifier):
             declared = declared_schema(schema, partition_keys, primary_keys, options, comment)
         self.get_database(identifier.database)
-        if self._has_schema(layout):
+        found = self._schema_files(layout)
+        rules.check_not_dropped(identifier, is_dropped=found.is_dropped)
+        if found.etags:
             if ignore_if_exists:
                 return self.get_table(identifier)
             raise rules.table_exists(identifier)
@@ -184,13 +189,15 @@ class FileSystemCatalog(OpeningCatalog):
         identifier: str | Identifier,
         ignore_if_not_exists: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
-        """Delete a table with all its files, whatever state they are in."""
+        """Delete a table with all its files, whatever state they are in.
+
+        It is gone at once. A call that is interrupted leaves files, which another one deletes.
+        """
         identifier = plain_table(identifier, "dropped")
-        layout = self._layout(identifier)
+        found = self._schema_files(self._layout(identifier))
         # A table whose schemas cannot be read can still be dropped.
-        if self._has_schema(layout):
-            self._delete_outside(identifier.database, identifier.table)
-            self._delete_table(layout.root)
+        if found.etags or found.is_dropped:
+            self._delete_table(identifier)
         elif not ignore_if_not_exists:
             raise self._table_not_found(identifier)
 
@@ -206,8 +213,8 @@ class FileSystemCatalog(OpeningCatalog):
         self.get_database(target.database)
         if not self.storage.traits.moves_folders:
             raise Unsupported(
-                f"{source} cannot be renamed: its storage cannot move a folder in one step; "
-                f"create {target} and copy the rows"
+                f"{source} cannot be renamed: its storage cannot move a folder in one step; create "
+                f"{target} and copy the rows while nobody writes to {source}, then drop it"
             )
         try:
             self.storage.move_folder(old.root, new.root)
@@ -259,6 +266,9 @@ class FileSystemCatalog(OpeningCatalog):
     def _has_schema(self, layout: TableLayout) -> bool:
         return bool(SchemaStore(self.storage, layout).list_ids())
 
+    def _schema_files(self, layout: TableLayout) -> SchemaFiles:
+        return SchemaStore(self.storage, layout).files()
+
     def _find_schema(self, layout: TableLayout) -> TableSchema | None:
         """The newest schema of a table or a branch; None if it does not exist."""
         if is_unfinished(self.storage, layout):
@@ -294,38 +304,57 @@ class FileSystemCatalog(OpeningCatalog):
             return rules.table_without_database(identifier, self.warehouse, databases)
         # Folders, not tables: to tell which are tables would mean looking into all of them.
         folders = self.storage.list(self._database_path(identifier.database))
-        names = [info.name for info in folders if info.is_folder]
+        names = [i.name for i in folders if i.is_folder and i.name != identifier.table]
         return rules.table_not_found(identifier, self.warehouse, names)
 
-    def _delete_outside(self, database: str, name: str) -> None:
-        """Delete the files of a table that lie outside of its folder."""
-        layout = TableLayout(f"{self._database_path(database)}/{name}")
-        schemas = schemas_outside(self._files, layout)
-        if not schemas:
-            return
-        try:
-            identity = TableIdentity(Identifier(database, name))
-            store = TableStore(self._files, layout, schemas[0], self.env, identity=identity)
-            paths = files_outside(store, schemas)
-        except (CorruptFile, InvalidIdentifier, InvalidState) as error:
-            warnings.warn(
-                f"{database}.{name} is dropped, but its files outside of {layout.root} stay: it "
-                f"is unknown which they are. {error}",
-                EmberlakeWarning,
-                stacklevel=3,
-            )
-        else:
-            self._files.delete_all(paths)
-
-    def _delete_table(self, root: str) -> None:
-        # Snapshots are deleted first, so that nobody finds one whose files are gone. The schema is
-        # deleted last: a drop that fails halfway leaves a table that can be dropped again, and
-        # until then nobody can create a table with this name, whose files it would delete.
-        layout = TableLayout(root)
+    def _delete_table(self, identifier: Identifier) -> None:
+        # The mark comes first: the table is gone for all who list it. Then snapshots, so that other
+        # engines find none whose files are gone. Schemas and the mark come last: until then nobody
+        # can create a table with this name, whose files would be deleted.
+        layout = self._layout(identifier)
+        schemas = SchemaStore(self.storage, layout)
+        schemas.begin_drop()
+        self._delete_outside(identifier, layout)
         self.storage.delete_folder(layout.snapshot_folder)
-        content = [info for info in self.storage.list(root) if info.path != layout.schema_folder]
+        self._end_uploads(layout.root)
+        content = [i for i in self.storage.list(layout.root) if i.path != layout.schema_folder]
         self.storage.delete_all([info.path for info in content if not info.is_folder])
         folders = [info.path for info in content if info.is_folder]
         for _ in parallel_map(self.storage.delete_folder, folders, workers=_FOLDERS_AT_ONCE):
             pass
-        self.storage.delete_folder(root)
+        schemas.end_drop()
+        self.storage.delete_folder(layout.root)
+
+    def _delete_outside(self, identifier: Identifier, layout: TableLayout) -> None:
+        """Delete the files of a table that lie outside of its folder."""
+        schemas = schemas_outside(self._files, layout)
+        if not schemas:
+            return
+        try:
+            identity = TableIdentity(identifier)
+            store = TableStore(self._files, layout, schemas[0], self.env, identity=identity)
+            paths = files_outside(store, schemas)
+        except (CorruptFile, InvalidIdentifier, InvalidState) as error:
+            warnings.warn(
+                f"{identifier} is dropped, but its files outside of {layout.root} stay: it "
+                f"is unknown which they are. {error}",
+                EmberlakeWarning,
+                stacklevel=4,
+            )
+        else:
+            self._files.delete_all(paths)
+
+    def _end_uploads(self, root: str) -> None:
+        """End unfinished uploads, which cost money, where the storage can."""
+        try:
+            self.storage.end_uploads(self.storage.unfinished_uploads(root))
+        except Unsupported:
+            pass  # it takes a rule of the bucket, which the documentation asks for
+        except StorageError as error:
+            if not error.had_no_effect:
+                raise
+            warnings.warn(
+                f"unfinished uploads into {root} may be left: {error}",
+                EmberlakeWarning,
+                stacklevel=4,
+            )

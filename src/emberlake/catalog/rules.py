@@ -21,6 +21,7 @@ from emberlake.errors import (
     InvalidInput,
     InvalidOption,
     InvalidSchema,
+    InvalidState,
     TableAlreadyExists,
     TableNotFound,
     Unsupported,
@@ -106,6 +107,15 @@ def check_no_snapshots(identifier: Identifier, ids: Sequence[int], folder: str) 
         raise InvalidInput(
             f"{identifier} cannot be created: {folder} has snapshots but no schema; "
             "move or delete that folder"
+        )
+
+
+def check_not_dropped(identifier: Identifier, *, is_dropped: bool) -> None:
+    """Refuse to create a table whose files a drop would delete."""
+    if is_dropped:
+        raise InvalidState(
+            f"{identifier} cannot be created: another table of that name is being dropped, or a "
+            "drop of it was interrupted; drop it again, which deletes what is left"
         )
 
 

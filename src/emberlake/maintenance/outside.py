@@ -57,7 +57,7 @@ def _is_below(path: str, folders: Collection[str]) -> bool:
 def _schemas(storage: Storage, layout: TableLayout) -> Iterator[TableSchema]:
     for branch in (MAIN_BRANCH, *list_branches(storage, layout)):
         schemas = SchemaStore(storage, layout.for_branch(branch))
-        for schema_id in schemas.list_ids():
+        for schema_id in schemas.files().etags:
             # One that cannot be read is no obstacle: a damaged table can still be dropped.
             with suppress(CorruptFile, InvalidOption, SchemaNotFound):
                 yield schemas.load(schema_id)

@@ -14,6 +14,7 @@ SNAPSHOT_PREFIX: Final = "snapshot-"
 TAG_PREFIX: Final = "tag-"
 BRANCH_PREFIX: Final = "branch-"
 CONSUMER_PREFIX: Final = "consumer-"
+DROP_MARK: Final = ".emberlake-dropped"
 
 _DIGITS: Final = re.compile(r"[0-9]+")
 
@@ -44,6 +45,11 @@ class TableLayout:
 
     def schema(self, schema_id: int) -> str:
         return f"{self.schema_folder}/{SCHEMA_PREFIX}{schema_id}"
+
+    @property
+    def drop_mark(self) -> str:
+        """A file that is there while the table is being dropped; other engines do not know it."""
+        return f"{self.schema_folder}/{DROP_MARK}"
 
     @property
     def snapshot_folder(self) -> str:

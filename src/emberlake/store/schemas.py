@@ -1,10 +1,12 @@
 """The schema files of a table: one per version, never changed. Spec: "Schema files"."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from emberlake.errors import CorruptFile, FileNotFound, SchemaNotFound, StorageError
 from emberlake.io.storage import Storage
-from emberlake.spec.layout import SCHEMA_PREFIX, TableLayout, parse_numbered
+from emberlake.spec.layout import DROP_MARK, SCHEMA_PREFIX, TableLayout, parse_numbered
 from emberlake.spec.schema import TableSchema
 from emberlake.store.metadata_cache import (
     decoded_schema,
@@ -12,6 +14,14 @@ from emberlake.store.metadata_cache import (
     listed_key,
     listed_schema,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFiles:
+    """What the schema folder of a table holds."""
+
+    etags: Mapping[int, str | None]  # the marks of all schema files, by id
+    is_dropped: bool  # a drop has begun: there is no table any more, only what is left of it
 
 
 class SchemaStore:
@@ -61,18 +71,34 @@ class SchemaStore:
 
     def latest(self) -> TableSchema | None:
         """The newest schema; None if there is none, which means that there is no table."""
-        listed = self._listed()
-        return self.load(max(listed), listed[max(listed)]) if listed else None
+        found = self.files()
+        if found.is_dropped or not found.etags:
+            return None
+        newest = max(found.etags)
+        return self.load(newest, found.etags[newest])
 
     def list_ids(self) -> tuple[int, ...]:
-        """The ids of all schemas, ascending."""
-        return tuple(sorted(self._listed()))
+        """The ids of all schemas, ascending; none of a table that is being dropped."""
+        found = self.files()
+        return () if found.is_dropped else tuple(sorted(found.etags))
 
-    def _listed(self) -> dict[int, str | None]:
-        """The marks of all schema files, by id."""
+    def files(self) -> SchemaFiles:
+        """The schema files, of a table that is being dropped too."""
+        infos = [*self._storage.list(self._layout.schema_folder)]
+        found = ((parse_numbered(info.name, SCHEMA_PREFIX), info.etag) for info in infos)
+        etags = {number: etag for number, etag in found if number is not None}
+        return SchemaFiles(etags, any(info.name == DROP_MARK for info in infos))
+
+    def begin_drop(self) -> None:
+        """Let there be no table any more, for everybody who lists schemas, in one step."""
+        self._storage.put(self._layout.drop_mark, b"dropped")
+
+    def end_drop(self) -> None:
+        """Delete the schemas, and then the mark: without schemas nobody needs it."""
         files = self._storage.list(self._layout.schema_folder)
-        found = ((parse_numbered(info.name, SCHEMA_PREFIX), info.etag) for info in files)
-        return {number: etag for number, etag in found if number is not None}
+        mark = self._layout.drop_mark
+        self._storage.delete_all([info.path for info in files if info.path != mark])
+        self._storage.delete(mark)
 
     def create(self, schema: TableSchema) -> bool:
         """Publish a schema under its id; False if the id is taken."""

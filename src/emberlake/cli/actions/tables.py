@@ -3,6 +3,7 @@
 from typing import Any
 
 from emberlake.base.texts import local_time, size_text, time_text
+from emberlake.catalog import Catalog
 from emberlake.catalog.rules import plain_table
 from emberlake.cli.actions.footprint import footprint_of
 from emberlake.cli.report import Block, Column, Done, Facts, Grid, Report, numbers, words
@@ -153,10 +154,12 @@ def drop(
     try:
         size = footprint_of(session.catalog, identifier)
     except TableNotFound:
-        if not ignore_missing:
+        is_left = not dry_run and _drop_rest(session.catalog, identifier)
+        if not (is_left or ignore_missing):
             raise
-        done = Done(f"there is no table {identifier}")
-        return Report({"table": identifier, "dropped": False, "dry_run": dry_run}, [done])
+        what = "dropped what was left of" if is_left else "there is no table"
+        document = {"table": identifier, "dropped": is_left, "dry_run": dry_run}
+        return Report(document, [Done(f"{what} {identifier}")])
     what = f"table {identifier} with all its data: {size.text}"
     document = {
         "table": identifier,
@@ -170,6 +173,15 @@ def drop(
     session.confirm(f"This drops {what}", yes=yes)
     session.catalog.drop_table(identifier)
     return Report(document, [Done(f"dropped {what}")])
+
+
+def _drop_rest(catalog: Catalog, identifier: str) -> bool:
+    """Drop what an interrupted drop has left of a table; False if there is nothing."""
+    try:
+        catalog.drop_table(identifier)
+    except TableNotFound:
+        return False
+    return True
 
 
 def rename(session: Session, identifier: str, new_name: str) -> Report:

@@ -8,7 +8,7 @@ does it.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from threading import Lock
@@ -16,7 +16,13 @@ from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 from emberlake.base.requests import ask_all
-from emberlake.errors import FileNotFound, InvalidInput, StorageError, Unsupported
+from emberlake.errors import (
+    CredentialsExpired,
+    FileNotFound,
+    InvalidInput,
+    StorageError,
+    Unsupported,
+)
 from emberlake.io.object.calls import ask_again
 from emberlake.io.object.clients import AskedProvider, ProviderFailed, with_bucket
 from emberlake.io.object.config import StoreConfig
@@ -43,20 +49,55 @@ def unfinished_uploads(config: StoreConfig, folder: Location) -> Iterator[Upload
     _check_support(config, folder)
     calls = _Calls(config)
     prefix = f"{folder.key}/" if folder.key else ""
-    after: _Query = ()
+    turn = _Turn()
     while True:
-        query = [("uploads", ""), ("prefix", prefix), *after]
-        page = _list(config, folder, calls, query)
-        for one in page.iterfind("{*}Upload"):
-            upload = _upload(folder, one)
-            # Some stores know no prefixes, and list the whole bucket.
-            if upload is not None and upload.path.startswith(f"{folder.path}/"):
-                yield upload
+        query = [("uploads", ""), ("prefix", prefix), *turn.after]
+        try:
+            page = _list(config, folder, calls, query)
+        except StorageError as error:
+            again = None if isinstance(error, CredentialsExpired) else turn.by_keys()
+            if again is None or not error.had_no_effect:
+                raise
+            turn = again
+            continue
+        found = [_upload(folder, one) for one in page.iterfind("{*}Upload")]
+        uploads = [upload for upload in found if upload is not None and upload not in turn.told]
+        # Some stores know no prefixes, and list the whole bucket.
+        yield from (one for one in uploads if one.path.startswith(f"{folder.path}/"))
         if page.findtext("{*}IsTruncated", "").strip() != "true":
             return
-        last, after = after, _next_page(page)
-        if after == last:
+        last, turn = turn, turn.next(page, uploads)
+        if turn.after == last.after:
             raise Unsupported(f"{config.endpoint} cannot {_LIST} {folder.path}: no page ends")
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """Where a listing goes on.
+
+    With the marks that the store gave, as a rule. versitygw refuses its own, and takes the key
+    alone. A page may end between two uploads of one key, so the listing then goes on behind the key
+    before the last, and what it tells again is known.
+    """
+
+    after: _Query = ()
+    told: frozenset[Upload] = frozenset()
+    keys: Sequence[str] = ()  # of the page before, the last two
+    of_last_key: frozenset[Upload] = frozenset()
+    is_by_key: bool = False
+
+    def next(self, page: ET.Element, uploads: Sequence[Upload]) -> "_Turn":
+        keys = sorted({one.findtext("{*}Key", "") for one in page.iterfind("{*}Upload")})[-2:]
+        last = frozenset(one for one in uploads if locate(one.path).key == keys[-1])
+        turn = _Turn(_next_page(page), keys=keys, of_last_key=last, is_by_key=self.is_by_key)
+        return (turn.by_keys(again=True) or turn) if self.is_by_key else turn
+
+    def by_keys(self, *, again: bool = False) -> "_Turn | None":
+        """The same place, found by keys alone; None if that is not possible."""
+        if len(self.keys) < 2 or (self.is_by_key and not again):
+            return None
+        after = [("key-marker", self.keys[0])]
+        return replace(self, after=after, told=self.of_last_key, is_by_key=True)
 
 
 def end_uploads(config: StoreConfig, uploads: Iterable[Upload]) -> None:

@@ -108,6 +108,40 @@ def test_pages_follow_one_another(store: Store) -> None:
     ]
 
 
+def test_a_store_that_refuses_its_own_marks_goes_on_by_keys(store: Store) -> None:
+    """A page may end between two uploads of one file: they are all found, and each once."""
+    refused = (400, refusal("InvalidArgument"))
+    t = "db.db/t"
+    store.answers = [
+        (200, page(f"{t}/a", f"{t}/b", more=(f"{t}/b", "id+1"))),
+        refused,
+        (200, page("", f"{t}/b", f"{t}/b", f"{t}/c", f"{t}/d", more=(f"{t}/d", "id+4"))),
+        (200, page("", "", "", "", f"{t}/d", f"{t}/e")),
+    ]
+
+    found = list(store.open().unfinished_uploads(FOLDER))
+
+    assert [upload.path.rpartition("/")[2] + upload.id[-2:] for upload in found] == [
+        *("a+0", "b+1", "b+2", "c+3", "d+4", "e+5")
+    ]
+    marks = [request.partition("?")[2].split("&")[0] for request in store.requests]
+    assert marks[2:] == ["key-marker=db.db%2Ft%2Fa", "key-marker=db.db%2Ft%2Fc"]
+
+
+def test_marks_that_are_refused_among_uploads_of_one_file_are_an_error(store: Store) -> None:
+    more = ("db.db/t/a", "id+1")
+    store.answers = [
+        (200, page("db.db/t/a", "db.db/t/a", more=more)),
+        (400, refusal("InvalidArgument")),
+    ]
+
+    listing = store.open().unfinished_uploads(FOLDER)
+
+    assert len([next(listing), next(listing)]) == 2
+    with pytest.raises(StorageError, match="InvalidArgument"):
+        next(listing)
+
+
 def test_uploads_of_others_are_left_out_where_a_store_ignores_the_prefix(store: Store) -> None:
     store.answers = [(200, page("db.db/t2/a", "db.db/t", "x", "db.db/t//a", "db.db/t/a", "/"))]
 

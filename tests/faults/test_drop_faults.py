@@ -1,0 +1,110 @@
+"""A drop that is interrupted at any moment leaves a whole table or none, and can be finished."""
+
+import itertools
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from emberlake.catalog import FileSystemCatalog
+from emberlake.errors import InvalidState, StorageError, TableNotFound
+from emberlake.io import MemoryStorage
+from emberlake.spec.layout import DROP_MARK
+from watched_storage import Call, WatchedStorage
+
+COLUMNS = pa.schema([("id", pa.int64()), ("day", pa.int32())])
+ROWS = pa.table({"id": [1, 2, 3], "day": [1, 1, 2]}, schema=COLUMNS)
+
+
+class Interrupted(BaseException):
+    """As a process that ends."""
+
+
+def a_table() -> MemoryStorage:
+    storage = MemoryStorage()
+    catalog = FileSystemCatalog(storage, "/w")
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", COLUMNS, partition_keys=["day"])
+    table.append(ROWS)
+    table.append(ROWS)
+    table.create_tag("before")
+    table.create_branch("b", "before")
+    return storage
+
+
+def interrupt_at(moment: int, *, is_done: bool) -> Callable[[Call], None]:
+    def watch(call: Call) -> None:
+        if call.number >= moment and call.is_done is is_done:
+            raise Interrupted
+
+    return watch
+
+
+def files_of(storage: MemoryStorage, folder: str) -> list[str]:
+    return [info.path for info in storage.list_all(folder)]
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize("what", ["table", "database"])
+def test_an_interrupted_drop_leaves_a_whole_table_or_none(what: str, is_done: bool) -> None:
+    ended = set()
+    for moment in itertools.count(1):
+        storage = a_table()
+        watched = WatchedStorage(storage, interrupt_at(moment, is_done=is_done))
+        try:
+            drop(FileSystemCatalog(watched, "/w"), what)
+        except Interrupted:
+            pass
+        else:
+            break
+
+        catalog = FileSystemCatalog(storage, "/w")
+        where = str(watched.calls[moment - 1])
+        is_there = catalog.list_databases() == ["db"] and catalog.list_tables("db") == ["t"]
+        ended.add(is_there)
+        if is_there:
+            assert catalog.get_table("db.t").count() == 2 * len(ROWS), where
+            assert catalog.get_table("db.t$branch_b").count() == 2 * len(ROWS), where
+        elif files_of(storage, "/w/db.db/t/schema"):
+            with pytest.raises(TableNotFound):
+                catalog.get_table("db.t")
+            with pytest.raises(InvalidState, match="a drop of it was interrupted; drop it again"):
+                catalog.create_table("db.t", COLUMNS, ignore_if_exists=True)
+            catalog.drop_table("db.t")
+            assert files_of(storage, "/w") == [], where
+            catalog.create_table("db.t", COLUMNS)
+    assert ended == {True, False}
+    assert files_of(storage, "/w") == []
+
+
+def drop(catalog: FileSystemCatalog, what: str) -> None:
+    if what == "table":
+        catalog.drop_table("db.t")
+    else:
+        catalog.drop_database("db", cascade=True)
+
+
+def test_a_half_dropped_table_goes_with_its_database() -> None:
+    storage = a_table()
+    storage.put(f"/w/db.db/t/schema/{DROP_MARK}", b"")
+    catalog = FileSystemCatalog(storage, "/w")
+
+    catalog.drop_database("db", cascade=True)
+
+    assert files_of(storage, "/w") == []
+
+
+def test_nobody_commits_to_a_table_that_is_being_dropped() -> None:
+    storage = a_table()
+    catalog = FileSystemCatalog(storage, "/w")
+    table = catalog.get_table("db.t")
+
+    def fail(call: Call) -> None:
+        if call.method == "delete_folder":
+            raise StorageError("no answer")
+
+    with pytest.raises(StorageError, match="no answer"):
+        FileSystemCatalog(WatchedStorage(storage, fail), "/w").drop_table("db.t")
+
+    with pytest.raises(TableNotFound, match="was dropped"):
+        table.append(ROWS)
