@@ -118,7 +118,8 @@ class Client:
         body = {"identifier": {"database": database, "object": name}, "schema": schema}
         reply = self.post(f"/databases/{database}/tables", body)
         assert reply.status == 200, reply.body
-        found: str = self.get(f"/databases/{database}/tables/{name}").json["id"]
+        path = f"/databases/{encode_name(database)}/tables/{encode_name(name)}"
+        found: str = self.get(path).json["id"]
         return found
 
     def commit(self, snapshot: dict[str, Any], table: str = "db/tables/t", **more: Any) -> Reply:

@@ -9,7 +9,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from emberlake.rest.values import (
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.instant import Instant
 from emberlake.table import Table
+from servers import Server
 
 TOKEN = "token-of-the-tests"
 PREFIX = "a prefix"
@@ -77,14 +78,20 @@ class RestServer:
     views: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     functions: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     token_answer: Callable[[], dict[str, Any]] | None = None
+    answer_headers: Mapping[str, str] = field(default_factory=dict)
+    forgets_uuids: bool = False  # as servers of Java Paimon up to 1.4 do
     uri: str = ""
 
     def __post_init__(self) -> None:
-        self.catalog = FileSystemCatalog(LocalStorage(), str(self.folder))
+        self.catalog: Catalog = FileSystemCatalog(LocalStorage(), str(self.folder))
         self.ids: dict[tuple[str, str], str] = {}
         self.external: dict[tuple[str, str], str] = {}
         self.properties: dict[str, dict[str, str]] = {}
         self.lock = threading.RLock()
+
+    def served_from(self, store: Server, warehouse: str) -> None:
+        """Keep tables in an object store instead, with the keys of the store itself."""
+        self.catalog = CatalogFactory.create({"warehouse": warehouse, **store.options})
 
     @property
     def options(self) -> dict[str, str]:
@@ -208,12 +215,14 @@ class RestServer:
         snapshots, new = table.store.snapshots, request.snapshot
         standing = snapshots.find(new.id)
         if standing is not None:
-            return {"success": standing == new}
+            return {"success": standing == new and not self.forgets_uuids}
         latest = snapshots.latest()
         if new.id != (0 if latest is None else latest.id) + 1:
             return {"success": False}
         if request.base_snapshot_uuid != (None if latest is None else latest.uuid):
             return {"success": False}
+        if self.forgets_uuids:
+            new = replace(new, uuid=None)
         assert snapshots.publish(new)
         snapshots.write_latest_hint(new.id)
         return {"success": True}
@@ -273,7 +282,7 @@ class RestServer:
             id=self.ids[database, table.identifier.table] if name not in self.external else "x",
             database=database,
             name=name,
-            path=f"file://{table.table_path}",
+            path=table.table_path if "://" in table.table_path else f"file://{table.table_path}",
             is_external=(database, name) in self.external,
             schema_id=schema.id,
             schema=schema_from_json(schema_to_json(schema)),
@@ -323,7 +332,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _write(self, status: int, answer: Any, headers: Mapping[str, str]) -> None:
         data = b"" if answer is None else json.dumps(answer).encode()
-        lines = {"Content-Length": str(len(data)), "x-request-id": "r-1", **headers}
+        more = {**self.server.rest.answer_headers, **headers}
+        lines = {"Content-Length": str(len(data)), "x-request-id": "r-1", **more}
         head = "".join(f"{name}: {text}\r\n" for name, text in lines.items())
         self.wfile.write(f"HTTP/1.1 {status} X\r\n{head}\r\n".encode() + data)
 

@@ -26,6 +26,7 @@ from emberlake.errors import (
     EmberlakeWarning,
     FileNotFound,
     FilesMissing,
+    FunctionNotFound,
     IncompleteJob,
     InvalidExpression,
     InvalidIdentifier,
@@ -35,8 +36,11 @@ from emberlake.errors import (
     InvalidSchema,
     InvalidState,
     MessageMismatch,
+    NoPermission,
+    NotAuthenticated,
     NotFound,
     SchemaNotFound,
+    ServerError,
     SnapshotNotFound,
     SnapshotOverwritten,
     StorageError,
@@ -45,6 +49,7 @@ from emberlake.errors import (
     TagAlreadyExists,
     TagNotFound,
     Unsupported,
+    ViewNotFound,
 )
 
 if TYPE_CHECKING:
@@ -124,6 +129,7 @@ __all__ = [
     "EmberlakeWarning",
     "FileNotFound",
     "FilesMissing",
+    "FunctionNotFound",
     "GenericRow",
     "Identifier",
     "IncompleteJob",
@@ -139,6 +145,8 @@ __all__ = [
     "MessageMismatch",
     "Move",
     "MultisetType",
+    "NoPermission",
+    "NotAuthenticated",
     "NotFound",
     "PredicateBuilder",
     "RowKind",
@@ -146,6 +154,7 @@ __all__ = [
     "Schema",
     "SchemaChange",
     "SchemaNotFound",
+    "ServerError",
     "SnapshotNotFound",
     "SnapshotOverwritten",
     "StorageError",
@@ -159,6 +168,7 @@ __all__ = [
     "TagNotFound",
     "Unsupported",
     "VectorType",
+    "ViewNotFound",
     "__version__",
 ]
 

@@ -53,7 +53,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "uvicorn": (),  # loaded by name, where a server is started
     "uvloop": ("emberlake.server.serving",),
     "sqlite3": ("emberlake.server.database.sqlite",),
-    "psycopg": ("emberlake.server.database.postgres",),
+    "psycopg": ("emberlake.server.database.postgres", "emberlake.server.database.postgres_reads"),
     "psycopg_pool": ("emberlake.server.database.postgres",),
     "jwt": ("emberlake.server.access.oidc",),
     "pypaimon": (),

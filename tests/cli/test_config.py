@@ -128,3 +128,12 @@ def test_the_file_of_the_user_is_the_last_resort(tmp_path: Path) -> None:
     found = find_config(Settings(), {"XDG_CONFIG_HOME": str(home)}, tmp_path)
 
     assert found == home / "emberlake" / "config.toml"
+
+
+def test_the_warehouse_of_a_server_is_a_name_and_no_folder(folder: Path) -> None:
+    file = folder / "emberlake.toml"
+    file.write_text('[prod]\nmetastore = "rest"\nwarehouse = "lake"\ntoken.env = "T"\n')
+
+    found = options(folder, profile="prod")
+
+    assert found == {"metastore": "rest", "warehouse": "lake", "token.env": "T"}

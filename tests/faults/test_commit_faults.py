@@ -203,7 +203,7 @@ def test_what_may_be_in_the_table_is_not_deleted_and_says_what_to_look_for():
     snapshot = latest_snapshot(healed)
     check_whole(healed)
     assert snapshot.id == 3
-    assert snapshot.uuid in str(caught.value)
+    assert snapshot.mark in str(caught.value)
     assert snapshot.commit_user in str(caught.value)
     with pytest.raises(AlreadyCommitted):
         healed.new_batch_write_builder().new_commit().commit(messages)

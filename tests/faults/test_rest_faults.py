@@ -198,6 +198,19 @@ def test_another_writer_comes_between_a_lost_answer_and_the_look(
     check_whole(table)
 
 
+@pytest.mark.parametrize("is_dropped", [False, True])
+def test_a_commit_is_found_again_on_a_server_that_forgets_uuids(
+    server: RestServer, is_dropped: bool
+) -> None:
+    table = a_table(server)
+    server.forgets_uuids = True
+    server.fail(COMMIT, is_dropped=is_dropped, when="after")
+
+    append(table, rows_of(NEW))
+
+    assert ids_in(server) == OLD + NEW
+
+
 def test_a_commit_that_lost_goes_on_top_of_the_winner(server: RestServer) -> None:
     table = a_table(server)
     other = server.catalog.get_table("db.t")

@@ -9,7 +9,8 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -287,18 +288,47 @@ def java_rows(
 @cache
 def java_judge() -> JavaJudge:
     """Java Paimon, started when first asked for."""
+    stores = sorted(JAVA_BUILD.glob("paimon-s3-*.jar"))  # where it is there
+    return JavaJudge(LineProcess(_java_command(JAVA_BUILD / "PaimonJudge.class", *stores)))
+
+
+@contextmanager
+def java_rest_mock(folder: Path, token: str, *, loses_one: bool = False) -> Iterator[Warehouse]:
+    """Java Paimon's own mock of a REST catalog server; it may lose the answer to one commit."""
+    build = JAVA_BUILD / "rest"
+    main = build / "org" / "apache" / "paimon" / "rest" / "RestMock.class"
+    command = _java_command(
+        main, build / "lib" / "*", build, name="org.apache.paimon.rest.RestMock"
+    )
+    words = [str(folder), token, *(["lose-one"] if loses_one else [])]
+    process = subprocess.Popen(
+        [*command, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert process.stdout is not None
+        found = json.loads(process.stdout.readline())
+        options = {"metastore": "rest", "uri": found["uri"], "token.provider": "bear"}
+        yield Warehouse(found["warehouse"], {**options, "token": token})
+    finally:
+        process.communicate(timeout=30)  # its input ends
+
+
+def _java_command(main: Path, *more: Path, name: str | None = None) -> list[str]:
+    """The command that runs a class of the Java judge, or a skip that says what is missing."""
     jars = sorted(JAVA_BUILD.glob("paimon-bundle-*.jar"))
     spark_jars = sorted((ROOT / ".venv" / "lib").glob("python3*/site-packages/pyspark/jars"))
     if not shutil.which("java"):
         lacking("java is not installed")
-    if not jars or not (JAVA_BUILD / "PaimonJudge.class").exists():
+    if not jars or not main.exists():
         lacking("the Java judge is not built: run make setup with a JDK and Maven installed")
     if not spark_jars:
         lacking("pyspark, whose jars Java Paimon needs, is not in .venv: run make setup")
-    stores = sorted(JAVA_BUILD.glob("paimon-s3-*.jar"))  # where it is there
-    class_path = ":".join(map(str, (JAVA_BUILD, jars[-1], *stores, f"{spark_jars[-1]}/*")))
+    parts = (JAVA_BUILD, jars[-1], *more, f"{spark_jars[-1]}/*")
     quiet = ["-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Duser.timezone=UTC"]
-    return JavaJudge(LineProcess(["java", *quiet, "-cp", class_path, "PaimonJudge"]))
+    return ["java", *quiet, "-cp", ":".join(map(str, parts)), name or main.stem]
 
 
 def java_on_stores() -> None:

@@ -1,10 +1,15 @@
 """Catalogs find databases and tables by name and open them."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from emberlake.catalog.catalog import Catalog, Database, GetTagResponse
 from emberlake.catalog.factory import CatalogFactory
 from emberlake.catalog.filesystem import FileSystemCatalog
-from emberlake.catalog.rest import RestCatalog
 from emberlake.spec.listing import PagedList, Partition
+
+if TYPE_CHECKING:
+    from emberlake.catalog.rest import RestCatalog
 
 __all__ = [
     "Catalog",
@@ -16,3 +21,10 @@ __all__ = [
     "Partition",
     "RestCatalog",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # It brings what talks to servers along, which takes a while to load.
+    if name == "RestCatalog":
+        return importlib.import_module("emberlake.catalog.rest").RestCatalog
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

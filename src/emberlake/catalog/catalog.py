@@ -276,8 +276,7 @@ class Catalog(ABC):
             page_token: the token of the previous page.
             tag_name_prefix: only names with this prefix.
         """
-        if max_results is not None and max_results < 1:
-            raise InvalidInput(f"max_results is {max_results}; it must be 1 or more")
+        check_page_size(max_results)
         # The token is the last name of the previous page: tags may come and go between two pages.
         names = [
             name
@@ -343,10 +342,20 @@ class Catalog(ABC):
                 raise InvalidInput(f"{instant!r} is neither a snapshot nor a tag")
 
     def _versioned(self, identifier: str | Identifier) -> Table:
-        identifier = as_identifier(identifier)
-        if identifier.system_table is not None:
-            raise InvalidIdentifier(
-                f"{identifier} is a system table; only its data table has snapshots, tags and "
-                "branches"
-            )
-        return self.get_table(identifier)
+        return self.get_table(data_table(identifier))
+
+
+def data_table(identifier: str | Identifier) -> Identifier:
+    """The identifier of a table or a branch, which has snapshots, tags and branches."""
+    identifier = as_identifier(identifier)
+    if identifier.system_table is not None:
+        raise InvalidIdentifier(
+            f"{identifier} is a system table; only its data table has snapshots, tags and branches"
+        )
+    return identifier
+
+
+def check_page_size(max_results: int | None) -> None:
+    """Refuse a page that could hold nothing."""
+    if max_results is not None and max_results < 1:
+        raise InvalidInput(f"max_results is {max_results}; it must be 1 or more")

@@ -1,11 +1,11 @@
 """Opens the catalog that options describe."""
 
+import importlib
 from collections.abc import Mapping
 from typing import Final
 
 from emberlake.catalog.catalog import Catalog
 from emberlake.catalog.filesystem import FileSystemCatalog
-from emberlake.catalog.rest import RestCatalog
 from emberlake.errors import InvalidOption, Unsupported
 from emberlake.io import RoutedStorage, open_storage
 
@@ -45,7 +45,11 @@ class CatalogFactory:
         functions = {key: value for key, value in options.items() if callable(value)}
         given = {**texts, **functions}
         if metastore == _REST:
-            return RestCatalog.connect(given)
+            # What talks to servers is loaded by those who have one.
+            served: Catalog = importlib.import_module("emberlake.catalog.rest").RestCatalog.connect(
+                given
+            )
+            return served
         if metastore != _FILESYSTEM:
             raise InvalidOption(f"{_METASTORE}={metastore}: expected {_FILESYSTEM} or {_REST}")
         if not texts.get(_WAREHOUSE, "").strip():

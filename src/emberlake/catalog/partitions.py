@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from emberlake.base.times import instant_ms
+from emberlake.catalog.catalog import check_page_size
 from emberlake.errors import InvalidInput
 from emberlake.inspect import PartitionTotals, load_partition_totals
 from emberlake.inspect.totals import describe_partitions
@@ -26,8 +27,7 @@ def list_partition_page(
     The token is the last partition of the previous page, so that partitions that come or go between
     two pages never make others appear twice or not at all.
     """
-    if max_results is not None and max_results < 1:
-        raise InvalidInput(f"max_results is {max_results}; it must be 1 or more")
+    check_page_size(max_results)
     totals = load_partition_totals(store, store.snapshots.latest())
     matches = _name_matcher(name_pattern)
     is_after = _position_matcher(store, page_token)

@@ -4,22 +4,22 @@ The server has the names, the schemas and the latest snapshot of every table, an
 commit wins. Data and metadata files are read and written here, in the folder that it names.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.catalog import rules
 from emberlake.catalog.catalog import Database
 from emberlake.catalog.declarations import Declaration, declared_schema
-from emberlake.catalog.opening import OpeningCatalog
 from emberlake.catalog.rules import as_identifier, plain_table
+from emberlake.catalog.served import WAREHOUSE, ServedCatalog
 from emberlake.errors import (
     BranchNotFound,
     DatabaseAlreadyExists,
     DatabaseNotFound,
-    EmberlakeError,
     InvalidIdentifier,
+    InvalidOption,
     NotFound,
     TableAlreadyExists,
     TableNotFound,
@@ -28,16 +28,12 @@ from emberlake.errors import (
 from emberlake.io import open_storage
 from emberlake.io.durable import durable
 from emberlake.io.rest.api import RestApi
-from emberlake.io.rest.options import (
-    PREFIX,
-    headers_of,
-    parse_session,
-    without_secrets,
-)
-from emberlake.io.rest.sending import Session
+from emberlake.io.rest.data_tokens import TokenSource
+from emberlake.io.rest.options import headers_of, parse_session
+from emberlake.io.rest.vended import takes_tokens, vended_options
 from emberlake.io.routed import RoutedStorage
-from emberlake.options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME
-from emberlake.rest.objects import Function, View
+from emberlake.options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME, parse_bool
+from emberlake.rest.option_names import DATA_TOKEN, PREFIX, without_secrets
 from emberlake.rest.statistics import PartitionNames
 from emberlake.rest.values import DatabaseChanges, RemoteTable
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier, NameKind, check_name
@@ -51,25 +47,10 @@ from emberlake.store.table_store import TableStore
 from emberlake.table import Table
 
 _COMMENT: Final = "comment"
-_WAREHOUSE: Final = "warehouse"
 
 
-class RestCatalog(OpeningCatalog):
+class RestCatalog(ServedCatalog):
     """Databases and tables of one warehouse of a server."""
-
-    def __init__(
-        self, session: Session, options: Mapping[str, object], env: Env = SYSTEM_ENV
-    ) -> None:
-        """A catalog whose server has been asked for its config; ``connect`` asks it.
-
-        Args:
-            session: The server, with its prefix.
-            options: Those of the user, merged with those of the server.
-            env: Clock and chance.
-        """
-        self._api = RestApi(session, env)
-        self._options = dict(options)
-        self.env = env
 
     @staticmethod
     def connect(options: Mapping[str, object], env: Env = SYSTEM_ENV) -> "RestCatalog":
@@ -81,7 +62,7 @@ class RestCatalog(OpeningCatalog):
         """
         texts = {key: value for key, value in options.items() if isinstance(value, str)}
         session = parse_session(texts)
-        config = RestApi(session, env).config(texts.get(_WAREHOUSE, ""))
+        config = RestApi(session, env).config(texts.get(WAREHOUSE, ""))
         merged = config.merged(texts)
         ready = session.with_prefix(merged.get(PREFIX, ""), headers_of(merged))
         return RestCatalog(ready, {**options, **merged}, env)
@@ -287,42 +268,12 @@ class RestCatalog(OpeningCatalog):
         if changed.id != current.id:
             self._api.alter_table(identifier, changes)
 
-    # --- views and functions ----------------------------------------------------------------------
-
-    def list_views(self, database_name: str) -> list[str]:
-        """The names of the views of a database, sorted; emberlake does not run them."""
-        with self._about_database(database_name):
-            return sorted(self._api.list_views(database_name))
-
-    def get_view(self, identifier: str | Identifier) -> View:
-        """A view: its columns, and its query in the words of other engines.
-
-        Raises:
-            ViewNotFound: there is no such view.
-        """
-        identifier = plain_table(identifier, "shown as a view")
-        return self._api.get_view(identifier.database, identifier.table)
-
-    def list_functions(self, database_name: str) -> list[str]:
-        """The names of the functions of a database, sorted; emberlake does not run them."""
-        with self._about_database(database_name):
-            return sorted(self._api.list_functions(database_name))
-
-    def get_function(self, identifier: str | Identifier) -> Function:
-        """A function: its parameters, and its definitions for other engines.
-
-        Raises:
-            FunctionNotFound: there is no such function.
-        """
-        identifier = plain_table(identifier, "shown as a function")
-        return self._api.get_function(identifier.database, identifier.table)
-
     # --- opening ----------------------------------------------------------------------------------
 
     def _load_store(self, identifier: Identifier) -> TableStore:
         found = self._find(identifier)
         schema = found.table_schema()
-        storage, root = open_storage(found.path, self._options)
+        storage, root = open_storage(found.path, self._storage_options(identifier, found))
         publisher: Publisher = FILE_PUBLISHER
         if not found.is_external:
             publisher = RestPublisher(self._api.session, _partition_names(schema), self.env)
@@ -338,6 +289,19 @@ class RestCatalog(OpeningCatalog):
         store.schemas.know(schema)
         return store
 
+    def _storage_options(self, identifier: Identifier, table: RemoteTable) -> dict[str, object]:
+        """How to reach the folder of a table: as the catalog, or with tokens of its own."""
+        text = str(self._options.get(DATA_TOKEN, "false"))
+        try:
+            has_tokens = parse_bool(text)
+        except ValueError as error:
+            raise InvalidOption(f"{DATA_TOKEN}={text!r}: {error}") from error
+        if not has_tokens or table.is_external or not takes_tokens(table.path):
+            return self._options
+        named = Identifier(identifier.database, identifier.table, identifier.branch)
+        source = TokenSource(self._api.session, named, env=self.env)
+        return vended_options(table.path, self._options, source)
+
     def _find(self, identifier: Identifier) -> RemoteTable:
         try:
             return self._api.get_table(identifier)
@@ -348,39 +312,6 @@ class RestCatalog(OpeningCatalog):
                     names = self._api.list_branches(main)
                     raise rules.branch_not_found(identifier, names) from error
             raise self._table_not_found(identifier) from error
-
-    def _is_there(self, identifier: Identifier) -> bool:
-        try:
-            self._api.get_table(identifier)
-        except NotFound:
-            return False
-        return True
-
-    def _table_not_found(self, identifier: Identifier) -> TableNotFound:
-        try:
-            names = self._api.list_tables(identifier.database)
-        except DatabaseNotFound:
-            databases = self._api.list_databases()
-            return rules.table_without_database(identifier, self._where, databases)
-        except EmberlakeError:  # who asks may not be allowed to list
-            names = []
-        return rules.table_not_found(identifier, self._where, names)
-
-    @contextmanager
-    def _about_database(self, name: str) -> Iterator[None]:
-        """Tell which databases there are, if there is none of that name."""
-        try:
-            yield
-        except DatabaseNotFound as error:
-            databases: list[str] = []
-            with suppress(EmberlakeError):
-                databases = self._api.list_databases()
-            raise rules.database_not_found(name, self._where, databases) from error
-
-    @property
-    def _where(self) -> str:
-        warehouse = self._options.get(_WAREHOUSE)
-        return f"{self._api.session.uri}/{warehouse}" if warehouse else self._api.session.uri
 
 
 def _partition_names(schema: TableSchema) -> PartitionNames:

@@ -47,15 +47,20 @@ def first_schema(
     schema: Schema,
     catalog_options: Mapping[str, str],
     time_millis: int,
+    *,
+    for_others: bool = False,
 ) -> TableSchema:
     """The first schema of a new table, unless anything about it is wrong.
 
-    It includes the options that the catalog gives to new tables (``table-default.<key>``).
+    It includes the options that the catalog gives to new tables (``table-default.<key>``). With
+    ``for_others`` the table may need what only other engines have.
     """
     with about(identifier):
-        first = build_table_schema(_with_defaults(schema, catalog_options), time_millis=time_millis)
+        declared = _with_defaults(schema, catalog_options)
+        first = build_table_schema(declared, time_millis=time_millis, for_others=for_others)
         _refuse_merging("created", check_merge_options(first))
-        check_functions(first)
+        if not for_others:
+            check_functions(first)
     return first
 
 
@@ -66,16 +71,22 @@ def altered_schema(
     *,
     has_snapshots: bool,
     time_millis: int,
+    for_others: bool = False,
 ) -> TableSchema:
     """The next schema of a table; the current one if the changes have no effect."""
     with about(identifier):
         changed = apply_changes(
-            current, changes, has_snapshots=has_snapshots, time_millis=time_millis
+            current,
+            changes,
+            has_snapshots=has_snapshots,
+            time_millis=time_millis,
+            for_others=for_others,
         )
         known = set(check_merge_options(current))  # accepted by other engines
         problems = check_merge_options(changed)
         _refuse_merging("changed", [p for p in problems if p not in known])
-        check_functions(changed, current)
+        if not for_others:
+            check_functions(changed, current)
     return changed
 
 

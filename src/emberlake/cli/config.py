@@ -11,6 +11,12 @@ A configuration file is TOML with a table per profile; its keys are catalog opti
     [staging]
     warehouse = "../staging"      # relative to the file
 
+    [prod]
+    metastore = "rest"            # here the warehouse is a name that the server knows
+    uri = "https://catalog.example.com"
+    warehouse = "lake"
+    token.env = "LAKE_TOKEN"
+
 The file is ``--config``, EMBERLAKE_CONFIG, ``emberlake.toml`` in the current folder or the nearest
 one above it, or ``emberlake/config.toml`` in the user's configuration folder.
 """
@@ -33,6 +39,7 @@ ENV_PROFILE: Final = "EMBERLAKE_PROFILE"
 ENV_WAREHOUSE: Final = "EMBERLAKE_WAREHOUSE"
 _WAREHOUSE: Final = "warehouse"
 _METASTORE: Final = "metastore"
+_FILESYSTEM: Final = "filesystem"
 _SCHEME: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 
 
@@ -122,7 +129,8 @@ def _load_profile(path: Path, profile: str | None) -> dict[str, str]:
         )
     options = dict(_option_texts(profiles.get(profile or DEFAULT_PROFILE, {})))
     warehouse = options.get(_WAREHOUSE)
-    if warehouse is not None and not _SCHEME.match(warehouse):
+    is_folder = options.get(_METASTORE, _FILESYSTEM).lower() == _FILESYSTEM
+    if warehouse is not None and is_folder and not _SCHEME.match(warehouse):
         # Relative to the file, so that a project works from any of its folders.
         options[_WAREHOUSE] = str(path.parent / os.path.expanduser(warehouse))  # noqa: PTH111
     return options

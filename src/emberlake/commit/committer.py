@@ -246,7 +246,7 @@ class _Attempts:
         stream = stream_of(request.commit_user, request.identifier)
         claims = claims_of(store.schema, request.change)
         self._history = History(store, request.change, stream, claims)
-        self._published: dict[str, Draft] = {}  # by uuid: any of them may be in the table
+        self._published: dict[str, Draft] = {}  # by mark: any of them may be in the table
         self._unsettled: tuple[int, EmberlakeError | None] | None = None  # snapshot id, why
         timeout = store.options.value(COMMIT_TIMEOUT_MS)
         self._deadline_ms = None if timeout is None else store.env.now_ms() + timeout
@@ -309,10 +309,10 @@ class _Attempts:
         if ours is None:
             self._settle(latest_id)
             return None
-        return self._published[ours.uuid or ""]
+        return self._published[ours.mark]
 
     def _publish(self, draft: Draft) -> _Outcome:
-        self._published[draft.uuid] = draft
+        self._published[draft.snapshot.mark] = draft
         before, self._unsettled = self._unsettled, (draft.snapshot.id, None)
         failure: EmberlakeError | None = None
         try:
@@ -338,7 +338,7 @@ class _Attempts:
         # So even a clear no needs a look at whose snapshot has the id.
         if standing is None:
             return _Lost() if failure is None else _Unknown(failure)
-        known = self._published.get(standing.uuid or "")
+        known = self._published.get(standing.mark)
         return _Lost() if known is None else _Committed(known)
 
     def _settle(self, snapshot_id: int) -> None:
@@ -365,8 +365,8 @@ class _Attempts:
         return CommitUnknown(
             f"publishing snapshot {snapshot_id} failed ({failure or 'its id is taken'}), and "
             f"whether it took effect cannot be found out ({last}); before committing again, look "
-            f"for a snapshot of commit user {self._request.commit_user} with uuid "
-            f"{' or '.join(self._published)}"
+            f"for a snapshot of commit user {self._request.commit_user} with the "
+            f"delta manifest list {' or '.join(self._published)}"
         )
 
 

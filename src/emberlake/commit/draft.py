@@ -47,11 +47,6 @@ class Draft:
     new_vectors: tuple[IndexManifestEntry, ...] = ()  # index files that were written for it
 
     @property
-    def uuid(self) -> str:
-        assert self.snapshot.uuid is not None
-        return self.snapshot.uuid
-
-    @property
     def base_uuid(self) -> str | None:
         return self.below.uuid if self.below else None
 

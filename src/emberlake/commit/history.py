@@ -73,7 +73,7 @@ class History:
         self.has_gaps = False
 
     def catch_up(self, latest: Snapshot | None, ours: Collection[str] = ()) -> Snapshot | None:
-        """Check all snapshots up to ``latest``; return the one whose uuid is in ``ours``, if any.
+        """Check all snapshots up to ``latest``; return the one whose mark is in ``ours``, if any.
 
         Raises:
             AlreadyCommitted: the files of the change are, or were, in the table.
@@ -87,7 +87,7 @@ class History:
             if snapshot is None:
                 has_expired = True
                 continue
-            if snapshot.uuid is not None and snapshot.uuid in ours:
+            if snapshot.mark in ours:
                 return snapshot
             rivals += self._check(snapshot)
         if has_expired:

@@ -84,7 +84,7 @@ def verify(store: TableStore, draft: Draft, index_added: Sequence[IndexManifestE
     try:
         standing = store.snapshots.find(draft.snapshot.id)
         # One that is gone was expired or rolled back, on purpose.
-        if standing is None or standing.uuid == draft.uuid:
+        if standing is None or standing.mark == draft.snapshot.mark:
             return
         has_successor = _has_successor(store, draft, index_added)
     except (StorageError, CorruptFile, NotFound) as error:

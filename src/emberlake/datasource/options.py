@@ -25,6 +25,7 @@ from emberlake.options import (
     parse_words,
     unknown_option,
 )
+from emberlake.rest.option_names import is_rest_option, is_secret_rest_option
 from emberlake.spec.schema import TableSchema
 from emberlake.store.table_store import TableStore
 from emberlake.table import Table
@@ -77,7 +78,7 @@ _QUERY_OPTIONS: Final[Mapping[str, frozenset[Use]]] = {
     CHECKPOINT: frozenset({Use.STREAM_WRITE}),
     "queryname": frozenset({Use.STREAM_WRITE}),
 }
-CATALOG_OPTIONS: Final = ("metastore", "warehouse")
+CATALOG_OPTIONS: Final = ("metastore", "warehouse")  # and those of REST catalogs and stores
 # Names whose values Spark hides wherever it shows options (the default of spark.redaction.regex).
 _REDACTED: Final = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
 # What Spark adds when it asks for the columns of a table in its own catalog.
@@ -192,7 +193,8 @@ def _check_keys(raw: Mapping[str, str], uses: frozenset[Use]) -> None:
 
 
 def _problem(key: str, uses: frozenset[Use]) -> str | None:
-    if is_secret_option(key) and not _REDACTED.search(key):
+    is_secret = is_secret_option(key) or is_secret_rest_option(key)
+    if is_secret and not _REDACTED.search(key):
         return (
             f"option {key} is a secret that Spark would show in its plans, since it does not know "
             "the name for one: set it in the environment, name a function that returns it "
@@ -216,7 +218,7 @@ def _problem(key: str, uses: frozenset[Use]) -> str | None:
 
 
 def _is_of_catalog(key: str) -> bool:
-    return key in CATALOG_OPTIONS or is_store_option(key)
+    return key in CATALOG_OPTIONS or is_store_option(key) or is_rest_option(key)
 
 
 def _listed(uses: frozenset[Use]) -> str:

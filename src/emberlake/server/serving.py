@@ -19,7 +19,7 @@ from emberlake.server.database.opening import open_database
 from emberlake.server.endpoints.dropping import purge
 from emberlake.server.heads import Heads
 from emberlake.server.settings import Settings
-from emberlake.server.vending import LocalVending
+from emberlake.server.vending import LocalVending, RoleVending, VendingRules
 from emberlake.server.warehouses import Warehouse
 
 ADMIN: Final = "admin"
@@ -60,6 +60,7 @@ def open_services(
     env: Env = SYSTEM_ENV,
     *,
     keep_dropped_ms: int,
+    vending: VendingRules | None = None,
     on_access_changed: Callable[[], None] = lambda: None,
 ) -> Services:
     """What endpoints and commands work with."""
@@ -68,7 +69,7 @@ def open_services(
         Heads(database, env),
         Principals(database, env),
         env,
-        LocalVending(env),
+        LocalVending(env) if vending is None else RoleVending(env, vending),
         keep_dropped_ms,
         on_access_changed,
     )
@@ -92,6 +93,7 @@ def _build(settings: Settings, database: Database, first_token: str | None, env:
         database,
         env,
         keep_dropped_ms=settings.keep_dropped_ms,
+        vending=settings.vending,
         on_access_changed=authentication.forget,
     )
     for warehouse in settings.warehouses:

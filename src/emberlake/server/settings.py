@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from emberlake.errors import InvalidInput
+from emberlake.server.vending import VendingRules
 from emberlake.server.warehouses import Warehouse
 
 MEBIBYTE: Final = 1024 * 1024
@@ -50,6 +51,7 @@ class Settings:
     remember_ms: int = 1000
     limits: Limits = Limits()
     oidc: Oidc | None = None
+    vending: VendingRules | None = None
 
     def __post_init__(self) -> None:
         names = [warehouse.name for warehouse in self.warehouses]

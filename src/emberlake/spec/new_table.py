@@ -10,14 +10,21 @@ from emberlake.spec.rules import find_problems
 from emberlake.spec.rules.check import empty_names
 from emberlake.spec.rules.keys import normalise_key_columns
 from emberlake.spec.schema import Schema, TableSchema
-from emberlake.spec.support import check_creatable
+from emberlake.spec.support import check_creatable, check_kind
 
 
-def build_table_schema(schema: Schema, *, time_millis: int) -> TableSchema:
+def build_table_schema(
+    schema: Schema, *, time_millis: int, for_others: bool = False
+) -> TableSchema:
     """The first schema of a new table.
 
     Columns get new field ids, primary key columns become NOT NULL, and keys that are given as
     options (``primary-key``, ``partition``) become the keys of the schema.
+
+    Args:
+        schema: What the user declares.
+        time_millis: When the table is created.
+        for_others: Whether other engines use the table, which may do more than emberlake.
 
     Raises:
         InvalidSchema: the message lists everything that is wrong.
@@ -42,7 +49,7 @@ def build_table_schema(schema: Schema, *, time_millis: int) -> TableSchema:
     problems.extend(find_problems(table_schema))
     if problems:
         raise InvalidSchema("the table cannot be created: " + "; ".join(problems))
-    check_creatable(table_schema)
+    (check_kind if for_others else check_creatable)(table_schema)
     return table_schema
 
 

@@ -40,7 +40,7 @@ from emberlake.spec.schema_change import (
     UpdateColumnType,
     UpdateComment,
 )
-from emberlake.spec.support import check_alterable
+from emberlake.spec.support import check_alterable, check_kind
 from emberlake.spec.widening import is_widening
 from emberlake.types import DataField, DataType
 
@@ -51,6 +51,7 @@ def apply_changes(
     *,
     has_snapshots: bool,
     time_millis: int,
+    for_others: bool = False,
 ) -> TableSchema:
     """The next schema of a table; the same one when the changes change nothing.
 
@@ -59,6 +60,7 @@ def apply_changes(
         changes: Applied one after the other.
         has_snapshots: Whether the table holds, or ever held, data.
         time_millis: When the change is made.
+        for_others: Whether other engines use the table, which may do more than emberlake.
 
     Raises:
         ColumnNotFound: a change names a column that does not exist.
@@ -75,7 +77,10 @@ def apply_changes(
     problems = [problem for problem in find_problems(changed) if problem not in known]
     if problems:
         raise InvalidSchema("the table cannot be changed: " + "; ".join(problems))
-    check_alterable(schema, changed)
+    if for_others:
+        check_kind(changed)
+    else:
+        check_alterable(schema, changed)
     return replace(changed, id=schema.id + 1, time_millis=time_millis, version=SCHEMA_VERSION)
 
 

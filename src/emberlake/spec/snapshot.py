@@ -62,6 +62,14 @@ class Snapshot:
             (self.delta_manifest_list, self.delta_manifest_list_size),
         )
 
+    @property
+    def mark(self) -> str:
+        """What no other commit has: the name of a list that was written for this one.
+
+        Not every server that publishes snapshots keeps their uuids.
+        """
+        return self.delta_manifest_list
+
     def to_json(self) -> dict[str, Any]:
         """The JSON object of the snapshot file; absent values are left out."""
         out: dict[str, Any] = {}

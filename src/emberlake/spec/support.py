@@ -64,6 +64,15 @@ def check_alterable(old: TableSchema, new: TableSchema) -> None:
     _refuse_columns([f for f in new.fields if own.get(f.id) != f.type], "added")
 
 
+def check_kind(schema: TableSchema) -> None:
+    """Refuse what is no table. A server keeps tables for other engines, whatever those can do.
+
+    Raises:
+        Unsupported: says what it is.
+    """
+    _refuse(schema, (_other_kind,), "kept by this server")
+
+
 def check_readable(schema: TableSchema, read_fields: Sequence[DataField] = ()) -> None:
     """Refuse to read a table, or some of its columns, that would be read wrongly.
 

@@ -143,7 +143,7 @@ class RestSnapshots(Snapshots):
                 doubt = failure
                 found = self._look(snapshot.id)
                 if found is not None:
-                    return is_same(found, snapshot)
+                    return found.mark == snapshot.mark
             if attempt >= self._api.session.http.max_retries:
                 raise doubt or failure
             self._api.env.sleep_ms(wait_before(attempt, answer, self._api.env))
@@ -161,7 +161,7 @@ class RestSnapshots(Snapshots):
 
     def _is_standing(self, snapshot: Snapshot) -> bool:
         found = self.find(snapshot.id)
-        return found is not None and is_same(found, snapshot)
+        return found is not None and found.mark == snapshot.mark
 
     def _is_known_to_stand(self, snapshot: Snapshot) -> bool:
         # A gateway may have put its own answer in the place of the server's. Files of a snapshot
@@ -265,11 +265,6 @@ class RestPublisher:
 
     def __reduce__(self) -> tuple[object, ...]:
         return RestPublisher, (self.session, self.names)  # the clock belongs to the process
-
-
-def is_same(found: Snapshot, snapshot: Snapshot) -> bool:
-    """Whether a snapshot that has our id is ours."""
-    return found == snapshot if snapshot.uuid is None else found.uuid == snapshot.uuid
 
 
 def _failure_of(sent: Sent) -> ServerError | TableNotFound:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from catalog_server import Client, serving, snapshot
+from catalog_server import Client, snapshot
 from emberlake.errors import InvalidInput
 from emberlake.server.commits import Commit, Verdict, judge
 
@@ -50,12 +50,6 @@ def test_a_snapshot_without_what_readers_need_is_refused(key: str) -> None:
 def test_names_of_manifest_lists_lead_nowhere_else(name: str) -> None:
     with pytest.raises(InvalidInput):
         Commit.from_json({"tableId": None, "snapshot": snapshot(1, deltaManifestList=name)})
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Any:
-    with serving(tmp_path) as found:
-        yield found.database()
 
 
 def files(tmp_path: Path) -> list[str]:

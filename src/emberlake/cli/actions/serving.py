@@ -13,6 +13,7 @@ from emberlake.cli.config import ENV_WAREHOUSE
 from emberlake.cli.failures import UsageError
 from emberlake.cli.report import Done, Grid, Note, Report, words
 from emberlake.cli.session import Session
+from emberlake.io.object.sts import Role
 from emberlake.server.calls import Services
 from emberlake.server.database.opening import open_database
 from emberlake.server.endpoints.dropping import list_dropped
@@ -27,6 +28,7 @@ from emberlake.server.serving import (
 )
 from emberlake.server.settings import DAY_MS, Limits, Oidc, Settings, default_database
 from emberlake.server.takeover import register_warehouse, release_warehouse, unregistered
+from emberlake.server.vending import VendingRules
 from emberlake.server.warehouses import Warehouse, open_warehouse, parse_warehouse
 
 ENV_TOKEN: Final = "EMBERLAKE_SERVER_TOKEN"  # noqa: S105 - the name of a variable
@@ -47,6 +49,7 @@ class ServeOptions:
     keep_dropped_days: float = 7
     threads: int = 16
     oidc: Mapping[str, str] = field(default_factory=dict)
+    vend: Mapping[str, str] = field(default_factory=dict)
 
 
 def serve(session: Session, options: ServeOptions) -> None:
@@ -73,19 +76,15 @@ def _settings(session: Session, options: ServeOptions) -> Settings:
         keep_dropped_ms=int(options.keep_dropped_days * DAY_MS),
         limits=Limits(threads=options.threads),
         oidc=_oidc(options.oidc),
+        vending=_vending(options.vend),
     )
 
 
 def _oidc(given: Mapping[str, str]) -> Oidc | None:
     if not given:
         return None
-    missing = [key for key in ("issuer", "audience", "keys") if key not in given]
-    if missing:
-        raise UsageError(f"--oidc needs {', '.join(f'{key}=...' for key in missing)}, too")
-    known = {"issuer", "audience", "keys", "name-claim", "groups-claim", "admin-group", "prefix"}
-    unknown = sorted(set(given) - known)
-    if unknown:
-        raise UsageError(f"--oidc has no {', '.join(unknown)}; it has {', '.join(sorted(known))}")
+    others = ("name-claim", "groups-claim", "admin-group", "prefix")
+    _check_keys("--oidc", given, ("issuer", "audience", "keys"), others)
     return Oidc(
         issuer=given["issuer"],
         audience=given["audience"],
@@ -95,6 +94,36 @@ def _oidc(given: Mapping[str, str]) -> Oidc | None:
         admin_group=given.get("admin-group"),
         prefix=given.get("prefix", "oidc:"),
     )
+
+
+def _vending(given: Mapping[str, str]) -> VendingRules | None:
+    if not given:
+        return None
+    others = ("endpoint", "external-id", "hours", "said-longer-minutes")
+    _check_keys("--vend", given, ("role",), others)
+    role = Role(
+        arn=given["role"],
+        endpoint=given.get("endpoint"),
+        external_id=given.get("external-id"),
+    )
+    try:
+        hours, longer = (float(given.get(key, default)) for key, default in
+                         (("hours", 1), ("said-longer-minutes", 0)))  # fmt: skip
+    except ValueError as error:
+        raise UsageError(f"--vend: {error}") from error
+    return VendingRules(role=role, seconds=int(hours * 3600), said_longer_ms=int(longer * 60_000))
+
+
+def _check_keys(
+    option: str, given: Mapping[str, str], needed: Sequence[str], others: Sequence[str]
+) -> None:
+    missing = [key for key in needed if key not in given]
+    if missing:
+        raise UsageError(f"{option} needs {', '.join(f'{key}=...' for key in missing)}, too")
+    unknown = sorted(set(given) - {*needed, *others})
+    if unknown:
+        known = ", ".join((*needed, *others))
+        raise UsageError(f"{option} has no {', '.join(unknown)}; it has {known}")
 
 
 def _announce(server: Server) -> None:

@@ -112,6 +112,16 @@ def serve(  # noqa: PLR0913 - the options of a server
             show_default=False,
         ),
     ] = None,
+    vend: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--vend",
+            metavar="KEY=VALUE",
+            help="Hand out credentials of a role on S3 that reach one table: role (its ARN) is "
+            "needed; endpoint, external-id, hours, said-longer-minutes; can be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     catalog_option: CatalogOption = None,
     debug: DebugOption = False,
 ) -> None:
@@ -137,6 +147,7 @@ def serve(  # noqa: PLR0913 - the options of a server
             keep_dropped_days=keep_dropped,
             threads=threads,
             oidc=pairs_of(oidc, "--oidc"),
+            vend=pairs_of(vend, "--vend"),
         ),
     )
 

@@ -14,7 +14,7 @@ from emberlake.io.object.clients import (
     note_reached,
 )
 from emberlake.io.object.config import StoreConfig
-from emberlake.io.object.credentials import FixedKeys
+from emberlake.io.object.credentials import FixedKeys, KeepingProvider
 from emberlake.io.object.failures import Failure, typed
 from emberlake.io.object.location import Location
 
@@ -83,6 +83,8 @@ def attempt(
             raise Failed(failure) from None
         # The library asks a provider only when credentials are about to end by their own account.
         can_renew = False
+        if isinstance(provider, KeepingProvider):
+            provider.forget()
         forget_clients(config)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 from emberlake.errors import InvalidOption, Unsupported
 from emberlake.io.object.location import Cloud
@@ -20,6 +20,17 @@ from emberlake.io.object.spellings import PREFIXES, Given
 
 # Called without arguments; what it returns is described in `Credentials.provider`.
 CredentialsProvider = Callable[[], Mapping[str, Any]]
+
+
+@runtime_checkable
+class KeepingProvider(Protocol):
+    """A provider that keeps what it has, and is told when the store takes it no more."""
+
+    def __call__(self) -> Mapping[str, Any]: ...
+
+    def forget(self) -> None: ...
+
+
 _INSTANCE: Final = "instance"
 _KEYS: Final = ("access_key_id", "secret_access_key", "session_token")
 _ENVIRONMENT: Final[Mapping[Cloud, tuple[str, ...]]] = {
@@ -55,6 +66,11 @@ class Credentials:
 
     settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     provider: CredentialsProvider | None = field(default=None, repr=False, hash=False)
+
+    @property
+    def are_vended(self) -> bool:
+        """Whether they were handed out for this table alone, so that Spark has none of them."""
+        return isinstance(self.provider, KeepingProvider)
 
 
 @dataclass(frozen=True)

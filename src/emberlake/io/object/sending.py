@@ -26,13 +26,20 @@ _MOST_OF_A_FAILURE: Final = 65_536  # bytes that are read of it
 
 
 class Sender:
-    """Sends requests without a body to a store. Every request has a connection of its own."""
+    """Sends small requests to a store or its token service, each over a connection of its own."""
 
     def __init__(self, config: StoreConfig) -> None:
         self._connect_s = config.connect_timeout_ms / 1000
         self._opener = _opener(config)
 
-    def send(self, obs: Any, method: str, url: str, headers: Mapping[str, str]) -> bytes:
+    def send(
+        self,
+        obs: Any,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+    ) -> bytes:
         """The body of the answer.
 
         Raises:
@@ -40,15 +47,15 @@ class Sender:
             FileNotFoundError: it has no such thing.
         """
         # The address was checked when the options were read: it is http or https.
-        request = Request(url, method=method, headers=dict(headers))  # noqa: S310
+        request = Request(url, body, method=method, headers=dict(headers))  # noqa: S310
         try:
             with self._opener.open(request, timeout=self._connect_s) as answer:
-                body: bytes = answer.read()
+                answered: bytes = answer.read()
         except HTTPError as error:
             raise _refusal(obs, error) from None
         except (OSError, HTTPException) as error:
             raise obs.exceptions.GenericError(_broken_off(error)) from None
-        return body
+        return answered
 
 
 def _refusal(obs: Any, error: HTTPError) -> Exception:

@@ -9,7 +9,6 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
-_NO_BODY: Final = hashlib.sha256(b"").hexdigest()
 
 
 @dataclass(frozen=True)
@@ -33,26 +32,36 @@ def encoded_query(parameters: Sequence[tuple[str, str]]) -> str:
 
 
 def signed_headers(
-    method: str, url: str, keys: Keys, region: str, when: datetime
+    method: str,
+    url: str,
+    keys: Keys,
+    region: str,
+    when: datetime,
+    *,
+    service: str = "s3",
+    body: bytes = b"",
 ) -> Mapping[str, str]:
-    """The headers that sign a request without a body.
+    """The headers that sign a request.
 
     Args:
-        method: GET or DELETE.
+        method: GET, DELETE or POST.
         url: the address, whose path and query are encoded by the functions above.
         keys: of whoever asks.
         region: of the bucket.
         when: the time of the request.
+        service: who is asked: the store, or the token service (``sts``).
+        body: of the request.
     """
+    content = hashlib.sha256(body).hexdigest()
     parts = urlsplit(url)
     stamp = when.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
-    headers = {"host": parts.netloc, "x-amz-content-sha256": _NO_BODY, "x-amz-date": stamp}
+    headers = {"host": parts.netloc, "x-amz-content-sha256": content, "x-amz-date": stamp}
     if keys.token:
         headers["x-amz-security-token"] = keys.token
     names = ";".join(sorted(headers))
     lines = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
-    request = "\n".join((method, parts.path or "/", parts.query, lines, names, _NO_BODY))
-    scope = f"{stamp[:8]}/{region}/s3/aws4_request"
+    request = "\n".join((method, parts.path or "/", parts.query, lines, names, content))
+    scope = f"{stamp[:8]}/{region}/{service}/aws4_request"
     digest = hashlib.sha256(request.encode()).hexdigest()
     text = f"{_ALGORITHM}\n{stamp}\n{scope}\n{digest}"
     key = f"AWS4{keys.secret_access_key}".encode()

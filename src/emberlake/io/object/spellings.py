@@ -117,6 +117,21 @@ _SECRETS: Final = frozenset(
         "proxy_password",
     }
 )
+# What says who asks, and where to find that out.
+_CREDENTIALS: Final = _SECRETS - {"encryption_key", "proxy_password"} | {
+    "access_key_id",
+    "provider",
+    "credentials",
+    "hadoop_provider",
+    "anonymous",
+    "role_arn",
+    "role_session_name",
+    "web_identity_token_file",
+    "service_account",
+    "client_id",
+    "tenant_id",
+    "token_endpoint",
+}
 
 
 @dataclass(frozen=True)
@@ -178,6 +193,22 @@ def is_secret_option(key: str) -> bool:
             if any(name == text or name.startswith(f"{text}.") for text in secrets):
                 return True
     return False
+
+
+def without_credentials(cloud: Cloud, options: Mapping[str, object]) -> dict[str, object]:
+    """Options without those that say who asks a store of this cloud."""
+    names = [text for text, meaning in _NAMES[cloud].items() if meaning in _CREDENTIALS]
+
+    def says_who(key: str) -> bool:
+        for prefix in PREFIXES[cloud]:
+            name = key[len(prefix) :].lower().replace("-", ".")
+            is_ours = key.lower().startswith(prefix)
+            # Hadoop puts the account of Azure behind the name.
+            if is_ours and any(name == text or name.startswith(f"{text}.") for text in names):
+                return True
+        return False
+
+    return {key: value for key, value in options.items() if not says_who(key)}
 
 
 def given_options(location: Location, options: Mapping[str, object]) -> Given:

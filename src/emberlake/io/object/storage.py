@@ -38,7 +38,8 @@ class ObjectStorage:
     def traits(self) -> StorageTraits:
         return StorageTraits(
             is_shared=True,
-            spark_reads=self.config.cloud is Cloud.S3,  # as s3a://
+            # As s3a://; it cannot renew what a catalog hands out.
+            spark_reads=self.config.cloud is Cloud.S3 and not self.config.credentials.are_vended,
             moves_folders=False,
             flushes_late=False,
             others_overwrite=not self.config.is_single_writer,

@@ -158,12 +158,12 @@ class _Calls:
     def _keys_for(self, obs: Any, client: Any) -> Keys | None:
         with self._lock:
             if client is not self._client:  # a new client stands for new keys
-                self._keys = _keys_of(obs, self._config)
+                self._keys = keys_of(obs, self._config)
                 self._client = client
             return self._keys
 
 
-def _keys_of(obs: Any, config: StoreConfig) -> Keys | None:
+def keys_of(obs: Any, config: StoreConfig) -> Keys | None:
     """The keys that the provider gives now; None for those who send unsigned requests."""
     if config.credentials.provider is None:
         return None

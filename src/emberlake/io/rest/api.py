@@ -12,6 +12,7 @@ from emberlake.rest.commits import (
     CommitRequest,
     DataToken,
     RemoteSnapshot,
+    RemoteTag,
 )
 from emberlake.rest.errors import Code
 from emberlake.rest.objects import Function, View
@@ -29,6 +30,7 @@ from emberlake.rest.values import (
 )
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.instant import Instant
+from emberlake.spec.listing import PagedList
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.schema_change import SchemaChange
 
@@ -99,10 +101,10 @@ class RestApi:
         """Ask for another name; whether it is refused is for the caller to look at."""
         return self._send(Endpoint.RENAME_TABLE, body=Rename(source, target).to_json())
 
-    def table_token(self, identifier: Identifier) -> DataToken:
-        """Credentials for the folder of a table, for a while."""
+    def table_token(self, identifier: Identifier) -> tuple[DataToken, int | None]:
+        """Credentials for the folder of a table, and the time by the server's clock, if it says."""
         sent = self._send(Endpoint.GET_TOKEN, *_names_of(identifier))
-        return self._decoded(sent, DataToken.from_json)
+        return self._decoded(sent, DataToken.from_json), sent.answer.clock_ms
 
     # --- snapshots --------------------------------------------------------------------------------
 
@@ -152,6 +154,31 @@ class RestApi:
     def forward_branch(self, identifier: Identifier, branch: str) -> None:
         names = (*_names_of(identifier), branch)
         self._send(Endpoint.FORWARD_BRANCH, *names, body={}).body()
+
+    # --- tags -------------------------------------------------------------------------------------
+
+    def list_tags(self, identifier: Identifier, query: Mapping[str, str]) -> PagedList[str]:
+        """One page of the names of a table's tags."""
+        sent = self._send(Endpoint.LIST_TAGS, *_names_of(identifier), query=query)
+
+        def decode(value: object) -> PagedList[str]:
+            fields = Fields(value, _ANSWER)
+            return PagedList([*fields.texts("tags")], fields.optional_text("nextPageToken") or None)
+
+        return self._decoded(sent, decode)
+
+    def create_tag(
+        self, identifier: Identifier, tag: str, snapshot_id: int | None, retained: str | None
+    ) -> None:
+        body = {"tagName": tag, "snapshotId": snapshot_id, "timeRetained": retained}
+        self._create(self._send(Endpoint.CREATE_TAG, *_names_of(identifier), body=body))
+
+    def get_tag(self, identifier: Identifier, tag: str) -> RemoteTag:
+        sent = self._send(Endpoint.GET_TAG, *_names_of(identifier), tag)
+        return self._decoded(sent, RemoteTag.from_json)
+
+    def delete_tag(self, identifier: Identifier, tag: str) -> None:
+        self._delete(self._send(Endpoint.DELETE_TAG, *_names_of(identifier), tag))
 
     # --- views and functions ----------------------------------------------------------------------
 

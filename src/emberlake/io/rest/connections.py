@@ -9,6 +9,7 @@ import ssl
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -43,6 +44,14 @@ class Answer:
     def request_id(self) -> str | None:
         found = (text for name, text in self.headers.items() if "request-id" in name)
         return next(found, None)
+
+    @property
+    def clock_ms(self) -> int | None:
+        """The time by the server's clock, to the second; None if it does not say."""
+        try:
+            return int(parsedate_to_datetime(self.headers["date"]).timestamp() * 1000)
+        except (KeyError, ValueError):
+            return None
 
 
 class NotSent(Exception):

@@ -12,40 +12,21 @@ from emberlake.io.rest.connections import HttpSettings
 from emberlake.io.rest.dlf_keys import ECS_METADATA, DlfFile, DlfInstance, DlfKeys
 from emberlake.io.rest.sending import Session
 from emberlake.options import parse_duration_ms, parse_int
+from emberlake.rest.option_names import (
+    CLIENT,
+    HEADER,
+    TOKEN,
+    TOKEN_ENV,
+    TOKEN_FILE,
+    TOKEN_PROVIDER,
+    TOKEN_SOURCES,
+    URI,
+)
 from emberlake.rest.signing_dlf import DlfAlgorithm, DlfCredentials, algorithm_for, region_of
 
 _T = TypeVar("_T")
 
-URI: Final = "uri"
-PREFIX: Final = "prefix"
-TOKEN: Final = "token"  # noqa: S105 - the name of an option
-TOKEN_ENV: Final = "token.env"  # noqa: S105
-TOKEN_FILE: Final = "token.file"  # noqa: S105
-TOKEN_PROVIDER: Final = "token.provider"  # noqa: S105
-DATA_TOKEN: Final = "data-token.enabled"  # noqa: S105
-HEADER: Final = "header."
-_DLF: Final = "dlf."
-_CLIENT: Final = "rest.client."
 _BEAR: Final = ("bear", "bearer")
-_SOURCES: Final = (TOKEN, TOKEN_ENV, TOKEN_FILE)
-_SECRETS: Final = frozenset((TOKEN, "dlf.access-key-secret", "dlf.security-token"))
-_NAMES: Final = frozenset((URI, PREFIX, *_SOURCES, TOKEN_PROVIDER, DATA_TOKEN))
-_PREFIXES: Final = (HEADER, _DLF, _CLIENT)
-
-
-def is_rest_option(key: str) -> bool:
-    """Whether an option belongs to REST catalogs, by its name."""
-    return key in _NAMES or key.startswith(_PREFIXES)
-
-
-def is_secret_rest_option(key: str) -> bool:
-    """Whether the value of an option is a secret. Any header may be one."""
-    return key in _SECRETS or key.startswith(HEADER) or key == f"{_CLIENT}proxy"
-
-
-def without_secrets(options: Mapping[str, str]) -> dict[str, str]:
-    """Options that may be shown and stored."""
-    return {key: value for key, value in options.items() if not is_secret_rest_option(key)}
 
 
 def headers_of(options: Mapping[str, str]) -> dict[str, str]:
@@ -95,7 +76,7 @@ def _uri(options: Mapping[str, str]) -> str:
 
 def _auth(options: Mapping[str, str], uri: str) -> Auth:
     provider = options.get(TOKEN_PROVIDER, "").strip().lower()
-    if not provider and any(key in options for key in _SOURCES):
+    if not provider and any(key in options for key in TOKEN_SOURCES):
         provider = _BEAR[0]
     if provider in _BEAR:
         return _bearer(options)
@@ -110,7 +91,7 @@ def _auth(options: Mapping[str, str], uri: str) -> Auth:
 
 
 def _bearer(options: Mapping[str, str]) -> BearerAuth:
-    given = [key for key in _SOURCES if options.get(key, "").strip()]
+    given = [key for key in TOKEN_SOURCES if options.get(key, "").strip()]
     if len(given) != 1:
         found = f"{' and '.join(given)} contradict each other" if given else "there is no token"
         raise InvalidOption(
@@ -163,27 +144,27 @@ def _dlf_keys(options: Mapping[str, str]) -> DlfKeys:
 
 
 def _http(options: Mapping[str, str]) -> HttpSettings:
-    ca_file = options.get(f"{_CLIENT}ca-file")
+    ca_file = options.get(f"{CLIENT}ca-file")
     retries = _parsed(options, "max-retries", parse_int, 5)
     if retries < 0:
-        raise InvalidOption(f"{_CLIENT}max-retries={retries}: give 0 or more")
+        raise InvalidOption(f"{CLIENT}max-retries={retries}: give 0 or more")
     return HttpSettings(
         connect_timeout_ms=_parsed(options, "connection-timeout", parse_duration_ms, 10_000),
         read_timeout_ms=_parsed(options, "read-timeout", parse_duration_ms, 60_000),
         max_retries=retries,
-        proxy_url=options.get(f"{_CLIENT}proxy"),
+        proxy_url=options.get(f"{CLIENT}proxy"),
         ca_pem=None if ca_file is None else _read_pem(ca_file),
     )
 
 
 def _parsed(options: Mapping[str, str], name: str, parse: Callable[[str], _T], default: _T) -> _T:
-    text = options.get(f"{_CLIENT}{name}")
+    text = options.get(f"{CLIENT}{name}")
     if text is None:
         return default
     try:
         return parse(text)
     except ValueError as error:
-        raise InvalidOption(f"{_CLIENT}{name}={text!r}: {error}") from error
+        raise InvalidOption(f"{CLIENT}{name}={text!r}: {error}") from error
 
 
 def _read_pem(file: str) -> bytes:
@@ -191,4 +172,4 @@ def _read_pem(file: str) -> bytes:
     try:
         return Path(file).expanduser().read_bytes()
     except OSError as error:
-        raise InvalidOption(f"{_CLIENT}ca-file={file} cannot be read: {error.strerror}") from error
+        raise InvalidOption(f"{CLIENT}ca-file={file} cannot be read: {error.strerror}") from error

@@ -12,12 +12,13 @@ from typing import Any, Final
 
 import psycopg
 from psycopg import sql as composing
-from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool, PoolTimeout
 
-from emberlake.errors import StorageError
+from emberlake.errors import InvalidInput, StorageError
 from emberlake.server.database.database import Database, Rows, TakenError
 from emberlake.server.database.keyed_locks import KeyedLocks
 from emberlake.server.database.migrate import migrate
+from emberlake.server.database.postgres_reads import PostgresReads
 
 _WAIT_S: Final = 30.0
 _MIGRATION_LOCK: Final = 4_201_337
@@ -33,8 +34,7 @@ class PostgresDatabase(Database):
         self._url = url
         self._locks = KeyedLocks()
         self._own = threading.local()
-        self._connections = connections
-        self._reading: AsyncConnectionPool[Any] | None = None
+        self._reading: PostgresReads | None = None
         self._pool: ConnectionPool[Any] = ConnectionPool(
             url,
             min_size=1,
@@ -53,15 +53,7 @@ class PostgresDatabase(Database):
             raise StorageError(f"PostgreSQL cannot be used: {error}") from error
 
     async def start(self) -> None:
-        self._reading = AsyncConnectionPool(
-            self._url,
-            min_size=1,
-            max_size=max(2, self._connections // 2),
-            timeout=_WAIT_S,
-            kwargs={"autocommit": True, "application_name": "emberlake"},
-            open=False,
-        )
-        await self._reading.open()
+        self._reading = PostgresReads(self._url)
 
     async def stop(self) -> None:
         if self._reading is not None:
@@ -70,13 +62,7 @@ class PostgresDatabase(Database):
 
     async def fetch(self, sql: str, *arguments: object) -> Rows:
         assert self._reading is not None, "the database was not started"
-        try:
-            async with self._reading.connection() as connection:
-                cursor = await connection.execute(_translated(sql), arguments)
-                rows: Rows = await cursor.fetchall()
-                return rows
-        except (psycopg.OperationalError, PoolTimeout) as error:
-            raise StorageError("PostgreSQL does not answer", had_no_effect=True) from error
+        return await self._reading.fetch(_translated(sql), arguments)
 
     def run(self, sql: str, *arguments: object, durable: bool = True) -> Rows:
         with self._connection() as connection:
@@ -141,6 +127,8 @@ class PostgresDatabase(Database):
                     yield connection
         except (psycopg.OperationalError, PoolTimeout) as error:
             raise StorageError("PostgreSQL does not answer") from error
+        except psycopg.DataError as error:
+            raise InvalidInput("a text holds a character that cannot be stored") from error
 
     def _migrate(self) -> None:
         with self._pool.connection() as connection, connection.transaction():

@@ -58,7 +58,7 @@ def add_table(
         return _add_external(services, call, identifier, schema, outside)
     assert schema is not None, "a registered table has a path"
     first = rules.first_schema(
-        identifier, _plain(schema), call.warehouse.options, services.env.now_ms()
+        identifier, _plain(schema), call.warehouse.options, services.env.now_ms(), for_others=True
     )
     table_id = services.env.new_id()
     folder = _claim_folder(services, call, identifier, table_id)
@@ -169,7 +169,11 @@ def _add_external(
         left = SnapshotStore(call.warehouse.files, layout).list_ids()
         rules.check_no_snapshots(identifier, left, folder)
         found = rules.first_schema(
-            identifier, _plain(schema), call.warehouse.options, services.env.now_ms()
+            identifier,
+            _plain(schema),
+            call.warehouse.options,
+            services.env.now_ms(),
+            for_others=True,
         )
         if not schemas.create(found):
             raise rules.table_exists(identifier)

@@ -140,6 +140,7 @@ def alter_table(services: Services, call: Call) -> None:
                 changes,
                 has_snapshots=table.snapshot_id is not None,
                 time_millis=services.env.now_ms(),
+                for_others=True,
             )
             return changed.id == newest.id or schemas.create(changed)
 

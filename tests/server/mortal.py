@@ -1,0 +1,103 @@
+"""A server that dies at chosen points, again and again, and is started again at once.
+
+    python mortal.py PORT WAREHOUSE DATABASE POINT CHANCE DEATHS SEED
+
+One process imports everything once and forks a server; when that is dead, it forks the next. POINT
+is one of ``before-file``, ``after-file``, ``after-database``, ``anywhere`` and ``never``. The file
+DEATHS has one letter for each death.
+"""
+
+import logging
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from emberlake.io.routed import RoutedStorage
+from emberlake.server.heads import Heads
+from emberlake.server.serving import build_server, run_server
+from emberlake.server.settings import Limits, Settings
+from emberlake.server.warehouses import open_warehouse
+
+TOKEN = "token-of-the-administrator"
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def arm(point: str, chance: float, generator: random.Random) -> None:
+    """Make this process die at a point of some commits."""
+    put, advance = RoutedStorage.put_if_absent, Heads.advance
+
+    def mortal_put(self: RoutedStorage, path: str, data: bytes, after: Any = ()) -> bool:
+        is_commit = "/snapshot/snapshot-" in path
+        if is_commit and point == "before-file" and generator.random() < chance:
+            die()
+        done = put(self, path, data, after)
+        if is_commit and point == "after-file" and generator.random() < chance:
+            die()
+        return done
+
+    def mortal_advance(self: Heads, *arguments: Any) -> None:
+        advance(self, *arguments)
+        if point == "after-database" and generator.random() < chance:
+            die()
+
+    RoutedStorage.put_if_absent = mortal_put  # type: ignore[method-assign]
+    Heads.advance = mortal_advance  # type: ignore[method-assign]
+    if point == "anywhere":
+        after = generator.uniform(0.2, 1.5)
+        threading.Thread(target=lambda: (time.sleep(after), die()), daemon=True).start()
+
+
+def serve(port: int, warehouse: str, database: str) -> None:
+    logging.disable(logging.CRITICAL)
+    settings = Settings(
+        warehouses=(open_warehouse("lake", warehouse, {}),),
+        database=database,
+        port=port,
+        limits=Limits(threads=8),
+    )
+    run_server(build_server(settings, first_token=TOKEN))
+
+
+def keep_alive(start: Callable[[int], None], deaths: Path) -> None:
+    """Start a server whenever there is none."""
+    child, round_number = 0, 0
+
+    def end(*_: object) -> None:
+        os.kill(child, signal.SIGKILL)
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, end)
+    while True:
+        round_number += 1
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            start(round_number)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        with deaths.open("a") as file:
+            file.write("k" if os.WIFSIGNALED(status) else "x")
+
+
+def main() -> None:
+    port, warehouse, database, point, chance, deaths, seed = sys.argv[1:]
+
+    def start(round_number: int) -> None:
+        if point != "never":
+            arm(point, float(chance), random.Random(f"{seed} {round_number}"))
+        serve(int(port), warehouse, database)
+
+    keep_alive(start, Path(deaths))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""The server on an object store: files are the truth there too, and clients get keys from it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from catalog_server import Client, serving, snapshot
+from emberlake import CatalogFactory
+from emberlake.errors import StorageError
+from emberlake.io import open_storage
+from emberlake.io.object.sts import Role
+from emberlake.server.access.grants import Access, Grant, Resource, ResourceKind
+from emberlake.server.vending import VendingRules, table_policy
+from emberlake.server.warehouses import open_warehouse
+from server.processes import TOKEN, served
+from servers import Server, minio
+
+T = "/databases/db/tables/t"
+ROLE = "arn:aws:iam::000000000000:role/lake"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with minio(tmp_path_factory.mktemp("store")) as started:
+        yield started
+
+
+@pytest.fixture
+def client(store: Server, tmp_path: Path) -> Iterator[Client]:
+    lake = open_warehouse("lake", f"{store.root}/{tmp_path.name}", store.options)
+    rules = VendingRules(role=Role(arn=ROLE, endpoint=store.endpoint))
+    with serving(tmp_path, warehouses=(lake,), vending=rules) as found:
+        yield found.database()
+
+
+def test_commits_are_files_of_the_store(client: Client) -> None:
+    client.table()
+
+    client.commits(2)
+
+    (lake,) = client.server.settings.warehouses
+    path = f"{lake.location}/db.db/t/snapshot/snapshot-2"
+    assert json.loads(lake.storage.read(path)) == snapshot(2)
+    assert client.commit(snapshot(2)).json == {"success": True}
+    assert client.commit(snapshot(2, user="other")).json == {"success": False}
+
+
+def test_a_server_that_died_after_the_file_has_committed(client: Client) -> None:
+    table_id = client.table()
+    client.commits(1)
+    (lake,) = client.server.settings.warehouses
+    database = client.server.services.database
+    database.run("UPDATE branches SET pending_since = 1 WHERE table_id = ?", table_id)
+    path = f"{lake.location}/db.db/t/snapshot/snapshot-2"
+    lake.storage.put_if_absent(path, json.dumps(snapshot(2)).encode())
+
+    latest = client.get(f"{T}/snapshot").json["snapshot"]["snapshot"]
+
+    assert latest == snapshot(2)
+    pending = database.run("SELECT pending_since FROM branches WHERE table_id = ?", table_id)
+    assert pending == [(None,)]
+
+
+def test_a_dropped_table_stays_in_place_until_it_is_restored(client: Client) -> None:
+    client.table()
+    client.commits(1)
+    client.delete(T)
+
+    second = client.table()
+
+    assert client.get(T).json["path"].endswith(f"/t-{second[:8]}")
+
+
+def test_keys_reach_one_table_and_readers_only_read(client: Client, store: Server) -> None:
+    client.table()
+    client.table("other")
+    client.commits(1)
+    principals = client.server.services.principals
+    principals.create("reader", is_admin=False, by="test")
+    token, _ = principals.issue_token("reader", by="test")
+    grant = Grant("reader", Resource(ResourceKind.TABLE, "db", "t"), Access.SELECT)
+    principals.grant("lake", grant, by="test")
+    (lake,) = client.server.settings.warehouses
+    root = f"{lake.location}/db.db"
+
+    writer = client.get(f"{T}/token").json
+    reader = client.as_(token).get(f"{T}/token").json
+
+    config = client.get("!/v1/config").json
+    assert config["overrides"] == {"data-token.enabled": "true"}
+    assert writer["expiresAtMillis"] > client.server.services.env.now_ms()
+    for given, may_write in ((writer, True), (reader, False)):
+        own = given["token"]
+        storage, _ = open_storage(root, {key: v for key, v in own.items() if key.startswith("s3.")})
+        assert storage.read(f"{root}/t/snapshot/snapshot-1")
+        with pytest.raises(StorageError):
+            storage.read(f"{root}/other/schema/schema-0")
+        if may_write:
+            storage.create(f"{root}/t/bucket-0/new", b"x")
+        else:
+            with pytest.raises(StorageError):
+                storage.create(f"{root}/t/bucket-0/more", b"x")
+    assert client.get(f"{T}/token").json == writer  # kept for half of its life
+
+
+def test_a_policy_names_one_folder() -> None:
+    policy = table_policy("s3://lake/wh/db.db/t", writes=False)
+
+    (objects, listing) = policy["Statement"]
+    assert objects["Resource"] == ["arn:aws:s3:::lake/wh/db.db/t/*"]
+    assert objects["Action"] == ["s3:GetObject"]
+    assert listing["Condition"] == {"StringLike": {"s3:prefix": ["wh/db.db/t", "wh/db.db/t/*"]}}
+
+
+@pytest.mark.thorough
+def test_a_client_without_keys_writes_and_reads(store: Server, tmp_path: Path) -> None:
+    options = [f"--catalog-option={key}={value}" for key, value in store.options.items()]
+    vend = ["--vend", f"role={ROLE}", "--vend", f"endpoint={store.endpoint}"]
+    where = f"{store.root}/{tmp_path.name}"
+    with served(tmp_path, *options, *vend, warehouse=where) as lake:
+        catalog = CatalogFactory.create(
+            {"warehouse": "lake", "metastore": "rest", "uri": lake.options["uri"], "token": TOKEN}
+        )
+        catalog.create_database("db")
+        columns = pa.schema([("a", pa.int64())])
+        table = catalog.create_table("db.t", columns)
+
+        table.append(pa.table({"a": [1, 2]}, columns))
+
+        assert catalog.get_table("db.t").to_arrow().num_rows == 2

@@ -1,0 +1,336 @@
+"""Databases and tables: names in the database, schemas and snapshots in files."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from catalog_server import SCHEMA, Client, serving, snapshot
+from emberlake import CatalogFactory, Schema
+from emberlake.base.env import Env
+from emberlake.server.endpoints.dropping import list_dropped, purge, restore
+from emberlake.server.takeover import register_warehouse, release_warehouse
+
+T = "/databases/db/tables/t"
+
+
+def create(name: str, **schema: object) -> dict[str, object]:
+    return {"identifier": {"database": "db", "object": name}, "schema": {**SCHEMA, **schema}}
+
+
+def test_a_table_is_what_was_asked_for(client: Client, tmp_path: Path) -> None:
+    client.post("/databases/db/tables", create("t", comment="c é 表"))
+
+    found = client.get(T).json
+
+    assert {k: found[k] for k in ("database", "name", "isExternal", "schemaId")} == {
+        "database": "db",
+        "name": "t",
+        "isExternal": False,
+        "schemaId": 0,
+    }
+    assert found["path"] == f"file://{tmp_path}/lake/db.db/t"
+    assert found["schema"] == {**SCHEMA, "comment": "c é 表"}
+    assert found["owner"] == found["createdBy"] == "admin"
+    assert client.get(f"/tables/id/{found['id']}").json == found
+
+
+def test_the_folder_is_a_filesystem_warehouse(client: Client, tmp_path: Path) -> None:
+    client.table()
+
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path / "lake")})
+
+    assert catalog.list_databases() == ["db"]
+    assert catalog.list_tables("db") == ["t"]
+    assert catalog.get_table("db.t").field_names == ["k", "v"]
+
+
+@pytest.mark.parametrize(
+    ("name", "encoded"),
+    [("a b", "a+b"), ("é", "%C3%A9"), ("t+u", "t%2Bu"), ("k~l", "k%7El"), ("s*t", "s*t")],
+)
+def test_names_are_form_encoded(client: Client, name: str, encoded: str) -> None:
+    client.post("/databases/db/tables", create(name))
+
+    assert client.get(f"/databases/db/tables/{encoded}").json["name"] == name
+
+
+def test_missing_things_are_told_apart(client: Client) -> None:
+    client.table()
+
+    assert client.get("/databases/nope").error == (404, "DATABASE", "nope")
+    assert client.get("/databases/nope/tables").error == (404, "DATABASE", "nope")
+    assert client.get("/databases/db/tables/nope").error == (404, "TABLE", "nope")
+    assert client.get("/databases/db/tables/t%24branch_b").error == (404, "TABLE", "t$branch_b")
+    assert client.get(f"{T}/snapshot").error == (404, "SNAPSHOT", "t")
+    assert client.get(f"{T}/snapshots/7").error == (404, "SNAPSHOT", "7")
+    assert client.get(f"{T}/tags/x").error == (404, "TAG", "x")
+    assert client.delete(f"{T}/branches/x").error == (404, "BRANCH", "x")
+    assert client.get("/databases/db/views/v").error == (404, "VIEW", "v")
+    assert client.get("/databases/db/functions/f").error == (404, "FUNCTION", "f")
+    body = {"branch": "b", "fromTag": "nope"}
+    assert client.post(f"{T}/branches", body).error == (404, "TAG", "nope")
+    body = {"identifier": {"database": "nope", "object": "t"}, "schema": SCHEMA}
+    assert client.post("/databases/nope/tables", body).error == (404, "DATABASE", "nope")
+
+
+def test_taken_names_are_told_apart(client: Client) -> None:
+    client.table()
+    view = {
+        "identifier": {"database": "db", "object": "v"},
+        "schema": {"fields": [], "query": "SELECT 1", "dialects": {}, "options": {}},
+    }
+    client.post("/databases/db/views", view)
+
+    assert client.post("/databases", {"name": "db", "options": None}).error == (
+        409,
+        "DATABASE",
+        "db",
+    )
+    assert client.post("/databases/db/tables", create("t")).error == (409, "TABLE", "t")
+    assert client.post("/databases/db/tables", create("v")).error == (409, "TABLE", "v")
+    assert client.post("/databases/db/views", view).error == (409, "VIEW", "v")
+
+
+def test_changes_are_made_together_or_not_at_all(client: Client, tmp_path: Path) -> None:
+    client.table()
+    add = {"action": "addColumn", "fieldNames": ["x"], "dataType": "INT"}
+    drop = {"action": "dropColumn", "fieldNames": ["nope"]}
+
+    assert client.post(T, {"changes": [add, drop]}).error == (404, "COLUMN", "nope")
+    assert client.get(T).json["schemaId"] == 0
+    assert client.post(T, {"changes": [add]}).status == 200
+    assert client.get(T).json["schemaId"] == 1
+    assert client.post(T, {"changes": [add]}).error == (409, "COLUMN", "x")
+    written = json.loads((tmp_path / "lake/db.db/t/schema/schema-1").read_text())
+    assert [field["name"] for field in written["fields"]] == ["k", "v", "x"]
+
+
+def test_a_schema_file_without_its_row_is_found_by_the_next_change(
+    client: Client, tmp_path: Path
+) -> None:
+    client.table()
+    folder = tmp_path / "lake/db.db/t/schema"
+    left = json.loads((folder / "schema-0").read_text())
+    left["id"], left["options"] = 1, {**left["options"], "a": "b"}
+    (folder / "schema-1").write_text(json.dumps(left))
+
+    client.post(T, {"changes": [{"action": "setOption", "key": "c", "value": "d"}]})
+
+    found = client.get(T).json
+    assert found["schemaId"] == 2
+    assert found["schema"]["options"] == {"bucket": "1", "a": "b", "c": "d"}
+
+
+def test_renaming_moves_no_file_and_takes_grants_along(client: Client) -> None:
+    client.table()
+    client.commits(1)
+    path = client.get(T).json["path"]
+    body = {
+        "source": {"database": "db", "object": "t"},
+        "destination": {"database": "db", "object": "u"},
+    }
+
+    assert client.post("/tables/rename", body).status == 200
+
+    assert client.get(T).error == (404, "TABLE", "t")
+    assert client.get("/databases/db/tables/u").json["path"] == path
+    grants = client.get("/permissions", table="u").json["permissions"]
+    assert [grant["resource"]["table"] for grant in grants] == ["u"]
+
+
+# --- pages and patterns ---------------------------------------------------------------------------
+
+
+def test_a_full_page_has_a_token_even_when_nothing_follows(client: Client) -> None:
+    for name in ("c", "a", "b", "d"):
+        client.table(name)
+
+    first = client.get("/databases/db/tables", maxResults=2).json
+    second = client.get("/databases/db/tables", maxResults=2, pageToken=first["nextPageToken"]).json
+    third = client.get("/databases/db/tables", maxResults=2, pageToken=second["nextPageToken"]).json
+
+    assert first == {"tables": ["a", "b"], "nextPageToken": "b"}
+    assert second == {"tables": ["c", "d"], "nextPageToken": "d"}
+    assert third == {"tables": [], "nextPageToken": None}
+    everything = {"tables": ["a", "b", "c", "d"], "nextPageToken": None}
+    assert client.get("/databases/db/tables", maxResults=0).json == everything
+    assert client.get("/databases/db/tables", maxResults=-3).json == everything
+    assert client.get("/databases/db/tables", maxResults="x").error[0] == 400
+
+
+def test_only_prefixes_are_patterns(client: Client) -> None:
+    for name in ("ab", "ac", "b"):
+        client.table(name)
+
+    assert client.get("/databases/db/tables", tableNamePattern="a%").json["tables"] == ["ab", "ac"]
+    assert client.get("/databases/db/tables", tableNamePattern="ab").json["tables"] == ["ab"]
+    for pattern in ("%b", "a%b"):
+        assert client.get("/databases/db/tables", tableNamePattern=pattern).error[0] == 400
+
+
+def test_tables_of_all_databases_are_listed_a_page_at_a_time(client: Client) -> None:
+    client.database("a.b")
+    for database, name in (("db", "t"), ("a.b", "x"), ("a.b", "y")):
+        client.table(name, database)
+
+    first = client.get("/tables", maxResults=2).json
+    second = client.get("/tables", maxResults=2, pageToken=first["nextPageToken"]).json
+
+    pairs = [(each["database"], each["object"]) for each in first["tables"] + second["tables"]]
+    assert pairs == [("a.b", "x"), ("a.b", "y"), ("db", "t")]
+
+
+# --- external tables ------------------------------------------------------------------------------
+
+
+def test_an_external_table_is_as_its_files_say(client: Client, tmp_path: Path) -> None:
+    outside = tmp_path / "outside/t"
+    client.post("/databases/db/tables", create("t", options={"path": str(outside)}))
+    (outside / "snapshot").mkdir()
+    (outside / "snapshot/snapshot-1").write_text(json.dumps(snapshot(1)))  # as Java does it
+
+    latest = client.get(f"{T}/snapshot").json["snapshot"]["snapshot"]
+
+    assert latest == snapshot(1)
+    assert client.get(T).json["isExternal"] is True
+    assert "path" not in client.get(T).json["schema"]["options"]
+    assert client.commit(snapshot(2)).json == {"success": True}
+    client.delete(T)
+    assert (outside / "snapshot/snapshot-2").exists()
+
+
+def test_a_registered_folder_keeps_its_schema_and_its_snapshots(
+    client: Client, tmp_path: Path
+) -> None:
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path / "other")})
+    catalog.create_database("d")
+    columns = pa.schema([("a", pa.int64())])
+    table = catalog.create_table("d.t", Schema.from_pyarrow_schema(columns))
+    table.append(pa.table({"a": [1, 2, 3]}))
+    folder = tmp_path / "other/d.db/t"
+    body = {"identifier": {"database": "db", "object": "t"}, "path": f"file://{folder}"}
+
+    assert client.post("/databases/db/register", body).status == 200
+
+    found = client.get(f"{T}/snapshot").json["snapshot"]
+    assert (found["recordCount"], found["fileCount"]) == (3, 1)
+    body["identifier"] = {"database": "db", "object": "again"}
+    assert client.post("/databases/db/register", body).error[0] == 409
+    body["path"] = str(folder / "bucket-0")
+    assert client.post("/databases/db/register", body).error[0] == 400
+    body["path"] = str(tmp_path / "nowhere")
+    assert client.post("/databases/db/register", body).error[0] == 404
+
+
+# --- dropping and restoring -----------------------------------------------------------------------
+
+
+def test_a_dropped_table_can_be_restored_with_its_history(client: Client, tmp_path: Path) -> None:
+    client.table()
+    client.commits(2)
+    services, (lake,) = client.server.services, client.server.settings.warehouses
+
+    assert client.delete(T).status == 200
+
+    assert client.get(T).error == (404, "TABLE", "t")
+    filesystem = CatalogFactory.create({"warehouse": str(tmp_path / "lake")})
+    assert filesystem.list_tables("db") == []
+    (dropped,) = list_dropped(services, lake)
+    assert restore(services, lake, dropped["id"], None) == "db.t"
+    assert client.get(f"{T}/snapshot").json["snapshot"]["snapshot"]["id"] == 2
+    assert filesystem.list_tables("db") == ["t"]
+
+
+def test_a_table_of_the_same_name_never_inherits_old_files(client: Client) -> None:
+    first = client.table()
+    client.commits(1)
+    client.delete(T)
+
+    second = client.table()
+
+    assert second != first
+    assert client.get(f"{T}/snapshot").error == (404, "SNAPSHOT", "t")
+    assert client.commit(snapshot(1), tableId=first).error == (404, "TABLE", "t")
+    assert client.commit(snapshot(1), tableId=second).json == {"success": True}
+
+
+def test_files_of_dropped_tables_are_deleted_after_a_time(tmp_path: Path) -> None:
+    now = [1_000_000]
+    env = Env(now_ms=lambda: now[0])
+    with serving(tmp_path, env=env, keep_dropped_ms=1000) as client:
+        client.database().table()
+        client.delete(T)
+        services, (lake,) = client.server.services, client.server.settings.warehouses
+
+        assert purge(services, lake) == 0
+        now[0] += 1001
+        assert purge(services, lake) == 1
+
+        assert list_dropped(services, lake) == []
+        assert [*(tmp_path / "lake/.dropped").rglob("schema-*")] == []
+
+
+def test_dropping_a_database_drops_all_in_it(client: Client, tmp_path: Path) -> None:
+    client.table()
+    client.table("u")
+
+    assert client.delete("/databases/db").status == 200
+
+    assert client.get("/databases").json["databases"] == []
+    assert not (tmp_path / "lake/db.db").exists()
+    services, (lake,) = client.server.services, client.server.settings.warehouses
+    assert {each["table"] for each in list_dropped(services, lake)} == {"db.t", "db.u"}
+
+
+# --- taking over a filesystem warehouse -----------------------------------------------------------
+
+
+def test_a_warehouse_is_taken_over_and_given_back_without_moving_a_byte(tmp_path: Path) -> None:
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path / "lake")})
+    catalog.create_database("shop")
+    columns = pa.schema([("a", pa.int64())])
+    table = catalog.create_table("shop.t", Schema.from_pyarrow_schema(columns))
+    table.append(pa.table({"a": [1, 2]}))
+    table.create_tag("first")
+    table.create_branch("b", "first")
+
+    def files() -> dict[str, int]:
+        found = (tmp_path / "lake/shop.db").rglob("*")
+        return {str(path): path.stat().st_mtime_ns for path in found if path.is_file()}
+
+    before = files()
+    with serving(tmp_path) as client:
+        services, (lake,) = client.server.services, client.server.settings.warehouses
+        done = register_warehouse(services, lake)
+
+        assert done.tables == ("shop.t",)
+        assert register_warehouse(services, lake).known == 1
+        found = client.get("/databases/shop/tables/t/snapshot").json["snapshot"]
+        assert found["recordCount"] == 2
+        branch = client.get("/databases/shop/tables/t%24branch_b/snapshot").json["snapshot"]
+        assert branch["recordCount"] == 2
+        assert release_warehouse(services, lake, move=False).tables == 1
+        assert client.get("/databases").json["databases"] == []
+    assert files() == before
+    assert catalog.get_table("shop.t").to_arrow().num_rows == 2
+
+
+def test_a_renamed_table_is_given_back_by_its_new_name_on_request(
+    client: Client, tmp_path: Path
+) -> None:
+    client.table("a")
+    client.table("b")
+    for old, new in (("a", "x"), ("b", "a"), ("x", "b")):  # they swap names
+        names = ({"database": "db", "object": old}, {"database": "db", "object": new})
+        client.post("/tables/rename", dict(zip(("source", "destination"), names, strict=True)))
+    services, (lake,) = client.server.services, client.server.settings.warehouses
+
+    with pytest.raises(RuntimeError, match="--move"):
+        release_warehouse(services, lake, move=False)
+    done = release_warehouse(services, lake, move=True)
+
+    assert len(done.moved) == 2
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path / "lake")})
+    assert catalog.list_tables("db") == ["a", "b"]
