@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from builders import create_table
 from emberlake.commit.change import CommitResult
@@ -11,8 +12,9 @@ from emberlake.io import Storage
 from emberlake.predicates import bind_filter
 from emberlake.rowops.columns import write_columns
 from emberlake.rowops.locate import FoundRows, locate_rows
-from emberlake.rowops.marks import Marked, mark_rows
+from emberlake.rowops.marks import Marked, mark_rows, remove_files
 from emberlake.session.write_session import WriteSession
+from emberlake.spec.key_value import SEQUENCE
 from emberlake.spec.row_tracking import HIDDEN_NAMES, ROW_ID
 from emberlake.table import Table
 from emberlake.wire import CommitMessage
@@ -83,3 +85,50 @@ def update(table: Table, **values: Sequence[object]) -> CommitResult:
     """Give rows new values: ``update(table, ids=[3], v=["x"])``."""
     ids = values.pop("ids")
     return commit(table, columns_for(table, {ROW_ID: np.array(ids), **values}))
+
+
+# --- rows that are written again, with their ids --------------------------------------------------
+
+
+def moved_by_marks(table: Table, where: str, **values: object) -> list[CommitMessage]:
+    """Messages that mark the rows that match and append them with new values."""
+    latest = table.store.snapshots.latest()
+    found = find(table, where, *_all_columns(table))
+    if not found:
+        return []
+    marked = [Marked(f.place, f.positions) for f in found]
+    rows = _changed(pa.concat_tables(f.rows for f in found), None, values)
+    return [*mark_rows(table.store, latest, marked, is_exclusive=True), *_carried(table, rows)]
+
+
+def moved_by_rewriting(table: Table, where: str, **values: object) -> list[CommitMessage]:
+    """Messages that write all files again that have a row that matches."""
+    latest = table.store.snapshots.latest()
+    touched = {f.file.file_name: f.positions for f in find(table, where)}
+    whole = [f for f in find(table, None, *_all_columns(table)) if f.file.file_name in touched]
+    parts = []
+    for found in whole:
+        is_changed = np.isin(found.positions, touched[found.file.file_name])
+        parts.append(_changed(found.rows, pa.array(is_changed), values))
+    removed = remove_files(table.store, latest, [f.place for f in whole])
+    return [*removed, *_carried(table, pa.concat_tables(parts))]
+
+
+def _all_columns(table: Table) -> list[str]:
+    return [*(f.name for f in table.fields), *HIDDEN_NAMES]
+
+
+def _changed(rows: pa.Table, mask: pa.Array | None, values: Mapping[str, object]) -> pa.Table:
+    mask = pa.repeat(pa.scalar(True), rows.num_rows) if mask is None else mask
+    for name, value in {**values, SEQUENCE: None}.items():
+        place = rows.schema.get_field_index(name)
+        column = rows.column(name)
+        new = pc.if_else(mask, pa.scalar(value, column.type), column)
+        rows = rows.set_column(place, pa.field(name, column.type), new)
+    return rows
+
+
+def _carried(table: Table, rows: pa.Table) -> list[CommitMessage]:
+    writer = WriteSession(table.store, "tester").new_writer(carries_ids=True)
+    writer.write(rows)
+    return writer.prepare()

@@ -13,7 +13,18 @@ from canonical import Row, canonical_rows, sorted_rows
 from emberlake import CatalogFactory, Schema, Table
 from emberlake.spec.row_tracking import HIDDEN_NAMES
 from interop.judges import java_judge, peer
-from tracked_tables import EVOLVING, TRACKED, VECTORS, columns_for, commit, delete, put, update
+from tracked_tables import (
+    EVOLVING,
+    TRACKED,
+    VECTORS,
+    columns_for,
+    commit,
+    delete,
+    moved_by_marks,
+    moved_by_rewriting,
+    put,
+    update,
+)
 
 pytestmark = pytest.mark.interop
 
@@ -69,6 +80,17 @@ def deleted_and_compacted(warehouse: Path) -> None:
     delete(table, "id = 5")
 
 
+def moved_by_vectors(warehouse: Path) -> None:
+    table = filled(warehouse, **TRACKED, **VECTORS)
+    commit(table, moved_by_marks(table, "id IN (2, 4)", v="moved"))
+
+
+def moved_with_their_file(warehouse: Path) -> None:
+    table = filled(warehouse, **TRACKED)
+    commit(table, moved_by_rewriting(table, "id = 2", v="moved"))
+    commit(table, moved_by_rewriting(table, "id = 4", v="again"))
+
+
 def columns_written(warehouse: Path) -> None:
     table = filled(warehouse, **EVOLVING)
     update(table, ids=[4, 0], v=["x", "y"])
@@ -106,7 +128,7 @@ def groups_with_deletes_compacted(warehouse: Path) -> None:
 
 States = dict[str, Callable[[Path], None]]
 PLAIN: States = {f.__name__: f for f in (appended, overwritten, compacted, compacted_orc, deleted)}
-PLAIN |= {deleted_and_compacted.__name__: deleted_and_compacted}
+PLAIN |= {f.__name__: f for f in (deleted_and_compacted, moved_by_vectors, moved_with_their_file)}
 SIDE_BY_SIDE: States = {
     f.__name__: f for f in (columns_written, some_columns_appended, groups_compacted)
 }

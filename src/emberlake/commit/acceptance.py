@@ -80,6 +80,10 @@ def _changes_what_is_there(message: CommitMessage) -> bool:
         or message.compact_before
         or message.compact_after
         or message.compact_new_index_files
+        or message.vector_edits
+        or message.compact_vector_edits
+        # Columns of rows that are there go with the rows.
+        or any(file.first_row_id is not None for file in message.new_files)
     )
 
 

@@ -21,7 +21,7 @@ from emberlake.commit.row_ids import assign_row_ids, check_row_ranges, has_given
 from emberlake.commit.vectors import NewVectors, apply_edits, check_edited_files
 from emberlake.errors import CommitConflict, ConflictReason, FileNotFound, TableNotFound
 from emberlake.options import ROW_IDS_BY_PARTITION
-from emberlake.scan.files import in_partitions, live_entries
+from emberlake.scan.files import delta_manifests_of, in_partitions, live_entries
 from emberlake.spec.manifest import (
     DELETION_VECTORS_INDEX,
     HASH_INDEX,
@@ -33,7 +33,7 @@ from emberlake.spec.manifest import (
 from emberlake.spec.profile import BucketMode
 from emberlake.spec.row_tracking import stored_fields
 from emberlake.spec.schema import TableSchema
-from emberlake.spec.snapshot import Snapshot
+from emberlake.spec.snapshot import CommitKind, Snapshot
 from emberlake.store.table_store import TableStore
 from emberlake.wire import BaseSnapshot
 
@@ -238,12 +238,29 @@ def _next_index(
     _raise(check_rewritten_vectors(rewritten, change.index_deleted, kept))
     has_buckets = store.schema.profile.has_buckets
     _raise(check_indexes(change.index_added, change.index_deleted, kept, has_buckets=has_buckets))
-    edited = apply_edits(store, change.vector_edits, kept)
+    edited = apply_edits(
+        store, change.vector_edits, kept, partial(_only_deleted, store, change, latest)
+    )
     removed = {_identity(entry) for entry in (*change.index_deleted, *edited.stale)}
     added = {_slot(entry) for entry in change.index_added if _is_single(store, entry)}
     stays = (e for e in kept if _identity(e) not in removed and _slot(e) not in added)
     after = (*stays, *change.index_added)
     return (None if after == before else after), edited.new
+
+
+def _only_deleted(store: TableStore, change: Change, latest: Snapshot | None) -> bool:
+    """Whether no commit since the writers looked put new rows in the place of others."""
+    since = min((base.id if base else 0 for base in change.bases), default=0)
+    if latest is None or latest.id <= since:
+        return True
+    for snapshot in store.snapshots.find_each(range(since + 1, latest.id + 1)):
+        if snapshot is None:
+            return False  # nobody can tell any more
+        if snapshot.commit_kind is CommitKind.OVERWRITE:
+            manifests = delta_manifests_of(store, snapshot)
+            if any(manifest.num_added_files for manifest in manifests):
+                return False
+    return True
 
 
 def _identity(entry: IndexManifestEntry) -> tuple[bytes, int, str]:

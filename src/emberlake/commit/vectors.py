@@ -2,11 +2,12 @@
 
 A data file never changes, so what a writer has read of it stays true: rows that it deletes are
 added to those that others have deleted since. Only if both have deleted the same row, and one of
-them has put a new row in its place, is that a conflict. Spec: "Deletion vectors".
+them has put a new row in its place, is that a conflict: an update would be lost, or a delete.
+Spec: "Deletion vectors".
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from pyroaring import BitMap
@@ -45,7 +46,10 @@ class EditedVectors:
 
 
 def apply_edits(
-    store: TableStore, edits: Sequence[PlacedEdit], index: Sequence[IndexManifestEntry]
+    store: TableStore,
+    edits: Sequence[PlacedEdit],
+    index: Sequence[IndexManifestEntry],
+    only_deleted: Callable[[], bool],
 ) -> EditedVectors:
     """Apply edits to the vectors of the latest snapshot.
 
@@ -53,6 +57,8 @@ def apply_edits(
         store: The table.
         edits: What is to change.
         index: The index files of the latest snapshot.
+        only_deleted: Tells whether all that others deleted since the rows were read is gone for
+            good: none of them put new rows in its place. Asked only if it matters.
 
     Raises:
         CommitConflict: others have changed the same vectors in a way that does not go together.
@@ -63,7 +69,7 @@ def apply_edits(
     stale: list[IndexManifestEntry] = []
     new: list[NewVectors] = []
     for place, here in by_place.items():
-        touched, vectors = _edit_bucket(store, place, here, index)
+        touched, vectors = _edit_bucket(store, place, here, index, only_deleted)
         stale += touched
         if vectors:
             new.append(NewVectors(*place, vectors))
@@ -75,6 +81,7 @@ def _edit_bucket(
     place: _Place,
     edits: Sequence[VectorEdit],
     index: Sequence[IndexManifestEntry],
+    only_deleted: Callable[[], bool],
 ) -> tuple[list[IndexManifestEntry], Vectors]:
     """The index files of a bucket to replace, and the vectors that take their place."""
     present = [
@@ -92,7 +99,7 @@ def _edit_bucket(
         before.update(load_vectors(store, *place, entry.index_file))
     after = dict(before)
     for edit in edits:
-        vector = edited(after.get(edit.file_name), edit)
+        vector = edited(after.get(edit.file_name), edit, only_deleted)
         if vector is None:
             after.pop(edit.file_name, None)
         else:
@@ -102,7 +109,9 @@ def _edit_bucket(
     return touched, after
 
 
-def edited(now: DeletionVector | None, edit: VectorEdit) -> DeletionVector | None:
+def edited(
+    now: DeletionVector | None, edit: VectorEdit, only_deleted: Callable[[], bool]
+) -> DeletionVector | None:
     """The vector after an edit; None if the file has none then. Pure.
 
     Raises:
@@ -119,8 +128,9 @@ def edited(now: DeletionVector | None, edit: VectorEdit) -> DeletionVector | Non
         return now
     marked = decode_deletion_vector(edit.marked)
     now = BitMap() if now is None else now
-    if edit.is_exclusive and shares_rows(now, marked):
-        raise _conflict(f"rows of {edit.file_name} that this writer replaces were deleted")
+    # Rows that a writer marks were not deleted when it read them.
+    if shares_rows(now, marked) and (edit.is_exclusive or not only_deleted()):
+        raise _conflict(f"rows of {edit.file_name} that this writer changes were changed")
     union = union_of(now, marked)
     return now if len(union) == len(now) else union
 

@@ -28,6 +28,7 @@ from emberlake.maintenance.check_report import (
     damage,
     total_of,
 )
+from emberlake.maintenance.check_row_ids import check_row_ids
 from emberlake.maintenance.holders import own_part
 from emberlake.maintenance.orphans import age_limit, find_orphans
 from emberlake.spec.manifest import ManifestEntry
@@ -64,6 +65,8 @@ def check_table(
     if newest is not None:
         state = metadata.load_state(newest)
         findings.append(Finding(tuple(check_levels(store, state.live))))
+        ids = check_row_ids(store, newest, state.live, state.index_entries)
+        findings.append(Finding(tuple(ids)))
         findings += _check_files(store, state, read_data=read_data, progress=progress)
         seen |= _names_of(state)
     before: Snapshot | None = None

@@ -7,9 +7,10 @@ marked joins what others mark meanwhile; the commit settles that for each file (
     marks = [Marked(found.place, found.positions) for found in locate_rows(...)]
     session.commit_or_abort(mark_rows(store, snapshot, marks))
 
-With ``is_exclusive`` another commit that deletes one of the rows meanwhile is a conflict: use it if
-the operation also writes new rows in the place of the marked ones. Then add the messages of that
-writer, so that all becomes one commit. Rows that keep their ids are written by
+It is a conflict if another commit meanwhile puts a new row in the place of one of them. With
+``is_exclusive`` it is one even if the other only deletes it: use it if the operation itself writes
+new rows in the place of the marked ones. Then add the messages of that writer, so that all becomes
+one commit. Rows that keep their ids are written by
 ``session.new_writer(carries_ids=True)``.
 
 ``remove_files`` is for operations that write the remaining rows of files again.

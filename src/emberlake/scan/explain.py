@@ -125,8 +125,8 @@ class Explanation:
     file_skipping: PruningStat | None = None
     verbose: bool = False
     spark: str | None = None  # how a session would read the files, if it was given
-    # Features of tables that emberlake refuses, and of other planners: always false.
     data_evolution_enabled: bool = False
+    # Features of tables that emberlake refuses, and of other planners: always false.
     has_auth: bool = False
     native_planned: bool = False
 
@@ -304,6 +304,7 @@ def explain_scan(
         is_primary_key_table=store.schema.profile.has_keys,
         bucket_mode=_bucket_mode(store),
         deletion_vectors_enabled=store.schema.profile.has_deletion_vectors,
+        data_evolution_enabled=store.schema.profile.evolves_data,
         snapshot_id=plan.snapshot.id if plan.snapshot else None,
         schema_id=store.schema.id if plan.snapshot else None,
         predicate=None if predicate is None else str(predicate),

@@ -1,7 +1,8 @@
 """What filters on row ids mean for files, and which changes give no whole rows."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from emberlake.errors import Unsupported
 from emberlake.predicates import Leaf, Op, Predicate, split_conjuncts
 from emberlake.scan.splits import DataSplit
+from emberlake.spec.column_buffers import I64
 from emberlake.spec.row_tracking import ROW_ID_FIELD
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.entries import ManifestEntries
@@ -18,47 +20,73 @@ _LEAST: Final = -(1 << 63)
 _MOST: Final = (1 << 63) - 1
 
 
+@dataclass(frozen=True)
+class IdChoice:
+    """The row ids that can match a filter: a range, and inside it all ids or only some."""
+
+    least: int = _LEAST
+    most: int = _MOST
+    ids: I64 | None = None  # ascending; None: all of the range
+
+    def within(self, first: int, count: int) -> tuple[int, int]:
+        """The range of positions that can match, of rows that are numbered from an id on."""
+        low, high = max(self.least, first), min(self.most, first + count - 1)
+        if self.ids is not None:
+            place, end = np.searchsorted(self.ids, [low, high + 1]).tolist()
+            if place >= end:
+                return 0, 0
+            low, high = int(self.ids[place]), int(self.ids[end - 1])
+        return low - first, high - first + 1
+
+
 def narrow_to_ids(splits: Sequence[DataSplit], predicate: Predicate | None) -> list[DataSplit]:
     """The same splits; files of which a filter on row ids excludes the ends are not read whole."""
-    bounds = id_bounds(predicate)
-    return list(splits) if bounds is None else [_narrowed(split, *bounds) for split in splits]
+    choice = chosen_ids(predicate)
+    return list(splits) if choice is None else [_narrowed(split, choice) for split in splits]
 
 
-def id_bounds(predicate: Predicate | None) -> tuple[int, int] | None:
-    """The least and the greatest row id that can match; None if the filter does not say."""
-    low, high = _LEAST, _MOST
-    for least, most in _bounds(predicate):
-        low, high = max(low, least), min(high, most)
-    return None if (low, high) == (_LEAST, _MOST) else (low, high)
+def chosen_ids(predicate: Predicate | None) -> IdChoice | None:
+    """The row ids that can match; None if the filter does not say."""
+    choices = [
+        choice
+        for part in split_conjuncts(predicate)
+        if isinstance(part, Leaf) and part.column.id == ROW_ID_FIELD.id
+        if (choice := _choice(part)) is not None
+    ]
+    if not choices:
+        return None
+    listed = [choice.ids for choice in choices if choice.ids is not None]
+    return IdChoice(
+        max(choice.least for choice in choices),
+        min(choice.most for choice in choices),
+        reduce(np.intersect1d, listed) if listed else None,
+    )
 
 
-def _bounds(predicate: Predicate | None) -> Iterator[tuple[int, int]]:
-    for part in split_conjuncts(predicate):
-        if not (isinstance(part, Leaf) and part.column.id == ROW_ID_FIELD.id):
-            continue
-        numbers = [value for value in part.literals if isinstance(value, int)]
-        match part.op, numbers:
-            case Op.EQUAL | Op.IN, [_, *_]:
-                yield min(numbers), max(numbers)
-            case Op.BETWEEN, [low, high]:
-                yield low, high
-            case Op.GREATER_THAN | Op.GREATER_OR_EQUAL, [low]:
-                yield low, _MOST
-            case Op.LESS_THAN | Op.LESS_OR_EQUAL, [high]:
-                yield _LEAST, high
-            case _:
-                pass
+def _choice(leaf: Leaf) -> IdChoice | None:
+    numbers = [value for value in leaf.literals if isinstance(value, int)]
+    match leaf.op, numbers:
+        case Op.EQUAL | Op.IN, _:
+            return IdChoice(ids=np.unique(np.array(numbers, np.int64)))
+        case Op.BETWEEN, [low, high]:
+            return IdChoice(low, high)
+        case Op.GREATER_THAN | Op.GREATER_OR_EQUAL, [low]:
+            return IdChoice(least=low)
+        case Op.LESS_THAN | Op.LESS_OR_EQUAL, [high]:
+            return IdChoice(most=high)
+        case _:
+            return None
 
 
-def _narrowed(split: DataSplit, low: int, high: int) -> DataSplit:
-    """Only positions between the bounds are read; files that store ids are read whole."""
+def _narrowed(split: DataSplit, choice: IdChoice) -> DataSplit:
+    """Only positions that can match are read; files that store ids are read whole."""
     first_ids = dict(zip(split.names, split.entries.first_row_id.to_pylist(), strict=True))
     ranges = dict(split.ranges)
     for (name, *_), count in split.units:
         first = first_ids[name]
         if first is None:
             continue
-        start, stop = max(0, low - first), min(count, high - first + 1)
+        start, stop = choice.within(first, count)
         if start < stop and (start, stop) != (0, count):
             ranges[name] = start, stop
     return replace(split, ranges=ranges)

@@ -18,7 +18,8 @@ from emberlake.wire.byte_form import ByteForm
 
 def split_to_bytes(split: DataSplit) -> bytes:
     """The byte form of a split, without the predicate that it was planned with."""
-    return _FORM.encode(
+    form = _FORM_OF_GROUPS if split.is_grouped else _FORM
+    return form.encode(
         _SplitForm(
             state=_state(split), before=None if split.before is None else _state(split.before)
         )
@@ -34,7 +35,8 @@ def split_from_bytes(raw: bytes, predicate: Predicate | None) -> DataSplit:
         InvalidInput: the bytes are not a split.
         Unsupported: their version is unknown to this release.
     """
-    form = _FORM.decode(raw)
+    is_grouped = raw[4:5] == bytes([_FORM_OF_GROUPS.version])
+    form = (_FORM_OF_GROUPS if is_grouped else _FORM).decode(raw)
     try:
         before = None if form.before is None else _split(form.before, None, None)
         return _split(form.state, predicate, before)
@@ -70,6 +72,8 @@ class _SplitForm:
 
 
 _FORM: Final = ByteForm(_SplitForm, b"EMBS", 1, "split")
+# Earlier releases would read files that lie side by side one after the other.
+_FORM_OF_GROUPS: Final = ByteForm(_SplitForm, b"EMBS", 2, "split")
 
 
 def _state(split: DataSplit) -> _State:

@@ -1,12 +1,16 @@
 """Read builder and scan: what to read, and the files that it takes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
 
 from emberlake.base.extras import load_extra
 from emberlake.errors import InvalidInput, Unsupported
 from emberlake.predicates import (
+    Leaf,
+    Op,
     Predicate,
     PredicateBuilder,
     and_all,
@@ -19,7 +23,7 @@ from emberlake.scan.explain import Explanation, explain_scan
 from emberlake.scan.plan import ScanPlan, plan_scan
 from emberlake.scan.share import Shard, Share, Slice
 from emberlake.scan.splits import DataSplit, attach_folders
-from emberlake.spec.row_tracking import readable_fields
+from emberlake.spec.row_tracking import ROW_ID_FIELD, readable_fields
 from emberlake.spec.support import check_readable
 from emberlake.store.table_store import TableStore
 from emberlake.table.table_read import TableRead
@@ -38,6 +42,7 @@ class ReadBuilder:
     _partition_filter: Predicate | None = field(default=None, repr=False)
     _projection: Projection | None = field(default=None, repr=False)
     _limit: int | None = field(default=None, repr=False)
+    _row_ids: Predicate | None = field(default=None, repr=False)
     # The name of the table for people; by default that of its folder.
     _name: str | None = field(default=None, repr=False, compare=False)
 
@@ -55,7 +60,8 @@ class ReadBuilder:
     def with_projection(self, projection: Sequence[str] | Mapping[str, str] | None) -> Self:
         """Read these columns, or fields of ROW columns (``"s.x"``, returned as ``s_x``).
 
-        A mapping renames columns: ``{"zip": "ship.zip"}``.
+        A mapping renames columns: ``{"zip": "ship.zip"}``. In tables with row tracking there are
+        also ``_ROW_ID`` and ``_SEQUENCE_NUMBER``.
         """
         fields = readable_fields(self.store.schema)
         self._projection = None if projection is None else project(fields, projection)
@@ -64,6 +70,29 @@ class ReadBuilder:
     def with_read_type(self, read_type: Sequence[DataField]) -> Self:
         """Read these columns; of ROW columns, only the given fields."""
         self._projection = project_type(readable_fields(self.store.schema), read_type)
+        return self
+
+    def with_row_ids(self, row_ids: Iterable[int] | None) -> Self:
+        """Read only the rows that have these ids, in addition to ``with_filter``.
+
+        Files that hold none of them are not opened. Ids that no row has are ignored.
+
+        Args:
+            row_ids: The values of ``_ROW_ID``, as integers, an Arrow array or a NumPy array.
+
+        Raises:
+            Unsupported: the rows of the table have no ids (``row-tracking.enabled``).
+            InvalidInput: something that is not an id.
+        """
+        if row_ids is None:
+            self._row_ids = None
+            return self
+        if not self.store.schema.profile.tracks_rows:
+            raise Unsupported(
+                "the rows of this table have no ids; row-tracking.enabled=true, which is set when "
+                "a table is created, gives them some"
+            )
+        self._row_ids = Leaf(ROW_ID_FIELD, Op.IN, _ids(row_ids))
         return self
 
     def with_limit(self, limit: int | None) -> Self:
@@ -94,7 +123,7 @@ class ReadBuilder:
 
     @property
     def _predicate(self) -> Predicate | None:
-        return and_all([self._partition_filter, self._filter])
+        return and_all([self._partition_filter, self._row_ids, self._filter])
 
     @property
     def _aliases(self) -> dict[str, tuple[str, ...]]:
@@ -135,6 +164,20 @@ class ReadBuilder:
         tell = load_extra("emberlake.spark.read", extra="spark").explain_dataframe
         told = tell(self.new_read()._reader, self.new_scan().plan().splits(), spark)  # noqa: SLF001
         return replace(explained, spark=told)
+
+
+def _ids(row_ids: Iterable[int]) -> tuple[int, ...]:
+    if isinstance(row_ids, str | bytes):
+        raise InvalidInput(f"row ids are integers, not {row_ids!r}")
+    given = row_ids if isinstance(row_ids, pa.Array | pa.ChunkedArray) else list(row_ids)
+    try:
+        numbers = (pa.array(given, pa.int64()) if isinstance(given, list) else given).unique()
+        numbers = numbers.cast(pa.int64())
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        raise InvalidInput(f"row ids are integers: {error}") from error
+    if numbers.null_count:
+        raise InvalidInput("row ids are integers, and one of them is null")
+    return tuple(numbers.to_pylist())
 
 
 @dataclass

@@ -53,8 +53,8 @@ class VectorEdit:
 
     file_name: str
     marked: bytes = b""  # the rows to delete, as an encoded deletion vector; empty: none
-    # Whether it is a conflict if somebody else has deleted one of the marked rows meanwhile: a new
-    # row stands for it, which would double theirs.
+    # Whether this commit puts new rows in the place of the marked ones. Then it is a conflict if
+    # somebody else has deleted one of them meanwhile; otherwise only if they replaced it.
     is_exclusive: bool = False
     # Whether the vector goes, because its data file does.
     drops: bool = False

@@ -30,7 +30,7 @@ from emberlake import (
 from emberlake.spark import compact, read_paimon, write_paimon
 from emberlake.spark.native_scan import divide
 from emberlake.spark.read import read_dataframe
-from golden.reads import Golden, GoldenRead, reads_of
+from golden.reads import Golden, GoldenRead, reads_of, row_reads
 from spark.reads import (
     altered,
     local_rows,
@@ -40,7 +40,7 @@ from spark.reads import (
     write,
     write_arrow,
 )
-from spark.tables import new_table, reopened
+from spark.tables import frame, new_table, reopened, some_rows
 
 GOLDEN = [
     "append_all_types",
@@ -122,6 +122,47 @@ def test_a_golden_table_is_read_row_for_row(
 
     assert df.columns == list(golden_read.columns)
     assert settled(golden_read, rows) == settled(golden_read, local_rows(expected))
+
+
+@pytest.mark.parametrize("name", ["de_dv_partitioned", "de_evolved", "de_update", "rt_update"])
+def test_rows_that_were_changed_are_read_with_their_ids(
+    spark: SparkSession, golden_rows: Golden, name: str
+) -> None:
+    golden_read = next(r for r in row_reads() if r.table == name and r.is_tracked)
+    options = {"warehouse": golden_rows.warehouse}
+    table = CatalogFactory.create(options).get_table(f"golden.{name}").copy(golden_read.options)
+    columns = list(golden_read.columns)
+
+    df = read_paimon(
+        f"golden.{name}",
+        options,
+        spark=spark,
+        projection=columns,
+        dynamic_options=golden_read.options,
+    )
+
+    assert spark_rows(df) == local_rows(table, columns=columns)
+    where = "_ROW_ID >= 2"
+    filtered = read_paimon(
+        f"golden.{name}", options, spark=spark, projection=columns[:-2], filter=where
+    )
+    plain = CatalogFactory.create(options).get_table(f"golden.{name}")
+    assert spark_rows(filtered) == local_rows(plain, where, columns[:-2])
+
+
+def test_rows_that_spark_writes_get_ids_and_keep_them(spark: SparkSession, tmp_path: Path) -> None:
+    table = new_table(tmp_path, row_tracking__enabled="true")
+    options = {"warehouse": warehouse_of(table)}
+    columns = ["id", "_ROW_ID"]
+    for first in (0, 50):
+        rows = frame(spark, some_rows(range(first, first + 50))).repartition(3)
+        write_paimon(rows, "db.t", options)
+    before = spark_rows(read(table, spark, projection=columns))
+
+    compact("db.t", options, spark=spark, full=True)
+
+    assert sorted(row[-1] for row in before) == list(range(100))
+    assert spark_rows(read(table, spark, projection=columns)) == before
 
 
 def settled(golden_read: GoldenRead, rows: list[Any]) -> list[Any]:

@@ -8,12 +8,9 @@ from emberlake import CatalogFactory
 from golden.reads import Golden, GoldenRead, golden_reads
 from spark.reads import local_rows
 
-NOT_YET = frozenset({"append_row_tracking", "append_data_evolution"})
-READS = [read for read in golden_reads() if read.table not in NOT_YET]
-
 
 @pytest.mark.slow
-@pytest.mark.parametrize("read", READS, ids=str)
+@pytest.mark.parametrize("read", golden_reads(), ids=str)
 def test_a_golden_table_is_read_row_for_row(
     spark: SparkSession, golden: Golden, read: GoldenRead
 ) -> None:

@@ -182,6 +182,31 @@ def test_only_files_with_deleted_rows_are_ours(golden: Golden) -> None:
     assert [len(s.is_exact) for s in division.rest] == [len(s.files) for s in division.rest]
 
 
+# --- rows with ids --------------------------------------------------------------------------------
+
+
+def test_files_that_lie_side_by_side_are_ours_and_the_others_sparks(golden_rows: Golden) -> None:
+    catalog = CatalogFactory.create({"warehouse": golden_rows.warehouse})
+    table = catalog.get_table("golden.de_partitioned")
+    reader, splits = planned(table)
+    groups = [group for split in splits for group in split.groups]
+    alone = sum(len(group.files) == 1 for group in groups)
+
+    division = divide(reader, splits)
+
+    assert len(division.paths) == alone
+    assert sum(len(split.groups) for split in division.rest) == len(groups) - alone > 0
+
+
+def test_ids_of_rows_are_not_for_sparks_reader(golden_rows: Golden) -> None:
+    catalog = CatalogFactory.create({"warehouse": golden_rows.warehouse})
+    table = catalog.get_table("golden.rt_update")
+
+    assert counts(table, ["id"])[1] == 0  # rows that have moved are in files with more columns
+    assert counts(table, ["id", "_ROW_ID"])[0] == 0
+    assert counted(divide(*planned(table, "_ROW_ID > 1", ["id"])))[0] == 0
+
+
 # --- files of other makers ------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from emberlake import CatalogFactory, Table
 from emberlake.errors import InvalidInput, Unsupported
 from emberlake.scan.split_form import split_from_bytes, split_to_bytes
 from emberlake.scan.splits import DataSplit
-from golden.reads import Golden, GoldenRead, reads_of
+from golden.reads import Golden, GoldenRead, reads_of, row_reads
 from table_reads import read_rows
 
 READS = reads_of("append_", "bucketed_", "types_", "pk_", "key_", "kinds_")
@@ -47,6 +47,16 @@ def test_every_split_of_a_golden_table_survives(golden: Golden, read: GoldenRead
         assert split_from_bytes(split_to_bytes(split), split.predicate) == expected
 
 
+@pytest.mark.parametrize("name", ["de_dv_partitioned", "de_evolved", "rt_dv_compacted"])
+def test_splits_of_rows_with_ids_survive(golden_rows: Golden, name: str) -> None:
+    read = next(read for read in row_reads() if read.table == name)
+    for split in splits_of(open_golden(golden_rows, read), "_ROW_ID > 1"):
+        sent = split_to_bytes(split)
+
+        assert split_from_bytes(sent, split.predicate) == split
+        assert sent[4] == (2 if split.is_grouped else 1)
+
+
 def test_a_split_keeps_which_of_its_files_match_as_a_whole() -> None:
     table = create_table()
     append(table, rows_of([1, 2]))
@@ -73,9 +83,9 @@ def test_a_key_that_is_not_known_is_ignored() -> None:
 
 def test_a_version_that_is_not_known_is_refused() -> None:
     raw = bytearray(split_to_bytes(a_split()))
-    raw[4] = 2
+    raw[4] = 3
 
-    with pytest.raises(Unsupported, match="split version 2"):
+    with pytest.raises(Unsupported, match="split version 3"):
         split_from_bytes(bytes(raw), None)
 
 
