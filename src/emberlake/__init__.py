@@ -55,8 +55,11 @@ from emberlake.errors import (
 if TYPE_CHECKING:
     from emberlake.catalog import Catalog, CatalogFactory
     from emberlake.commit.change import CommitResult
+    from emberlake.expressions.syntax import lit
     from emberlake.inspect import SystemTable
     from emberlake.predicates import PredicateBuilder
+    from emberlake.rowops.merge_builder import MergeBuilder
+    from emberlake.rowops.result import RowChangeResult
     from emberlake.spec.generic_row import GenericRow
     from emberlake.spec.identifier import Identifier
     from emberlake.spec.instant import Instant
@@ -89,9 +92,11 @@ _HOMES: Final = {
     "Identifier": "emberlake.spec.identifier",
     "Instant": "emberlake.spec.instant",
     "MapType": "emberlake.types",
+    "MergeBuilder": "emberlake.rowops.merge_builder",
     "Move": "emberlake.spec.schema_change",
     "MultisetType": "emberlake.types",
     "PredicateBuilder": "emberlake.predicates",
+    "RowChangeResult": "emberlake.rowops.result",
     "RowKind": "emberlake.spec.key_value",
     "RowType": "emberlake.types",
     "Schema": "emberlake.spec.schema",
@@ -101,6 +106,7 @@ _HOMES: Final = {
     "Tag": "emberlake.spec.tag",
     "TagManager": "emberlake.table.managers",
     "VectorType": "emberlake.types",
+    "lit": "emberlake.expressions.syntax",
 }
 
 __all__ = [
@@ -142,6 +148,7 @@ __all__ = [
     "InvalidSchema",
     "InvalidState",
     "MapType",
+    "MergeBuilder",
     "MessageMismatch",
     "Move",
     "MultisetType",
@@ -149,6 +156,7 @@ __all__ = [
     "NotAuthenticated",
     "NotFound",
     "PredicateBuilder",
+    "RowChangeResult",
     "RowKind",
     "RowType",
     "Schema",
@@ -170,6 +178,7 @@ __all__ = [
     "VectorType",
     "ViewNotFound",
     "__version__",
+    "lit",
 ]
 
 

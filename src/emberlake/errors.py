@@ -258,6 +258,7 @@ class ConflictReason(StrEnum):
     ROW_RANGE_CHANGED = "the files that hold the rows changed"
     COLUMN_CHANGED = "the same columns of the same rows were written meanwhile"
     SEQUENCE_NUMBERS_TAKEN = "rows of another writer have the same sequence numbers, or later ones"
+    ROWS_CHANGED_ELSEWHERE = "rows were added or changed meanwhile"
     SCHEMA_CHANGED = "the schema changed"
     RETRIES_EXHAUSTED = "other writers won every attempt"
     ALREADY_COMMITTED = "these messages were already committed"

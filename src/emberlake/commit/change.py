@@ -47,6 +47,8 @@ class Change:
     unused: tuple[ManifestEntry, ...] = ()
     # The snapshots that the writers saw. A commit of these files can only come after them.
     bases: frozenset[BaseSnapshot | None] = frozenset()
+    # Whether nobody else may have changed rows since: what was read decided what is not written.
+    is_serializable: bool = False
 
     @property
     def is_empty(self) -> bool:

@@ -58,7 +58,7 @@ from emberlake.wire import CommitMessage
 
 _JITTER: Final = 0.2
 # The rows are in the first snapshot. The others compact it, and any later compaction does the same.
-_STANDS_REMEDY: Final = "compact the table; do not write the rows again"
+STANDS_REMEDY: Final = "compact the table; do not write the rows again"
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Committer:
                 if done is None:
                     raise
                 detail = f"snapshot {done} stands, but what follows it does not: {error.detail}"
-                raise type(error)(error.reason, detail, _STANDS_REMEDY) from error
+                raise type(error)(error.reason, detail, STANDS_REMEDY) from error
         return combined(results)
 
     def check_not_committed(self, messages: Sequence[CommitMessage]) -> None:

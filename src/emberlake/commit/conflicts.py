@@ -20,6 +20,7 @@ from emberlake.spec.manifest import (
     IndexManifestEntry,
     ManifestEntry,
 )
+from emberlake.spec.snapshot import CommitKind, Snapshot
 
 Place = tuple[bytes, int]  # partition and bucket
 Claims = Mapping[Place, Sequence[DataFile]]
@@ -140,6 +141,17 @@ def _share_keys(one: DataFile, other: DataFile, bound_of: Callable[[bytes], KeyB
     is_before = bound_of(one.max_key) < bound_of(other.min_key)
     is_after = bound_of(other.max_key) < bound_of(one.min_key)
     return not (is_before or is_after)
+
+
+def check_nobody_else(theirs: Snapshot) -> CommitConflict | None:
+    """A serializable change must not miss rows that others added or changed meanwhile."""
+    if theirs.commit_kind in (CommitKind.COMPACT, CommitKind.ANALYZE):
+        return None  # no row changed
+    return CommitConflict(
+        ConflictReason.ROWS_CHANGED_ELSEWHERE,
+        f"snapshot {theirs.id} came between",
+        "read the table again and redo the operation, or allow it with isolation='snapshot'",
+    )
 
 
 def check_levels(

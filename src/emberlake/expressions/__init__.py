@@ -6,6 +6,7 @@ from emberlake.expressions.binding import (
     bind_condition,
     bind_each,
     bind_expression,
+    equality,
 )
 from emberlake.expressions.evaluate import Frame, evaluate, select
 from emberlake.expressions.pushdown import split_condition
@@ -26,6 +27,7 @@ __all__ = [
     "columns_used",
     "conjunction",
     "conjuncts",
+    "equality",
     "evaluate",
     "lit",
     "select",

@@ -95,6 +95,15 @@ def _bound(text: str, scope: Scope, bind: Callable[[Node, Scope], Typed]) -> Typ
         raise with_context(error, f"in {text!r}") from error
 
 
+def equality(left: Column, right: Column) -> Typed:
+    """Whether two columns are equal.
+
+    Raises:
+        InvalidExpression: their types cannot be compared.
+    """
+    return apply("=", [left, right])
+
+
 def bind_assignment(value: object, field: DataField, scope: Scope) -> Expression:
     """The new value of a column: an expression if it is text, else the value itself.
 

@@ -58,7 +58,7 @@ class Apply:
 
 Typed: TypeAlias = Column | Constant | Test | Apply
 
-UNTYPED_NULL: Final = Constant(pa.scalar(None), None)
+UNTYPED_NULL: Final = Constant(pa.NULL, None)
 
 
 def parts_of(expression: Typed) -> Iterator[Typed]:

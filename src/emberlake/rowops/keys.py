@@ -22,7 +22,7 @@ def upsert(session: WriteSession, data: object, on: Sequence[str] | None = None)
     Args:
         session: The write.
         data: As for ``write_rows``.
-        on: The columns that tell rows apart; the primary key, if they are given.
+        on: The columns that tell rows apart; for tables with a primary key, these.
 
     Raises:
         Unsupported: the table has no primary key, or keeps the rows that it has.
@@ -42,7 +42,7 @@ def delete_keys(session: WriteSession, data: object) -> CommitResult:
     Raises:
         Unsupported: the table has no primary key, or deletes remove no rows of it.
     """
-    _check_deletes(session.store.schema)
+    check_deletes(session.store.schema)
     rows = _only(data, session.store.schema.field_names)
     return write_rows(session, rows, RowKind.DELETE.symbol)
 
@@ -51,7 +51,8 @@ def _check_upsert(schema: TableSchema, on: Sequence[str] | None) -> None:
     keys = schema.primary_keys
     if not keys:
         raise Unsupported(
-            "an upsert needs a table with a primary key; append() adds rows to this one"
+            "the table has no primary key: name the columns that tell rows apart, as in "
+            'on=["id"]; append() adds rows'
         )
     if isinstance(on, str):
         raise InvalidInput(f"`on` is a list of columns, as in [{on!r}]")
@@ -66,8 +67,12 @@ def _check_upsert(schema: TableSchema, on: Sequence[str] | None) -> None:
         )
 
 
-def _check_deletes(schema: TableSchema) -> None:
-    """Refuse tables in which a record that deletes does not remove the row of its key."""
+def check_deletes(schema: TableSchema) -> None:
+    """Refuse tables in which a record that deletes does not remove the row of its key.
+
+    Raises:
+        Unsupported: says why.
+    """
     if not schema.profile.has_keys:
         raise Unsupported("delete_keys needs a table with a primary key")
     plan = plan_merge(schema, schema.fields)

@@ -109,15 +109,34 @@ def locate_rows(
             row-tracked tables too.
         workers: How many files are read at a time; by default one for each core.
     """
+    reads = ((r.place, r.read) for r in file_reads(store, snapshot, predicate, columns))
+    for found in parallel_map(lambda item: _found(*item), reads, workers=workers):
+        if len(found.positions):
+            yield found
+
+
+@dataclass(frozen=True)
+class PlacedRead:
+    """The read of the matching rows of a file, and whether all of its rows match."""
+
+    place: FilePlace
+    read: FileRead
+    is_exact: bool
+
+
+def file_reads(
+    store: TableStore,
+    snapshot: Snapshot | None,
+    predicate: Predicate | None,
+    columns: Sequence[str],
+) -> Iterator[PlacedRead]:
+    """A read for every file that can hold matching rows; nothing is read yet."""
     known = readable_fields(store.schema)
     projection = project(known, columns)
     check_readable(store.schema, projection.read_fields(known, predicate))
     plans = _Plans(store, projection, predicate)
-    splits = plan_target(store, snapshot, predicate, None).splits
-    reads = ((place, read) for split in splits for place, read in plans.reads(split))
-    for found in parallel_map(lambda item: _found(*item), reads, workers=workers):
-        if len(found.positions):
-            yield found
+    for split in plan_target(store, snapshot, predicate, None).splits:
+        yield from plans.reads(split)
 
 
 @dataclass(frozen=True)
@@ -126,16 +145,18 @@ class _Plans:
     projection: Projection
     predicate: Predicate | None
 
-    def reads(self, split: DataSplit) -> Iterator[tuple[FilePlace, FileRead]]:
+    def reads(self, split: DataSplit) -> Iterator[PlacedRead]:
         reads = BucketReads.of_split(self.store, split)
         plain, tested = self._plans(None), self._plans(self.predicate)
         exact = dict(zip(split.names, split.is_exact, strict=True))
         for place, group in _units(split):
-            plans = plain if exact[place.file.file_name] else tested
+            is_exact = exact[place.file.file_name]
+            plans = plain if is_exact else tested
             if group is None:
-                yield place, plans.read(reads, place.file)
+                read = plans.read(reads, place.file)
             else:
-                yield place, plans.read_group(reads, group)
+                read = plans.read_group(reads, group)
+            yield PlacedRead(place, read, is_exact)
 
     def _plans(self, predicate: Predicate | None) -> AppendPlans:
         fields = self.projection.read_fields(readable_fields(self.store.schema), predicate)

@@ -9,7 +9,7 @@ stay; if none does, orphan cleaning finds them.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from emberlake.commit.acceptance import (
     check_appended,
@@ -42,7 +42,7 @@ from emberlake.session.commit_written import as_replacement, commit_written, dis
 from emberlake.session.compact_written import CompactingWriter, WrittenCompaction
 from emberlake.spec.manifest import HASH_INDEX
 from emberlake.spec.replacement import Replacement
-from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER
+from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from emberlake.spec.support import check_writable
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
@@ -60,12 +60,15 @@ class WriteSession:
         commit_user: Who commits.
         replaces: What the write replaces; None: it appends.
         callbacks: Who is told of every commit.
+        is_serializable: Whether a commit that others have made since the messages' base is a
+            conflict if it changed any row.
     """
 
     store: TableStore
     commit_user: str
     replaces: Replacement | None = None
     callbacks: Sequence[CommitCallback] = ()
+    is_serializable: bool = False
 
     # --- rows to messages -------------------------------------------------------------------------
 
@@ -79,13 +82,18 @@ class WriteSession:
         return None if self.replaces is None else self.replaces.match
 
     def new_writer(
-        self, assigner: Assigner = SINGLE_ASSIGNER, *, carries_ids: bool = False
+        self,
+        assigner: Assigner = SINGLE_ASSIGNER,
+        *,
+        carries_ids: bool = False,
+        as_of: Snapshot | None = None,
     ) -> RowsWriter:
         """A writer of rows; its messages are ready to be committed.
 
         Args:
             assigner: Which of the writers of one commit this is, in tables with dynamic buckets.
             carries_ids: Whether the rows keep their ids, which are in the data (``TableWriter``).
+            as_of: The snapshot that the rows were read from, if they are rows of the table.
         """
         check_writable(self.store.schema)
         writer = TableWriter(
@@ -95,6 +103,7 @@ class WriteSession:
             accepts=self.accepts,
             assigner=assigner,
             carries_ids=carries_ids,
+            as_of=as_of,
         )
         return self.compacting(writer)
 
@@ -147,7 +156,10 @@ class WriteSession:
         self.accept(messages)
         if self.replaces is not None:
             return self._overwrite(messages, self.replaces, properties)
-        return self._commit(messages, split_changes(messages), identifier, properties)
+        changes = split_changes(messages)
+        if self.is_serializable and changes:
+            changes = (replace(changes[0], is_serializable=True), *changes[1:])
+        return self._commit(messages, changes, identifier, properties)
 
     def replace(
         self,

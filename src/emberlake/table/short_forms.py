@@ -6,6 +6,7 @@ The builders are for programs in which many processes write for one commit or re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from emberlake import rowops
 from emberlake.commit.change import CommitResult
 from emberlake.predicates import Predicate, columns_of
 from emberlake.read.key_read import may_retract
@@ -17,6 +18,10 @@ from emberlake.spec.replacement import Replacement
 from emberlake.store.table_store import TableStore
 from emberlake.table.read_builder import ReadBuilder
 from emberlake.table.write_builder import BatchWriteBuilder, session_of
+
+if TYPE_CHECKING:
+    from emberlake.rowops.merge_builder import MergeBuilder
+    from emberlake.rowops.result import RowChangeResult
 
 
 class ShortForms(ShortReads):
@@ -52,12 +57,54 @@ class ShortForms(ShortReads):
 
         Args:
             data: As for ``append``.
-            on: The columns that identify a row: the primary key. It can be left out.
+            on: The columns that identify a row. For a table with a primary key that is the key,
+                and can be left out. In a table without one, all rows that are equal in these
+                columns are replaced; null equals nothing.
 
         Raises:
-            Unsupported: the table has no primary key.
+            Unsupported: the table has no primary key, and ``on`` is not given.
+            DataMismatch: rows that do not fit, or several with the same values in ``on``.
         """
-        return upsert(session_of(self.new_batch_write_builder()), data, on)
+        session = session_of(self.new_batch_write_builder())
+        if on and not self.store.schema.primary_keys:
+            return rowops.merge_builder.upsert_by(session, _rows_of(data), on)
+        return upsert(session, _rows_of(data), on)
+
+    def merge(
+        self,
+        source: object,
+        on: "str | Sequence[str] | Mapping[str, str]",
+        *,
+        source_alias: str = "s",
+        target_alias: str = "t",
+        merge_schema: bool = False,
+        isolation: str = "snapshot",
+    ) -> "MergeBuilder":
+        """Start a merge: what happens to rows that match, and to those that do not.
+
+        Args:
+            source: As for ``append``, or another table; it is read into memory at once.
+            on: When rows match: ``"t.id = s.id"``, the columns that are equal (``["id"]``), or
+                those of the table and of the source (``{"id": "key"}``).
+            source_alias: What columns of the source have in front in expressions.
+            target_alias: The same for columns of the table.
+            merge_schema: Whether columns that only the source has are added to the table, by
+                clauses for all columns, and whether the source may lack some.
+            isolation: ``"snapshot"``: rows that others add meanwhile are not seen.
+                ``"serializable"``: then the merge is done again, on top of them.
+
+        Raises:
+            InvalidInput: the source is no data, or an argument is wrong.
+        """
+        return rowops.merge_builder.new_merge(
+            session_of(self.new_batch_write_builder()),
+            _rows_of(source),
+            on,
+            source_alias=source_alias,
+            target_alias=target_alias,
+            merge_schema=merge_schema,
+            isolation=isolation,
+        )
 
     def overwrite(
         self, data: object, partition: Mapping[str, object] | None = None
@@ -82,6 +129,40 @@ class ShortForms(ShortReads):
             replaced = Replacement.whole_table(schema)
         builder = self.new_batch_write_builder().overwrite(replaced)
         return write_rows(session_of(builder), data)
+
+    def delete(self, where: Predicate | str) -> "RowChangeResult":
+        """Delete the rows that match, in one commit.
+
+        Args:
+            where: A condition in text, such as ``"price * quantity > 100"``, or a predicate. Rows
+                for which it is unknown, because of a null, stay.
+
+        Raises:
+            InvalidExpression, InvalidPredicate, ColumnNotFound: the condition does not fit.
+            Unsupported: rows of this table cannot be deleted.
+            CommitConflict: other writers changed the same rows, again and again.
+        """
+        return rowops.change.delete_rows(session_of(self.new_batch_write_builder()), where)
+
+    def update(
+        self,
+        set: Mapping[str, object],  # noqa: A002
+        where: Predicate | str | None = None,
+    ) -> "RowChangeResult":
+        """Change columns of the rows that match, in one commit.
+
+        Args:
+            set: For each column its new value: text is an expression (``"price * 1.1"``),
+                ``lit("rome")`` and everything else is a value.
+            where: As for ``delete``; without it all rows change.
+
+        Raises:
+            InvalidExpression, InvalidPredicate, ColumnNotFound: an expression does not fit.
+            DataMismatch: a new value cannot be computed, or does not fit; nothing changes.
+            Unsupported: rows of this table cannot be updated, or not in these columns.
+            CommitConflict: other writers changed the same rows, again and again.
+        """
+        return rowops.change.update_rows(session_of(self.new_batch_write_builder()), set, where)
 
     def delete_keys(self, data: object) -> CommitResult:
         """Delete the rows that have these keys, in one commit; unknown keys delete nothing.
@@ -118,6 +199,11 @@ class ShortForms(ShortReads):
         batches = builder.with_projection(names[:1]).new_read().to_arrow_batch_reader(unknown)
         rows: int = sum(batch.num_rows for batch in batches)
         return counted + rows
+
+
+def _rows_of(data: object) -> object:
+    """Data to write; a table stands for its rows."""
+    return data.to_arrow() if isinstance(data, ShortReads) else data
 
 
 def _told_rows(split: DataSplit, *, has_keys: bool) -> int | None:

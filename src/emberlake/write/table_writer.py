@@ -33,6 +33,7 @@ from emberlake.options import (
 from emberlake.scan.buckets import BucketState, load_bucket_states
 from emberlake.spec.profile import BucketMode
 from emberlake.spec.row_tracking import carried_fields
+from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 from emberlake.types import DataField
 from emberlake.wire import BaseSnapshot, CommitMessage, WriteMode
@@ -83,6 +84,8 @@ class TableWriter:
             one commit that write to the same buckets.
         carries_ids: Whether the data has the hidden columns of rows that move: ``_ROW_ID``, and
             ``_SEQUENCE_NUMBER``, which is null for rows that change.
+        as_of: The snapshot that the rows were read from, if they come from the table itself. What
+            others have written since counts as concurrent. None: the latest at any time.
     """
 
     def __init__(  # noqa: PLR0913
@@ -96,8 +99,10 @@ class TableWriter:
         assigner: Assigner = SINGLE_ASSIGNER,
         sequence_offset: int = 0,
         carries_ids: bool = False,
+        as_of: Snapshot | None = None,
     ) -> None:
         self._store = store
+        self._as_of = as_of
         self._ignore_previous = ignore_previous
         self._accepts = accepts
         self._workers = workers or default_workers()
@@ -120,7 +125,7 @@ class TableWriter:
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._next_sequences: dict[tuple[bytes, int], int] = {}  # after what was handed over
         self._states_by_partition: dict[bytes, dict[int, BucketState]] = {}
-        self._base = BaseSnapshot.of(store.snapshots.latest())
+        self._base = BaseSnapshot.of(as_of or store.snapshots.latest())
         # The snapshot that the state of a partition is from: its numbers are below ours.
         self._base_by_partition: dict[bytes, BaseSnapshot | None] = {}
         self._closed_because: str | None = None
@@ -338,7 +343,7 @@ class TableWriter:
 
     def _bucket_states(self, partition: bytes) -> dict[int, BucketState]:
         if partition not in self._states_by_partition:
-            snapshot = self._store.snapshots.latest()
+            snapshot = self._as_of or self._store.snapshots.latest()
             states = load_bucket_states(self._store, snapshot, partition)
             other = {s.total_buckets for s in states.values()} - {self._total_buckets}
             if other:

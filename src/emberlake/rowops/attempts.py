@@ -1,0 +1,76 @@
+"""Run an operation on rows as one commit, and again if others have changed what it read.
+
+An operation reads one snapshot. If a commit of others makes what it computed wrong, it is computed
+again from the new snapshot, a few times; nothing is ever carried over from one attempt to the next.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from emberlake.commit.committer import STANDS_REMEDY
+from emberlake.compaction.buckets import with_present_schema
+from emberlake.errors import CommitConflict, ConflictReason
+from emberlake.rowops.edits import Prepared
+from emberlake.rowops.result import RowChangeResult, strategy_of
+from emberlake.session.write_session import WriteSession
+from emberlake.spec.snapshot import Snapshot
+from emberlake.spec.support import check_readable, check_writable
+
+_ATTEMPTS: Final = 5
+_STALE: Final = frozenset(
+    {
+        ConflictReason.FILE_DELETED_ELSEWHERE,
+        ConflictReason.DELETION_VECTOR_CHANGED,
+        ConflictReason.SEQUENCE_NUMBERS_TAKEN,
+        ConflictReason.BUCKET_COMPACTED_ELSEWHERE,
+        ConflictReason.KEY_INDEX_CHANGED,
+        ConflictReason.ROWS_CHANGED_ELSEWHERE,
+        ConflictReason.ROW_RANGE_CHANGED,
+        ConflictReason.COLUMN_CHANGED,
+    }
+)
+
+Prepare = Callable[[WriteSession, Snapshot | None], Prepared]
+
+
+def run_change(session: WriteSession, prepare: Prepare) -> RowChangeResult:
+    """Prepare an operation on the latest snapshot and commit it.
+
+    Args:
+        session: The write. Each attempt gets one with the columns that the table has then.
+        prepare: Reads the snapshot, writes files and returns messages.
+
+    Raises:
+        CommitConflict: others changed the same rows again and again; the table is unchanged by it.
+    """
+    for attempt in range(1, _ATTEMPTS + 1):
+        current, snapshot = present(session)
+        strategy = strategy_of(current.store.schema)
+        with current.store.decoding_rows():
+            prepared = prepare(current, snapshot)
+        if prepared.tally.changes_nothing:
+            return prepared.tally.result(strategy, None)
+        try:
+            committed = current.commit_or_abort(prepared.messages)
+        except CommitConflict as error:
+            is_over = error.remedy == STANDS_REMEDY or error.reason not in _STALE
+            if is_over or attempt == _ATTEMPTS:
+                raise
+            continue
+        return prepared.tally.result(strategy, committed)
+    raise AssertionError  # the last attempt has returned or raised
+
+
+def present(session: WriteSession) -> tuple[WriteSession, Snapshot | None]:
+    """The session with the columns that the table has now, and the latest snapshot.
+
+    Raises:
+        Unsupported: the table cannot be read or written.
+    """
+    # In this order: then no file of the snapshot has a later schema.
+    snapshot = session.store.snapshots.latest()
+    store = with_present_schema(session.store)
+    check_readable(store.schema, store.schema.fields)
+    check_writable(store.schema)
+    return replace(session, store=store), snapshot

@@ -1,0 +1,308 @@
+"""The builder of a merge: clauses are collected, then explained or executed as one commit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import pyarrow as pa
+
+from emberlake.base.names import choices, listed
+from emberlake.errors import DataMismatch, InvalidInput
+from emberlake.expressions import Scope, Source
+from emberlake.rowops.attempts import present, run_change
+from emberlake.rowops.change import check_changes, tally_of
+from emberlake.rowops.clauses import Action
+from emberlake.rowops.edits import Prepared, write_edits
+from emberlake.rowops.key_changes import Chosen, write_key_changes
+from emberlake.rowops.locate import file_places
+from emberlake.rowops.merge import Merge, find_merge_edits
+from emberlake.rowops.merge_plan import AskedClause, MergePlan, On, Rows, plan_merge
+from emberlake.rowops.result import RowChangeResult, Tally, strategy_of
+from emberlake.rowops.schema_growth import add_columns
+from emberlake.scan.plan import plan_target
+from emberlake.session.write_session import WriteSession
+from emberlake.spec.row_tracking import readable_fields
+from emberlake.spec.schema import TableSchema
+from emberlake.spec.snapshot import Snapshot
+from emberlake.types import DataField, from_arrow_schema
+from emberlake.write.align import align, as_tables
+from emberlake.write.pandas_data import from_pandas, is_pandas
+
+ISOLATIONS: Final = ("snapshot", "serializable")
+
+
+@dataclass
+class MergeBuilder:
+    """Collects what a merge does with rows that match and with those that do not.
+
+    For each kind of row the first clause whose condition is true decides; rows without a clause
+    stay as they are. In expressions, columns of the table and of the source are told apart by the
+    aliases ``t`` and ``s``, or others that were given. ``execute`` does it in one commit.
+    """
+
+    _session: WriteSession = field(repr=False)
+    _source: pa.Table = field(repr=False)
+    _on: On
+    _aliases: tuple[str, str] = ("t", "s")
+    _merges_schema: bool = False
+    _refuses_repeated: bool = False
+    _clauses: list[AskedClause] = field(default_factory=list)
+
+    # --- clauses ----------------------------------------------------------------------------------
+
+    def when_matched_update(self, set: Mapping[str, object], where: str | None = None) -> Self:  # noqa: A002
+        """Change columns of rows that match; text is an expression, ``lit("x")`` a value."""
+        return self._add(Rows.MATCHED, Action.UPDATE, where, _given(set))
+
+    def when_matched_update_all(
+        self, where: str | None = None, except_columns: Sequence[str] = ()
+    ) -> Self:
+        """Set every column of rows that match to that of the source with the same name."""
+        return self._add(Rows.MATCHED, Action.UPDATE, where, None, except_columns)
+
+    def when_matched_delete(self, where: str | None = None) -> Self:
+        """Delete rows that match."""
+        return self._add(Rows.MATCHED, Action.DELETE, where)
+
+    def when_not_matched_insert(
+        self, values: Mapping[str, object], where: str | None = None
+    ) -> Self:
+        """Insert rows for those of the source that match nothing; columns left out are null."""
+        return self._add(Rows.NEW, Action.INSERT, where, _given(values))
+
+    def when_not_matched_insert_all(
+        self, where: str | None = None, except_columns: Sequence[str] = ()
+    ) -> Self:
+        """Insert the rows of the source that match nothing."""
+        return self._add(Rows.NEW, Action.INSERT, where, None, except_columns)
+
+    def when_not_matched_by_source_update(
+        self,
+        set: Mapping[str, object],  # noqa: A002
+        where: str | None = None,
+    ) -> Self:
+        """Change columns of the rows of the table that match nothing."""
+        return self._add(Rows.ORPHANED, Action.UPDATE, where, _given(set))
+
+    def when_not_matched_by_source_delete(self, where: str | None = None) -> Self:
+        """Delete the rows of the table that match nothing."""
+        return self._add(Rows.ORPHANED, Action.DELETE, where)
+
+    def _add(
+        self,
+        rows: Rows,
+        action: Action,
+        where: str | None,
+        values: Mapping[str, object] | None = None,
+        leaves_out: Sequence[str] = (),
+    ) -> Self:
+        if isinstance(leaves_out, str):
+            raise InvalidInput(f"except_columns is a list of columns, as in [{leaves_out!r}]")
+        if where is not None and not isinstance(where, str):
+            raise InvalidInput(f"the condition of a clause is text, not {where!r}")
+        self._clauses.append(AskedClause(rows, action, where, values, tuple(leaves_out)))
+        return self
+
+    # --- running ----------------------------------------------------------------------------------
+
+    def execute(self) -> RowChangeResult:
+        """Do it, in one commit.
+
+        Raises:
+            InvalidExpression, InvalidInput, ColumnNotFound: a clause does not fit; no row was read.
+            DataMismatch: several rows of the source would change one row, or a value does not fit;
+                nothing changes.
+            Unsupported: the table does not take such changes.
+            CommitConflict: other writers changed the same rows, again and again.
+        """
+        if self._merges_schema:
+            self._plan(present(self._session)[0].store.schema)  # nothing is added if it is wrong
+            add_columns(self._session.store, self._new_columns())
+        return run_change(self._session, self._prepare)
+
+    def dry_run(self) -> RowChangeResult:
+        """Count what ``execute`` would change, without changing it."""
+        current, snapshot = present(self._session)
+        with current.store.decoding_rows():
+            prepared = self._prepare(current, snapshot, is_dry=True)
+        return prepared.tally.result(strategy_of(current.store.schema), None)
+
+    def explain(self) -> str:
+        """What the merge would do: how rows are changed, and which files may be touched."""
+        current, snapshot = present(self._session)
+        store = current.store
+        merge = self._merge(current)
+        pruning = merge.pruning()
+        if store.schema.profile.has_keys:
+            splits = plan_target(store, snapshot, pruning, None).splits
+            total = plan_target(store, snapshot, None, None).splits
+            touched, files = (sum(len(s.entries) for s in some) for some in (splits, total))
+        else:
+            touched = len(file_places(store, snapshot, pruning))
+            files = len(file_places(store, snapshot, None))
+        columns = sorted(merge.editor.assigned)
+        lines = [
+            f"merge on {merge.plan.on.text}",
+            f"  strategy: {strategy_of(store.schema)}",
+            f"  source: {self._source.num_rows} rows",
+            f"  files that may be touched: {touched} of {files}",
+            *([f"  only rows with: {str(pruning)[:200]}"] if pruning is not None else []),
+            *([f"  columns that matched rows may change: {listed(columns)}"] if columns else []),
+        ]
+        for clause in self._clauses:
+            where = f" where {clause.where}" if clause.where else ""
+            lines.append(f"  {clause.name}{where}")
+        return "\n".join(lines)
+
+    def _prepare(
+        self, current: WriteSession, snapshot: Snapshot | None, *, is_dry: bool = False
+    ) -> Prepared:
+        store = current.store
+        merge = self._merge(current)
+        if self._refuses_repeated and not merge.index.is_unique:
+            raise merge.ambiguous(merge.index.repeated(100))
+        if store.schema.profile.has_keys:
+
+            def choose(rows: pa.Table) -> Chosen:
+                found = merge.choose(rows)
+                return found.places, found.clauses, found.matches
+
+            def inserts() -> Sequence[pa.Table]:
+                made = merge.inserts()
+                _check_new_keys(store.schema, made)
+                return made
+
+            return write_key_changes(
+                current, snapshot, merge.editor, merge.pruning(), choose,
+                inserts=inserts, is_dry=is_dry,
+            )  # fmt: skip
+        edits = find_merge_edits(store, snapshot, merge)
+        inserts_made = merge.inserts()
+        if is_dry or not (edits or inserts_made):
+            new = Tally(inserted=sum(rows.num_rows for rows in inserts_made))
+            return Prepared((), tally_of(edits, merge.editor, current) + new)
+        return write_edits(current, snapshot, merge.editor, edits, inserts_made)
+
+    def _merge(self, current: WriteSession) -> Merge:
+        plan = self._plan(current.store.schema)
+        source = align(self._source, self._source_fields)
+        return Merge(plan, source, current.store.env.now_ms())
+
+    def _plan(self, schema: TableSchema) -> MergePlan:
+        aliases = self._aliases
+        scope = Scope(
+            (Source(aliases[0], readable_fields(schema)), Source(aliases[1], self._source_fields))
+        )
+        fields = schema.fields
+        if self._merges_schema:
+            known = set(schema.field_names)
+            fields += tuple(f for f in self._new_columns() if f.name not in known)
+        plan = plan_merge(scope, fields, self._on, self._clauses, may_lack=self._merges_schema)
+        actions = {clause.action for clause in plan.for_table}
+        assigned = frozenset(name for clause in plan.for_table for name in clause.values)
+        check_changes(
+            schema,
+            updates=Action.UPDATE in actions,
+            deletes=Action.DELETE in actions,
+            assigned=assigned,
+        )
+        return plan
+
+    def _new_columns(self) -> tuple[DataField, ...]:
+        """The columns of the source that clauses for all columns bring along."""
+        is_all = [clause for clause in self._clauses if clause.values is None]
+        used = {c for c in self._source.column_names for a in is_all if c not in a.leaves_out}
+        keys = set(self._on.values()) if isinstance(self._on, Mapping) else set()
+        return tuple(f for f in self._source_fields if f.name in used - keys)
+
+    @property
+    def _source_fields(self) -> tuple[DataField, ...]:
+        fields = from_arrow_schema(self._source.schema)
+        return tuple(
+            DataField(f.id, f.name, f.type.with_nullable(True), f.description) for f in fields
+        )
+
+
+def new_merge(
+    session: WriteSession,
+    source: Any,
+    on: On,
+    *,
+    source_alias: str = "s",
+    target_alias: str = "t",
+    merge_schema: bool = False,
+    isolation: str = "snapshot",
+) -> MergeBuilder:
+    """Start a merge of a source into a table.
+
+    Raises:
+        InvalidInput: the source is no data, or an argument is wrong.
+        DataMismatch: the source has columns of the same name.
+    """
+    if isolation not in ISOLATIONS:
+        raise InvalidInput(
+            f"there is no isolation {isolation!r}; {choices(isolation, ISOLATIONS, 'there are')}"
+        )
+    if source_alias == target_alias:
+        raise InvalidInput(f"both sides have the alias {source_alias!r}")
+    is_serializable = isolation == "serializable"
+    session = WriteSession(
+        session.store, session.commit_user, None, session.callbacks, is_serializable
+    )
+    rows = source_rows(source, session.store.schema)
+    return MergeBuilder(session, rows, on, (target_alias, source_alias), merge_schema)
+
+
+def upsert_by(session: WriteSession, source: Any, on: Sequence[str]) -> RowChangeResult:
+    """Replace the rows that have the same values in some columns, and add the others.
+
+    Raises:
+        InvalidInput: ``on`` is no list of columns.
+        DataMismatch: rows of the source have the same keys, or do not fit; nothing changes.
+    """
+    if isinstance(on, str):
+        raise InvalidInput(f"`on` is a list of columns, as in [{on!r}]")
+    builder = new_merge(session, source, list(on))
+    builder._refuses_repeated = True  # noqa: SLF001 - a merge would insert both
+    return builder.when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+def source_rows(source: Any, schema: TableSchema) -> pa.Table:
+    """The rows of a source, all of them in memory.
+
+    Raises:
+        InvalidInput: it is no data.
+        DataMismatch: it has columns of the same name.
+    """
+    if is_pandas(source):
+        source = from_pandas(source, schema.fields)
+    rows = pa.concat_tables(list(as_tables(source)))
+    twice = sorted({name for name in rows.column_names if rows.column_names.count(name) > 1})
+    if twice:
+        raise DataMismatch(f"the source has several columns with the names {listed(twice)}")
+    return rows
+
+
+def _given(values: Mapping[str, object]) -> Mapping[str, object]:
+    if not values:
+        raise InvalidInput(
+            "say what to set: a dictionary of columns and their values, such as "
+            '{"price": "s.price"}'
+        )
+    return dict(values)
+
+
+def _check_new_keys(schema: TableSchema, inserts: Sequence[pa.Table]) -> None:
+    """Refuse new rows that have the same primary key: one would silently replace the other."""
+    keys = list(schema.primary_keys)
+    if not inserts or any(key not in rows.column_names for rows in inserts for key in keys):
+        return  # the writer says what is missing
+    counted = pa.concat_tables([rows.select(keys) for rows in inserts]).group_by(keys)
+    counts = counted.aggregate([([], "count_all")])
+    repeated = counts.filter(pa.compute.greater(counts.column("count_all"), 1))
+    if repeated.num_rows:
+        shown = [", ".join(map(str, row.values())) for row in repeated.slice(0, 5).to_pylist()]
+        raise DataMismatch(
+            f"several new rows have the same primary key: {'; '.join(shown)}. Keep one row for "
+            "each key"
+        )
