@@ -34,6 +34,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"table"}),
     frozenset({"catalog"}),
     frozenset({"jobs", "server"}),
+    frozenset({"ui"}),
     frozenset({"cli", "datasource"}),
     frozenset({"__main__"}),
 )
@@ -48,6 +49,8 @@ FENCES: dict[str, tuple[str, ...]] = {
     "pyarrow.orc": ("emberlake.formats",),
     "typer": ("emberlake.cli",),
     "rich": ("emberlake.cli",),
+    "starlette": ("emberlake.ui",),
+    "jinja2": ("emberlake.ui",),
     "fastavro": ("emberlake.store.avro_container", "emberlake.formats.avro"),
     "obstore": ("emberlake.io.object",),
     "uvicorn": (),  # loaded by name, where a server is started
@@ -82,6 +85,8 @@ EXTRAS = (
     "urllib3",
     "typer",
     "rich",
+    "starlette",
+    "jinja2",
     "uvicorn",
     "psycopg",
     "jwt",

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from emberlake.inspect.text import json_objects, json_rows, json_values
 from emberlake.inspect.totals import describe_partitions, load_live_files
-from emberlake.options import DATA_FILE_DIRECTORY
+from emberlake.scan.files import file_paths
 from emberlake.spec.manifest import EMPTY_ROW, FileSource
 from emberlake.spec.row_columns import decode_column
 from emberlake.spec.schema import TableSchema
@@ -30,11 +30,11 @@ def load_file_columns(
     store: TableStore, snapshot: Snapshot | None
 ) -> dict[str, Callable[[], pa.Array]]:
     """A function for each column of ``$files`` that makes it."""
-    files = _Files(store, snapshot)
+    files = _Files(store, partial(load_live_files, store, snapshot))
     return {
         "partition": files.partition,
         "bucket": lambda: pa.array(files.entries.bucket, pa.int32()),
-        "file_path": files.path,
+        "file_path": lambda: file_paths(store, files.entries),
         "file_format": files.format,
         "schema_id": lambda: pa.array(files.entries.schema_id, pa.int64()),
         "level": lambda: pa.array(files.entries.level, pa.int32()),
@@ -55,6 +55,12 @@ def load_file_columns(
     }
 
 
+def value_ranges(store: TableStore, entries: ManifestEntries) -> tuple[pa.Array, pa.Array]:
+    """The smallest and the largest values of files, each a JSON object by column, as text."""
+    files = _Files(store, lambda: entries)
+    return files.value_stats(entries.value_stats_min), files.value_stats(entries.value_stats_max)
+
+
 @dataclass(frozen=True)
 class _StatsGroup:
     """Files whose statistics have the same shape: the schema, and the columns they cover."""
@@ -67,31 +73,17 @@ class _StatsGroup:
 @dataclass(frozen=True, eq=False)
 class _Files:
     store: TableStore
-    snapshot: Snapshot | None
+    load: Callable[[], ManifestEntries]
 
     @cached_property
     def entries(self) -> ManifestEntries:
-        return load_live_files(self.store, self.snapshot)
+        return self.load()
 
     def partition(self) -> pa.Array:
         if not self.store.schema.partition_keys:
             return pa.nulls(len(self.entries), pa.string())
         _, names = describe_partitions(self.store, self.entries.partitions)
         return pa.array(names, pa.string()).take(pa.array(self.entries.partition_codes))
-
-    def path(self) -> pa.Array:
-        entries = self.entries
-        keys = np.stack([entries.partition_codes, entries.bucket], axis=1)
-        buckets, codes = np.unique(keys, axis=0, return_inverse=True)
-        paths = [self.store.partition_path(partition) for partition in entries.partitions]
-        directory = self.store.options.value(DATA_FILE_DIRECTORY)
-        folders = [
-            self.store.layout.bucket_folder(paths[partition], bucket, directory)
-            for partition, bucket in buckets.tolist()
-        ]
-        folder = pa.array(folders, pa.string()).take(pa.array(codes.reshape(-1)))
-        inside = pc.binary_join_element_wise(folder, entries.file_name.cast(pa.string()), "/")
-        return pc.coalesce(entries.external_path.cast(pa.string()), inside)
 
     def format(self) -> pa.Array:
         extension = pc.extract_regex(self.entries.file_name, r"\.(?P<extension>[^.]*)$")

@@ -2,17 +2,20 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Final
 
 import numpy as np
+import pyarrow.compute as pc
 
 from emberlake.base.html import html_facts, html_table, html_title
 from emberlake.base.names import listed
 from emberlake.predicates import Predicate, columns_of
 from emberlake.scan.files import (
     Mask,
+    file_paths,
     partition_part,
     test_buckets,
     test_partitions,
@@ -80,12 +83,21 @@ class ExplainedSplit:
     file_size: int
     raw_convertible: bool
     deletion_file_count: int
-    file_paths: tuple[str, ...]
-    data_files: tuple[DataFile, ...]
+    entries: ManifestEntries = field(repr=False)
+    store: TableStore = field(repr=False, compare=False)
+
+    # A plan may have very many files, and few readers want to see each of them.
+    @cached_property
+    def file_paths(self) -> tuple[str, ...]:
+        return tuple(file_paths(self.store, self.entries).to_pylist())
+
+    @cached_property
+    def data_files(self) -> tuple[DataFile, ...]:
+        return tuple(self.entries.files())
 
     @property
     def file_count(self) -> int:
-        return len(self.data_files)
+        return len(self.entries)
 
     @property
     def has_deletion_vectors(self) -> bool:
@@ -94,7 +106,7 @@ class ExplainedSplit:
     @property
     def level_histogram(self) -> dict[int, int]:
         """The number of files per level."""
-        return dict(Counter(file.level for file in self.data_files))
+        return dict(Counter(self.entries.level.tolist()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,8 +189,10 @@ class Explanation:
     @property
     def level_histogram(self) -> dict[int, int]:
         """The number of these files per level."""
-        levels = (file.level for split in self.planned for file in split.data_files)
-        return dict(Counter(levels))
+        total: Counter[int] = Counter()
+        for split in self.planned:
+            total.update(split.level_histogram)
+        return dict(total)
 
     @property
     def splits_raw_convertible(self) -> int:
@@ -192,7 +206,7 @@ class Explanation:
     @property
     def splits_all_above_l0(self) -> int:
         """The number of splits with only compacted files."""
-        return sum(all(f.level > 0 for f in split.data_files) for split in self.planned)
+        return sum(bool((split.entries.level > 0).all()) for split in self.planned)
 
     @property
     def files_per_split_min(self) -> int:
@@ -332,10 +346,8 @@ def _explain_split(store: TableStore, split: DataSplit) -> ExplainedSplit:
         file_size=split.file_size,
         raw_convertible=split.raw_convertible,
         deletion_file_count=len(split.deletion_files),
-        file_paths=tuple(
-            store.data_file_path(split.partition, split.bucket, file) for file in split.files
-        ),
-        data_files=tuple(split.files),
+        entries=split.entries,
+        store=store,
     )
 
 
@@ -404,12 +416,19 @@ def _explain_files(
         [Reason.PARTITION, Reason.BUCKET, Reason.STATISTICS, Reason.ALL_ROWS_MATCH],
         Reason.READ,
     )
-    planned = {file.file_name for split in plan.splits for file in split.files}
+    planned = ManifestEntries.concat(split.entries for split in plan.splits).file_name
+    names = entries.file_name
+    is_planned = pc.is_in(names, planned.cast(names.type)).to_numpy(zero_copy_only=False)
     out = []
-    for entry, reason in zip(entries.entries(), reasons.tolist(), strict=True):
-        file: DataFile = entry.file
+    for path, rows, size, reason, is_left in zip(
+        file_paths(store, entries).to_pylist(),
+        entries.row_count.tolist(),
+        entries.file_size.tolist(),
+        reasons.tolist(),
+        is_planned.tolist(),
+        strict=True,
+    ):
         found = Reason(reason)
-        final = Reason.LIMIT if found.is_read and file.file_name not in planned else found
-        path = store.data_file_path(entry.partition, entry.bucket, file)
-        out.append(ExplainedFile(path, file.row_count, file.file_size, final))
+        final = found if is_left or not found.is_read else Reason.LIMIT
+        out.append(ExplainedFile(path, rows, size, final))
     return sorted(out, key=lambda explained: not explained.reason.is_read)

@@ -14,8 +14,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from emberlake.options import BUCKET_FUNCTION
+from emberlake.options import BUCKET_FUNCTION, DATA_FILE_DIRECTORY
 from emberlake.predicates import (
     ColumnRange,
     Op,
@@ -87,6 +88,21 @@ def changelog_manifests_of(store: TableStore, snapshot: Snapshot) -> tuple[Manif
     if name is None:
         return ()
     return store.manifests.read_list(name, snapshot.changelog_manifest_list_size)
+
+
+def file_paths(store: TableStore, entries: ManifestEntries) -> pa.Array:
+    """The paths of data files; the folder of a bucket is made once, not for each of its files."""
+    keys = np.stack([entries.partition_codes, entries.bucket], axis=1)
+    buckets, codes = np.unique(keys, axis=0, return_inverse=True)
+    paths = [store.partition_path(partition) for partition in entries.partitions]
+    directory = store.options.value(DATA_FILE_DIRECTORY)
+    folders = [
+        store.layout.bucket_folder(paths[partition], bucket, directory)
+        for partition, bucket in buckets.tolist()
+    ]
+    folder = pa.array(folders, pa.string()).take(pa.array(codes.reshape(-1)))
+    inside = pc.binary_join_element_wise(folder, entries.file_name.cast(pa.string()), "/")
+    return pc.coalesce(entries.external_path.cast(pa.string()), inside)
 
 
 PartitionChoice = frozenset[bytes] | Callable[[bytes], bool]

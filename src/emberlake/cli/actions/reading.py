@@ -212,7 +212,7 @@ def _to_file(
 ) -> Report:
     if out.exists() and not force:
         raise UsageError(f"{out} exists; give --force to replace it")
-    with _whole_file(out) as file, progress("reading") as bar:
+    with whole_file(out) as file, progress("reading") as bar:
         if output_format is ReadFormat.PARQUET:
             count = _write_parquet(rows, file, bar)
         else:
@@ -232,7 +232,7 @@ def _to_file(
 
 
 @contextmanager
-def _whole_file(out: Path) -> Iterator[Path]:
+def whole_file(out: Path) -> Iterator[Path]:
     """A temporary file that is renamed to ``out`` once it is complete."""
     temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:

@@ -1,0 +1,79 @@
+"""Runs the pages on a port of this machine until it is told to stop."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import uvicorn
+
+from emberlake.base.env import SYSTEM_ENV
+from emberlake.catalog import Catalog
+from emberlake.errors import InvalidState
+from emberlake.ui.app import build_app
+from emberlake.ui.guard import Guard
+
+
+def serve(
+    catalog: Catalog,
+    *,
+    host: str,
+    port: int,
+    allow_writes: bool,
+    names: frozenset[str] = frozenset(),
+    on_ready: Callable[[str], None],
+) -> None:
+    """Serve until the process is interrupted.
+
+    Args:
+        catalog: What is shown.
+        host: Where to listen; only loopback is out of reach of other machines.
+        port: The port; 0 takes a free one.
+        allow_writes: Whether pages can compact and tag.
+        names: More names by which browsers may call the server.
+        on_ready: Called with the address to open, once it can be opened. It has a key in it.
+
+    Raises:
+        InvalidState: the port is taken, or the host is not one of this machine's.
+    """
+    key = SYSTEM_ENV.new_id()  # random, and long enough that nobody guesses it
+    guard = Guard(host, key, SYSTEM_ENV.new_id(), names)
+    config = uvicorn.Config(
+        build_app(catalog, guard, allow_writes=allow_writes),
+        host=host,
+        port=port,
+        access_log=False,
+        log_config=None,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        timeout_graceful_shutdown=2,
+    )
+    server = _Server(config, lambda bound: on_ready(f"http://{_shown(host)}:{bound}/?key={key}"))
+    try:
+        with suppress(KeyboardInterrupt):  # the usual end
+            asyncio.run(server.serve())
+    except SystemExit as error:  # uvicorn's way to say that it cannot listen
+        raise InvalidState(
+            f"cannot listen on {host}:{port}; is another program there? --port 0 takes a free port"
+        ) from error
+
+
+class _Server(uvicorn.Server):
+    """Says which port it got."""
+
+    def __init__(self, config: uvicorn.Config, on_bound: Callable[[int], None]) -> None:
+        super().__init__(config)
+        self._on_bound = on_bound
+
+    async def startup(self, sockets: list[Any] | None = None) -> None:
+        await super().startup(sockets)
+        bound = self.servers[0].sockets[0].getsockname()[1]
+        self._on_bound(int(bound))
+
+
+def _shown(host: str) -> str:
+    """A host in an address; one that stands for all is reached as this machine."""
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - the user has asked for it
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host

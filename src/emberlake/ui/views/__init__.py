@@ -1,0 +1,1 @@
+"""What pictures show, as frozen values. Pure: no I/O, no clock, no HTML."""
