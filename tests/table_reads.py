@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from emberlake.base.requests import settle
 from emberlake.formats import format_of, open_reader
 from emberlake.io import MemoryStorage, Storage
 from emberlake.scan.files import live_entries, manifests_of
@@ -55,10 +56,8 @@ def read_arrow(table: Table) -> pa.Table:
 
 def files_under(storage: Storage, folder: str) -> set[str]:
     """The paths of all files below a folder."""
-    found: set[str] = set()
-    for info in storage.list(folder):
-        found |= files_under(storage, info.path) if info.is_folder else {info.path}
-    return found
+    settle()  # where requests take long, some are made later
+    return {info.path for info in storage.list_all(folder)}
 
 
 def data_files(table: Table) -> set[str]:
@@ -107,7 +106,7 @@ def left_over(table: Table) -> set[str]:
             for index in store.manifests.read_index(snapshot.index_manifest):
                 known.add(store.index_file_path(index.partition, index.bucket, index.index_file))
     kept = (f"{layout.schema_folder}/", f"{layout.snapshot_folder}/")
-    found = {info.path for info in store.storage.list_all(layout.root)}
+    found = files_under(store.storage, layout.root)
     return {path for path in found if not path.startswith(kept)} - known
 
 

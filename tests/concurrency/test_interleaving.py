@@ -8,9 +8,10 @@ from functools import cache
 import pytest
 
 from builders import FakeEnv, append, copy_of, create_table, open_table, overwrite, prepare, rows_of
+from emberlake.base.requests import settle
 from emberlake.commit.change import CommitResult
 from emberlake.errors import AlreadyCommitted, CommitConflict, ConflictReason, SnapshotNotFound
-from emberlake.io import MemoryStorage
+from emberlake.io import MemoryStorage, Storage
 from emberlake.table import Table
 from table_reads import check_whole, data_files, manifest_files, read, referenced_manifests
 from watched_storage import Call, WatchedStorage
@@ -32,7 +33,7 @@ def _template() -> MemoryStorage:
 class Interrupted:
     """Runs ``other`` on the bare storage when the nth call of ``mine`` begins."""
 
-    def __init__(self, storage: MemoryStorage, other: Operation, at: int) -> None:
+    def __init__(self, storage: Storage, other: Operation, at: int) -> None:
         self.storage = WatchedStorage(storage, self._watch)
         self.other_result: CommitResult | None = None
         self._bare = storage
@@ -42,7 +43,10 @@ class Interrupted:
         self._at = len(self.storage.calls) + at
 
     def run(self, mine: Operation) -> CommitResult:
-        return mine(self._table)
+        try:
+            return mine(self._table)
+        finally:
+            settle()  # on object stores the last calls are made later
 
     def _watch(self, call: Call) -> None:
         if call.number == self._at and not call.is_done:
@@ -54,6 +58,7 @@ def count_calls(mine: Operation) -> int:
     table = open_table(storage)
     storage.calls.clear()
     mine(table)
+    settle()
     return len(storage.calls)
 
 
@@ -72,6 +77,7 @@ def ids(table: Table) -> list[int]:
     return [row["id"] for row in read(table)]
 
 
+@pytest.mark.also_on_s3
 def test_two_appends_both_land_once():
     found = set()
     for table, mine, other in interleave(
@@ -188,7 +194,7 @@ def test_a_changed_number_of_buckets_is_refused_whenever_it_comes():
 class Busy(WatchedStorage):
     """Somebody else commits right before each of our first ``rounds`` publishes."""
 
-    def __init__(self, inner: MemoryStorage, rounds: int) -> None:
+    def __init__(self, inner: Storage, rounds: int) -> None:
         super().__init__(inner, self._compete)
         self._left = rounds
 
@@ -198,6 +204,7 @@ class Busy(WatchedStorage):
             append(open_table(self.inner), rows_of([100 + self._left], "mon"))
 
 
+@pytest.mark.also_on_s3
 def test_lost_races_are_counted_and_waited_for_without_sleeping():
     storage = copy_of(_template())
     world = FakeEnv()

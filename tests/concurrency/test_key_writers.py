@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from builders import FakeEnv, Row, copy_of, create_key_table, data_of, open_table, prepare, upsert
+from emberlake.base.requests import settle
 from emberlake.commit.change import CommitResult
 from emberlake.errors import CommitConflict, ConflictReason
 from emberlake.io import MemoryStorage
@@ -145,6 +146,7 @@ def test_the_first_two_writers_of_a_table_are_no_exception():
     assert rows_in(table) == [(1, "theirs")]
 
 
+@pytest.mark.also_on_s3
 def test_a_delete_is_not_undone_by_who_did_not_know_of_it():
     table = with_old_rows()
     mine = prepare(table, [(1, "mine")])
@@ -197,6 +199,7 @@ def count_calls() -> int:
     table = open_table(storage)
     storage.calls.clear()
     upsert(table, MINE)
+    settle()
     return len(storage.calls)
 
 
@@ -207,6 +210,7 @@ def test_whenever_the_other_comes_the_rows_are_those_of_the_commits_in_their_ord
         mine = None
         with suppress(CommitConflict):
             mine = upsert(run.table, MINE)
+        settle()  # on object stores the last calls are made later
         table = open_table(run.bare)
         if mine is None:
             assert rows_in(table) == changed(THEIRS)
@@ -225,6 +229,7 @@ def test_whenever_a_compaction_comes_the_new_rows_land():
         run = Interrupted(lambda table: table.compact(full=True), at)
         upsert(run.table, MINE)
 
+        settle()
         assert rows_in(open_table(run.bare)) == changed(MINE)
         check_whole(open_table(run.bare))
 

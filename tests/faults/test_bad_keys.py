@@ -17,7 +17,7 @@ from emberlake.errors import (
     InvalidSchema,
     Unsupported,
 )
-from emberlake.io import MemoryStorage
+from places import new_storage
 from table_reads import files_under
 
 COLUMNS = pa.schema(
@@ -50,7 +50,7 @@ def create(
     primary_keys: Sequence[str] = ("id",),
     partition_keys: Sequence[str] = (),
 ) -> Table:
-    catalog = open_catalog(MemoryStorage())
+    catalog = open_catalog(new_storage())
     catalog.create_database("db")
     catalog.create_table(NAME, schema_of(options, primary_keys, partition_keys))
     table = catalog.get_table(NAME)
@@ -198,7 +198,7 @@ def test_what_is_wrong_with_a_write_is_said_and_nothing_is_written(name: str) ->
     if has_rows:
         table = create(**given)
     else:
-        catalog = open_catalog(MemoryStorage())
+        catalog = open_catalog(new_storage())
         catalog.create_database("db")
         catalog.create_table(NAME, schema_of(**given))
         table = catalog.get_table(NAME)
@@ -289,7 +289,7 @@ TABLES: dict[str, tuple[dict[str, Any], type[EmberlakeError], str]] = {
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_that_cannot_be_is_refused_with_the_reason(name: str) -> None:
     given, error, word = TABLES[name]
-    catalog = open_catalog(MemoryStorage())
+    catalog = open_catalog(new_storage())
     catalog.create_database("db")
     before = content(catalog.storage)
 

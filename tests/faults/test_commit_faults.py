@@ -19,6 +19,7 @@ from builders import (
     rows_of,
 )
 from emberlake import AtomicType, SchemaChange
+from emberlake.base.requests import settle
 from emberlake.commit.change import CommitResult
 from emberlake.errors import (
     AlreadyCommitted,
@@ -29,7 +30,7 @@ from emberlake.errors import (
     StorageError,
     TableNotFound,
 )
-from emberlake.io import MemoryStorage
+from emberlake.io import MemoryStorage, Storage
 from emberlake.table import Table
 from table_reads import (
     check_whole,
@@ -61,7 +62,7 @@ AFTER = pytest.mark.parametrize("after_effect", [False, True], ids=["before", "a
 EACH = pytest.mark.parametrize("name", OPERATIONS)
 
 
-def an_old_table() -> MemoryStorage:
+def an_old_table() -> Storage:
     return copy_of(_template())
 
 
@@ -80,12 +81,13 @@ def count_calls(operation: Operation) -> int:
     table = open_table(storage)
     storage.calls.clear()
     operation(table)
+    settle()
     return len(storage.calls)
 
 
 def run_with_fault(
     operation: Operation, fail_at: int, *, after_effect: bool, for_good: bool = False
-) -> tuple[MemoryStorage, FaultyStorage, CommitResult | None, Exception | None]:
+) -> tuple[Storage, FaultyStorage, CommitResult | None, Exception | None]:
     storage = an_old_table()
     faulty = FaultyStorage(storage, 0, after_effect=after_effect, for_good=for_good)
     table = open_table(faulty)
@@ -135,7 +137,7 @@ def test_a_storage_that_never_comes_back_leaves_a_whole_table(name, after_effect
         assert not is_in_doubt or faulty.failed.method in ("put_if_absent", "read")
 
 
-def fault_at_publish(*, after_effect: bool, **options: str) -> tuple[MemoryStorage, CommitResult]:
+def fault_at_publish(*, after_effect: bool, **options: str) -> tuple[Storage, CommitResult]:
     operation, _ = OPERATIONS["append"]
     storage = an_old_table()
     faulty = FaultyStorage(storage, 0, after_effect=after_effect)
@@ -154,6 +156,7 @@ def fail_once(faulty: FaultyStorage, method: str):
     return watch
 
 
+@pytest.mark.also_on_s3
 @pytest.mark.parametrize("retries", ["0", "10"])
 def test_a_publish_whose_answer_got_lost_is_a_success_once(retries):
     storage, result = fault_at_publish(after_effect=True, **{"commit.max-retries": retries})
@@ -164,6 +167,7 @@ def test_a_publish_whose_answer_got_lost_is_a_success_once(retries):
     assert read(table) == APPENDED
 
 
+@pytest.mark.also_on_s3
 def test_a_publish_that_did_not_happen_is_tried_again():
     storage, result = fault_at_publish(after_effect=False)
 
@@ -189,6 +193,7 @@ def test_a_storage_that_says_no_to_its_own_repeated_publish_is_seen_through():
     check_whole(table)
 
 
+@pytest.mark.also_on_s3
 def test_what_may_be_in_the_table_is_not_deleted_and_says_what_to_look_for():
     storage = an_old_table()
     faulty = FaultyStorage(storage, 0, after_effect=True, for_good=True)
@@ -234,6 +239,7 @@ def test_a_commit_that_is_certainly_not_visible_is_not_tried_again():
     assert manifest_files(table) == referenced_manifests(table)
 
 
+@pytest.mark.memory_only  # object stores look for the table a moment earlier
 def test_a_table_that_is_dropped_right_before_a_commit_stays_away():
     storage = an_old_table()
     table = open_table(storage)
@@ -248,6 +254,7 @@ def test_a_table_that_is_dropped_right_before_a_commit_stays_away():
     assert not storage.exists(table.table_path)
 
 
+@pytest.mark.memory_only  # what an object store has answered is durable
 def test_manifests_that_may_not_be_on_the_disk_are_written_anew():
     """A disk tells of a failed flush once: a second one of the same file would succeed."""
 
@@ -271,6 +278,7 @@ def test_manifests_that_may_not_be_on_the_disk_are_written_anew():
     check_whole(table)
 
 
+@pytest.mark.also_on_s3
 def test_a_publish_that_lands_late_is_found_before_another_is_made():
     class Late(WatchedStorage):
         """The first publish fails, and takes effect when the next one is tried."""
@@ -308,6 +316,7 @@ def test_a_hint_that_cannot_be_written_does_not_make_a_commit_look_failed():
 
     result = table.new_batch_write_builder().new_commit().commit(messages)
 
+    settle()
     assert faulty.calls[-1].method == "put_hint"
     assert result.snapshot_id == 3
     assert read(open_table(storage)) == APPENDED
@@ -409,6 +418,7 @@ def drop_at(storage, path, moment):
     return watch
 
 
+@pytest.mark.memory_only  # object stores look for the table a moment before the end
 def test_a_table_that_is_dropped_at_any_moment_of_a_commit_stays_away():
     for moment in itertools.count(1):
         storage = an_old_table()

@@ -13,13 +13,13 @@ from emberlake.errors import (
     SnapshotNotFound,
     Unsupported,
 )
-from emberlake.io import MemoryStorage
+from emberlake.io import Storage
 from emberlake.scan.files import manifests_of
 from emberlake.store.manifests import forget_manifests
 from emberlake.table import Table
 from table_reads import data_files, files_under, latest_snapshot, read
 
-Damage = Callable[[MemoryStorage, str], None]
+Damage = Callable[[Storage, str], None]
 
 
 def a_table() -> Table:
@@ -29,28 +29,28 @@ def a_table() -> Table:
     return table
 
 
-def remove(storage: MemoryStorage, path: str) -> None:
+def remove(storage: Storage, path: str) -> None:
     storage.delete(path)
 
 
-def tear(storage: MemoryStorage, path: str) -> None:
+def tear(storage: Storage, path: str) -> None:
     raw = storage.read(path)
     storage.put(path, raw[: len(raw) // 2])
 
 
-def empty(storage: MemoryStorage, path: str) -> None:
+def empty(storage: Storage, path: str) -> None:
     storage.put(path, b"")
 
 
-def garble(storage: MemoryStorage, path: str) -> None:
+def garble(storage: Storage, path: str) -> None:
     storage.put(path, b"\x00garbage\xff" * (storage.size(path) // 9 + 1))
 
 
-def garble_same_size(storage: MemoryStorage, path: str) -> None:
+def garble_same_size(storage: Storage, path: str) -> None:
     storage.put(path, b"\xa5" * storage.size(path))
 
 
-def modernise(storage: MemoryStorage, path: str) -> None:
+def modernise(storage: Storage, path: str) -> None:
     value = json.loads(storage.read(path))
     storage.put(path, json.dumps({**value, "version": 99}).encode())
 
@@ -83,6 +83,7 @@ def damaged(place: str, damage: Damage) -> tuple[Table, str]:
     return open_table(table.store.storage), path
 
 
+@pytest.mark.also_on_s3
 @pytest.mark.parametrize(
     ("place", "damage", "error"), CASES, ids=lambda v: getattr(v, "__name__", v)
 )

@@ -11,6 +11,7 @@ from builders import (
     NAME,
     FakeEnv,
     append,
+    copy_of,
     create_table,
     open_catalog,
     open_table,
@@ -19,7 +20,7 @@ from builders import (
     rows_of,
 )
 from emberlake.errors import BranchAlreadyExists, BranchNotFound, StorageError
-from emberlake.io import MemoryStorage
+from emberlake.io import MemoryStorage, Storage
 from emberlake.table import Table
 from table_reads import (
     check_whole,
@@ -34,6 +35,7 @@ from watched_storage import FaultyStorage, WatchedStorage
 
 AFTER = pytest.mark.parametrize("after_effect", [False, True], ids=["before", "after"])
 SLACK = 6
+LATER_MS = 4_000_000_000_000  # all files are older, also where the clock is that of a server
 FOR_GOOD = pytest.mark.parametrize(
     "for_good",
     [pytest.param(False, id="once"), pytest.param(True, id="for good", marks=pytest.mark.slow)],
@@ -44,7 +46,9 @@ FOR_GOOD = pytest.mark.parametrize(
 def _template() -> MemoryStorage:
     """Six snapshots, each with files of its own and some of others; a tag and a branch of one."""
     storage = MemoryStorage()
-    table = create_table(storage, partition_keys=["day"], options={"manifest.merge-min-count": "3"})
+    env = FakeEnv(time_ms=LATER_MS).env()
+    options = {"manifest.merge-min-count": "3"}
+    table = create_table(storage, partition_keys=["day"], options=options, env=env)
     append(table, rows_of([1], "mon"))
     overwrite(table, [*rows_of([2], "mon"), *rows_of([20], "tue")])
     table.create_tag("v2")
@@ -168,16 +172,18 @@ OPERATIONS = {
 EACH = pytest.mark.parametrize("name", OPERATIONS)
 
 
-def a_storage() -> MemoryStorage:
+def a_storage() -> Storage:
     """The table with files that were written before the clock of the tests stood still."""
-    template, storage = _template(), MemoryStorage(FakeEnv(time_ms=1).env())
-    for path in files_under(template, ""):
-        storage.put(path, template.read(path))
-    return storage
+    return copy_of(_template(), FakeEnv(time_ms=1).env())
 
 
-def contents(storage: MemoryStorage) -> dict[str, bytes]:
-    return {path: storage.read(path) for path in files_under(storage, "")}
+def opened(storage: Storage) -> Table:
+    return open_table(storage, FakeEnv(time_ms=LATER_MS).env())
+
+
+def contents(storage: Storage) -> dict[str, bytes]:
+    paths = sorted(files_under(storage, ""))
+    return dict(zip(paths, storage.read_many(paths), strict=True))
 
 
 @FOR_GOOD
@@ -188,19 +194,19 @@ def test_a_fault_anywhere_leaves_what_is_retained_and_the_next_try_does_the_rest
 ):
     operation = OPERATIONS[name]
     counted = WatchedStorage(a_storage())
-    table = open_table(counted)
+    table = opened(counted)
     counted.calls.clear()
     operation.act(table)
 
     for fail_at in range(1, len(counted.calls) + 1):
         storage = a_storage()
         faulty = FaultyStorage(storage, 0, after_effect=after_effect, for_good=for_good)
-        table = open_table(faulty)
+        table = opened(faulty)
         faulty.calls.clear()
         faulty.fail_at = fail_at
         with suppress(StorageError):
             operation.act(table)
-        table = open_table(storage)
+        table = opened(storage)
 
         # Threads may read a file twice or once: the last numbers are not always reached.
         assert faulty.failed or fail_at > len(counted.calls) - SLACK

@@ -8,6 +8,7 @@ from builders import copy_of, create_key_table, data_of, open_table, prepare, up
 from emberlake.errors import CommitUnknown, StorageError
 from emberlake.io import MemoryStorage
 from emberlake.table import Table
+from places import new_storage
 from table_reads import all_records, check_whole, data_files, files_under, index_entries, live_files
 from watched_storage import FaultyStorage, WatchedStorage
 
@@ -72,6 +73,7 @@ def test_a_fault_anywhere_leaves_the_old_rows_or_the_new_ones_and_the_next_try_w
             assert ids_of(table) == ALL_IDS, faulty.failed
 
 
+@pytest.mark.also_on_s3
 @pytest.mark.parametrize("after_effect", [False, True], ids=["before", "after"])
 def test_a_prepare_that_fails_leaves_no_file(after_effect):
     before = copy_of(_template())
@@ -101,8 +103,9 @@ def fail_at_method(faulty, method):
     return watch
 
 
+@pytest.mark.also_on_s3
 def test_an_error_says_when_the_rows_stand_although_they_are_not_compacted():
-    storage = MemoryStorage()
+    storage = new_storage()
     upsert(create_key_table(storage=storage, **{"deletion-vectors.enabled": "true"}), OLD)
     faulty = FaultyStorage(storage, 0, after_effect=False)
     table = open_table(faulty)

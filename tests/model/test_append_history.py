@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from builders import NAME, append, create_table, open_catalog, open_table, overwrite, prepare
 from emberlake.errors import AlreadyCommitted
@@ -194,5 +200,7 @@ class AppendHistory(RuleBasedStateMachine):
             assert read(table, **{"scan.tag-name": name}) == state.seen_with(state.columns)
 
 
-TestAppendHistory = AppendHistory.TestCase
-TestAppendHistory.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)
+def test_an_append_table_holds_what_its_history_says():
+    tried = settings(max_examples=40, stateful_step_count=15, deadline=None)
+
+    run_state_machine_as_test(AppendHistory, settings=tried)

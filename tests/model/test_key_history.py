@@ -7,8 +7,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from builders import open_catalog
-from emberlake.io import MemoryStorage
 from key_histories import History, random_shape
+from places import new_storage
 from table_reads import check_whole
 
 ENGINES = ("deduplicate", "partial-update", "aggregation", "first-row")
@@ -20,7 +20,7 @@ STEPS = 8
 @settings(max_examples=12, phases=[Phase.reuse, Phase.generate])
 @given(chance=st.randoms(note_method_calls=False))
 def test_a_table_is_a_dictionary_of_its_keys(engine: str, chance: Random) -> None:
-    catalog = open_catalog(MemoryStorage())
+    catalog = open_catalog(new_storage())
     catalog.create_database("db")
     history = History(catalog, random_shape(chance, engine), chance)
 

@@ -11,8 +11,8 @@ import pytest
 
 from builders import NAME, NUMBERED, FakeEnv, append, numbered, open_catalog, overwrite, upsert
 from emberlake import Schema, Table
-from emberlake.io import MemoryStorage
 from emberlake.options import DELETION_VECTORS
+from places import new_storage
 from table_reads import read_arrow
 
 Rows = dict[int, str]
@@ -57,8 +57,9 @@ class History:
 
     def __init__(self, seed: int, shape: str) -> None:
         self.chance = random.Random(seed)
-        self.world = FakeEnv()
-        self.storage = MemoryStorage(self.world.env())
+        # Later than the clock of a server: the files of a step are old in the next one.
+        self.world = FakeEnv(time_ms=4_000_000_000_000)
+        self.storage = new_storage(self.world.env())
         self.catalog = open_catalog(self.storage, self.world.env())
         self.catalog.create_database("db")
         self.catalog.create_table(NAME, Schema.from_pyarrow_schema(NUMBERED, **SHAPES[shape]))
