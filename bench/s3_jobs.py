@@ -25,7 +25,7 @@ TABLE_ENGINES = ("emberlake", "rust", "pypaimon")
 FILES = 100
 TWO_COLUMNS = ["id", "b"]
 PROXY = Path(__file__).with_name("latency.py")
-PROBE_BYTES = 256 << 20
+PROBE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)

@@ -109,8 +109,8 @@ class RootedStorage(WrappedStorage):
     def local_file(self, path: str) -> str | None:
         return self.storage.local_file(self._at(path))
 
-    def open_output(self, path: str) -> Output:
-        return _RootedOutput(self.storage.open_output(self._at(path)), path)
+    def open_output(self, path: str, target: int | None = None) -> Output:
+        return _RootedOutput(self.storage.open_output(self._at(path), target), path)
 
     def create(self, path: str, data: bytes) -> None:
         self.storage.create(self._at(path), data)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from servers import Server
+
 BENCH = Path(__file__).parents[2] / "bench"
 # One of every kind; `make bench` runs them all.
 JOBS = (
@@ -32,6 +34,22 @@ def test_a_few_rows_pass_through_all_kinds_of_jobs(tmp_path: Path) -> None:
     for plot in ("engines.svg", "spark.svg"):
         assert "</svg>" in (tmp_path / plot).read_text()
     assert "append, 5 partitions" in done
+
+
+@pytest.mark.slow
+@pytest.mark.interop
+def test_a_few_rows_pass_through_all_jobs_on_an_s3_server(s3: Server, tmp_path: Path) -> None:
+    done = run(tmp_path, "--s3")
+
+    jobs = json.loads((tmp_path / "results.json").read_text())["jobs"]
+    assert set(jobs["s3-scan-30ms"]["engines"]) == {"emberlake", "rust", "pypaimon", "parquet"}
+    for name, job in jobs.items():
+        for engine, found in job["engines"].items():
+            # No answer comes before its time, and all need more than one.
+            least = 0.06 if name.endswith("-30ms") and "warm" not in name else 0
+            assert min(found.get("seconds", [0])) > least, (name, engine, found)
+    assert "MB/s at 30 ms" in done
+    assert "</svg>" in (tmp_path / "s3.svg").read_text()
 
 
 @pytest.mark.slow

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from servers import Server
+
 pytestmark = [pytest.mark.bench, pytest.mark.slow, pytest.mark.interop, pytest.mark.timeout(1800)]
 
 BENCH = Path(__file__).parents[2] / "bench"
@@ -29,6 +31,19 @@ TO_RUST = {
     "merge-read-2-columns": 0.8,
     "plan-10000-files": 3.0,
     "plan-100000-files-warm": 1.0,
+}
+# The same on an S3 server, over the best of pypaimon-rust, pypaimon and pyarrow's S3 filesystem.
+TO_BEST_ON_S3 = {
+    f"s3-{job}-{delay}ms": ratio
+    for delay in (0, 30)
+    for job, ratio in {
+        "write": 1.1,
+        "scan": 1.1,
+        "read-100-files": 1.0,
+        "plan-100": 1.0 if delay else 1.2,
+        "plan-100-warm": 1.0,
+        "commit": 1.0,
+    }.items()
 }
 # The same over seconds of Spark's own Parquet files.
 TO_SPARK = {
@@ -65,6 +80,18 @@ def test_jobs_on_spark_keep_up_with_its_own_files(tmp_path: Path) -> None:
         if not missed:
             return
     pytest.fail(f"too slow: { {job: found[job]['ratios'] for job in missed} }")
+
+
+@pytest.mark.parametrize("job", TO_BEST_ON_S3)
+def test_a_job_on_an_s3_server_keeps_up_with_the_best(s3: Server, job: str, tmp_path: Path) -> None:
+    peers = ["rust", "pypaimon", "parquet"]
+    ratios = []
+    for _ in range(TRIES):
+        found = measure(tmp_path, [job], ["emberlake", *peers])
+        ratios.append(max(found[job]["ratios"].values()))
+        if ratios[-1] <= TO_BEST_ON_S3[job]:
+            return
+    pytest.fail(f"{job} took {ratios} times as long as the best of {', '.join(peers)}")
 
 
 def test_no_job_is_slower_than_pypaimon(tmp_path: Path) -> None:

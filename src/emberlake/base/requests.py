@@ -18,6 +18,8 @@ _Task = tuple[Callable[[], Any], "Future[Any]"]
 
 MOST_AT_ONCE: Final = 64
 _LAST_CHANCE_S: Final = 2.0
+_FEW: Final = 8
+_AT_ONCE_S: Final = 0.004  # of a store nearby; the time is spent once for many requests
 _MOST_DATA_AT_ONCE: Final = 16  # they are large, and must not keep small ones waiting
 
 
@@ -71,7 +73,9 @@ def _pool(name: str, most: int) -> _Threads:
 def ask_each(works: Iterable[Callable[[], _T]], at_once: int) -> Iterator[_T]:
     """What some requests bring, in their order; so many of them are under way at once.
 
-    After a failure the ones that have begun are waited for, the others are not made.
+    Where answers come at once, a few threads get more done than many, so there are few until an
+    answer is waited for. After a failure the ones that have begun are waited for, the others are
+    not made.
     """
     at_once = min(at_once, MOST_AT_ONCE)
     # A request that makes others could wait for a thread that waits for it.
@@ -81,10 +85,13 @@ def ask_each(works: Iterable[Callable[[], _T]], at_once: int) -> Iterator[_T]:
         return
     pool = _pool("requests", MOST_AT_ONCE)
     waiting: deque[Future[_T]] = deque()
+    most = min(at_once, _FEW)
     try:
         for work in works:
             waiting.append(pool.submit(work))
-            if len(waiting) >= at_once:
+            if len(waiting) >= most < at_once and not wait([waiting[0]], _AT_ONCE_S).done:
+                most = at_once
+            if len(waiting) >= most:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

@@ -5,7 +5,7 @@ Spec: "Manifest list, manifest, index manifest".
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -59,8 +59,11 @@ def decode_small_manifests(files: Sequence[tuple[bytes, str]]) -> list[ManifestE
     except (CorruptFile, Unsupported):
         # One by one, the failure says which file it is.
         return [decode_entries(raw, path) for raw, path in files]
-    ends = [*accumulate(counts, initial=0)]
-    return [entries.slice(start, stop) for start, stop in pairwise(ends)]
+    starts = accumulate(counts, initial=0)
+    return [
+        ManifestEntries(entries.table.slice(start, count))
+        for start, count in zip(starts, counts, strict=False)
+    ]
 
 
 def _entries_of(table: pa.Table, path: str) -> ManifestEntries:

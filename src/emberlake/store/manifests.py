@@ -55,7 +55,7 @@ _T = TypeVar("_T")
 _BLOCK_RECORDS: Final = 1000
 # Of encoded manifests that are read or written together.
 _BYTES_AT_ONCE: Final = 64 * MEBIBYTE
-_SMALL_AT_ONCE: Final = 32  # manifests
+_SMALL_AT_ONCE: Final = 500  # manifests; to decode some would hold up the requests for others
 
 
 class ManifestStore:
@@ -128,7 +128,9 @@ class ManifestStore:
         for group in _groups(manifests):
             raws = iter(self._storage.read_many([*map(self._path, group)]))
             fetched = ((some, [*islice(raws, len(some))]) for some in _together(group))
-            for decoded in parallel_map(self._decode, fetched):
+            # Small ones keep the interpreter busy, so that more threads would not help.
+            is_small = all(map(_is_small, group))
+            for decoded in parallel_map(self._decode, fetched, workers=1 if is_small else None):
                 yield from decoded
 
     def _decode(

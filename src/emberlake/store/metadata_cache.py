@@ -53,11 +53,12 @@ def find_entries(key: Key) -> ManifestEntries | None:
 
 def keep_entries(key: Key, entries: ManifestEntries) -> None:
     """Cache the entries of a manifest."""
-    columns = [entries.column(name) for name in ENTRY_SCHEMA.names]
-    if len(entries) >= _LARGE_MANIFEST:
+    if len(entries) >= _LARGE_MANIFEST or not len(entries):
+        columns = [entries.column(name) for name in ENTRY_SCHEMA.names]
         CACHE.keep(key, entries, sum(column.nbytes for column in columns) + _TABLE_BYTES)
         return
-    buffer = pa.RecordBatch.from_arrays(columns, schema=ENTRY_SCHEMA).serialize()
+    (batch,) = entries.table.combine_chunks().to_batches()
+    buffer = batch.serialize()
     CACHE.keep(key, buffer, buffer.size + _BUFFER_BYTES)
 
 

@@ -3,6 +3,7 @@ import time
 
 import pytest
 
+from emberlake.base import requests
 from emberlake.base.requests import MOST_AT_ONCE, ask_all, ask_each, begin, leave, settle
 
 
@@ -40,6 +41,23 @@ def test_there_are_never_more_than_the_process_makes_at_once() -> None:
     ask_all([counter] * 200, 1000)
 
     assert counter.most == MOST_AT_ONCE
+
+
+@pytest.mark.parametrize(("patience_s", "threads"), [(60.0, 8), (0.0, MOST_AT_ONCE)])
+def test_there_are_few_threads_until_an_answer_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, patience_s: float, threads: int
+) -> None:
+    monkeypatch.setattr(requests, "_pools", {})
+    monkeypatch.setattr(requests, "_AT_ONCE_S", patience_s)
+
+    def ask() -> int:
+        time.sleep(0.002)
+        return 1
+
+    assert sum(ask_each([ask] * 300, 1000)) == 300
+
+    assert requests._pools["requests"]._count <= threads
+    assert (requests._pools["requests"]._count > 8) is (threads > 8)
 
 
 def test_one_at_a_time_is_made_where_it_is_asked_for() -> None:
