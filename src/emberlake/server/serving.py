@@ -147,6 +147,8 @@ def _first_administrator(
 def run_server(server: Server) -> None:
     """Serve until the process is told to end; requests that were begun are finished."""
     uvicorn = load_extra("uvicorn", extra="server")
+    load_extra("httptools", extra="server")
+    connections = load_extra("emberlake.server.connections", extra="server")
     settings = server.settings
     config = uvicorn.Config(
         server.app,
@@ -158,7 +160,7 @@ def run_server(server: Server) -> None:
         server_header=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=30,
-        h11_max_incomplete_event_size=64 * 1024,
+        http=connections.protocol(settings.limits.head_seconds),
     )
 
     async def serve() -> None:

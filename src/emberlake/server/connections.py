@@ -1,0 +1,69 @@
+"""Connections of clients: those who take too long to say what they want, or say too much, are cut.
+
+uvicorn waits for the headers of a request without end, and keeps all that come.
+"""
+
+import asyncio
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+_MOST_BYTES: Final = 64 * 1024  # of the line and the headers of a request
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """HTTP/1.1 with a bound for the time and the size of the headers."""
+
+    head_seconds: float = 15.0
+    _timer: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+    _is_in_head = True
+
+    def connection_made(self, transport: Any) -> None:
+        """A client is there; its first request must follow soon."""
+        super().connection_made(transport)
+        self._begin_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes came; whatever they are, the head of a request may not grow for ever."""
+        if self._is_in_head:
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._is_in_head and self._head_bytes > _MOST_BYTES:
+            self._cut()
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._begin_head()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """All headers are there."""
+        self._end_head()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone."""
+        self._end_head()
+        super().connection_lost(exc)
+
+    def _begin_head(self) -> None:
+        if self._timer is None:
+            self._is_in_head, self._head_bytes = True, 0
+            self._timer = self.loop.call_later(self.head_seconds, self._cut)
+
+    def _end_head(self) -> None:
+        self._is_in_head = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _cut(self) -> None:
+        self._end_head()
+        if not self.transport.is_closing():
+            self.transport.abort()  # a close would wait for what nobody reads
+
+
+def protocol(head_seconds: float) -> type[BoundedProtocol]:
+    """The protocol with another bound for the time."""
+    return type("Protocol", (BoundedProtocol,), {"head_seconds": head_seconds})
