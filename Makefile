@@ -71,7 +71,7 @@ bench: setup ## Measure emberlake and its peers side by side: BENCH=quick|full
 .venv/.stamp: .venv/.stamp-run
 	@echo "Installing the development tools into .venv: DuckDB, Polars, Lance, obstore, Spark Connect, matplotlib, mypy, pytest, ruff."
 	@echo "  About 230 MB to download, 740 MB on disk."
-	@$(PIP) --no-build-isolation -e '.[pandas,polars,duckdb,spark,connect,lance,s3,cli,dev,bench]'
+	@$(PIP) --no-build-isolation -e '.[pandas,polars,duckdb,spark,connect,lance,s3,rest,cli,dev,bench]'
 	@touch $@
 
 # pypaimon pins an old pyarrow, so the peers never share an environment with emberlake.

@@ -71,6 +71,7 @@ class RestServer:
 
     folder: Path
     page_size: int = 100
+    warehouse: str = "w h"
     config: dict[str, dict[str, str]] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     log: list[tuple[str, str, Any]] = field(default_factory=list)  # method, path, body
@@ -99,7 +100,7 @@ class RestServer:
         return {
             "metastore": "rest",
             "uri": self.uri,
-            "warehouse": "w h",
+            "warehouse": self.warehouse,
             "token.provider": "bear",
             "token": TOKEN,
             "rest.client.max-retries": "3",
@@ -134,7 +135,7 @@ class RestServer:
         url = urlsplit(target)
         query = dict(parse_qsl(url.query, keep_blank_values=True))
         if url.path == CONFIG_PATH:
-            assert query["warehouse"] == "w h"
+            assert query["warehouse"] == self.warehouse
             return {"defaults": {"prefix": PREFIX}, "overrides": {}, **self.config}
         base, _, below = url.path.partition("/a+prefix/")
         route = find_route(method, tuple(below.split("/"))) if base == "/v1" else None

@@ -13,6 +13,7 @@ from docs.programs import Programs
 # test_format), and what shows no program at all.
 LANGUAGES = {"python", "console", "vectors", "text", "json", "toml", ""}
 ON_S3 = {DOCS / "object-stores.md"}  # they find a server with a bucket by their environment
+SERVED = {DOCS / "rest.md"}  # they find a REST catalog by their environment
 FIXED_FOLDER = re.compile(r"[\"'](/|~/)")
 AS_SHOWN = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -23,6 +24,8 @@ def test_the_code_of_a_page_runs_and_prints_what_it_shows(
 ) -> None:
     blocks = blocks_of(page)
     environment = request.getfixturevalue("s3").environment if page in ON_S3 else {}
+    if page in SERVED:
+        environment = request.getfixturevalue("served_environment")
 
     outputs = programs.run_blocks(
         tmp_path, [(name_of(page), b.line, b.code) for b in blocks], environment

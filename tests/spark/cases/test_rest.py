@@ -1,0 +1,90 @@
+"""Tables of a REST catalog on Spark: tasks write the files, the server publishes the snapshots."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from emberlake import CatalogFactory
+from emberlake.spark import compact, read_paimon, write_paimon
+from rest_server import TOKEN, RestServer, serving
+from servers import SECRET, proxy_of, s3_server
+from spark.conftest import MODE
+from spark.short_keys import ACCESS_KEYS
+from spark.sight import executions, explained
+from spark.tables import COLUMNS, frame, some_rows
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RestServer]:
+    with serving(tmp_path / "served") as made:
+        made.catalog.create_database("db")
+        yield made
+
+
+def test_a_table_is_written_read_compacted_and_streamed_and_no_token_is_shown(
+    spark: SparkSession, server: RestServer, tmp_path: Path
+) -> None:
+    options = server.options
+    catalog = CatalogFactory.create(options)
+    catalog.create_table("db.k", COLUMNS, primary_keys=["id"], options={"bucket": "2"})
+    catalog.create_table("db.sink", COLUMNS)
+
+    write_paimon(frame(spark, some_rows(range(20))), "db.k", options)
+    write_paimon(frame(spark, some_rows(range(10, 30), name="new")), "db.k", options)
+    compact("db.k", options, full=True)
+    query = (
+        spark.readStream.format("emberlake").options(**options).load("db.k")
+        .writeStream.format("emberlake").options(**options)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True).start("db.sink")
+    )  # fmt: skip
+    query.awaitTermination()
+    read = spark.read.format("emberlake").options(**options).load("db.k")
+
+    expected = [*some_rows(range(10)), *some_rows(range(10, 30), name="new")]
+    assert sorted(tuple(row) for row in read.collect()) == expected
+    by_job = read_paimon("db.sink", options)
+    assert sorted(tuple(row) for row in by_job.collect()) == expected
+    assert len(server.asked("POST .*/commit$")) == 4  # two writes, a compaction, a micro-batch
+    shown = [explained(read), explained(by_job), str(query.recentProgress)]
+    if MODE == "classic":
+        read.createOrReplaceTempView("of_rest")
+        deadline = time.monotonic() + 20
+        while not any("token.provider" in text for text in shown):
+            assert time.monotonic() < deadline
+            shown += executions(spark)
+        shown += [f"{key}={value}" for key, value in spark.sparkContext.getConf().getAll()]
+    assert [text for text in shown if TOKEN in text] == []
+
+
+def test_a_job_that_outlives_many_tokens_finishes(
+    spark: SparkSession, server: RestServer, tmp_path: Path
+) -> None:
+    """Every token ends after 20 requests; workers get the next one from the catalog."""
+    given = iter(ACCESS_KEYS)
+    with s3_server(tmp_path, guests=ACCESS_KEYS) as s3, proxy_of(s3, tmp_path) as proxy:
+        place = {**s3.options, "s3.endpoint": proxy.endpoint}
+        server.served_from(s3, f"{s3.root}/wh")
+        server.config = {"overrides": {"data-token.enabled": "true"}}
+        server.token_answer = lambda: {
+            "token": {**place, "s3.access-key": next(given)},
+            "expiresAtMillis": 4_000_000_000_000,
+        }
+        proxy.fail(how="403-ExpiredToken", when="before", times=10_000, life=20)
+        catalog = CatalogFactory.create(server.options)
+        catalog.create_database("db")
+        catalog.create_table("db.t", COLUMNS, primary_keys=["id"], options={"bucket": "4"})
+
+        write_paimon(frame(spark, some_rows(range(40))), "db.t", server.options)
+        write_paimon(frame(spark, some_rows(range(20, 60), name="second")), "db.t", server.options)
+        compact("db.t", server.options, full=True)
+        read = read_paimon("db.t", server.options)
+        found = sorted(tuple(row) for row in read.collect())
+
+        assert found == [*some_rows(range(20)), *some_rows(range(20, 60), name="second")]
+        assert SECRET not in explained(read)
+        assert proxy.clear() == []  # some keys did end
+    assert len(server.asked("GET .*/token$")) > 3
