@@ -57,6 +57,7 @@ def shop(
     monkeypatch.delenv("EMBERLAKE_WAREHOUSE")
     assert warehouse == tmp_path / "warehouse"
     (tmp_path / "emberlake.toml").write_text(SHOP, encoding="utf-8")
+    (tmp_path / "customers.csv").write_text("id,name\n1,eve\n9,joe\n")
     (tmp_path / "prices.csv").write_text("item,price,dt\n1,9.5,2026-06-08\n2,3.25,2026-06-09\n")
     (tmp_path / "incoming").mkdir()
     rows = '{"id": 3, "name": "cleo"}\n{"id": 4, "name": "dan"}\n'

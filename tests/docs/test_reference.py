@@ -79,6 +79,7 @@ CLASSES: tuple[type, ...] = (
     BatchTableCommit,
     StreamTableCommit,
     emberlake.CommitMessage,
+    emberlake.MergeBuilder,
 )
 CONSTRUCTORS: tuple[type, ...] = (
     emberlake.AtomicType,

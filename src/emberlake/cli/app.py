@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from emberlake._version import __version__
 from emberlake.cli.commands import (
+    change,
     databases,
     ingest,
     inspect,
@@ -42,6 +43,7 @@ _SECTIONS: Final = (
     databases.section,
     tables.section,
     ingest.section,
+    change.section,
     read.section,
     inspect.section,
     pictures.section,

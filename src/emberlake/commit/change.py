@@ -47,8 +47,8 @@ class Change:
     unused: tuple[ManifestEntry, ...] = ()
     # The snapshots that the writers saw. A commit of these files can only come after them.
     bases: frozenset[BaseSnapshot | None] = frozenset()
-    # Whether nobody else may have changed rows since: what was read decided what is not written.
-    is_serializable: bool = False
+    # Commits of others since then that make it wrong, by kind: what was read decided about it.
+    stale_after: frozenset[CommitKind] = frozenset()
 
     @property
     def is_empty(self) -> bool:

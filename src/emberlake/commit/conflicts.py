@@ -143,14 +143,14 @@ def _share_keys(one: DataFile, other: DataFile, bound_of: Callable[[bytes], KeyB
     return not (is_before or is_after)
 
 
-def check_nobody_else(theirs: Snapshot) -> CommitConflict | None:
-    """A serializable change must not miss rows that others added or changed meanwhile."""
-    if theirs.commit_kind in (CommitKind.COMPACT, CommitKind.ANALYZE):
-        return None  # no row changed
+def check_read_rows(stale_after: Collection[CommitKind], theirs: Snapshot) -> CommitConflict | None:
+    """A change that depends on rows that were read must not miss what others did to them."""
+    if theirs.commit_kind not in stale_after:
+        return None
     return CommitConflict(
         ConflictReason.ROWS_CHANGED_ELSEWHERE,
         f"snapshot {theirs.id} came between",
-        "read the table again and redo the operation, or allow it with isolation='snapshot'",
+        "read the table again and redo the operation",
     )
 
 

@@ -20,7 +20,7 @@ from emberlake.commit.conflicts import (
     check_already_committed,
     check_bucket_counts,
     check_levels,
-    check_nobody_else,
+    check_read_rows,
     check_sequence_numbers,
     claims_on,
     reaches_claimed_numbers,
@@ -153,8 +153,7 @@ class History:
             user, identifier = self._stream
             if snapshot.commit_user == user and self._is_done(snapshot, identifier):
                 raise already_committed(user, identifier, snapshot.commit_identifier)
-        if self._change.is_serializable:
-            _raise(check_nobody_else(snapshot))
+        _raise(check_read_rows(self._change.stale_after, snapshot))
         if not self._reads_changes:
             return []
         theirs = self._store.manifests.read_manifests(delta_manifests_of(self._store, snapshot))

@@ -14,7 +14,7 @@ from emberlake.errors import CommitConflict, ConflictReason
 from emberlake.rowops.edits import Prepared
 from emberlake.rowops.result import RowChangeResult, strategy_of
 from emberlake.session.write_session import WriteSession
-from emberlake.spec.snapshot import Snapshot
+from emberlake.spec.snapshot import CommitKind, Snapshot
 from emberlake.spec.support import check_readable, check_writable
 
 _ATTEMPTS: Final = 5
@@ -73,4 +73,9 @@ def present(session: WriteSession) -> tuple[WriteSession, Snapshot | None]:
     store = with_present_schema(session.store)
     check_readable(store.schema, store.schema.fields)
     check_writable(store.schema)
-    return replace(session, store=store), snapshot
+    stale_after = session.stale_after
+    if store.schema.profile.has_keys:
+        # Records continue the numbers of what they replace. An overwrite begins anew, and so would
+        # lose against them.
+        stale_after |= {CommitKind.OVERWRITE}
+    return replace(session, store=store, stale_after=stale_after), snapshot

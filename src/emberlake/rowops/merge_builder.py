@@ -1,7 +1,7 @@
 """The builder of a merge: clauses are collected, then explained or executed as one commit."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from emberlake.scan.plan import plan_target
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.row_tracking import readable_fields
 from emberlake.spec.schema import TableSchema
-from emberlake.spec.snapshot import Snapshot
+from emberlake.spec.snapshot import CommitKind, Snapshot
 from emberlake.types import DataField, from_arrow_schema
 from emberlake.write.align import align, as_tables
 from emberlake.write.pandas_data import from_pandas, is_pandas
@@ -245,10 +245,9 @@ def new_merge(
         )
     if source_alias == target_alias:
         raise InvalidInput(f"both sides have the alias {source_alias!r}")
-    is_serializable = isolation == "serializable"
-    session = WriteSession(
-        session.store, session.commit_user, None, session.callbacks, is_serializable
-    )
+    if isolation == "serializable":
+        others = frozenset({CommitKind.APPEND, CommitKind.OVERWRITE})
+        session = replace(session, stale_after=others)
     rows = source_rows(source, session.store.schema)
     return MergeBuilder(session, rows, on, (target_alias, source_alias), merge_schema)
 

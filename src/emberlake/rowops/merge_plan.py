@@ -59,7 +59,8 @@ class AskedClause:
             Rows.NEW: "when not matched",
             Rows.ORPHANED: "when not matched by source",
         }
-        what = self.action.name.lower() + (" all" if self.values is None else "")
+        is_all = self.values is None and self.action is not Action.DELETE
+        what = self.action.name.lower() + (" all" if is_all else "")
         return f"{rows[self.rows]} {what}"
 
 

@@ -42,7 +42,7 @@ from emberlake.session.commit_written import as_replacement, commit_written, dis
 from emberlake.session.compact_written import CompactingWriter, WrittenCompaction
 from emberlake.spec.manifest import HASH_INDEX
 from emberlake.spec.replacement import Replacement
-from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from emberlake.spec.support import check_writable
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
@@ -60,15 +60,15 @@ class WriteSession:
         commit_user: Who commits.
         replaces: What the write replaces; None: it appends.
         callbacks: Who is told of every commit.
-        is_serializable: Whether a commit that others have made since the messages' base is a
-            conflict if it changed any row.
+        stale_after: Kinds of commits that others may not have made since the messages' base,
+            because the messages depend on rows that were read then.
     """
 
     store: TableStore
     commit_user: str
     replaces: Replacement | None = None
     callbacks: Sequence[CommitCallback] = ()
-    is_serializable: bool = False
+    stale_after: frozenset[CommitKind] = frozenset()
 
     # --- rows to messages -------------------------------------------------------------------------
 
@@ -157,8 +157,8 @@ class WriteSession:
         if self.replaces is not None:
             return self._overwrite(messages, self.replaces, properties)
         changes = split_changes(messages)
-        if self.is_serializable and changes:
-            changes = (replace(changes[0], is_serializable=True), *changes[1:])
+        if self.stale_after and changes:
+            changes = (replace(changes[0], stale_after=self.stale_after), *changes[1:])
         return self._commit(messages, changes, identifier, properties)
 
     def replace(

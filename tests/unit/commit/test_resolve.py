@@ -21,7 +21,9 @@ from emberlake.commit.change import compact_change
 from emberlake.commit.committer import Committer
 from emberlake.errors import CommitConflict, ConflictReason, TableNotFound
 from emberlake.io import MemoryStorage
+from emberlake.session.write_session import WriteSession
 from emberlake.spec.manifest import DELETION_VECTORS_INDEX, IndexFile
+from emberlake.spec.snapshot import CommitKind
 from emberlake.table import Table
 from emberlake.wire import BaseSnapshot, CommitMessage
 from table_reads import files_under, live_files
@@ -146,7 +148,21 @@ def columns_that_another_writer_wrote(storage: MemoryStorage) -> Case:
     return commit, other
 
 
+def rows_that_were_added_since_the_table_was_read(storage: MemoryStorage) -> Case:
+    table = create_table(storage)
+    append(table, rows_of([1]))
+    messages = prepare(table, rows_of([2]))
+    append(table, rows_of([3]))
+
+    def act(seen: Table, given: list[CommitMessage]) -> None:
+        others = frozenset({CommitKind.APPEND})
+        WriteSession(seen.store, "reader", stale_after=others).commit(given)
+
+    return act, messages
+
+
 CASES = {
+    ConflictReason.ROWS_CHANGED_ELSEWHERE: rows_that_were_added_since_the_table_was_read,
     ConflictReason.ROW_RANGE_CHANGED: rows_that_were_compacted_meanwhile,
     ConflictReason.COLUMN_CHANGED: columns_that_another_writer_wrote,
     ConflictReason.FILE_ADDED_TWICE: the_same_message_twice,

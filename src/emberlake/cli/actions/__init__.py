@@ -10,6 +10,7 @@ from emberlake.base.lazy import lazy_modules
 
 __all__ = [
     "alter",
+    "changes",
     "creation",
     "databases",
     "ingestion",
@@ -27,6 +28,7 @@ __all__ = [
 if TYPE_CHECKING:
     from emberlake.cli.actions import (
         alter,
+        changes,
         creation,
         databases,
         ingestion,

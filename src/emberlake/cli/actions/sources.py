@@ -26,6 +26,7 @@ class Source:
     format: SourceFormat
     files: int | None
     bytes: int | None
+    roots: tuple[Path, ...] = ()  # files and folders on this disk
 
 
 def find_source(texts: Sequence[str], source_format: SourceFormat | None) -> Source:
@@ -44,7 +45,8 @@ def find_source(texts: Sequence[str], source_format: SourceFormat | None) -> Sou
     paths = [_escaped(os.path.abspath(root)) for root in roots] + remote  # noqa: PTH100
     if remote:
         return Source(tuple(paths), found, None, None)
-    return Source(tuple(paths), found, len(files), sum(file.stat().st_size for file in files))
+    size = sum(file.stat().st_size for file in files)
+    return Source(tuple(paths), found, len(files), size, tuple(roots))
 
 
 def iter_data_files(root: Path) -> Iterator[Path]:
