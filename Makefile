@@ -15,12 +15,12 @@ BENCH ?= full
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test test-all check interop torture bench python-version java object-stores
+.PHONY: help setup demo quick test test-all check interop torture bench screenshots python-version java object-stores browser
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
 
-setup: .venv/.stamp .venv-peers/.stamp java object-stores ## Build the virtual environments, the Java judge and the object-store servers (only what changed)
+setup: .venv/.stamp .venv-peers/.stamp java object-stores browser ## Build the virtual environments, the Java judge, the object-store servers and the browser (only what changed)
 
 demo: ## Run the pipeline on local Spark and leave its warehouse in ./demo; S3=1: on an S3 server that ends with it
 	@.ci/require-java
@@ -69,9 +69,9 @@ bench: setup ## Measure emberlake and its peers side by side: BENCH=quick|full
 	@touch $@
 
 .venv/.stamp: .venv/.stamp-run
-	@echo "Installing the development tools into .venv: DuckDB, Polars, Lance, obstore, Spark Connect, matplotlib, mypy, pytest, ruff."
-	@echo "  About 230 MB to download, 740 MB on disk."
-	@$(PIP) --no-build-isolation -e '.[pandas,polars,duckdb,spark,connect,lance,s3,rest,cli,dev,bench]'
+	@echo "Installing the development tools into .venv: DuckDB, Polars, Lance, obstore, Spark Connect, Starlette, uvicorn, psycopg, Playwright, matplotlib, mypy, pytest, ruff."
+	@echo "  About 310 MB to download, 940 MB on disk."
+	@$(PIP) --no-build-isolation -e '.[pandas,polars,duckdb,spark,connect,lance,s3,rest,server,postgres,cli,ui,dev,bench]'
 	@touch $@
 
 # pypaimon pins an old pyarrow, so the peers never share an environment with emberlake.
@@ -88,6 +88,12 @@ java: .venv/.stamp
 
 object-stores: | python-version
 	@PYTHON=$(PYTHON) .ci/object-stores
+
+browser:
+	@.ci/browser
+
+screenshots: .venv/.stamp browser ## Take the pictures of docs/ui.md again
+	EMBERLAKE_SCREENSHOTS=write $(BIN)/python -m pytest -q tests/ui/test_screenshots.py
 
 python-version:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

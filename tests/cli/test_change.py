@@ -11,7 +11,6 @@ import pytest
 from cli.shop import CUSTOMERS, ORDERS, Cli, rows_of
 from emberlake import Catalog
 
-
 pytestmark = pytest.mark.usefixtures("catalog")
 
 
@@ -97,7 +96,8 @@ def test_a_merge_takes_a_condition_and_expressions(
     count = len(rows_of(catalog.get_table("shop.orders")))
 
     done = cli(
-        "merge", "shop.orders", "--source", str(tmp_path / "in.parquet"), "--on", "t.order_id = s.key",
+        "merge", "shop.orders", "--source", str(tmp_path / "in.parquet"),
+        "--on", "t.order_id = s.key",
         "--set", "price=t.price + s.extra", "--when", "t.city = 'paris'", "--no-insert", "--json",
     ).json  # fmt: skip
 
