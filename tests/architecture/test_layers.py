@@ -53,7 +53,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "jinja2": ("emberlake.ui",),
     "fastavro": ("emberlake.store.avro_container", "emberlake.formats.avro"),
     "obstore": ("emberlake.io.object",),
-    "uvicorn": ("emberlake.server.connections",),
+    "uvicorn": ("emberlake.server.connections", "emberlake.ui.serving"),
     "uvloop": ("emberlake.server.serving",),
     "sqlite3": ("emberlake.server.database.sqlite",),
     "psycopg": ("emberlake.server.database.postgres", "emberlake.server.database.postgres_reads"),
