@@ -75,7 +75,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="session", name="minio")
 def minio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """MinIO, which takes minutes to build: for slow tests."""
+    """MinIO, another server of S3's protocol."""
     with minio(tmp_path_factory.mktemp("minio")) as server:
         yield server
 

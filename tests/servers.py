@@ -461,7 +461,7 @@ def fake_gcs(folder: Path) -> Iterator[GcsServer]:
 def minio(folder: Path, env: Mapping[str, str] | None = None) -> Iterator[Server]:
     """MinIO, whose token service hands out credentials that end; see ``token_service.py``."""
     if not program("minio"):
-        missing("MinIO (.ci/object-stores all)")
+        missing("MinIO")
     data, (port,) = folder / "minio", free_ports(1)
     (data / BUCKET).mkdir(parents=True)  # a folder is a bucket
     url = f"http://127.0.0.1:{port}"

@@ -29,7 +29,7 @@ MOVING = {
 }
 
 
-# Servers take their time to start, and one of them to be built.
+# Servers take their time to start; of those for S3 one is enough for most runs.
 CLOUDS = {**dict.fromkeys(("s3", "azure", "gcs"), "thorough"), "minio": "slow"}
 
 

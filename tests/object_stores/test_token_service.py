@@ -1,9 +1,11 @@
 """Credentials of a token service: they end in the middle of a job, or give few rights."""
 
+import json
 import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,11 +14,11 @@ import pytest
 from emberlake import CatalogFactory
 from emberlake.errors import StorageError
 from emberlake.io import open_storage
+from emberlake.io.object.roles import AssumedRole
 from emberlake.io.object.upload import PART_BYTES
-from servers import Server
+from servers import SECRET, USER, Server
 from token_service import TokenService, token_service
 
-pytestmark = pytest.mark.slow  # MinIO takes minutes to build
 LIFE_S = 3
 
 
@@ -55,6 +57,7 @@ def given_to(server: Server, provider: ShortKeys) -> dict[str, Any]:
     return {"s3.endpoint": server.endpoint, "s3.credentials-provider": provider}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tells", [True, False])
 def test_a_job_whose_credentials_end_goes_on_with_new_ones(
     service: TokenService, warehouse: str, *, tells: bool
@@ -75,6 +78,7 @@ def test_a_job_whose_credentials_end_goes_on_with_new_ones(
     assert len(set(provider.given)) > 2
 
 
+@pytest.mark.slow
 def test_an_upload_whose_credentials_end_goes_on_with_new_ones(
     service: TokenService, warehouse: str
 ) -> None:
@@ -134,3 +138,40 @@ def test_keys_that_have_ended_are_told_so(service: TokenService, warehouse: str)
 
     with pytest.raises(StorageError, match=r"InvalidAccessKeyId\), or they have expired"):
         storage.list(root)
+
+
+# --- roles ----------------------------------------------------------------------------------------
+
+
+def test_a_role_is_assumed_with_other_keys(service: TokenService, warehouse: str) -> None:
+    given = {**service.server.options, "s3.assumed.role.arn": "arn:aws:iam::1:role/any"}
+    table = CatalogFactory.create({"warehouse": warehouse, **given}).get_table("db.t")
+
+    table.append(pa.table({"n": [1]}))
+
+    assert sorted(table.to_arrow()["n"].to_pylist()) == [0, 1]
+    assert isinstance(
+        table.store.storage.storage_of(warehouse).config.credentials.provider, AssumedRole
+    )
+
+
+def test_a_role_of_a_profile_may_be_given_fewer_rights(
+    service: TokenService, warehouse: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = f"aws_access_key_id = {USER}\naws_secret_access_key = {SECRET}"
+    role = "role_arn = arn:aws:iam::1:role/any\nsource_profile = base"
+    place = f"endpoint_url = {service.server.endpoint}"
+    (tmp_path / "config").write_text(f"[profile base]\n{keys}\n[profile lake]\n{role}\n{place}")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    rights = {"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": ["arn:aws:s3:::lake/*"]}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [rights]})
+    snapshot = f"{warehouse}/db.db/t/snapshot/snapshot-1"
+
+    storage, _ = open_storage(warehouse, {"s3.profile": "lake"})
+    storage.put(f"{warehouse}/file", b"1")
+    given = {**service.server.options, "s3.assumed.role.arn": "arn:aws:iam::1:role/any"}
+    reader, _ = open_storage(warehouse, {**given, "s3.assumed.role.policy": policy})
+
+    assert reader.read(snapshot) == storage.read(snapshot)
+    with pytest.raises(StorageError, match=r"may not write .*\(AccessDenied\)"):
+        reader.put(f"{warehouse}/file", b"2")

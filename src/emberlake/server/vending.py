@@ -12,7 +12,8 @@ from emberlake.base.env import Env
 from emberlake.errors import InvalidInput, Unsupported
 from emberlake.io.object.config import StoreConfig, parse_config
 from emberlake.io.object.location import Cloud, locate
-from emberlake.io.object.sts import Role, TemporaryKeys, assume_role
+from emberlake.io.object.roles import TemporaryKeys
+from emberlake.io.object.sts import Role, assume_role
 from emberlake.io.registry import scheme_of
 from emberlake.server.calls import Vending
 from emberlake.server.warehouses import Warehouse

@@ -18,6 +18,7 @@ from emberlake.io.object.aside import forget_helpers
 from emberlake.io.object.config import StoreConfig
 from emberlake.io.object.credentials import CredentialsProvider, FixedKeys
 from emberlake.io.object.location import Cloud, Location
+from emberlake.io.object.roles import RoleRefused
 
 _CLIENTS_KEPT: Final = 64
 _REACHED_KEPT: Final = 1024  # catalogs that hand out keys make a config for each of them
@@ -182,6 +183,8 @@ class AskedProvider:
     def __call__(self) -> Mapping[str, Any]:
         try:
             found = dict(self.provider())
+        except RoleRefused as error:
+            raise ProviderFailed(str(error)) from None
         except Exception as error:  # noqa: BLE001 - it is the user's
             raise ProviderFailed(type(error).__name__) from None
         if isinstance(self.provider, FixedKeys):

@@ -4,16 +4,18 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import SplitResult, quote, urlsplit
 
 from emberlake.errors import InvalidOption
 from emberlake.io.object.credentials import Credentials, find_credentials, find_profile
 from emberlake.io.object.location import Cloud, Location
 from emberlake.io.object.profiles import Profile
+from emberlake.io.object.roles import TokenService
 from emberlake.io.object.spellings import Given, given_options
 
 _DEFAULT_REGION: Final = "us-east-1"
+_AMAZON: Final = ("amazonaws.com", "amazonaws.com.cn")
 _OWN_NAMES: Final = {
     Cloud.S3: "Amazon S3",
     Cloud.GCS: "Google Cloud Storage",
@@ -71,21 +73,29 @@ def parse_config(
     address = _address(location, given, environment, profile)
     is_http = address is not None and address.startswith("http://")
     ca_file = given.text("ca_file")
+    settings = _settings(location, given, address, environment, profile)
+    reach: dict[str, Any] = {
+        "timeout_ms": given.millis("timeout", 60_000),
+        "connect_timeout_ms": given.millis("connect_timeout", 5_000),
+        "proxy_url": _proxy(given),
+        "ca_pem": None if ca_file is None else _read_pem(given.key("ca_file"), ca_file),
+    }
+    service = None
+    if location.cloud is Cloud.S3:
+        region = given.text("token_region") or settings["region"]
+        service = TokenService(_token_address(given, environment, address, region), region, **reach)
     return StoreConfig(
         cloud=location.cloud,
         endpoint=address or _OWN_NAMES[location.cloud],
-        settings=tuple(sorted(_settings(location, given, address, environment, profile).items())),
-        credentials=find_credentials(given, environment, profile),
-        timeout_ms=given.millis("timeout", 60_000),
-        connect_timeout_ms=given.millis("connect_timeout", 5_000),
+        settings=tuple(sorted(settings.items())),
+        credentials=find_credentials(given, environment, profile, service),
         max_retries=max(given.count("attempts", 6) - 1, 0),
         connections=given.count("connections", 0) or None,
-        proxy_url=_proxy(given),
-        ca_pem=None if ca_file is None else _read_pem(given.key("ca_file"), ca_file),
         is_plain_http=is_http,
         # Over TLS the hash of the body protects nothing more, and it takes a third of a write.
         signs_payload=not given.flag("unsigned_payload", default=not is_http),
         is_single_writer=given.flag("single_writer"),
+        **reach,
     )
 
 
@@ -104,8 +114,23 @@ def _address(
             raise InvalidOption(
                 "oss:// needs the option fs.oss.endpoint, such as oss-cn-hangzhou.aliyuncs.com"
             )
-    if not text:
-        return None
+    return _whole_address(given, name, text) if text else None
+
+
+def _token_address(
+    given: Given, environment: Mapping[str, str], address: str | None, region: str
+) -> str:
+    """Where roles are assumed; stores that are not Amazon's have it at their own address."""
+    text = given.text("token_address") or environment.get("AWS_ENDPOINT_URL_STS")
+    if text:
+        return _whole_address(given, "token_address", text)
+    host = urlsplit(address).hostname or "" if address else ""
+    if address and not host.endswith(_AMAZON):
+        return address
+    return f"https://sts.{region}.{_AMAZON[1] if region.startswith('cn-') else _AMAZON[0]}"
+
+
+def _whole_address(given: Given, name: str, text: str) -> str:
     if "://" not in text:
         text = f"{'https' if given.flag('ssl', default=True) else 'http'}://{text}"
     parts = _split(text)

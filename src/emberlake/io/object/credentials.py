@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from emberlake.errors import InvalidOption, Unsupported
 from emberlake.io.object.location import Cloud
 from emberlake.io.object.profiles import ProcessKeys, Profile, read_profile
+from emberlake.io.object.roles import AssumedRole, TokenService
 from emberlake.io.object.spellings import PREFIXES, Given
 
 # Called without arguments; what it returns is described in `Credentials.provider`.
@@ -105,9 +106,18 @@ def find_profile(given: Given, environment: Mapping[str, str]) -> Profile | None
 
 
 def find_credentials(
-    given: Given, environment: Mapping[str, str], profile: Profile | None = None
+    given: Given,
+    environment: Mapping[str, str],
+    profile: Profile | None = None,
+    service: TokenService | None = None,
 ) -> Credentials:
     """The credentials that options, environment and profile give.
+
+    Args:
+        given: the options.
+        environment: the variables of the environment.
+        profile: what Amazon's tools were told.
+        service: where roles are assumed, if there is such a place.
 
     Raises:
         InvalidOption: there are none, or only half of them, or two kinds of them.
@@ -119,7 +129,7 @@ def find_credentials(
         return Credentials((("skip_signature", "true"),))
     match given.cloud:
         case Cloud.S3 | Cloud.OSS:
-            found = _of_keys(given, environment, profile)
+            found = _of_aws(given, _Sources(environment, profile, service))
         case Cloud.GCS:
             found = _of_gcs(given, environment)
         case Cloud.AZURE:
@@ -169,9 +179,51 @@ def _asks_instance(given: Given) -> bool:
     return wanted is not None or "Instance" in (given.text("hadoop_provider") or "")
 
 
-def _of_keys(
-    given: Given, environment: Mapping[str, str], profile: Profile | None
-) -> Credentials | None:
+@dataclass(frozen=True)
+class _Sources:
+    """Where Amazon's credentials come from, besides options."""
+
+    environment: Mapping[str, str] = field(repr=False)
+    profile: Profile | None
+    service: TokenService | None
+
+
+def _of_aws(given: Given, sources: _Sources) -> Credentials | None:
+    if "role_arn" not in given:
+        return _of_keys(given, sources)
+    settings = _from_environment(_WEB_IDENTITY, sources.environment, given)
+    if "web_identity_token_file" in dict(settings):
+        return Credentials(settings)
+    names = {
+        "RoleSessionName": given.text("role_session_name"),
+        "ExternalId": given.text("role_external_id"),
+        "Policy": given.text("role_policy"),
+    }
+    if "role_duration" in given:
+        names["DurationSeconds"] = str(given.millis("role_duration", 0) // 1000)
+    base = _of_keys(given, sources)
+    return base and _of_role(given, sources, base, str(given.text("role_arn")), names)
+
+
+def _of_role(
+    given: Given,
+    sources: _Sources,
+    base: Credentials,
+    role: str,
+    names: Mapping[str, str | None],
+) -> Credentials:
+    if sources.service is None or base.provider is None:
+        raise Unsupported(
+            f"the role {role}: emberlake assumes a role only at S3, with keys or a web identity "
+            f"token ({given.key('web_identity_token_file')}); give {given.key('provider')}, a "
+            "function that asks the token service"
+        )
+    asked = {"RoleSessionName": "emberlake"} | {k: v for k, v in names.items() if v}
+    made = AssumedRole(role, sources.service, base.provider, tuple(sorted(asked.items())))
+    return Credentials(provider=made)
+
+
+def _of_keys(given: Given, sources: _Sources) -> Credentials | None:
     names = [name for name in _KEYS if name in given]
     if names:
         if "profile" in given:
@@ -184,54 +236,80 @@ def _of_keys(
             raise InvalidOption(
                 f"{given.key(names[0])} is given without {given.key(lacking[0])}; give both"
             )
-        texts = [given.text(name) for name in _KEYS]
-        return _of_role(given, environment) or Credentials(provider=FixedKeys(*texts))  # type: ignore[arg-type]
+        return Credentials(provider=FixedKeys(*(given.text(name) for name in _KEYS)))  # type: ignore[arg-type]
+    environment, profile = sources.environment, sources.profile
     if _asks_instance(given):
         return Credentials(_from_environment(_CONTAINER, environment, given))
-    if "role_arn" in given:
-        return _of_role(given, environment)
     if profile is not None and "profile" in given:
-        return _of_profile(given, profile)
-    key, secret, token = (environment.get(name) for name in _ENVIRONMENT[given.cloud])
-    if key and secret:
-        return Credentials(provider=FixedKeys(key, secret, token))
+        return _of_profile(given, sources, profile)
+    found = _of_environment(given, environment)
+    if found is not None:
+        return found
     if given.cloud is Cloud.S3 and environment.get(_WEB_IDENTITY["web_identity_token_file"]):
         return Credentials(_from_environment(_WEB_IDENTITY, environment, given))
-    return None if profile is None else _of_profile(given, profile)
+    return None if profile is None else _of_profile(given, sources, profile)
 
 
-def _of_profile(given: Given, profile: Profile) -> Credentials | None:
-    key, secret = profile.text("aws_access_key_id"), profile.text("aws_secret_access_key")
-    command = profile.text("credential_process")
+def _of_environment(given: Given, environment: Mapping[str, str]) -> Credentials | None:
+    key, secret, token = (environment.get(name) for name in _ENVIRONMENT[given.cloud])
+    return Credentials(provider=FixedKeys(key, secret, token)) if key and secret else None
+
+
+def _of_profile(
+    given: Given, sources: _Sources, profile: Profile, before: tuple[str, ...] = ()
+) -> Credentials | None:
     role = {name: profile.text(name) for name in _WEB_IDENTITY}
     if role["role_arn"] and role["web_identity_token_file"]:
         return Credentials(tuple((name, text) for name, text in role.items() if text))
-    if role["role_arn"] or any(name.startswith("sso_") for name in profile.values):
-        way = "assumes a role" if role["role_arn"] else "signs in with SSO"
-        raise Unsupported(
-            f"the profile {profile.name} {way}, which takes Amazon's own tools: set "
-            f"credential_process = aws configure export-credentials --profile {profile.name} in a "
-            f"profile of its own, or give {given.key('provider')}, a function that returns keys"
-        )
+    if role["role_arn"] and not (profile.name in before and profile.text("aws_access_key_id")):
+        base = _source_of(given, sources, profile, before)
+        names = {
+            "RoleSessionName": profile.text("role_session_name"),
+            "ExternalId": profile.text("external_id"),
+            "DurationSeconds": profile.text("duration_seconds"),
+        }
+        return _of_role(given, sources, base, role["role_arn"], names)
+    if any(name.startswith("sso_") for name in profile.values):
+        raise _takes_tools(given, profile, "signs in with SSO")
+    key, secret = profile.text("aws_access_key_id"), profile.text("aws_secret_access_key")
     if key and secret:
         return Credentials(provider=FixedKeys(key, secret, profile.text("aws_session_token")))
     if key or secret:
         lacking = "aws_secret_access_key" if key else "aws_access_key_id"
         raise InvalidOption(f"the profile {profile.name} has no {lacking}")
+    command = profile.text("credential_process")
     return Credentials(provider=ProcessKeys(profile.name, command)) if command else None
 
 
-def _of_role(given: Given, environment: Mapping[str, str]) -> Credentials | None:
-    if "role_arn" not in given:
-        return None
-    settings = _from_environment(_WEB_IDENTITY, environment, given)
-    if "web_identity_token_file" not in dict(settings):
-        raise Unsupported(
-            f"{given.key('role_arn')}: emberlake assumes a role only with a web identity token "
-            f"({given.key('web_identity_token_file')}); give {given.key('provider')}, a function "
-            "that asks the token service"
-        )
-    return Credentials(settings)
+def _source_of(
+    given: Given, sources: _Sources, profile: Profile, before: tuple[str, ...]
+) -> Credentials:
+    """The credentials with which a profile assumes its role."""
+    if profile.text("mfa_serial"):
+        raise _takes_tools(given, profile, "asks for a second factor")
+    name, place = profile.text("source_profile"), profile.text("credential_source")
+    found: Credentials | None = None
+    if name in before:
+        raise InvalidOption(f"the profile {name} is its own source_profile, by way of others")
+    if name:
+        source = read_profile(name, sources.environment)
+        if source is not None:
+            found = _of_profile(given, sources, source, (*before, profile.name))
+    elif place == "Environment":
+        found = _of_environment(given, sources.environment)
+    elif place:
+        raise _takes_tools(given, profile, f"assumes a role with credential_source={place}")
+    if found is None:
+        raise InvalidOption(f"the profile {profile.name} has no credentials to assume its role")
+    return found
+
+
+def _takes_tools(given: Given, profile: Profile, way: str) -> Unsupported:
+    return Unsupported(
+        f"the profile {profile.name} {way}, which takes Amazon's own tools: set "
+        f"credential_process = aws configure export-credentials --profile {profile.name} in a "
+        f"profile of its own, or give {given.key('provider')}, a function that returns keys"
+    )
 
 
 def _of_gcs(given: Given, environment: Mapping[str, str]) -> Credentials | None:

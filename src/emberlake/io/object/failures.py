@@ -20,6 +20,7 @@ from emberlake.io.object.config import StoreConfig
 from emberlake.io.object.credentials import FixedKeys
 from emberlake.io.object.location import Location
 from emberlake.io.object.profiles import ProcessKeys
+from emberlake.io.object.roles import AssumedRole
 from emberlake.io.object.spellings import PREFIXES
 
 _STATUS: Final = re.compile(r"status code: (\d{3})|status: (\d{3})")
@@ -195,21 +196,28 @@ def _wrong_key(failure: Failure, config: StoreConfig) -> str:
             return f"it does not know the access key ({failure.code}){ended}"
 
 
-def _provider(config: StoreConfig) -> str:
+def _provider_reason(failure: Failure, config: StoreConfig) -> str:
+    """Why there are no credentials: whoever gives them failed, or gave something else."""
     provider = config.credentials.provider
-    if isinstance(provider, ProcessKeys):
-        return f"the credential_process of the profile {provider.profile}"
-    return f"the {PREFIXES[config.cloud][0]}credentials-provider function"
+    raised = re.search(r"ProviderFailed: (\w+)", failure.text)
+    told = f"failed{f' with {raised[1]}' if raised else ''}"
+    if "ProviderFailed" not in failure.text:
+        told = "returned no usable credentials"
+    elif not isinstance(provider, AssumedRole):
+        told += "; call it yourself to see why"
+    match provider:
+        case ProcessKeys():
+            return f"the credential_process of the profile {provider.profile} {told}"
+        case AssumedRole():
+            return f"assuming the role {provider.role} at {provider.service.address} {told}"
+        case _:
+            return f"the {PREFIXES[config.cloud][0]}credentials-provider function {told}"
 
 
 def _network_reason(failure: Failure, config: StoreConfig, location: Location, action: str) -> str:
     endpoint, prefix = config.endpoint, PREFIXES[config.cloud][0]
-    if "ProviderFailed" in failure.text:
-        raised = re.search(r"ProviderFailed: (\w+)", failure.text)
-        why = f" with {raised[1]}" if raised else ""
-        return f"{_provider(config)} failed{why}; call it yourself to see why"
-    if failure.kind == "UnauthenticatedError":
-        return f"{_provider(config)} returned no usable credentials"
+    if "ProviderFailed" in failure.text or failure.kind == "UnauthenticatedError":
+        return _provider_reason(failure, config)
     if _CERTIFICATE.search(failure.text):
         return (
             f"the certificate of {endpoint} is not trusted; name the file with its authority's "

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Mapping
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.error import HTTPError, URLError
 from urllib.request import (
     HTTPHandler,
@@ -20,17 +20,28 @@ from urllib.request import (
     build_opener,
 )
 
-from emberlake.io.object.config import StoreConfig
-
 _MOST_OF_A_FAILURE: Final = 65_536  # bytes that are read of it
+
+
+class Reach(Protocol):
+    """How a server is reached."""
+
+    @property
+    def timeout_ms(self) -> int: ...
+    @property
+    def connect_timeout_ms(self) -> int: ...
+    @property
+    def proxy_url(self) -> str | None: ...
+    @property
+    def ca_pem(self) -> bytes | None: ...
 
 
 class Sender:
     """Sends small requests to a store or its token service, each over a connection of its own."""
 
-    def __init__(self, config: StoreConfig) -> None:
-        self._connect_s = config.connect_timeout_ms / 1000
-        self._opener = _opener(config)
+    def __init__(self, reach: Reach) -> None:
+        self._connect_s = reach.connect_timeout_ms / 1000
+        self._opener = _opener(reach)
 
     def send(
         self,
@@ -83,13 +94,13 @@ def _broken_off(error: OSError | HTTPException) -> str:
             return f"HttpError {{ kind: {'Request' if is_sent else 'Connect'} }}"
 
 
-def _opener(config: StoreConfig) -> OpenerDirector:
+def _opener(reach: Reach) -> OpenerDirector:
     context = ssl.create_default_context()
-    if config.ca_pem:
-        context.load_verify_locations(cadata=config.ca_pem.decode("ascii", "ignore"))
+    if reach.ca_pem:
+        context.load_verify_locations(cadata=reach.ca_pem.decode("ascii", "ignore"))
     # Without one of its own, the environment may name a proxy, as it does for the library.
-    proxies = {scheme: config.proxy_url for scheme in ("http", "https") if config.proxy_url}
-    seconds = config.timeout_ms / 1000
+    proxies = {scheme: reach.proxy_url for scheme in ("http", "https") if reach.proxy_url}
+    seconds = reach.timeout_ms / 1000
     return build_opener(
         ProxyHandler(proxies or None),
         _PlainHandler(seconds),

@@ -7,6 +7,7 @@ import pytest
 from emberlake.errors import EmberlakeWarning, InvalidOption, Unsupported
 from emberlake.io.object.config import StoreConfig, parse_config
 from emberlake.io.object.location import locate
+from emberlake.io.object.roles import AssumedRole
 
 KEYS = {"s3.access-key": "the-key", "s3.secret-key": "hidden"}
 AZURE = "abfss://c@account.dfs.core.windows.net/wh"
@@ -221,9 +222,53 @@ def test_options_that_cannot_be_meant_are_refused(options: dict[str, str], told:
     assert "hidden" not in str(raised.value)
 
 
-def test_a_role_without_a_token_is_refused() -> None:
-    with pytest.raises(Unsupported, match=r"s3\.credentials-provider, a function that asks"):
-        parse("s3://lake", {**KEYS, "s3.assumed.role.arn": "arn"})
+@pytest.mark.parametrize(
+    ("path", "options"),
+    [
+        ("s3://lake", {"s3.credentials": "instance", "s3.assumed.role.arn": "arn"}),
+        (
+            "oss://lake.oss-cn-x.com",
+            {"oss.access-key": "k", "oss.secret-key": "s", "oss.assumed.role.arn": "arn"},
+        ),
+    ],
+)
+def test_a_role_that_cannot_be_assumed_is_refused(path: str, options: dict[str, str]) -> None:
+    with pytest.raises(Unsupported, match=r"credentials-provider, a function that asks the token"):
+        parse(path, options)
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "address", "region"),
+    [
+        ({}, {}, "https://sts.us-east-1.amazonaws.com", "us-east-1"),
+        ({"s3.region": "cn-north-1"}, {}, "https://sts.cn-north-1.amazonaws.com.cn", "cn-north-1"),
+        (
+            {"s3.endpoint": "https://s3.eu-west-1.amazonaws.com", "s3.region": "eu-west-1"},
+            {},
+            "https://sts.eu-west-1.amazonaws.com",
+            "eu-west-1",
+        ),
+        ({"s3.endpoint": "http://minio:9000"}, {}, "http://minio:9000", "us-east-1"),
+        ({}, {"AWS_ENDPOINT_URL_STS": "http://own:1"}, "http://own:1", "us-east-1"),
+        (
+            {
+                "fs.s3a.assumed.role.sts.endpoint": "sts.eu-west-2.amazonaws.com",
+                "fs.s3a.assumed.role.sts.endpoint.region": "eu-west-2",
+            },
+            {},
+            "https://sts.eu-west-2.amazonaws.com",
+            "eu-west-2",
+        ),
+    ],
+)
+def test_a_role_is_assumed_at_the_token_service_of_the_store(
+    options: dict[str, str], environment: dict[str, str], address: str, region: str
+) -> None:
+    config = parse("s3://lake", {**KEYS, "s3.assumed.role.arn": "arn", **options}, **environment)
+
+    role = config.credentials.provider
+    assert isinstance(role, AssumedRole)
+    assert (role.role, role.service.address, role.service.region) == ("arn", address, region)
 
 
 def test_two_spellings_that_agree_are_no_contradiction() -> None:

@@ -12,6 +12,7 @@ from emberlake.errors import InvalidOption, Unsupported
 from emberlake.io.object.config import StoreConfig, parse_config
 from emberlake.io.object.location import locate
 from emberlake.io.object.profiles import CredentialProcessFailed, ProcessKeys
+from emberlake.io.object.roles import AssumedRole
 
 CREDENTIALS = """
 [default]
@@ -46,7 +47,42 @@ web_identity_token_file = /token
 
 [profile role]
 role_arn = arn:aws:iam::1:role/r
+source_profile = guest
+external_id = 7
+
+[profile second-role]
+role_arn = arn:aws:iam::1:role/s
+source_profile = role
+
+[profile own-role]
+role_arn = arn:aws:iam::1:role/r
+source_profile = own-role
+aws_access_key_id = own-key
+aws_secret_access_key = hidden
+
+[profile env-role]
+role_arn = arn:aws:iam::1:role/r
+credential_source = Environment
+
+[profile machine-role]
+role_arn = arn:aws:iam::1:role/r
+credential_source = Ec2InstanceMetadata
+
+[profile factor]
+role_arn = arn:aws:iam::1:role/r
 source_profile = default
+mfa_serial = arn:aws:iam::1:mfa/me
+
+[profile lone-role]
+role_arn = arn:aws:iam::1:role/r
+
+[profile circle]
+role_arn = arn:aws:iam::1:role/r
+source_profile = other-circle
+
+[profile other-circle]
+role_arn = arn:aws:iam::1:role/r
+source_profile = circle
 
 [profile sso]
 sso_session = mine
@@ -142,13 +178,49 @@ def test_a_web_identity_of_a_profile_is_taken(files: dict[str, str]) -> None:
     assert found == {"role_arn": "arn:aws:iam::1:role/r", "web_identity_token_file": "/token"}
 
 
+ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "env-key", "AWS_SECRET_ACCESS_KEY": "hidden"}
+
+
+@pytest.mark.parametrize(
+    ("name", "environment", "key"),
+    [
+        ("role", {}, "guest-key"),
+        ("own-role", {}, "own-key"),
+        ("env-role", ENVIRONMENT, "env-key"),
+    ],
+)
+def test_a_role_of_a_profile_is_assumed_with_the_keys_that_it_names(
+    files: dict[str, str], name: str, environment: dict[str, str], key: str
+) -> None:
+    config = parse({"s3.profile": name}, {**files, **environment})
+
+    role = config.credentials.provider
+    assert isinstance(role, AssumedRole)
+    assert role.source()["access_key_id"] == key
+    assert ("ExternalId" in dict(role.asked)) is (name == "role")
+    assert role.service.region == "us-east-1"
+    assert "hidden" not in repr(role)
+
+
+def test_a_role_may_be_assumed_with_another_role(files: dict[str, str]) -> None:
+    second = parse({"s3.profile": "second-role"}, files).credentials.provider
+
+    assert isinstance(second, AssumedRole)
+    assert isinstance(second.source, AssumedRole)
+    assert (second.role, second.source.role) == ("arn:aws:iam::1:role/s", "arn:aws:iam::1:role/r")
+
+
 @pytest.mark.parametrize(
     ("options", "expected", "told"),
     [
         ({"s3.profile": "gest"}, InvalidOption, "no profile gest .*did you mean guest"),
         ({"s3.profile": "half"}, InvalidOption, "the profile half has no aws_secret_access_key"),
         ({"s3.profile": "place"}, InvalidOption, "no credentials for s3"),
-        ({"s3.profile": "role"}, Unsupported, "role assumes a role.*credential_process = aws conf"),
+        ({"s3.profile": "machine-role"}, Unsupported, "Ec2.*credential_process = aws configure"),
+        ({"s3.profile": "factor"}, Unsupported, "factor asks for a second factor"),
+        ({"s3.profile": "lone-role"}, InvalidOption, "lone-role has no credentials to assume"),
+        ({"s3.profile": "env-role"}, InvalidOption, "env-role has no credentials to assume"),
+        ({"s3.profile": "circle"}, InvalidOption, "circle is its own source_profile"),
         ({"s3.profile": "sso"}, Unsupported, "sso signs in with SSO.*s3.credentials-provider"),
         ({"s3.profile": "guest", "s3.access-key": "k"}, InvalidOption, "contradict"),
         ({"s3.profile": "guest", "s3.credentials-provider": dict}, InvalidOption, "contradict"),
