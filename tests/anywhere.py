@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from places import Place, living_at, s3
+from emberlake.base.requests import settle
+from places import Place, disk, living_at, s3
 from servers import s3_server
 
 __all__ = ["bucket", "home", "pytest_generate_tests"]
@@ -32,17 +33,20 @@ def bucket() -> Iterator[tuple[Place, Path]]:
 @pytest.fixture(autouse=True)
 def home(request: pytest.FixtureRequest) -> Iterator[Place]:
     """Where the tables of a test live."""
-    if getattr(request, "param", "memory") == "memory":
-        with living_at(Place()) as place:
+    name = getattr(request, "param", "memory")
+    if name != "s3":
+        folder = request.getfixturevalue("tmp_path") if name == "disk" else None
+        with living_at(disk(folder) if folder else Place()) as place:
             yield place
         return
     server, folder = request.getfixturevalue("bucket")
     name = str(uuid.uuid4())
     with living_at(replace(server, root=f"{server.root}/{name}")) as place:
         yield place
+    settle()
     # Thousands of files, which the server would delete one by one.
     for kept in folder.glob(f"*/*/{name}"):
-        shutil.rmtree(kept)
+        shutil.rmtree(kept, ignore_errors=True)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -11,11 +11,13 @@ import pytest
 
 from builders import NAME, NUMBERED, FakeEnv, append, numbered, open_catalog, overwrite, upsert
 from emberlake import Schema, Table
+from emberlake.base.env import SYSTEM_ENV
 from emberlake.options import DELETION_VECTORS
 from places import new_storage
 from table_reads import read_arrow
 
 Rows = dict[int, str]
+HOUR_MS = 3_600_000
 SHAPES = {
     "append": {"options": {"manifest.merge-min-count": "3"}},
     "keys": {
@@ -57,8 +59,8 @@ class History:
 
     def __init__(self, seed: int, shape: str) -> None:
         self.chance = random.Random(seed)
-        # Later than the clock of a server: the files of a step are old in the next one.
-        self.world = FakeEnv(time_ms=4_000_000_000_000)
+        # A little later than it is: the clock of a server may be what files have their time from.
+        self.world = FakeEnv(time_ms=SYSTEM_ENV.now_ms() + HOUR_MS)
         self.storage = new_storage(self.world.env())
         self.catalog = open_catalog(self.storage, self.world.env())
         self.catalog.create_database("db")
@@ -211,6 +213,7 @@ def rows_at(table: Table, option: str, value: object) -> Rows:
     return values_of(rows)
 
 
+@pytest.mark.also_on_s3
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
     "seed", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 12))]

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from emberlake import CatalogFactory, Schema, Table
+from spark.store_path import StorePath
 
 COLUMNS = pa.schema(
     [
@@ -71,9 +72,15 @@ def frame(spark: SparkSession, rows: Sequence[Row], columns: str = SPARK_COLUMNS
     return spark.createDataFrame(list(rows), columns)
 
 
+def path_of(text: str) -> Path:
+    """A path of the disk, or one of a store that is used like it."""
+    found: Any = StorePath(text) if "://" in text else Path(text)
+    return found
+
+
 def data_files(table: Table) -> list[Path]:
     """Every data file below the table's folder, in the table or not."""
-    return sorted(Path(table.table_path).rglob("bucket-*/*"))
+    return sorted(path_of(table.table_path).rglob("bucket-*/*"))
 
 
 def live_files(table: Table) -> list[Path]:
@@ -81,7 +88,7 @@ def live_files(table: Table) -> list[Path]:
     plan = reopened(table).new_read_builder().new_scan().plan()
     store = table.store
     return sorted(
-        Path(store.data_file_path(split.partition, split.bucket, file))
+        path_of(store.data_file_path(split.partition, split.bucket, file))
         for split in plan.splits()
         for file in split.files
     )

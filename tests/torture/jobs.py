@@ -185,7 +185,7 @@ def die_at(place: Any, root: str, operation: str, call: int, after_effect: bool)
 def upload_much(place: Any, root: str) -> None:
     """A write that takes many parts, of rows that cannot be made small."""
     table = open_catalog(Place(**place).storage_at(root), SYSTEM_ENV).get_table(NAME)
-    write_rows(table, [(n, "mon", 1, os.urandom(1000).hex()) for n in range(80_000)])
+    write_rows(table, [(n, "mon", 1, os.urandom(1000).hex()) for n in range(30_000)])
 
 
 def stream(

@@ -9,12 +9,16 @@ from hypothesis import strategies as st
 from torture.core import Step, chance_of, check_clean, one_core, run
 from torture.corruption import TABLES, corruption
 from torture.faults import faults
-from torture.histories import ENGINES, PEERS, tell
-from torture.interleavings import interleave, interleavings, two_interruptions
+from torture.forks import Forks
+from torture.histories import ENGINES, PEERS, histories, tell
+from torture.interleavings import chances, interleave, interleavings, two_interruptions
+from torture.killed import kill_upload, killed_calls
 from torture.names import NASTY, USES, name_it
 from torture.nesting import AVRO, JSON, JSON_PLACES, READERS, check_swallowed, nesting
 from torture.processes import crowds, full_disks, kills, locked, vanished
+from torture.streams import streams
 from torture.subjects import SUBJECTS
+from torture.wire import lost_answers
 
 SEED = 20_240_611
 
@@ -41,7 +45,50 @@ def test_rows_that_gave_way_to_others_come_back_when_those_are_gone(name, pair):
 
 
 def test_what_a_killed_process_has_committed_is_there_and_nothing_in_part():
-    check_clean(run(kills(SEED, each=3), most=18), "kills")
+    report = run(kills(SEED, each=3), most=18)
+
+    check_clean(report, "kills", "rows compared")  # some had the time to commit
+
+
+ELSEWHERE = pytest.mark.parametrize(
+    "home", ["disk", pytest.param("s3", marks=pytest.mark.thorough)], indirect=True
+)
+
+
+@ELSEWHERE
+def test_a_storage_call_that_fails_does_no_harm_elsewhere_either(home):
+    check_clean(run(faults(SEED), most=40), "faults")
+
+
+@ELSEWHERE
+def test_a_process_that_is_killed_at_a_storage_call_leaves_what_can_be_cleaned_up(home):
+    check_clean(run(killed_calls(SEED), most=20), "kills", "cleanings after kills")
+
+
+@ELSEWHERE
+def test_a_stream_writer_that_is_killed_and_started_again_writes_each_batch_once(home):
+    check_clean(run(streams(SEED), most=12), "kills", "restarts of our own stream")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("home", ["s3"], indirect=True)
+def test_committers_on_s3_that_take_turns_are_explained_by_a_serial_order(home):
+    check_clean(run(chances(SEED), most=8), "interleavings")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("home", ["s3"], indirect=True)
+def test_requests_that_break_off_leave_the_old_rows_or_the_new_ones(home):
+    check_clean(run(lost_answers(SEED), most=16), "of them on the wire")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("home", ["s3"], indirect=True)
+def test_the_upload_of_a_killed_process_can_be_given_up(home):
+    with Forks() as forks:
+        step = kill_upload(forks, chance_of(SEED))
+
+    check_clean(run([step]), "kills", "uploads of killed processes")
 
 
 def test_processes_that_commit_at_once_lose_nothing():
@@ -113,3 +160,19 @@ def check(step: Step) -> None:
 )
 def test_half_a_minute_of_everything(part):
     check_clean(run(part(SEED + 1), seconds=30))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("home", ["disk", "s3"], indirect=True)
+@pytest.mark.parametrize(
+    "part",
+    [faults, interleavings, killed_calls, kills, streams, crowds, corruption, histories],
+)
+def test_half_a_minute_elsewhere(part, home):
+    check_clean(run(part(SEED + 2), seconds=30))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("home", ["s3"], indirect=True)
+def test_half_a_minute_of_lost_answers(home):
+    check_clean(run(lost_answers(SEED + 2), seconds=30), "of them on the wire")

@@ -17,7 +17,16 @@ from emberlake.session.write_session import WriteSession
 from emberlake.spark import write_paimon
 from spark.mischief import PATIENCE_S, Once, WaitFor, with_mischief
 from spark.reads import write
-from spark.tables import Row, data_files, frame, new_table, reopened, rows_of, some_rows
+from spark.tables import (
+    Row,
+    data_files,
+    frame,
+    new_table,
+    reopened,
+    rows_of,
+    some_rows,
+    warehouse_of,
+)
 from table_reads import left_over
 
 KEY = {"primary_keys": ["id"]}
@@ -37,17 +46,13 @@ def by_key(*writes: Iterable[Row]) -> list[Row]:
     return sorted({row[0]: row for rows in writes for row in rows}.values())
 
 
-def warehouse_of(table: Table) -> dict[str, object]:
-    return {"warehouse": str(Path(table.table_path).parents[1])}
-
-
 @pytest.mark.parametrize("overwrite", [False, True], ids=["write", "overwrite"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_reader_sees_the_old_rows_or_the_new_ones_and_nothing_between(
-    spark: SparkSession, tmp_path: Path, kind: str, overwrite: bool
+    spark: SparkSession, tmp_path: Path, local_path: Path, kind: str, overwrite: bool
 ) -> None:
     table = write(new_table(tmp_path, **KINDS[kind]), range(60))
-    looked, waits = tmp_path / "looked", tmp_path / "waits"
+    looked, waits = local_path / "looked", local_path / "waits"
     # The first task that has written a file waits until the reader has looked at the table.
     builder = table.new_batch_write_builder()
     builder = replace(builder, store=with_mischief(table, Once(WaitFor(looked), waits)))
@@ -99,7 +104,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch, *writes: Callable[[], object]) -> l
 
 
 def writing(table: Table, df: DataFrame, **arguments: Any) -> Callable[[], object]:
-    return lambda: write_paimon(df, "db.t", warehouse_of(table), **arguments)
+    return lambda: write_paimon(df, "db.t", {"warehouse": warehouse_of(table)}, **arguments)
 
 
 @pytest.mark.parametrize("overwrite", [False, True], ids=["write", "overwrite"])

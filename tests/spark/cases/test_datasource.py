@@ -25,6 +25,7 @@ from spark.tables import (
     reopened,
     rows_of,
     some_rows,
+    warehouse_of,
 )
 
 ROWS = some_rows(range(60))
@@ -42,7 +43,7 @@ def read(spark: SparkSession, table: Table, **options: str) -> DataFrame:
 
 def named(table: Table, options: dict[str, str]) -> dict[str, str]:
     """Options are written with `_` for `-` and `__` for `.`."""
-    warehouse = str(Path(table.table_path).parents[1])
+    warehouse = warehouse_of(table)
     keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
     return {"warehouse": warehouse, **keys}
 

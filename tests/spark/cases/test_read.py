@@ -40,7 +40,7 @@ from spark.reads import (
     write,
     write_arrow,
 )
-from spark.tables import frame, new_table, reopened, some_rows
+from spark.tables import frame, new_table, path_of, reopened, some_rows
 
 GOLDEN = [
     "append_all_types",
@@ -494,7 +494,7 @@ def test_conditions_on_floats_mean_what_they_mean_to_spark(
 
 
 def lost_file(table: Table) -> str:
-    paths = sorted(Path(table.table_path).rglob("data-*.parquet"))
+    paths = sorted(path_of(table.table_path).rglob("data-*.parquet"))
     paths[0].unlink()
     return paths[0].name
 
@@ -515,7 +515,7 @@ def test_nothing_is_read_before_an_action_and_a_lost_file_is_loud(
 
 
 def test_a_damaged_file_is_loud(spark: SparkSession, plain: Table) -> None:
-    path = next(Path(plain.table_path).rglob("data-*.parquet"))
+    path = next(path_of(plain.table_path).rglob("data-*.parquet"))
     path.write_bytes(b"PAR1" + bytes(path.stat().st_size - 8) + b"PAR1")
 
     with (

@@ -29,12 +29,13 @@ class Flow:
 
     spark: SparkSession
     folder: Path
+    local: Path  # for checkpoints, which Spark keeps by itself
     source: Table
     sink: Table
 
     @property
     def checkpoint(self) -> Path:
-        return self.folder / "checkpoint"
+        return self.local / "checkpoint"
 
     def add(self, rows: Sequence[Row], kind: str | None = None) -> None:
         """Commit rows to the source."""
@@ -99,7 +100,7 @@ class Flow:
 
 
 @pytest.fixture
-def new_flow(spark: SparkSession, tmp_path: Path) -> Callable[..., Flow]:
+def new_flow(spark: SparkSession, tmp_path: Path, local_path: Path) -> Callable[..., Flow]:
     def make(*, sink: dict[str, str] | None = None, **options: str) -> Flow:
         """Two tables with the same options, or others for the sink; keyed if they have buckets."""
         keys = ["id"] if options else []
@@ -107,7 +108,7 @@ def new_flow(spark: SparkSession, tmp_path: Path) -> Callable[..., Flow]:
             new_table(tmp_path / name, primary_keys=keys, **settings)
             for name, settings in (("source", options), ("sink", options if sink is None else sink))
         ]
-        return Flow(spark, tmp_path, *tables)
+        return Flow(spark, tmp_path, local_path, *tables)
 
     return make
 
@@ -184,7 +185,7 @@ def test_a_checkpoint_that_is_started_anew_is_another_query(new_flow: Callable[.
     flow.add(some_rows(range(3)))
     flow.run()
 
-    other = {"checkpointLocation": str(flow.folder / "another")}
+    other = {"checkpointLocation": str(flow.local / "another")}
     flow.run(sink_options=other)
 
     assert flow.ids == [0, 0, 1, 1, 2, 2]
@@ -194,7 +195,7 @@ def test_a_checkpoint_that_is_started_anew_is_another_query(new_flow: Callable[.
 def test_a_commit_user_is_for_one_query(new_flow: Callable[..., Flow]) -> None:
     flow = new_flow()
     flow.add(some_rows(range(3)))
-    places = [str(flow.folder / name) for name in ("one", "two")]
+    places = [str(flow.local / name) for name in ("one", "two")]
 
     flow.run(sink_options={"checkpointLocation": places[0], "commit-user": "me"})
     with refused("InvalidState", "me has committed batch 0 of query", "commit-user"):
@@ -213,7 +214,7 @@ def test_a_sink_that_could_not_recognise_a_repeated_batch_is_refused(
 ) -> None:
     flow = new_flow()
     flow.add(some_rows(range(3)))
-    flow.spark.conf.set(CHECKPOINT, str(flow.folder / "session"))
+    flow.spark.conf.set(CHECKPOINT, str(flow.local / "session"))
     try:
         with refused("InvalidOption", "checkpointLocation", "commit-user"):
             flow.run(sink_options={})
@@ -232,7 +233,7 @@ def test_rows_that_do_not_fit_and_other_modes_are_refused(new_flow: Callable[...
     with refused("Unsupported", "complete"):
         flow.run(
             lambda rows: rows.groupBy("id").count().selectExpr("id"),
-            {"checkpointLocation": str(flow.folder / "another")},
+            {"checkpointLocation": str(flow.local / "another")},
             "complete",
         )
 
@@ -258,7 +259,7 @@ def test_a_stream_starts_where_it_is_told(new_flow: Callable[..., Flow]) -> None
     found = {}
     for name, options in starts.items():
         before = flow.ids
-        flow.run(sink_options={"checkpointLocation": str(flow.folder / name)}, **options)
+        flow.run(sink_options={"checkpointLocation": str(flow.local / name)}, **options)
         found[name] = len(flow.ids) - len(before)
 
     assert found == {"latest": 0, "snapshot": 3, "time": 2, "state": 4}

@@ -52,6 +52,7 @@ def test_a_writer_takes_a_dataframe_and_commits_it(spark: SparkSession, tmp_path
     assert len(live_files(table)) == 3
 
 
+@pytest.mark.on_disk
 def test_files_outside_of_the_table_are_written_read_and_compacted(
     spark: SparkSession, tmp_path: Path
 ) -> None:
