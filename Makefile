@@ -15,12 +15,12 @@ BENCH ?= full
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test test-all check interop torture bench screenshots python-version java object-stores browser
+.PHONY: help setup demo quick test test-all check interop torture bench screenshots python-version java object-stores postgres browser
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
 
-setup: .venv/.stamp .venv-peers/.stamp java object-stores browser ## Build the virtual environments, the Java judge, the object-store servers and the browser (only what changed)
+setup: .venv/.stamp .venv-peers/.stamp java object-stores postgres browser ## Build the virtual environments, the Java judge, the servers and the browser of the tests (only what changed)
 
 demo: ## Run the pipeline on local Spark and leave its warehouse in ./demo; S3=1: on an S3 server that ends with it
 	@.ci/require-java
@@ -87,6 +87,9 @@ java: .venv/.stamp
 
 object-stores: | python-version
 	@PYTHON=$(PYTHON) .ci/object-stores
+
+postgres:
+	@.ci/postgres
 
 browser:
 	@.ci/browser

@@ -41,7 +41,7 @@ class PostgresDatabase(Database):
             max_size=connections,
             timeout=_WAIT_S,
             kwargs={"autocommit": True, "application_name": "emberlake"},
-            check=ConnectionPool.check_connection,
+            configure=_configure,
             open=False,
         )
         try:
@@ -65,18 +65,31 @@ class PostgresDatabase(Database):
         return await self._reading.fetch(_translated(sql), arguments)
 
     def run(self, sql: str, *arguments: object, durable: bool = True) -> Rows:
+        if sql.startswith("SELECT"):
+            return self._read(sql, arguments)
+        if durable:
+            with self.transaction() as session:
+                return session.run(sql, *arguments)
         with self._connection() as connection:
-            if durable or sql.startswith("SELECT"):
+            return _run(connection, sql, arguments)
+
+    def _read(self, sql: str, arguments: tuple[object, ...]) -> Rows:
+        try:
+            with self._connection() as connection:
                 return _run(connection, sql, arguments)
-            with connection.transaction():
-                connection.execute("SET LOCAL synchronous_commit = off")
-                return _run(connection, sql, arguments)
+        except StorageError:
+            if self._held() is not None:
+                raise
+        # A connection that was kept may have ended long ago; the pool has dropped it now.
+        with self._connection() as connection:
+            return _run(connection, sql, arguments)
 
     @contextmanager
     def transaction(self) -> Iterator["_Statements"]:
         with self._connection() as connection:
             try:
                 with connection.transaction():
+                    connection.execute("SET LOCAL synchronous_commit = on")
                     yield _Statements(connection)
             except psycopg.errors.IntegrityError as error:
                 raise TakenError(str(error)) from error
@@ -118,7 +131,7 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def _connection(self) -> "Iterator[psycopg.Connection[Any]]":
-        held: psycopg.Connection[Any] | None = getattr(self._own, "connection", None)
+        held = self._held()
         try:
             if held is not None:
                 yield held
@@ -129,6 +142,11 @@ class PostgresDatabase(Database):
             raise StorageError("PostgreSQL does not answer") from error
         except psycopg.DataError as error:
             raise InvalidInput("a text holds a character that cannot be stored") from error
+
+    def _held(self) -> "psycopg.Connection[Any] | None":
+        """The connection that this thread has locked something with."""
+        held: psycopg.Connection[Any] | None = getattr(self._own, "connection", None)
+        return held
 
     def _migrate(self) -> None:
         with self._pool.connection() as connection, connection.transaction():
@@ -141,6 +159,11 @@ class PostgresDatabase(Database):
             newest = migrate(0 if found is None else found[0], _Statements(connection, ddl=True))
             connection.execute("DELETE FROM emberlake_schema_version")
             connection.execute("INSERT INTO emberlake_schema_version VALUES (%s)", (newest,))
+
+
+def _configure(connection: "psycopg.Connection[Any]") -> None:
+    # Most writes follow files, which are durable; transactions say that they are to be.
+    connection.execute("SET synchronous_commit = off")
 
 
 class _Statements:
