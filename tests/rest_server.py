@@ -5,6 +5,7 @@ It writes down what it is asked, and fails on demand: before or after the effect
 
 import json
 import re
+import ssl
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -80,6 +81,7 @@ class RestServer:
     functions: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     token_answer: Callable[[], dict[str, Any]] | None = None
     answer_headers: Mapping[str, str] = field(default_factory=dict)
+    plain: Mapping[str, bytes] = field(default_factory=dict)  # by path: what anybody may get
     forgets_uuids: bool = False  # as servers of Java Paimon up to 1.4 do
     uri: str = ""
 
@@ -305,6 +307,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         rest = self.server.rest
+        if self.path in rest.plain:
+            self._write_bytes(200, rest.plain[self.path], {})
+            return
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         path = urlsplit(self.path).path
         with rest.lock:
@@ -332,7 +337,9 @@ class _Handler(BaseHTTPRequestHandler):
             return answer.code, answer.to_json()
 
     def _write(self, status: int, answer: Any, headers: Mapping[str, str]) -> None:
-        data = b"" if answer is None else json.dumps(answer).encode()
+        self._write_bytes(status, b"" if answer is None else json.dumps(answer).encode(), headers)
+
+    def _write_bytes(self, status: int, data: bytes, headers: Mapping[str, str]) -> None:
         more = {**self.server.rest.answer_headers, **headers}
         lines = {"Content-Length": str(len(data)), "x-request-id": "r-1", **more}
         head = "".join(f"{name}: {text}\r\n" for name, text in lines.items())
@@ -349,12 +356,18 @@ class _Listener(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(folder: Path, **arguments: Any) -> Iterator[RestServer]:
-    """A server with an empty warehouse in a folder."""
+def serving(
+    folder: Path, tls: tuple[Path, Path] | None = None, **arguments: Any
+) -> Iterator[RestServer]:
+    """A server with an empty warehouse in a folder; ``tls`` is a certificate and its key."""
     rest = RestServer(folder, **arguments)
     listener = _Listener(("127.0.0.1", 0), _Handler)
     listener.rest = rest
-    rest.uri = f"http://127.0.0.1:{listener.server_address[1]}"
+    rest.uri = f"{'https' if tls else 'http'}://127.0.0.1:{listener.server_address[1]}"
+    if tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*tls)
+        listener.socket = context.wrap_socket(listener.socket, server_side=True)
     thread = threading.Thread(target=listener.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:

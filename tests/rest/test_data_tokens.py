@@ -12,7 +12,7 @@ import pytest
 from builders import COLUMNS, FakeEnv, append, rows_of
 from emberlake import CatalogFactory
 from emberlake.catalog import RestCatalog
-from emberlake.errors import CredentialsExpired, ServerError
+from emberlake.errors import CredentialsExpired, NoPermission, ServerError
 from emberlake.io.rest.data_tokens import TokenSource
 from emberlake.io.rest.vended import vended_options
 from emberlake.spec.identifier import Identifier
@@ -189,4 +189,8 @@ def test_work_that_outlives_many_tokens_finishes(server: RestServer, tmp_path: P
         assert read_ids(catalog.get_table("db.t")) == list(range(12))
         check_whole(table)
         assert proxy.clear() == []  # some keys did end
+        table.store.storage.storage.config.credentials.provider.forget()
+        server.fail(TOKENS, status=403, times=100)
+        with pytest.raises(NoPermission, match="/token failed with 403"):
+            read_ids(table)
     assert len(server.asked(TOKENS)) > 3

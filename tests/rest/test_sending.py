@@ -24,7 +24,7 @@ from emberlake.errors import (
     NotAuthenticated,
     ServerError,
 )
-from rest_server import PREFIX, TOKEN, RestServer
+from rest_server import PREFIX, TOKEN, RestServer, serving
 
 
 def connect(server: RestServer, world: FakeEnv | None = None, **options: str) -> RestCatalog:
@@ -233,6 +233,43 @@ def test_no_text_shows_the_token(server: RestServer) -> None:
         texts.append(repr(failed.value))
 
     assert [text for text in texts if TOKEN in text or "hidden-header" in text] == []
+
+
+def test_a_proxy_is_asked_where_there_is_one(
+    server: RestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = {**server.options, "uri": "http://catalog.invalid"}
+    for name in ("no_proxy", "NO_PROXY", "http_proxy", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+    CatalogFactory.create({**away, "rest.client.proxy": server.uri})
+    monkeypatch.setenv("http_proxy", server.uri)
+    CatalogFactory.create(away)
+    monkeypatch.setenv("no_proxy", "catalog.invalid")
+    with pytest.raises(ServerError, match=r"http://catalog\.invalid cannot be reached"):
+        CatalogFactory.create({**away, "rest.client.max-retries": "0"})
+
+    assert [path for _, path, _ in server.log] == [
+        "http://catalog.invalid/v1/config?warehouse=w+h"
+    ] * 2
+
+
+@pytest.mark.thorough
+def test_a_certificate_is_checked(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+         "-keyout", str(key), "-out", str(certificate), "-subj", "/CN=127.0.0.1",
+         "-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    with serving(tmp_path / "served", tls=(certificate, key)) as server:
+        with pytest.raises(ServerError, match=r"TLS failed: .*rest\.client\.ca-file names"):
+            CatalogFactory.create({**server.options, "rest.client.max-retries": "1000"})
+        catalog = server.open(**{"rest.client.ca-file": str(certificate)})
+        certificate.unlink()  # workers on other machines do not have it
+
+        assert pickle.loads(pickle.dumps(catalog)).list_databases() == []
 
 
 @contextmanager

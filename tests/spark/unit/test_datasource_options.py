@@ -36,6 +36,16 @@ def test_options_of_object_stores_are_for_the_catalog(use: Use) -> None:
     assert "http://host" not in repr(options)
 
 
+@pytest.mark.parametrize("use", Use)
+def test_options_of_rest_catalogs_are_for_the_catalog(use: Use) -> None:
+    given = {"metastore": "rest", "uri": "http://host", "token": "hidden", "dlf.region": "cn-x"}
+
+    options = parse_options({**TABLE, **given}, use)
+
+    assert options.catalog == {"warehouse": "/warehouse", **given}
+    assert "hidden" not in repr(options)
+
+
 @pytest.mark.parametrize(
     "key",
     [
@@ -44,6 +54,8 @@ def test_options_of_object_stores_are_for_the_catalog(use: Use) -> None:
         "azure.sas-key",
         "gs.credential",
         "s3.encryption.key",
+        "header.x-tenant",
+        "rest.client.proxy",
     ],
 )
 def test_a_secret_that_spark_would_show_is_refused(key: str) -> None:

@@ -68,6 +68,8 @@ def attempt(
     provider = config.credentials.provider
     can_renew = is_repeatable and provider is not None and not isinstance(provider, FixedKeys)
     while True:
+        if isinstance(provider, KeepingProvider):
+            provider.make_ready()  # its errors say more than those that the library makes of them
         try:
             answer = run_aside(call)
         except (obs.exceptions.BaseError, *_RAISED) as error:

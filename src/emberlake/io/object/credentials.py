@@ -29,7 +29,11 @@ class KeepingProvider(Protocol):
 
     def __call__(self) -> Mapping[str, Any]: ...
 
-    def forget(self) -> None: ...
+    def make_ready(self) -> None:
+        """Have credentials that are good for a while, or raise what stands in the way."""
+
+    def forget(self) -> None:
+        """The store does not take them any more."""
 
 
 _INSTANCE: Final = "instance"

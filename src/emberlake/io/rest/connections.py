@@ -57,6 +57,10 @@ class Answer:
 class NotSent(Exception):
     """The server was not reached, so the request had no effect."""
 
+    def __init__(self, reason: str, *, is_lasting: bool = False) -> None:
+        super().__init__(reason)
+        self.is_lasting = is_lasting  # another try would fail the same
+
 
 class AnswerLost(Exception):
     """The request was sent, or part of it, but no whole answer came: its effect is unknown."""
@@ -104,7 +108,7 @@ def send_once(
     ) as error:
         raise NotSent(_described(error)) from None
     except failures.SSLError as error:
-        raise NotSent(f"TLS failed: {_reason(error)}") from None
+        raise NotSent(f"TLS failed: {_reason(error)}", is_lasting=True) from None
     except (failures.LocationParseError, failures.URLSchemeUnknown) as error:
         raise InvalidOption(f"{_origin(url)} is not an address of a server") from error
     except failures.ReadTimeoutError:

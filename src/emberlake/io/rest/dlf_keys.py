@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from emberlake.base.env import Env
 from emberlake.errors import NotAuthenticated
-from emberlake.io.rest.connections import HttpSettings, send_once
+from emberlake.io.rest.connections import AnswerLost, HttpSettings, NotSent, send_once
 from emberlake.rest.signing_dlf import DlfCredentials
 
 _SAFE_MS: Final = 3_600_000
@@ -67,8 +67,12 @@ def _load(source: DlfFile | DlfInstance, env: Env) -> DlfCredentials:
             return _patiently(lambda: _parse(Path(path).expanduser().read_bytes()), path, env)
         case DlfInstance(url, role):
             base = url.rstrip("/") + "/"
-            name = role or _fetch(base).decode().strip()
-            return _patiently(lambda: _parse(_fetch(base + name)), base, env)
+
+            def ask() -> DlfCredentials:
+                name = role or _fetch(base).decode().strip()
+                return _parse(_fetch(base + name))
+
+            return _patiently(ask, base, env)
 
 
 def _patiently(load: Callable[[], DlfCredentials], where: str, env: Env) -> DlfCredentials:
@@ -76,7 +80,7 @@ def _patiently(load: Callable[[], DlfCredentials], where: str, env: Env) -> DlfC
     for attempt in range(1, _FILE_TRIES + 1):
         try:
             return load()
-        except (OSError, ValueError, KeyError, TypeError):
+        except (NotSent, AnswerLost, OSError, ValueError, KeyError, TypeError):
             if attempt < _FILE_TRIES:
                 env.sleep_ms(1000 * attempt)
     # What could not be read may hold keys, so the cause is not told.

@@ -114,7 +114,7 @@ def send(
         try:
             answer = _send_signed(session, request, env)
         except NotSent as error:
-            if is_last:
+            if is_last or error.is_lasting:
                 raise ServerError(
                     f"{session.uri} cannot be reached: {error}", had_no_effect=not is_repeated
                 ) from None

@@ -43,6 +43,10 @@ class TokenProvider:
                     self._text(None)
                 return {**found, **expires}
 
+    def make_ready(self) -> None:
+        """Have a token that is good for a while, or raise what stands in the way."""
+        self.source.current()
+
     def forget(self) -> None:
         """The store does not take the token any more."""
         self.source.forget()
