@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from emberlake.spec.tag import Tag
     from emberlake.table import Table
     from emberlake.table.managers import TagManager
+    from emberlake.table.table_update import WhenMatched, WhenNotMatched, source_col, target_col
     from emberlake.types import (
         ArrayType,
         AtomicType,
@@ -107,6 +108,10 @@ _HOMES: Final = {
     "TagManager": "emberlake.table.managers",
     "VectorType": "emberlake.types",
     "lit": "emberlake.expressions.syntax",
+    "target_col": "emberlake.table.table_update",
+    "source_col": "emberlake.table.table_update",
+    "WhenNotMatched": "emberlake.table.table_update",
+    "WhenMatched": "emberlake.table.table_update",
 }
 
 __all__ = [
@@ -177,8 +182,12 @@ __all__ = [
     "Unsupported",
     "VectorType",
     "ViewNotFound",
+    "WhenMatched",
+    "WhenNotMatched",
     "__version__",
     "lit",
+    "source_col",
+    "target_col",
 ]
 
 

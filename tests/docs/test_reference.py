@@ -31,6 +31,7 @@ from emberlake.table.short_forms import ShortForms
 from emberlake.table.stream_read import StreamingTableScan, StreamReadBuilder
 from emberlake.table.table_commit import BatchTableCommit, StreamTableCommit, TableCommit
 from emberlake.table.table_read import TableRead
+from emberlake.table.table_update import BatchTableUpdate
 from emberlake.table.versions import VersionedTable
 from emberlake.table.write_builder import (
     BatchTableWrite,
@@ -80,6 +81,7 @@ CLASSES: tuple[type, ...] = (
     StreamTableCommit,
     emberlake.CommitMessage,
     emberlake.MergeBuilder,
+    BatchTableUpdate,
 )
 CONSTRUCTORS: tuple[type, ...] = (
     emberlake.AtomicType,

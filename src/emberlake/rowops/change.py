@@ -108,6 +108,15 @@ def tally_of(edits: list[FileEdit], editor: Editor, session: WriteSession) -> Ta
     return tally
 
 
+def prepare_change(
+    session: WriteSession, where: Predicate | str | None, values: Mapping[str, object] | None
+) -> Prepared:
+    """The messages of a delete (no values) or an update, for a commit of its own."""
+    current, snapshot = present(session)
+    with current.store.decoding_rows():
+        return _prepare(current, snapshot, where, values)
+
+
 def _run(
     session: WriteSession,
     where: Predicate | str | None,
@@ -115,27 +124,35 @@ def _run(
     *,
     is_dry: bool,
 ) -> RowChangeResult:
-    def prepare(current: WriteSession, snapshot: Snapshot | None) -> Prepared:
-        store = current.store
-        condition = bind_where(where, store.schema)
-        clause = _clause(store.schema, values)
-        editor = Editor((clause,), now_ms=store.env.now_ms())
-        if store.schema.profile.has_keys:
-            choose = found_rows(condition, editor.now_ms)
-            return write_key_changes(
-                current, snapshot, editor, condition.predicate, choose, is_dry=is_dry
-            )
-        edits = find_edits(store, snapshot, condition, clause, editor.now_ms)
-        if is_dry or not edits:
-            return Prepared((), tally_of(edits, editor, current))
-        return write_edits(current, snapshot, editor, edits)
+    if not is_dry:
+        return run_change(session, lambda now, snapshot: _prepare(now, snapshot, where, values))
+    current, snapshot = present(session)
+    with current.store.decoding_rows():
+        tally = _prepare(current, snapshot, where, values, is_dry=True).tally
+    return tally.result(strategy_of(current.store.schema), None)
 
-    if is_dry:
-        current, snapshot = present(session)
-        with current.store.decoding_rows():
-            tally = prepare(current, snapshot).tally
-        return tally.result(strategy_of(current.store.schema), None)
-    return run_change(session, prepare)
+
+def _prepare(
+    current: WriteSession,
+    snapshot: Snapshot | None,
+    where: Predicate | str | None,
+    values: Mapping[str, object] | None,
+    *,
+    is_dry: bool = False,
+) -> Prepared:
+    store = current.store
+    condition = bind_where(where, store.schema)
+    clause = _clause(store.schema, values)
+    editor = Editor((clause,), now_ms=store.env.now_ms())
+    if store.schema.profile.has_keys:
+        choose = found_rows(condition, editor.now_ms)
+        return write_key_changes(
+            current, snapshot, editor, condition.predicate, choose, is_dry=is_dry
+        )
+    edits = find_edits(store, snapshot, condition, clause, editor.now_ms)
+    if is_dry or not edits:
+        return Prepared((), tally_of(edits, editor, current))
+    return write_edits(current, snapshot, editor, edits)
 
 
 def _clause(schema: TableSchema, values: Mapping[str, object] | None) -> Clause:

@@ -7,7 +7,7 @@ source. The codes of all columns together make one number for each row.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,26 +18,83 @@ from emberlake.spec.column_buffers import I64
 
 _MOST_CODES: Final = 1 << 62
 _NONE: Final = -1
+_DENSE: Final = 8  # integers with gaps up to this on average are looked up in a table
+_SMALL_TABLE: Final = 1 << 16
+
+
+class _Places(Protocol):
+    """Tells the place of a value among the distinct values of the source."""
+
+    @property
+    def size(self) -> int: ...
+
+    def find(self, array: pa.Array) -> I64:
+        """``_NONE`` for null, and for values that the source does not have."""
+
+
+class _HashedPlaces:
+    """By a hash table, which Arrow builds in every call."""
+
+    def __init__(self, values: pa.Array) -> None:
+        self._values = values
+        self.size = len(values)
+
+    def find(self, array: pa.Array) -> I64:
+        found = pc.index_in(array, value_set=self._values, skip_nulls=True)
+        places: I64 = found.fill_null(_NONE).to_numpy(zero_copy_only=False).astype(np.int64)
+        return places
+
+
+class _IntegerPlaces:
+    """By a search among sorted integers or, if they are dense, by a table of all between them."""
+
+    def __init__(self, values: pa.Array) -> None:
+        self._known: I64 = np.sort(values.to_numpy(zero_copy_only=False).astype(np.int64))
+        self.size = len(self._known)
+        self._low = int(self._known[0]) if self.size else 0
+        span = int(self._known[-1]) - self._low + 1 if self.size else 0
+        self._table: I64 | None = None
+        if 0 < span <= max(_SMALL_TABLE, _DENSE * self.size):
+            self._table = np.full(span, _NONE, np.int64)
+            self._table[self._known - self._low] = np.arange(self.size)
+
+    def find(self, array: pa.Array) -> I64:
+        is_null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+        filled = array.fill_null(0) if is_null is not None else array
+        values = filled.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        if self._table is None:
+            places = _places(self._known, values)
+        else:
+            is_inside = (values >= self._low) & (values <= self._low + len(self._table) - 1)
+            places = self._table[np.where(is_inside, values - self._low, 0)]
+            places = np.where(is_inside, places, _NONE)
+        return places if is_null is None else np.where(is_null, _NONE, places)
 
 
 @dataclass(frozen=True)
 class _KeyColumn:
     """The distinct values of a key column of the source."""
 
-    values: pa.Array
+    places: _Places
     matches_null: bool
+
+    @staticmethod
+    def of(key: pa.Array, *, matches_null: bool) -> "_KeyColumn":
+        values = comparable(key).unique().drop_null()
+        if pa.types.is_integer(values.type):
+            return _KeyColumn(_IntegerPlaces(values), matches_null)
+        return _KeyColumn(_HashedPlaces(values), matches_null)
 
     @property
     def size(self) -> int:
-        return len(self.values) + self.matches_null
+        return self.places.size + self.matches_null
 
     def codes(self, array: pa.Array) -> I64:
         """The code of every value; ``_NONE`` if the source does not have it."""
         array = comparable(array)
-        found = pc.index_in(array, value_set=self.values, skip_nulls=True)
-        codes: I64 = found.fill_null(_NONE).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = self.places.find(array)
         if self.matches_null and array.null_count:
-            codes[array.is_null().to_numpy(zero_copy_only=False)] = len(self.values)
+            codes[array.is_null().to_numpy(zero_copy_only=False)] = self.places.size
         return codes
 
 
@@ -57,7 +114,7 @@ class KeyIndex:
         is_used: npt.NDArray[np.bool_] | None = None,
     ) -> None:
         self._columns = [
-            _KeyColumn(comparable(key).unique().drop_null(), with_null)
+            _KeyColumn.of(key, matches_null=with_null)
             for key, with_null in zip(keys, matches_null, strict=True)
         ]
         # Where the combined codes would not fit 64 bits, the codes so far are numbered anew.
@@ -121,6 +178,10 @@ def _places(known: I64, codes: I64) -> I64:
 
 def comparable(array: pa.Array) -> pa.Array:
     """Keys that are equal exactly if their bits are: one zero, and no NaN, which equals nothing."""
+    if pa.types.is_date32(array.type):
+        return array.cast(pa.int32())
+    if pa.types.is_timestamp(array.type):
+        return array.cast(pa.int64())
     if not pa.types.is_floating(array.type):
         return array
     array = pc.add(array, pa.scalar(0.0, array.type))

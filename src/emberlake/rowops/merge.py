@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from emberlake.base.parallel import parallel_map
-from emberlake.errors import DataMismatch
+from emberlake.errors import DataMismatch, InvalidInput
 from emberlake.expressions import Frame, evaluate, select
 from emberlake.predicates import Predicate, and_all
 from emberlake.predicates import evaluate as evaluate_predicate
@@ -100,7 +100,9 @@ class Merge:
         if side is None or pair.matches_null or not self.source.num_rows:
             return None
         frame = Frame(self.source.num_rows, {SOURCE: self.source}, self._now_ms)
-        keys = comparable(evaluate(pair.source, frame)).drop_null()
+        keys = evaluate(pair.source, frame).drop_null()
+        if pa.types.is_floating(keys.type):
+            keys = comparable(keys).drop_null()
         target = Target(side.field, side.path, side.type)
         if not len(keys):
             return target.is_in([])
@@ -195,6 +197,23 @@ class Merge:
             "several rows of the source match the same row of the table, so it is not clear which "
             f"of them counts; keys: {'; '.join(shown[:_SHOWN])}{more}. Keep one row for each key"
         )
+
+    def check_all_matched(self) -> None:
+        """Refuse rows of the source that match no row of the table.
+
+        Raises:
+            InvalidInput: names some of their keys.
+        """
+        alone = np.flatnonzero(~self._is_matched)
+        if len(alone):
+            (pair,) = self.plan.on.keys
+            frame = Frame(self.source.num_rows, {SOURCE: self.source}, self._now_ms)
+            keys = evaluate(pair.source, frame).take(pa.array(alone[:_SHOWN])).to_pylist()
+            more = f" and {len(alone) - _SHOWN} more" if len(alone) > _SHOWN else ""
+            name = self.plan.on.text.partition(" ")[0].partition(".")[2]
+            raise InvalidInput(
+                f"{name} of no row that is in the table: {', '.join(map(str, keys))}{more}"
+            )
 
     # --- the source -------------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ from typing import Any, Final, Self
 import pyarrow as pa
 
 from emberlake.base.names import choices, listed
-from emberlake.errors import DataMismatch, InvalidInput
-from emberlake.expressions import Scope, Source
+from emberlake.errors import DataMismatch, InvalidInput, Unsupported
+from emberlake.expressions import Scope, Source, lit
 from emberlake.rowops.attempts import present, run_change
 from emberlake.rowops.change import check_changes, tally_of
 from emberlake.rowops.clauses import Action
@@ -16,15 +16,16 @@ from emberlake.rowops.edits import Prepared, write_edits
 from emberlake.rowops.key_changes import Chosen, write_key_changes
 from emberlake.rowops.locate import file_places
 from emberlake.rowops.merge import Merge, find_merge_edits
-from emberlake.rowops.merge_plan import AskedClause, MergePlan, On, Rows, plan_merge
+from emberlake.rowops.merge_plan import AskedClause, MergePlan, On, Rows, plan_merge, quoted
 from emberlake.rowops.result import RowChangeResult, Tally, strategy_of
 from emberlake.rowops.schema_growth import add_columns
 from emberlake.scan.plan import plan_target
 from emberlake.session.write_session import WriteSession
-from emberlake.spec.row_tracking import readable_fields
+from emberlake.spec.row_tracking import ROW_ID, readable_fields
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import CommitKind, Snapshot
 from emberlake.types import DataField, from_arrow_schema
+from emberlake.wire import CommitMessage
 from emberlake.write.align import align, as_tables
 from emberlake.write.pandas_data import from_pandas, is_pandas
 
@@ -46,6 +47,7 @@ class MergeBuilder:
     _aliases: tuple[str, str] = ("t", "s")
     _merges_schema: bool = False
     _refuses_repeated: bool = False
+    _needs_matches: bool = False
     _clauses: list[AskedClause] = field(default_factory=list)
 
     # --- clauses ----------------------------------------------------------------------------------
@@ -120,6 +122,12 @@ class MergeBuilder:
             add_columns(self._session.store, self._new_columns())
         return run_change(self._session, self._prepare)
 
+    def _messages(self) -> list[CommitMessage]:
+        """Messages for a commit of its own."""
+        current, snapshot = present(self._session)
+        with current.store.decoding_rows():
+            return list(self._prepare(current, snapshot).messages)
+
     def dry_run(self) -> RowChangeResult:
         """Count what ``execute`` would change, without changing it."""
         current, snapshot = present(self._session)
@@ -177,6 +185,8 @@ class MergeBuilder:
                 inserts=inserts, is_dry=is_dry,
             )  # fmt: skip
         edits = find_merge_edits(store, snapshot, merge)
+        if self._needs_matches:
+            merge.check_all_matched()
         inserts_made = merge.inserts()
         if is_dry or not (edits or inserts_made):
             new = Tally(inserted=sum(rows.num_rows for rows in inserts_made))
@@ -264,6 +274,83 @@ def upsert_by(session: WriteSession, source: Any, on: Sequence[str]) -> RowChang
     builder = new_merge(session, source, list(on))
     builder._refuses_repeated = True  # noqa: SLF001 - a merge would insert both
     return builder.when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+def prepare_upsert(
+    session: WriteSession, source: Any, on: Sequence[str], columns: Sequence[str] | None = None
+) -> list[CommitMessage]:
+    """The messages of an upsert by some columns; only the given columns of known rows change."""
+    builder = new_merge(session, source, list(on))
+    builder._refuses_repeated = True  # noqa: SLF001
+    left_out = [] if columns is None else _others(session.store.schema, columns)
+    builder.when_matched_update_all(except_columns=left_out).when_not_matched_insert_all()
+    return builder._messages()  # noqa: SLF001
+
+
+def prepare_by_row_id(
+    session: WriteSession, source: pa.Table, columns: Sequence[str] | None
+) -> list[CommitMessage]:
+    """Messages that change the rows with these ids: set columns, or delete them (no columns).
+
+    Raises:
+        Unsupported: the rows of the table have no ids.
+        InvalidInput: ids that are null, given twice, or of no row.
+    """
+    if not session.store.schema.profile.tracks_rows:
+        raise Unsupported(
+            "rows of this table have no ids: row-tracking.enabled=true is set when a table is "
+            "created"
+        )
+    if ROW_ID not in source.column_names:
+        raise InvalidInput(f"the data has no column {ROW_ID}, which tells its rows apart")
+    if source.column(ROW_ID).null_count:
+        raise InvalidInput(f"{ROW_ID} holds {source.column(ROW_ID).null_count} nulls")
+    if not source.num_rows:
+        return []
+    builder = new_merge(session, source, [ROW_ID])
+    builder._refuses_repeated = builder._needs_matches = True  # noqa: SLF001
+    if columns is None:
+        builder.when_matched_delete()
+    else:
+        builder.when_matched_update({name: column_of("s", name) for name in columns})
+    return builder._messages()  # noqa: SLF001
+
+
+def plain_value(value: object) -> object:
+    """A value that stands for itself, even if it is text."""
+    return lit(value) if isinstance(value, str) else value
+
+
+def column_of(alias: str, name: str) -> str:
+    """The expression of a column, whatever characters its name has."""
+    return f"{alias}.{quoted(name)}"
+
+
+def matched_clause(spec: Mapping[str, object] | str | None, where: str | None) -> AskedClause:
+    """A clause for rows that match: set these columns, all (``"*"``), or delete them (None)."""
+    if spec is None:
+        return AskedClause(Rows.MATCHED, Action.DELETE, where)
+    values = None if isinstance(spec, str) else _given(spec)
+    return AskedClause(Rows.MATCHED, Action.UPDATE, where, values)
+
+
+def insert_clause(spec: Mapping[str, object] | str | None, where: str | None) -> AskedClause:
+    """A clause for rows of the source that match nothing."""
+    values = None if spec is None or isinstance(spec, str) else _given(spec)
+    return AskedClause(Rows.NEW, Action.INSERT, where, values)
+
+
+def prepare_merge(
+    session: WriteSession, source: Any, on: On, clauses: Sequence[AskedClause]
+) -> list[CommitMessage]:
+    """The messages of a merge with these clauses."""
+    builder = new_merge(session, source, on)
+    builder._clauses += clauses  # noqa: SLF001
+    return builder._messages()  # noqa: SLF001
+
+
+def _others(schema: TableSchema, columns: Sequence[str]) -> list[str]:
+    return [name for name in schema.field_names if name not in columns]
 
 
 def source_rows(source: Any, schema: TableSchema) -> pa.Table:

@@ -308,7 +308,7 @@ def _all_values(
         for f in fields
         if f.name in given and not (is_update and given[f.name] in _equal_to(on, f.name))
     ]
-    return [(name, _quoted(source.alias, given[name])) for name in chosen]
+    return [(name, quoted(source.alias, given[name])) for name in chosen]
 
 
 def _equal_to(on: MatchCondition, name: str) -> set[str]:
@@ -317,7 +317,8 @@ def _equal_to(on: MatchCondition, name: str) -> set[str]:
     return {pair[1] for pair in pairs if pair is not None and pair[0] == name}
 
 
-def _quoted(*parts: str) -> str:
+def quoted(*parts: str) -> str:
+    """A name in the form that text has it, whatever characters it has."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 

@@ -17,6 +17,7 @@ from emberlake.spec.replacement import Replacement
 from emberlake.spec.support import check_writable
 from emberlake.store.table_store import TableStore
 from emberlake.table.table_commit import BatchTableCommit, StreamTableCommit
+from emberlake.table.table_update import BatchTableUpdate
 from emberlake.wire import CommitMessage
 from emberlake.write.fixed_buckets import FixedBucketWriter
 from emberlake.write.pandas_data import from_pandas
@@ -85,6 +86,11 @@ class BatchWriteBuilder:
         """The half that makes written files visible."""
         check_writable(self.store.schema)
         return BatchTableCommit(self.store, self.commit_user, self._replaces)
+
+    def new_update(self) -> BatchTableUpdate:
+        """Changes rows of an append table; its messages are for ``new_commit``."""
+        check_writable(self.store.schema)
+        return BatchTableUpdate(session_of(self))
 
     def with_overwrite(self, static_partition: Mapping[str, object] | None = _UNSAID) -> Self:
         """Replace instead of append, like ``overwrite``; an explicit None goes back to appending.

@@ -394,6 +394,27 @@ def test_an_index_knows_zeros_nan_and_null() -> None:
     assert (rows.tolist(), found.tolist()) == ([0, 1, 1, 2, 2], [0, 1, 2, 1, 2])
 
 
+@pytest.mark.parametrize("step", [1, 1_000_003])
+@pytest.mark.parametrize("kind", [pa.int16(), pa.int64(), pa.timestamp("us"), pa.string()])
+def test_an_index_finds_dense_and_sparse_values(step: int, kind: pa.DataType) -> None:
+    step = 3 if kind == pa.int16() else step
+    known = pa.array([-step * 2, 0, step, step * 5], pa.int64()).cast(kind)
+    asked = pa.array([0, None, step * 5, step + 1, -step * 2, step * 9], pa.int64()).cast(kind)
+    rows, found = KeyIndex([known], [False]).pairs([asked])
+    assert (rows.tolist(), found.tolist()) == ([0, 2, 4], [1, 3, 0])
+
+
+def test_an_index_reaches_the_ends_of_integers() -> None:
+    ends = pa.array([-(2**63), 2**63 - 1])
+    rows, found = KeyIndex([ends], [False]).pairs([pa.array([2**63 - 1, 0, -(2**63)])])
+    assert (rows.tolist(), found.tolist()) == ([0, 2], [1, 0])
+
+
+def test_an_empty_index_finds_nothing() -> None:
+    rows, _ = KeyIndex([pa.array([], pa.int64())], [False]).pairs([pa.array([1, 2])])
+    assert rows.tolist() == []
+
+
 def test_an_index_of_very_many_combinations_is_renumbered() -> None:
     count = 70_000
     wide = pa.array(range(count))
