@@ -9,6 +9,7 @@ from emberlake.errors import ColumnNotFound, EmberlakeError, InvalidInput
 from emberlake.spec.identifier import Identifier
 from emberlake.table import Table
 from emberlake.ui import loading
+from emberlake.ui.views.heat import heat_map_of
 from emberlake.ui.views.overview import Overview, kind_of
 
 Values: TypeAlias = Mapping[str, Any]
@@ -87,36 +88,34 @@ def view_values(table: Table, view: str, query: Mapping[str, str]) -> Values:
         view: One of ``pages.VIEWS``.
         query: What the address says after the question mark.
     """
-    overview = loading.load_overview(table)
-    always: Values = {
-        "view": view,
-        "identifier": str(table.identifier),
-        "overview": overview,
-    }
-    return {**always, **_of_view(table, view, query, overview)}
+    always: Values = {"view": view, "identifier": str(table.identifier)}
+    # A check must work where nothing else does.
+    match view:
+        case "check":
+            return {**always, "check": None}
+        case "rows":
+            return {**always, "rows": loading.load_rows(table)}
+        case _:
+            overview = loading.load_overview(table)
+            return {**always, "overview": overview, **_of_view(table, view, query, overview)}
 
 
 def _of_view(table: Table, view: str, query: Mapping[str, str], overview: Overview) -> Values:
     match view:
-        case "overview":
-            return {"sizes": loading.load_size_bars(table)}
         case "history":
             before = query.get("before", "")
-            return {
-                "history": loading.load_history(table, int(before) if before.isdecimal() else None)
-            }
+            first = int(before) if before.isdecimal() else None
+            return {"history": loading.load_history(table, first)}
         case "partitions":
             partitions = loading.load_partitions(table)
             largest = sorted(partitions, key=lambda p: -p.size)[:LARGEST]
-            return {"heat": loading.load_heat_map(table), "largest": largest}
+            return {"heat": heat_map_of(partitions), "largest": largest}
         case "buckets":
             return _bucket_values(table, query)
         case "plan":
             return _plan_values(table, query.get("filter", ""), overview)
-        case "rows":
-            return {"rows": loading.load_rows(table)}
         case _:
-            return {"check": None}
+            return {"sizes": loading.load_size_bars(table)}
 
 
 def _bucket_values(table: Table, query: Mapping[str, str]) -> Values:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from emberlake.base.parallel import parallel_map
-from emberlake.errors import NotFound
+from emberlake.errors import NotFound, Unsupported
 from emberlake.inspect import load_partition_totals
 from emberlake.inspect.files import value_ranges
 from emberlake.inspect.text import json_rows
@@ -320,13 +320,12 @@ def _bound(value: object) -> str:
     return text if len(text) <= _LONGEST_BOUND else f"{text[:_LONGEST_BOUND]}…"
 
 
-def load_rows(table: Table, text: str = "", count: int = FIRST_ROWS) -> RowsView:
-    """The first rows that match a filter.
-
-    Raises:
-        InvalidPredicate, ColumnNotFound: it is not a filter for this table.
-    """
-    rows = table.to_arrow(filter=text.strip() or None, limit=count + 1)
+def load_rows(table: Table, count: int = FIRST_ROWS) -> RowsView:
+    """The first rows, or why they cannot be read: a file may be missing or damaged."""
+    try:
+        rows = table.to_arrow(limit=count + 1)
+    except (*DAMAGE, Unsupported) as error:
+        return RowsView(problem=str(error))
     shown = rows.slice(0, count)
     return RowsView(
         tuple((f.name, str(f.type)) for f in table.fields),

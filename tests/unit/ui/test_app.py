@@ -11,8 +11,10 @@ import pytest
 from builders import COLUMNS, append, create_table, open_catalog
 from emberlake import Schema
 from emberlake.io import MemoryStorage
+from emberlake.store.manifests import forget_manifests
 from emberlake.ui.app import build_app
 from emberlake.ui.guard import SECURITY_HEADERS, Guard
+from emberlake.ui.loading import HISTORY_PAGE
 from emberlake.ui.pages import VIEWS
 
 KEY, TOKEN, HOST = "key-of-the-test", "token-of-the-test", "127.0.0.1:8711"
@@ -185,6 +187,35 @@ def test_a_part_of_a_page_is_sent_to_scripts(site: Site) -> None:
 
     assert "<!doctype" not in reply.text
     assert "<b>1</b> of 2 files are read" in reply.text
+
+
+def test_older_snapshots_come_as_a_part() -> None:
+    site = Site()
+    for number in range(HISTORY_PAGE):
+        append(site.table, [(number, "tue")])
+
+    page = site.get("/table/db.t/history").text
+    older = site.get("/table/db.t/history?before=2&part=versions", hx_request="true").text
+
+    assert "before=2" in page
+    assert (page.count('<li class="version">'), older.count('<li class="version">')) == (60, 1)
+    assert "<!doctype" not in older
+
+
+def test_a_damaged_table_can_still_be_checked_and_says_why_it_has_no_rows() -> None:
+    site = Site()
+    store = site.table.store
+    for file in site.table.new_read_builder().explain().files:
+        store.storage.delete(file.path)
+
+    rows = site.get("/table/db.t/rows")
+    store.storage.delete(store.layout.manifest(site.table.latest_snapshot().delta_manifest_list))
+    forget_manifests()
+
+    assert (rows.status, "does not exist" in rows.text) == (200, True)
+    assert site.get("/table/db.t/overview").status != 200
+    assert site.get("/table/db.t/check").status == 200
+    assert "missing" in site.post("/table/db.t/check", {"token": TOKEN}, hx_request="true").text
 
 
 def test_a_check_needs_a_form_of_ours_and_no_writes(site: Site) -> None:

@@ -31,6 +31,8 @@ def serve(
     """Serve the pages until Ctrl-C."""
     catalog = session.catalog
     as_json = session.settings.as_json
+    if not _load("guard").is_loopback(host):
+        sys.stderr.write("other machines can reach these pages, and nothing is encrypted\n")
 
     def tell(url: str) -> None:
         text = json.dumps({"url": url}) if as_json else f"open {url}\nCtrl-C ends it"
