@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from emberlake import Table
-from emberlake.io import LocalStorage, Output
+from emberlake.io import Output, WrappedStorage
 from emberlake.io.wrapped import WrappedOutput
 from emberlake.store.table_store import TableStore
 
@@ -48,13 +48,13 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class MischiefStorage(LocalStorage):
-    """A disk on which something happens whenever a task has finished a data file."""
+class MischiefStorage(WrappedStorage):
+    """A storage on which something happens whenever a task has finished a data file."""
 
     happening: Happening = lambda: None
 
     def open_output(self, path: str, target: int | None = None) -> Output:
-        return _MischiefOutput(LocalStorage.open_output(self, path, target), self.happening)
+        return _MischiefOutput(self.storage.open_output(path, target), self.happening)
 
 
 class _MischiefOutput(WrappedOutput):
@@ -69,8 +69,8 @@ class _MischiefOutput(WrappedOutput):
 
 
 def with_mischief(table: Table, happening: Happening) -> TableStore:
-    """The table on a disk on which something happens in tasks."""
-    return replace(table.store, storage=MischiefStorage(happening))
+    """The table on a storage on which something happens in tasks."""
+    return replace(table.store, storage=MischiefStorage(table.store.storage, happening))
 
 
 @dataclass(frozen=True)

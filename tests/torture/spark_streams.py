@@ -18,7 +18,7 @@ from torture.core import Step, Steps, chance_of
 
 BATCHES = 60  # more than there is time for
 AT_LEAST_S = 40  # of time, for Spark to start and get somewhere
-LAST_S = 12  # for it to stop, and for the rows to be compared
+LAST_S = 20  # for it to stop or be killed, and for the rows to be compared
 
 
 def spark_streams(seed: int, seconds: float = 60) -> Steps:
