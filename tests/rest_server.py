@@ -282,7 +282,7 @@ class RestServer:
     def _described(self, table: Table, database: str, name: str) -> dict[str, Any]:
         schema = table.table_schema
         return RemoteTable(
-            id=self.ids[database, table.identifier.table] if name not in self.external else "x",
+            id=self.ids[database, name.partition("$")[0]],
             database=database,
             name=name,
             path=table.table_path if "://" in table.table_path else f"file://{table.table_path}",

@@ -1,0 +1,101 @@
+"""What only a catalog with a server has: properties, external tables, views and functions."""
+
+from pathlib import Path
+
+import pytest
+
+from builders import COLUMNS, append, rows_of
+from emberlake import CatalogFactory
+from emberlake.catalog import RestCatalog
+from emberlake.errors import (
+    DatabaseNotEmpty,
+    DatabaseNotFound,
+    FunctionNotFound,
+    NoPermission,
+    TableAlreadyExists,
+    ViewNotFound,
+)
+from rest_recordings import labelled
+from rest_server import RestServer
+from table_reads import read_ids
+
+
+@pytest.fixture
+def catalog(server: RestServer) -> RestCatalog:
+    made = server.open()
+    assert isinstance(made, RestCatalog)
+    made.create_database("db", properties={"a": "1", "comment": "ours"})
+    return made
+
+
+def test_a_database_has_properties_that_can_be_changed(catalog: RestCatalog) -> None:
+    catalog.alter_database("db", {"b": "2"}, ["a"])
+
+    found = catalog.get_database("db")
+    assert (found.options, found.comment) == ({"b": "2", "comment": "ours"}, "ours")
+    with pytest.raises(DatabaseNotFound, match="did you mean db"):
+        catalog.alter_database("dbb", {"b": "2"})
+
+
+def test_a_folder_becomes_an_external_table_whose_snapshots_are_files(
+    catalog: RestCatalog, server: RestServer, tmp_path: Path
+) -> None:
+    elsewhere = CatalogFactory.create({"warehouse": str(tmp_path / "elsewhere")})
+    elsewhere.create_database("d")
+    made = elsewhere.create_table("d.t", COLUMNS)
+    append(made, rows_of([1]))
+
+    table = catalog.register_table("db.ext", made.table_path)
+    append(table, rows_of([2]))
+
+    assert read_ids(table) == read_ids(made) == [1, 2]
+    assert server.asked("POST .*/commit$") == []
+    assert catalog.list_tables("db") == ["ext"]
+    catalog.drop_table("db.ext")
+    assert read_ids(made) == [1, 2]
+
+
+def test_a_name_that_is_taken_is_not_registered(
+    catalog: RestCatalog, server: RestServer, tmp_path: Path
+) -> None:
+    taken = {"resourceType": "TABLE", "resourceName": "t", "code": 409}
+    server.fail("POST .*/register$", status=409, body=taken)
+
+    with pytest.raises(TableAlreadyExists, match=r"db\.t already exists"):
+        catalog.register_table("db.t", str(tmp_path))
+
+
+def test_views_and_functions_are_listed_and_shown(catalog: RestCatalog, server: RestServer) -> None:
+    [view], [function] = labelled("get view"), labelled("get function")
+    server.views["db", "v"] = view["answer"]
+    server.functions["db", "f"] = function["answer"]
+
+    assert (catalog.list_views("db"), catalog.list_functions("db")) == (["v"], ["f"])
+    shown = catalog.get_view("db.v")
+    assert (shown.query, shown.dialects) == ("SELECT k FROM t", {"spark": "SELECT k FROM t"})
+    assert [str(field.type) for field in shown.fields] == ["BIGINT"]
+    assert catalog.get_function("db.f").definitions["sql"]["definition"] == "SELECT 1"
+    with pytest.raises(ViewNotFound):
+        catalog.get_view("db.nope")
+    with pytest.raises(FunctionNotFound):
+        catalog.get_function("db.nope")
+    with pytest.raises(DatabaseNotEmpty, match="holds f, v"):
+        catalog.drop_database("db")
+
+
+def test_names_may_have_blanks_and_letters_of_any_alphabet(catalog: RestCatalog) -> None:
+    name = "db.`a b+c é~%`"
+    append(catalog.create_table(name, COLUMNS), rows_of([1]))
+
+    assert read_ids(catalog.get_table(name)) == [1]
+    assert catalog.list_tables("db") == ["a b+c é~%"]
+
+
+def test_what_is_forbidden_is_told_with_what_was_asked(
+    catalog: RestCatalog, server: RestServer
+) -> None:
+    body = {"resourceType": "TABLE", "resourceName": "t", "message": "not for you", "code": 403}
+    server.fail("GET .*/tables/t$", status=403, body=body)
+
+    with pytest.raises(NoPermission, match=r"/tables/t failed with 403, request r-1: not for you"):
+        catalog.get_table("db.t")
