@@ -29,7 +29,7 @@ from tracked_tables import (
 )
 from watched_storage import Call, WatchedStorage
 
-pytestmark = pytest.mark.thorough
+pytestmark = [pytest.mark.thorough, pytest.mark.memory_only]
 
 Operation = Callable[[Table], CommitResult]
 KINDS = {"tracked": {**TRACKED, **VECTORS}, "evolving": {**EVOLVING, **VECTORS}}

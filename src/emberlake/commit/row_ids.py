@@ -4,6 +4,8 @@ Spec: "Row tracking", "Data evolution". Ids are given at the commit, from the nu
 snapshot has reached, and again in every attempt: an attempt that lost its race has given none.
 """
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -114,13 +116,19 @@ def check_row_ranges(
         since: The snapshot that the writers saw. Files with a greater number came after it.
         fields_of: Gives the columns of a file.
     """
-    for partition in dict.fromkeys(e.partition for e in added if e.file.first_row_id is not None):
-        ours = [
-            e.file for e in added if e.partition == partition and e.file.first_row_id is not None
-        ]
-        theirs = [e.file for e in kept if e.partition == partition and _overlaps(e.file, ours)]
+    by_partition: dict[bytes, list[DataFile]] = defaultdict(list)
+    for entry in added:
+        if entry.file.first_row_id is not None:
+            by_partition[entry.partition].append(entry.file)
+    beside: dict[bytes, list[DataFile]] = defaultdict(list)
+    for entry in kept:
+        if entry.partition in by_partition and entry.file.first_row_id is not None:
+            beside[entry.partition].append(entry.file)
+    for partition, ours in by_partition.items():
+        touched = _Ranges(ours)
+        theirs = [file for file in beside[partition] if touched.find(file) is not None]
         if kind is not CommitKind.COMPACT:
-            conflict = _check_update(ours, theirs, since, fields_of)
+            conflict = _check_update(ours, touched, theirs, since, fields_of)
             if conflict is not None:
                 return conflict
         try:
@@ -130,18 +138,47 @@ def check_row_ranges(
     return None
 
 
+class _Ranges:
+    """The ranges of row ids of some files, to find those that another file overlaps."""
+
+    def __init__(self, files: Iterable[DataFile]) -> None:
+        # A column of its own may have a part of the range: the whole one comes first.
+        self._ranges: list[tuple[int, int]] = []
+        for first, stop in sorted(set(map(row_range, files)), key=lambda r: (r[0], -r[1])):
+            if not self._ranges or first >= self._ranges[-1][1]:
+                self._ranges.append((first, stop))
+        self._firsts = [first for first, _ in self._ranges]
+
+    def find(self, file: DataFile) -> tuple[int, int] | None:
+        """The first range that shares a row with a file."""
+        first, stop = row_range(file)
+        place = bisect_right(self._firsts, first) - 1
+        for found in self._ranges[max(place, 0) : place + 2]:
+            if first < found[1] and found[0] < stop:
+                return found
+        return None
+
+
 def _check_update(
-    ours: Sequence[DataFile], theirs: Sequence[DataFile], since: int, fields_of: FieldsOf
+    ours: Sequence[DataFile],
+    touched: _Ranges,
+    theirs: Sequence[DataFile],
+    since: int,
+    fields_of: FieldsOf,
 ) -> CommitConflict | None:
-    ranges = {row_range(file) for file in theirs if not is_dedicated(file.file_name)}
+    by_range: dict[tuple[int, int] | None, list[DataFile]] = defaultdict(list)
+    for other in theirs:
+        by_range[touched.find(other)].append(other)
     for file in ours:
         first, stop = row_range(file)
-        if not is_dedicated(file.file_name) and (first, stop) not in ranges:
+        others = by_range[touched.find(file)]
+        is_held = any(row_range(f) == (first, stop) and not _is_apart(f) for f in others)
+        if not (is_held or _is_apart(file)):
             return _range_conflict(f"no files hold exactly the rows {first} to {stop - 1}")
-        fields = fields_of(file)
-        for other in theirs:
-            is_newer = other.max_sequence_number > since
-            if is_newer and _overlaps(other, [file]) and fields & fields_of(other):
+        newer = [other for other in others if other.max_sequence_number > since]
+        fields = fields_of(file) if newer else frozenset()
+        for other in newer:
+            if fields & fields_of(other):
                 return CommitConflict(
                     ConflictReason.COLUMN_CHANGED,
                     f"{other.file_name} of snapshot {other.max_sequence_number} has columns of the "
@@ -151,11 +188,8 @@ def _check_update(
     return None
 
 
-def _overlaps(file: DataFile, others: Iterable[DataFile]) -> bool:
-    if file.first_row_id is None:
-        return False
-    first, stop = row_range(file)
-    return any(first < end and start < stop for start, end in map(row_range, others))
+def _is_apart(file: DataFile) -> bool:
+    return is_dedicated(file.file_name)
 
 
 def _range_conflict(detail: str) -> CommitConflict:

@@ -66,10 +66,14 @@ def apply_edits(
     by_place: dict[_Place, list[VectorEdit]] = defaultdict(list)
     for placed in edits:
         by_place[placed.partition, placed.bucket].append(placed.edit)
+    present: dict[_Place, list[IndexManifestEntry]] = defaultdict(list)
+    for entry in index:
+        if entry.index_file.index_type == DELETION_VECTORS_INDEX:
+            present[entry.partition, entry.bucket].append(entry)
     stale: list[IndexManifestEntry] = []
     new: list[NewVectors] = []
     for place, here in by_place.items():
-        touched, vectors = _edit_bucket(store, place, here, index, only_deleted)
+        touched, vectors = _edit_bucket(store, place, here, present[place], only_deleted)
         stale += touched
         if vectors:
             new.append(NewVectors(*place, vectors))
@@ -80,20 +84,14 @@ def _edit_bucket(
     store: TableStore,
     place: _Place,
     edits: Sequence[VectorEdit],
-    index: Sequence[IndexManifestEntry],
+    present: Sequence[IndexManifestEntry],
     only_deleted: Callable[[], bool],
 ) -> tuple[list[IndexManifestEntry], Vectors]:
     """The index files of a bucket to replace, and the vectors that take their place."""
-    present = [
-        entry
-        for entry in index
-        if (entry.partition, entry.bucket) == place
-        and entry.index_file.index_type == DELETION_VECTORS_INDEX
-    ]
     names = {edit.file_name for edit in edits}
     touched = [entry for entry in present if names & _names(entry)]
     if store.schema.profile.has_buckets:
-        touched = present  # there is one file, and one takes its place
+        touched = list(present)  # there is one file, and one takes its place
     before: dict[str, DeletionVector] = {}
     for entry in touched:
         before.update(load_vectors(store, *place, entry.index_file))

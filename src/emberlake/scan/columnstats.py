@@ -17,7 +17,7 @@ from emberlake.errors import CorruptFile
 from emberlake.predicates import ColumnRange
 from emberlake.spec.key_value import SEQUENCE_FIELD
 from emberlake.spec.row_columns import decode_column
-from emberlake.spec.row_tracking import is_hidden, stored_fields
+from emberlake.spec.row_tracking import ROW_ID_FIELD, is_hidden, stored_fields
 from emberlake.store.entries import ManifestEntries
 from emberlake.store.table_store import TableStore
 from emberlake.types import AtomicType, DataField, DataType, TypeRoot, arrow_type
@@ -89,15 +89,22 @@ class FilesAlike:
         return self._decode(index, arrow_type(field.type))
 
     def _hidden(self, field: DataField) -> ColumnRange | None:
-        """The range of row ids, or of the numbers of changes; None where files store them."""
+        """The range of row ids, or of the numbers of changes; None if nothing is known."""
         if self.has(field):
-            return None
+            return self._stored_ids() if field.id == ROW_ID_FIELD.id else None
         if field.id == SEQUENCE_FIELD.id:
             low = high = pa.array(self.entries.max_sequence_number[self.rows])
         else:
             low = self.entries.first_row_id.take(pa.array(self.rows))
             high = pc.add(low, pa.array(self.entries.row_count[self.rows] - 1))
         return ColumnRange(low, high, pa.array(np.zeros(len(self.rows), np.int64)))
+
+    def _stored_ids(self) -> ColumnRange | None:
+        """The range of ids that are stored in the files, where all of them are."""
+        index = next((i for i, f in enumerate(self.stats_fields) if f.id == ROW_ID_FIELD.id), None)
+        found = None if index is None else self._decode(index, pa.int64())
+        has_nulls = found is None or pc.any(pc.greater(found.null_count, 0)).as_py()
+        return None if has_nulls else found
 
     def _all_null(self, data_type: DataType) -> ColumnRange:
         # The column was added after these files were written: all of their rows are null.

@@ -188,11 +188,8 @@ def pack_splits(
     entries = plan.entries
     if not len(entries):
         return []
-    if is_grouped:
-        ordered, order, packed = _pack_groups(entries, options)
-    else:
-        ordered, order, packed = _pack_files(entries, options)
-    ranges = [*packed]
+    packed = (_pack_groups if is_grouped else _pack_files)(entries, options)
+    ordered, order, ranges = packed.entries, packed.order, packed.ranges
     firsts = order[[start for start, _ in ranges]]
     codes, buckets = entries.partition_codes[firsts], entries.bucket[firsts]
     owners = zip(codes.tolist(), buckets.tolist(), strict=True)
@@ -210,26 +207,31 @@ def pack_splits(
             found = deletions_of(deletion_files, partition, bucket, part)
             vars(split)["deletion_files"] = found
         if is_grouped:
-            vars(split)["raw_convertible"] = len(split.groups) == len(part)
+            vars(split)["raw_convertible"] = bool(packed.is_alone[start:stop].all())
         splits.append(split)
     return splits
 
 
-_Packed = tuple[ManifestEntries, npt.NDArray[np.int64], Iterator[tuple[int, int]]]
+@dataclass(frozen=True)
+class _Packed:
+    entries: ManifestEntries  # in order
+    order: npt.NDArray[np.int64]
+    ranges: list[tuple[int, int]]  # where each split begins and ends
+    is_alone: npt.NDArray[np.bool_]  # for each file whether no other has the same rows
 
 
 def _pack_files(entries: ManifestEntries, options: TableOptions) -> _Packed:
-    """The files in order, that order, and where each split begins and ends."""
     codes, buckets = entries.partition_codes, entries.bucket
     order = np.lexsort((entries.min_sequence_number, buckets, codes))
     ordered = entries.take(order)
     weights = np.maximum(ordered.file_size, options.value(SPLIT_OPEN_FILE_COST))
     ends = _group_ends(codes[order], buckets[order])
-    return ordered, order, pack(weights, ends, options.value(SPLIT_TARGET_SIZE))
+    ranges = [*pack(weights, ends, options.value(SPLIT_TARGET_SIZE))]
+    return _Packed(ordered, order, ranges, np.ones(len(order), bool))
 
 
 def _pack_groups(entries: ManifestEntries, options: TableOptions) -> _Packed:
-    """The same for groups of files that hold the same rows, in the order of their row ids."""
+    """Groups of files that hold the same rows stay together, in the order of their row ids."""
     grouping = group_entries(entries)
     order, starts = grouping.order, grouping.starts
     ordered = entries.take(order)
@@ -238,7 +240,9 @@ def _pack_groups(entries: ManifestEntries, options: TableOptions) -> _Packed:
     ends = _group_ends(entries.partition_codes[order][starts], ordered.bucket[starts])
     groups = pack(weights, ends, options.value(SPLIT_TARGET_SIZE))
     bounds = [*starts.tolist(), len(ordered)]
-    return ordered, order, ((bounds[start], bounds[stop]) for start, stop in groups)
+    ranges = [(bounds[start], bounds[stop]) for start, stop in groups]
+    counts = grouping.sizes
+    return _Packed(ordered, order, ranges, np.repeat(counts == 1, counts))
 
 
 def _flags(

@@ -14,7 +14,7 @@ from emberlake.spec.manifest import FileSource
 from emberlake.table import Table
 from emberlake.types import AtomicType
 from emberlake.wire import CommitMessage
-from table_reads import index_entries, latest_snapshot, live_files
+from table_reads import index_entries, latest_snapshot, live_files, planned_files
 from tracked_tables import (
     COLUMNS,
     TRACKED,
@@ -55,6 +55,7 @@ def test_rows_take_their_ids_along(file_format: str) -> None:
     put(table, (99, "z", 9))
     assert with_ids(table) == {**before, 8: (99, "z", 9)}
     assert with_ids(table, "_ROW_ID = 5") == {5: before[5]}
+    assert planned_files(table, "_ROW_ID > 7") == planned_files(table, "id = 99")
 
 
 def test_compacted_rows_are_compacted_again_under_another_schema() -> None:
