@@ -141,7 +141,7 @@ class Editor:
             return parts[0]
         order = np.empty(len(chosen), np.int64)
         order[np.concatenate(places)] = np.arange(len(chosen))
-        return pa.concat_tables(parts).take(pa.array(order))
+        return pa.concat_tables(parts).combine_chunks().take(pa.array(order))
 
     def _values(
         self,

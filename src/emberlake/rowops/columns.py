@@ -195,7 +195,8 @@ def _overlaid(
             else:
                 picked = np.arange(old.num_rows)
                 picked[positions[low:high] - start] = old.num_rows + np.arange(high - low)
-                yield pa.concat_tables([old, values.slice(low, high - low)]).take(pa.array(picked))
+                both = pa.concat_tables([old, values.slice(low, high - low)]).combine_chunks()
+                yield both.take(pa.array(picked))
             start += old.num_rows
 
 

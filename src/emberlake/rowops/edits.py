@@ -197,7 +197,8 @@ class _Writing:
         )
         picked[places[is_update]] = rows.num_rows + np.arange(changed.num_rows)
         picked = np.delete(picked, places[~is_update])
-        return pa.concat_tables([rows, changed]).take(pa.array(picked))
+        # One chunk: rows are taken from several chunks four times as slowly.
+        return pa.concat_tables([rows, changed]).combine_chunks().take(pa.array(picked))
 
     # --- marking ----------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from emberlake.spec.column_buffers import I64
 
 _MOST_CODES: Final = 1 << 62
 _NONE: Final = -1
-_DENSE: Final = 8  # integers with gaps up to this on average are looked up in a table
+_DENSE: Final = 16  # integers with gaps up to this on average are looked up in a table
 _SMALL_TABLE: Final = 1 << 16
 
 
@@ -53,9 +53,9 @@ class _IntegerPlaces:
         self.size = len(self._known)
         self._low = int(self._known[0]) if self.size else 0
         span = int(self._known[-1]) - self._low + 1 if self.size else 0
-        self._table: I64 | None = None
+        self._table: npt.NDArray[np.int32] | None = None
         if 0 < span <= max(_SMALL_TABLE, _DENSE * self.size):
-            self._table = np.full(span, _NONE, np.int64)
+            self._table = np.full(span, _NONE, np.int32)
             self._table[self._known - self._low] = np.arange(self.size)
 
     def find(self, array: pa.Array) -> I64:
@@ -66,8 +66,8 @@ class _IntegerPlaces:
             places = _places(self._known, values)
         else:
             is_inside = (values >= self._low) & (values <= self._low + len(self._table) - 1)
-            places = self._table[np.where(is_inside, values - self._low, 0)]
-            places = np.where(is_inside, places, _NONE)
+            found = self._table[np.where(is_inside, values - self._low, 0)]
+            places = np.where(is_inside, found, np.int64(_NONE))
         return places if is_null is None else np.where(is_null, _NONE, places)
 
 
