@@ -16,7 +16,7 @@ settings.load_profile("emberlake")  # pytest --hypothesis-profile=quick comes af
 
 # A session of Spark, or a process that holds one, belongs to one process of the test run. These
 # take longest, so they come first: no process is left with one of them when the others are done.
-WHOLE = ("spark", "spark programs", "docs", "bench")
+WHOLE = ("spark", "spark programs", "docs", "bench", "ui")
 
 
 def scope_of(nodeid: str) -> str:

@@ -12,12 +12,13 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from needs import lacking
 from servers import dying_with_parent
 from ui.lake import fill
 
+PATIENCE_MS = 30_000  # the machine may be busy with other tests
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -96,6 +97,7 @@ def browser() -> Iterator[Browser]:
     program = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
     if program is None:
         lacking("there is no Chromium; run .ci/browser")
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         # The sandbox needs rights that containers do not give; only our own pages are opened.
         found = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
@@ -117,7 +119,7 @@ def visit(browser: Browser) -> Open:
     ) -> Iterator[Visit]:
         size: Any = {"width": width, "height": height}
         context = browser.new_context(viewport=size, color_scheme=scheme, **other)  # type: ignore[arg-type]
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
         visiting = Visit(page, running)
 
