@@ -75,3 +75,11 @@ def test_no_warning_is_hidden_from_users(folder: str) -> None:
     hiding = re.compile(r"-W *ignore|filterwarnings|simplefilter|PYTHONWARNINGS")
 
     assert [str(path) for path, text in texts.items() if hiding.search(text)] == []
+
+
+def test_torture_takes_minutes_and_can_be_done_again() -> None:
+    given = ("MINUTES=60", "SEED=7", "PLACE=s3", "PARTS=faults kills")
+
+    assert "-m torture --minutes 10 " in would_run("torture")
+    commands = would_run("torture", *given)
+    assert "-m torture --minutes 60 --seed 7 --place s3 faults kills" in commands

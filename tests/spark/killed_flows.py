@@ -53,7 +53,7 @@ class Flows:
         return len([*(self.folder / "kills").iterdir()])
 
     def run(self, seconds: float | None = None) -> int:
-        """Stream until all rows are read; how often the driver was killed.
+        """Stream until all rows are read; how often the driver was killed and started again.
 
         If there are only so many seconds, the queries are stopped then; a driver that does not stop
         is killed.
@@ -61,6 +61,7 @@ class Flows:
         end, drivers = time.time() + (seconds or LONG_S), 0
         arguments = (self.folder, self.warehouses, end, *self.sinks)
         while time.time() < end:
+            drivers += 1
             try:
                 patience = max(1.0, end - time.time()) + STOPPING_S
                 if run_driver("killed_streams", *arguments, timeout_s=patience) != KILLED:
@@ -68,8 +69,7 @@ class Flows:
             except TimeoutError:
                 if seconds is None:
                     raise
-            drivers += 1
-        return drivers
+        return max(0, drivers - 1)
 
     def check(self, batches: int | None = None) -> int:
         """Every batch is there once, up to the last one; how many rows were compared."""
