@@ -36,6 +36,7 @@ test: setup ## Run all tests except the slow ones, peers and Java included
 
 test-all: setup ## Run every test, slow ones and measurements included
 	@tests/interop/java/build s3
+	@tests/interop/java/build old
 	$(BIN)/python -m pytest
 
 check: .venv/.stamp ## Lint, formatting, types, layers: fast, no tests of behaviour

@@ -7,6 +7,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,12 +26,18 @@ def programs() -> Path | None:
 
 
 @contextmanager
-def running_postgres(folder: Path) -> Iterator[str]:
+def running_postgres() -> Iterator[str]:
     """A server; the address of a database without tables, as its superuser."""
     found = programs()
     if found is None:
         lacking("PostgreSQL is not installed; run .ci/postgres")
     assert found is not None
+    # Not in pytest's own folder: nobody but its user may enter that.
+    with tempfile.TemporaryDirectory(prefix="emberlake-postgres-") as folder:
+        yield from _running(found, Path(folder))
+
+
+def _running(found: Path, folder: Path) -> Iterator[str]:
     (port,) = free_ports(1)
     data = folder / "data"
     _hand_over(folder)
@@ -44,14 +51,10 @@ def running_postgres(folder: Path) -> Iterator[str]:
 
 
 def _hand_over(folder: Path) -> None:
-    """Let the user postgres write into a folder, and reach it."""
-    if os.getuid() != 0:
-        return
-    user = pwd.getpwnam("postgres")
-    os.chown(folder, user.pw_uid, user.pw_gid)
-    for parent in folder.parents:
-        if len(parent.parts) > 2:
-            parent.chmod(parent.stat().st_mode | 0o011)
+    """Let the user postgres write into a folder."""
+    if os.getuid() == 0:
+        user = pwd.getpwnam("postgres")
+        os.chown(folder, user.pw_uid, user.pw_gid)
 
 
 def _run(command: Sequence[object]) -> None:

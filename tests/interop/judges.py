@@ -331,6 +331,19 @@ def _java_command(main: Path, *more: Path, name: str | None = None) -> list[str]
     return ["java", *quiet, "-cp", ":".join(map(str, parts)), name or main.stem]
 
 
+@cache
+def old_java_judge(version: str) -> JavaJudge:
+    """An earlier release of Java Paimon, behind the same program."""
+    java_judge()  # says what else may be missing
+    jar = JAVA_BUILD / "old" / f"paimon-bundle-{version}.jar"
+    if not jar.exists():
+        lacking(f"Java Paimon {version} is not there: run tests/interop/java/build old")
+    (spark_jars, *_) = sorted((ROOT / ".venv" / "lib").glob("python3*/site-packages/pyspark/jars"))
+    class_path = ":".join(map(str, (JAVA_BUILD, jar, f"{spark_jars}/*")))
+    quiet = ["-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Duser.timezone=UTC"]
+    return JavaJudge(LineProcess(["java", *quiet, "-cp", class_path, "PaimonJudge"]))
+
+
 def java_on_stores() -> None:
     """Skip, or fail, where Java Paimon lacks what it needs for S3."""
     if not list(JAVA_BUILD.glob("paimon-s3-*.jar")):

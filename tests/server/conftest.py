@@ -9,8 +9,8 @@ from postgres import running_postgres
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_postgres(tmp_path_factory.mktemp("postgres")) as address:
+def postgres() -> Iterator[str]:
+    with running_postgres() as address:
         yield address
 
 

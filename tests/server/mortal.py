@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from emberlake.io.routed import RoutedStorage
+from emberlake.server.app import App
 from emberlake.server.heads import Heads
 from emberlake.server.serving import build_server, run_server
 from emberlake.server.settings import Limits, Settings
@@ -52,8 +53,18 @@ def arm(point: str, chance: float, generator: random.Random) -> None:
     RoutedStorage.put_if_absent = mortal_put  # type: ignore[method-assign]
     Heads.advance = mortal_advance  # type: ignore[method-assign]
     if point == "anywhere":
-        after = generator.uniform(0.2, 1.5)
-        threading.Thread(target=lambda: (time.sleep(after), die()), daemon=True).start()
+        die_after_start(generator.uniform(0.05, 1.0))
+
+
+def die_after_start(seconds: float) -> None:
+    """Die a while after the server has begun to answer, however long its start takes."""
+    start = App.start
+
+    async def mortal_start(self: App) -> None:
+        await start(self)
+        threading.Thread(target=lambda: (time.sleep(seconds), die()), daemon=True).start()
+
+    App.start = mortal_start  # type: ignore[method-assign]
 
 
 def serve(port: int, warehouse: str, database: str) -> None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from emberlake import CatalogFactory
-from interop.judges import JavaJudge, Peer, Warehouse, catalog_options
+from interop.judges import JavaJudge, Peer, Warehouse, catalog_options, old_java_judge
 from interop.rest_usage import ids_of, use
 from server.processes import served
 
@@ -54,6 +54,29 @@ def test_clients_write_in_turn_and_every_row_is_there_once(
     assert sorted(pypaimon.read(lake, name).column("id").to_pylist()) == expected
     assert sorted(rust.read(lake, name).column("id").to_pylist()) == expected
     assert len(java.rows(lake, name)) == len(expected)
+
+
+@pytest.mark.interop
+@pytest.mark.slow  # old releases are fetched for make test-all only
+@pytest.mark.parametrize("primary_keys", [[], ["id"]], ids=["append", "keys"])
+def test_old_and_new_clients_write_in_turn(
+    lake: Warehouse, java: JavaJudge, pypaimon: Peer, rust: Peer, primary_keys: list[str]
+) -> None:
+    peers = (old_java_judge("1.2.0"), old_java_judge("1.3.1"), java, pypaimon, rust)
+    catalog = CatalogFactory.create(catalog_options(lake))
+    catalog.create_database("old", ignore_if_exists=True)
+    name = f"old.t{len(primary_keys)}"
+    options = {"bucket": "1" if primary_keys else "-1"}
+    table = catalog.create_table(name, COLUMNS, options=options, primary_keys=primary_keys)
+
+    for value in range(12):
+        if value % 6 == 5:
+            table.append(rows(value))
+        else:
+            peers[value % 6].write(lake, name, rows(value))
+
+    assert ids_of(catalog.get_table(name)) == list(range(12))
+    assert [len(peer.rows(lake, name)) for peer in peers] == [12] * 5
 
 
 @pytest.mark.interop

@@ -57,7 +57,7 @@ def race(folder: Path, database: str, point: str, *, kills: int, servers: int = 
         table = Path(found["path"].removeprefix("file://"))
         racing = Race(running.ports, table, writers=4)
         racing.start()
-        deadline = time.monotonic() + 20 + 3 * kills
+        deadline = time.monotonic() + 60 + 15 * kills
         while running.count() < kills and time.monotonic() < deadline:
             time.sleep(0.05)
         racing.end()

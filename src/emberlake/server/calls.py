@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from emberlake.base.env import Env
 from emberlake.errors import InvalidInput, NoPermission
@@ -63,13 +63,11 @@ class Services:
     on_access_changed: Callable[[], None] = field(default=lambda: None)
 
 
-class Vending:
-    """Hands out storage credentials for a table. This one has none: files need no credentials."""
+class Vending(Protocol):
+    """Hands out storage credentials for a table."""
 
     def is_enabled(self, warehouse: Warehouse) -> bool:
         """Whether clients are told to ask for credentials."""
-        del warehouse
-        return False
 
     def credentials(
         self, warehouse: Warehouse, path: str, *, writes: bool, principal: str
@@ -79,7 +77,6 @@ class Vending:
         Raises:
             Unsupported: the storage of the warehouse has none to hand out.
         """
-        raise NotImplementedError
 
 
 def forbidden(resource: Resource) -> Refused:

@@ -93,9 +93,9 @@ class SqliteDatabase(Database):
     @contextmanager
     def _write(self, connection: sqlite3.Connection, *, durable: bool) -> Iterator[None]:
         with self._writing:
-            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            connection.execute("BEGIN IMMEDIATE")
             try:
+                connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                connection.execute("BEGIN IMMEDIATE")
                 yield
                 connection.execute("COMMIT")
             except BaseException as error:
@@ -103,6 +103,8 @@ class SqliteDatabase(Database):
                     connection.execute("ROLLBACK")
                 if isinstance(error, sqlite3.IntegrityError):
                     raise TakenError(str(error)) from error
+                if isinstance(error, sqlite3.OperationalError):
+                    raise StorageError(f"the server's database failed: {error}") from error
                 raise
 
     def _connection(self) -> sqlite3.Connection:

@@ -3,9 +3,9 @@
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
-from emberlake.errors import DatabaseAlreadyExists, DatabaseNotFound, StorageError
+from emberlake.errors import DatabaseAlreadyExists, DatabaseNotFound, InvalidState, StorageError
 from emberlake.rest.reading import Fields
 from emberlake.rest.values import DatabaseChanges, RemoteDatabase, page_to_json
 from emberlake.server.access.grants import Resource, ResourceKind
@@ -22,6 +22,8 @@ from emberlake.server.records import (
 )
 from emberlake.server.warehouses import wire_path
 from emberlake.spec.identifier import NameKind, check_name
+
+_DROP_ATTEMPTS: Final = 10
 
 
 def list_databases(services: Services, call: Call) -> Mapping[str, Any]:
@@ -105,6 +107,21 @@ def alter_database(services: Services, call: Call) -> Mapping[str, Any]:
 def drop_database(services: Services, call: Call) -> None:
     """Drop a database with everything in it; its tables can be restored for a time."""
     name = call.names["database"]
+    for _ in range(_DROP_ATTEMPTS):
+        if _drop_all(services, call, name):
+            break
+    else:
+        raise InvalidState(f"database {name!r} gets new tables all the time; drop it later")
+    services.on_access_changed()
+    settle_dropped(services, call.warehouse)
+    folder = call.warehouse.database_path(name)
+    with suppress(StorageError):
+        if not any(True for _ in call.warehouse.storage.list(folder)):
+            call.warehouse.storage.delete_folder(folder)
+
+
+def _drop_all(services: Services, call: Call, name: str) -> bool:
+    """Drop what is in a database, and the database; False if a table was created meanwhile."""
     found = find_database(services, call, name)
     tables = services.database.run(
         "SELECT name FROM tables WHERE database_id = ? ORDER BY name", found.id
@@ -117,15 +134,9 @@ def drop_database(services: Services, call: Call) -> None:
             session.run("DELETE FROM objects WHERE database_id = ?", found.id)
             session.run("DELETE FROM databases WHERE id = ?", found.id)
             forget_grants(session, call.warehouse.name, Resource(ResourceKind.DATABASE, name))
-    except TakenError:  # somebody has created a table meanwhile
-        drop_database(services, call)
-        return
-    services.on_access_changed()
-    settle_dropped(services, call.warehouse)
-    folder = call.warehouse.database_path(name)
-    with suppress(StorageError):
-        if not any(True for _ in call.warehouse.storage.list(folder)):
-            call.warehouse.storage.delete_folder(folder)
+    except TakenError:
+        return False
+    return True
 
 
 def find_database(services: Services, call: Call, name: str) -> DatabaseRecord:

@@ -94,6 +94,20 @@ def rename_view(services: Services, call: Call) -> None:
         there = Resource(ResourceKind.DATABASE, target.database)
         call.check(call.principal.may(Access.CREATEVIEW, there), there)
     found = _find(services, call, _VIEW, source.database, source.table)
+    try:
+        _move_view(services, call, found, (old, new), target)
+    except TakenError:
+        raise _taken(_VIEW, target.table) from None
+    services.on_access_changed()
+
+
+def _move_view(
+    services: Services,
+    call: Call,
+    found: ObjectRecord,
+    resources: tuple[Resource, Resource],
+    target: Identifier,
+) -> None:
     with services.database.transaction() as session:
         database = locked_database(services, session, call, target.database)
         try:
@@ -109,8 +123,7 @@ def rename_view(services: Services, call: Call) -> None:
             call.principal.name,
             found.id,
         )
-        move_grants(session, call.warehouse.name, old, new)
-    services.on_access_changed()
+        move_grants(session, call.warehouse.name, *resources)
 
 
 # --- functions ------------------------------------------------------------------------------------
