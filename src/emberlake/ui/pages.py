@@ -13,6 +13,8 @@ from markupsafe import Markup
 
 from emberlake._version import __version__
 from emberlake.base.texts import count_text, local_time, size_text
+from emberlake.spec.identifier import Identifier
+from emberlake.spec.layout import MAIN_BRANCH
 from emberlake.ui import charts
 from emberlake.ui.charts import Mark, Share, element
 from emberlake.ui.views.history import History
@@ -46,6 +48,13 @@ class Site:
         path = f"/table/{quote(identifier, safe='')}/{view}"
         given = {key: value for key, value in query.items() if value is not None}
         return f"{path}?{urlencode(given)}" if given else path
+
+    def branch(self, identifier: str, branch: str) -> str:
+        """The address of the history of a branch of the same table."""
+        table = Identifier.parse(identifier)
+        name = None if branch == MAIN_BRANCH else branch
+        other = Identifier(table.database, table.table, branch=name)
+        return self.table(str(other), "history")
 
     def database(self, name: str) -> str:
         return f"/database/{quote(name, safe='')}"

@@ -189,6 +189,20 @@ def test_a_part_of_a_page_is_sent_to_scripts(site: Site) -> None:
     assert "<b>1</b> of 2 files are read" in reply.text
 
 
+def test_a_branch_has_pages_of_its_own_and_the_histories_link_to_each_other() -> None:
+    site = Site()
+    site.table.create_tag("v1")
+    site.table.create_branch("dev", "v1")
+    append(site.table.copy({"branch": "dev"}), [(9, "wed")])
+
+    main = site.get("/table/db.t/history").text
+    branch = site.get("/table/db.t$branch_dev/history").text
+
+    assert 'href="/table/db.t%24branch_dev/history">dev</a>' in main
+    assert 'href="/table/db.t/history">main</a>' in branch
+    assert "wed" in site.get("/table/db.t$branch_dev/rows").text
+
+
 def test_older_snapshots_come_as_a_part() -> None:
     site = Site()
     for number in range(HISTORY_PAGE):
