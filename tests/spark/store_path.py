@@ -1,12 +1,16 @@
 """A folder or file of a bucket, with those parts of ``pathlib.Path`` that the cases use."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cached_property
 from types import SimpleNamespace
+from typing import Final
 
 from emberlake.io import Storage, open_storage
+
+IS_ON_S3: Final = os.environ.get("EMBERLAKE_SPARK_TABLES") == "s3"  # the tables of the cases
 
 
 @dataclass(frozen=True, order=True)

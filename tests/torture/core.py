@@ -4,6 +4,8 @@ A part is a function of a seed that yields one ``Step`` for everything it did. T
 the same again, so that a step that found something can be repeated by its name.
 """
 
+import itertools
+import traceback
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
@@ -48,7 +50,13 @@ def run(steps: Iterable[Step], seconds: float | None = None, most: int | None = 
     steps = iter(steps)
     # Closed when it is left: it has processes of its own.
     with closing(steps) if isinstance(steps, Generator) else nullcontext():
-        for done, step in enumerate(steps, 1):
+        for done in itertools.count(1):
+            try:
+                step = next(steps, None)
+            except Exception:  # noqa: BLE001 - it ends this part, and not all of the torture
+                step = Step("the part itself", {}, traceback.format_exc())
+            if step is None:
+                break
             report.add(step)
             report.seconds = monotonic() - started
             if seconds is not None and report.seconds >= seconds:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from torture.core import Report, Step
+from torture.core import Report, Step, Steps, run
 from torture.report import Total, add_to_file
 
 
@@ -30,3 +30,14 @@ def test_runs_add_up_and_what_was_wrong_stays_with_how_to_repeat_it(tmp_path: Pa
     assert kept["problem"] == "rows were lost"
     assert kept["again"] == "make torture SEED=8 PLACE=s3 PARTS=kills"
     assert add_to_file(Total(), path) == total
+
+
+def test_a_part_that_fails_itself_is_told_of_with_what_it_had_done() -> None:
+    def failing() -> Steps:
+        yield Step("kill 1", {"kills": 3})
+        raise ValueError("no more")
+
+    report = run(failing())
+
+    assert report.counts == {"kills": 3}
+    assert "no more" in str(report.violations[0].problem)

@@ -5,14 +5,11 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import pytest
 
 from servers import Server, s3_server
-from spark.store_path import StorePath
-
-IS_ON_S3: Final = os.environ.get("EMBERLAKE_SPARK_TABLES") == "s3"
+from spark.store_path import IS_ON_S3, StorePath
 
 
 @pytest.fixture(scope="session", autouse=True)
