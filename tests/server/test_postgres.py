@@ -1,6 +1,7 @@
 """The server on PostgreSQL: the same answers as on SQLite, from two servers at once."""
 
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -41,6 +42,27 @@ def test_what_one_server_does_the_other_sees(pair: tuple[Client, Client]) -> Non
     assert one.get(T).json["schema"]["options"]["a"] == "b"
     two.delete(T)
     assert one.get(T).error == (404, "TABLE", "t")
+
+
+def test_servers_that_start_together_make_one_administrator(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    failures: list[BaseException] = []
+
+    def start() -> None:
+        try:
+            with serving(tmp_path, database=postgres_database):
+                pass
+        except BaseException as error:  # noqa: BLE001 - a thread must not fail in silence
+            failures.append(error)
+
+    threads = [threading.Thread(target=start) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert failures == []
 
 
 def test_names_are_listed_in_the_order_of_their_bytes(pair: tuple[Client, Client]) -> None:

@@ -98,7 +98,8 @@ def _build(settings: Settings, database: Database, first_token: str | None, env:
     )
     for warehouse in settings.warehouses:
         know_warehouse(services, warehouse)
-    new_token = _first_administrator(services.principals, first_token, settings)
+    with database.lock("first administrator"):  # servers that start together make one
+        new_token = _first_administrator(services.principals, first_token, settings)
     warehouses = {warehouse.name: warehouse for warehouse in settings.warehouses}
     app = App(services, authentication, warehouses, settings.limits)
     return Server(settings, services, app, new_token)
