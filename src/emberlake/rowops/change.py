@@ -1,6 +1,6 @@
 """Delete and update the rows that a condition selects."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from emberlake.base.names import listed
 from emberlake.errors import InvalidInput, Unsupported
@@ -94,7 +94,7 @@ def check_changes(
             pass
 
 
-def tally_of(edits: list[FileEdit], editor: Editor, session: WriteSession) -> Tally:
+def tally_of(edits: Iterable[FileEdit], editor: Editor, session: WriteSession) -> Tally:
     """What edits would change."""
     tally = Tally()
     for edit in edits:
@@ -150,7 +150,7 @@ def _prepare(
             current, snapshot, editor, condition.predicate, choose, is_dry=is_dry
         )
     edits = find_edits(store, snapshot, condition, clause, editor.now_ms)
-    if is_dry or not edits:
+    if is_dry:
         return Prepared((), tally_of(edits, editor, current))
     return write_edits(current, snapshot, editor, edits)
 

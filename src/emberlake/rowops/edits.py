@@ -4,7 +4,7 @@ One function for each way in which a table lets rows be changed (``Strategy``). 
 parallel, each in bounded memory. Nothing is committed here.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -64,7 +64,7 @@ def write_edits(
     session: WriteSession,
     snapshot: Snapshot | None,
     editor: Editor,
-    edits: Sequence[FileEdit],
+    edits: Iterable[FileEdit],
     inserts: Sequence[pa.Table] = (),
 ) -> Prepared:
     """Write the files of an operation on an append table.
@@ -73,7 +73,8 @@ def write_edits(
         session: The write.
         snapshot: The state in which the rows were found.
         editor: What happens to them.
-        edits: The rows that change.
+        edits: The rows that change; only those of a few files are held at a time, if they come
+            one after the other.
         inserts: New rows.
 
     Raises:

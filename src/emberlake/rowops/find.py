@@ -4,7 +4,7 @@ What a filter can express prunes files, and is evaluated while they are read. Th
 condition is evaluated on the rows that are left. Only the columns of the condition are read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -69,8 +69,8 @@ def find_edits(
     condition: Condition,
     clause: Clause,
     now_ms: int,
-) -> list[FileEdit]:
-    """The rows of every file that a clause applies to."""
+) -> Iterator[FileEdit]:
+    """The rows of every file that a clause applies to; files are read as they are asked for."""
     columns = sorted(condition.columns) or [_any_column(store.schema, condition.predicate)]
     reads = file_reads(store, snapshot, condition.predicate, columns)
 
@@ -86,7 +86,7 @@ def find_edits(
             return None
         return FileEdit(placed.place, positions, np.zeros(len(positions), np.int8))
 
-    return [edit for edit in parallel_map(find, reads) if edit is not None]
+    return (edit for edit in parallel_map(find, reads) if edit is not None)
 
 
 def _positions(placed: PlacedRead, rest: Expression | None, now_ms: int) -> I64:
