@@ -92,8 +92,12 @@ def site(lake: Path) -> Iterator[Served]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Chromium, for one file of tests.
+
+    While it is open, its driver occupies the event loop of the process: no other test can run one.
+    """
     program = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
     if program is None:
         lacking("there is no Chromium; run .ci/browser")
