@@ -157,6 +157,9 @@ class RootedStorage(WrappedStorage):
     def delete_folder(self, path: str) -> None:
         self.storage.delete_folder(self._at(path))
 
+    def delete_empty_folder(self, path: str) -> None:
+        self.storage.delete_empty_folder(self._at(path))
+
     def move_folder(self, source: str, target: str) -> None:
         with self._named():
             self.storage.move_folder(self._at(source), self._at(target))

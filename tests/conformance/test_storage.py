@@ -396,6 +396,21 @@ def test_a_folder_is_deleted_with_all_that_is_in_it(storage: Storage, root: str)
     assert not storage.exists(f"{root}/t/a/file")
 
 
+@pytest.mark.versitygw
+def test_only_folders_without_files_are_deleted_as_empty_ones(storage: Storage, root: str) -> None:
+    storage.put(f"{root}/t/a/file", b"")
+    storage.make_folder(f"{root}/t/b")
+
+    storage.delete_empty_folder(f"{root}/t")
+    assert storage.read(f"{root}/t/a/file") == b""
+    storage.delete(f"{root}/t/a/file")
+    storage.delete_folder(f"{root}/t/b")
+    for _ in range(2):
+        storage.delete_empty_folder(f"{root}/t")
+
+    assert names(storage, root) == []
+
+
 def test_making_a_folder_is_idempotent(storage: Storage, root: str) -> None:
     storage.make_folder(f"{root}/a/b")
     storage.make_folder(f"{root}/a/b")

@@ -2,13 +2,14 @@
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from emberlake.catalog import FileSystemCatalog
 from emberlake.errors import InvalidState, StorageError, TableNotFound
-from emberlake.io import MemoryStorage
+from emberlake.io import LocalStorage, MemoryStorage, Storage
 from emberlake.spec.layout import DROP_MARK
 from watched_storage import Call, WatchedStorage
 
@@ -66,9 +67,10 @@ def test_an_interrupted_drop_leaves_a_whole_table_or_none(what: str, is_done: bo
             assert catalog.get_table("db.t").count() == 2 * len(ROWS), where
             assert catalog.get_table("db.t$branch_b").count() == 2 * len(ROWS), where
         elif files_of(storage, "/w/db.db/t/schema"):
-            with pytest.raises(TableNotFound):
-                catalog.get_table("db.t")
-            with pytest.raises(InvalidState, match="a drop of it was interrupted; drop it again"):
+            for name in ("db.t", "db.t$branch_b"):
+                with pytest.raises(TableNotFound):
+                    catalog.get_table(name)
+            with pytest.raises(InvalidState, match="Only if that was interrupted drop it again"):
                 catalog.create_table("db.t", COLUMNS, ignore_if_exists=True)
             catalog.drop_table("db.t")
             assert files_of(storage, "/w") == [], where
@@ -108,3 +110,23 @@ def test_nobody_commits_to_a_table_that_is_being_dropped() -> None:
 
     with pytest.raises(TableNotFound, match="was dropped"):
         table.append(ROWS)
+
+
+@pytest.mark.parametrize("is_local", [False, True])
+def test_a_table_that_is_created_as_soon_as_a_drop_allows_it_stays(
+    tmp_path: Path, *, is_local: bool
+) -> None:
+    storage: Storage = LocalStorage() if is_local else MemoryStorage()
+    catalog = FileSystemCatalog(storage, str(tmp_path))
+    catalog.create_database("db")
+    catalog.create_table("db.t", COLUMNS).append(ROWS)
+
+    def create_again(call: Call) -> None:
+        if call.path.endswith(DROP_MARK) and call.method == "delete" and call.is_done:
+            catalog.create_table("db.t", COLUMNS).append(ROWS[:1])
+
+    FileSystemCatalog(WatchedStorage(storage, create_again), str(tmp_path)).drop_table("db.t")
+
+    assert catalog.get_table("db.t").to_arrow() == ROWS[:1]
+    catalog.drop_table("db.t")
+    assert not storage.exists(f"{tmp_path}/db.db/t")

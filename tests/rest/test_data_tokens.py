@@ -13,8 +13,9 @@ from builders import COLUMNS, FakeEnv, append, rows_of
 from emberlake import CatalogFactory
 from emberlake.catalog import RestCatalog
 from emberlake.errors import CredentialsExpired, NoPermission, ServerError
-from emberlake.io.rest.data_tokens import TokenSource
+from emberlake.io.rest.data_tokens import TokenSource, _Kept
 from emberlake.io.rest.vended import vended_options
+from emberlake.rest.commits import DataToken
 from emberlake.spec.identifier import Identifier
 from rest_server import RestServer
 from servers import proxy_of, s3_server
@@ -194,3 +195,21 @@ def test_work_that_outlives_many_tokens_finishes(server: RestServer, tmp_path: P
         with pytest.raises(NoPermission, match="/token failed with 403"):
             read_ids(table)
     assert len(server.asked(TOKENS)) > 3
+
+
+class Forgotten(_Kept):
+    """A token that another thread forgets between two looks at it."""
+
+    looks = 0
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "token":
+            Forgotten.looks += 1
+            return DataToken({}, HOUR) if Forgotten.looks == 1 else None
+        return super().__getattribute__(name)
+
+
+def test_a_token_may_be_forgotten_while_somebody_looks_at_it(world: FakeEnv) -> None:
+    world.time_ms = 0
+
+    assert Forgotten().is_ending(world.env()) is False

@@ -273,6 +273,10 @@ class FileSystemCatalog(OpeningCatalog):
         """The newest schema of a table or a branch; None if it does not exist."""
         if is_unfinished(self.storage, layout):
             return None
+        # Branches go with their table, whose mark is in the main one.
+        main = TableLayout(layout.root)
+        if layout.branch != MAIN_BRANCH and self._schema_files(main).is_dropped:
+            return None
         return SchemaStore(self.storage, layout).latest()
 
     def _load_schema(self, identifier: Identifier, layout: TableLayout) -> TableSchema:
@@ -310,7 +314,7 @@ class FileSystemCatalog(OpeningCatalog):
     def _delete_table(self, identifier: Identifier) -> None:
         # The mark comes first: the table is gone for all who list it. Then snapshots, so that other
         # engines find none whose files are gone. Schemas and the mark come last: until then nobody
-        # can create a table with this name, whose files would be deleted.
+        # can create a table with this name. From then on somebody may, and has files here.
         layout = self._layout(identifier)
         schemas = SchemaStore(self.storage, layout)
         schemas.begin_drop()
@@ -322,8 +326,11 @@ class FileSystemCatalog(OpeningCatalog):
         folders = [info.path for info in content if info.is_folder]
         for _ in parallel_map(self.storage.delete_folder, folders, workers=_FOLDERS_AT_ONCE):
             pass
+        # What writers have written meanwhile; they will not commit it.
+        late = (i.path for i in self.storage.list_all(layout.root) if not schemas.has(i.path))
+        self.storage.delete_all([*late])
         schemas.end_drop()
-        self.storage.delete_folder(layout.root)
+        self.storage.delete_empty_folder(layout.root)
 
     def _delete_outside(self, identifier: Identifier, layout: TableLayout) -> None:
         """Delete the files of a table that lie outside of its folder."""

@@ -125,8 +125,9 @@ def check_not_dropped(identifier: Identifier, *, is_dropped: bool) -> None:
     """Refuse to create a table whose files a drop would delete."""
     if is_dropped:
         raise InvalidState(
-            f"{identifier} cannot be created: another table of that name is being dropped, or a "
-            "drop of it was interrupted; drop it again, which deletes what is left"
+            f"{identifier} cannot be created: another table of that name is being dropped; wait "
+            "until it is gone. Only if that was interrupted drop it again, which deletes what is "
+            "left"
         )
 
 

@@ -5,6 +5,7 @@ its name: the link fails when the name is taken, so of several writers exactly o
 reader ever sees half a file.
 """
 
+import errno
 import io
 import os
 import shutil
@@ -136,6 +137,17 @@ class LocalStorage(OneByOne):
     def delete_folder(self, path: str) -> None:
         with _failures_of("delete", path), suppress(FileNotFoundError):
             shutil.rmtree(local_path(path))
+
+    def delete_empty_folder(self, path: str) -> None:
+        with _failures_of("delete", path):
+            for folder, _, _ in os.walk(local_path(path), topdown=False):
+                try:
+                    os.rmdir(folder)
+                except FileNotFoundError:
+                    pass
+                except OSError as error:
+                    if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                        raise
 
     def move_folder(self, source: str, target: str) -> None:
         new = local_path(target)

@@ -132,6 +132,15 @@ class MemoryStorage(OneByOne):
             for name in [name for name in self._files if _is_within(name, folder)]:
                 del self._files[name]
 
+    def delete_empty_folder(self, path: str) -> None:
+        folder = _plain(path)
+        with self._lock:
+            self._folders -= {
+                name
+                for name in self._folders
+                if _is_within(name, folder) and not any(_is_within(f, name) for f in self._files)
+            }
+
     def move_folder(self, source: str, target: str) -> None:
         old, new = _plain(source), _plain(target)
         with self._lock:

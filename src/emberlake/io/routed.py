@@ -140,6 +140,9 @@ class RoutedStorage(WrappedStorage):
     def delete_folder(self, path: str) -> None:
         self.storage_of(path).delete_folder(path)
 
+    def delete_empty_folder(self, path: str) -> None:
+        self.storage_of(path).delete_empty_folder(path)
+
     def move_folder(self, source: str, target: str) -> None:
         storage = self.storage_of(source)
         if self.storage_of(target) is not storage:

@@ -255,6 +255,12 @@ class Storage(Protocol):
     def delete_folder(self, path: str) -> None:
         """Delete a folder and all that is in it; no error when there is none."""
 
+    def delete_empty_folder(self, path: str) -> None:
+        """Delete a folder, and those in it, as far as they have no files.
+
+        Nothing where a folder is only there while something is in it.
+        """
+
     def move_folder(self, source: str, target: str) -> None:
         """Give a folder another name (renaming a table). The target must not exist.
 

@@ -80,6 +80,9 @@ class WrappedStorage:
     def delete_folder(self, path: str) -> None:
         self.storage.delete_folder(path)
 
+    def delete_empty_folder(self, path: str) -> None:
+        self.storage.delete_empty_folder(path)
+
     def move_folder(self, source: str, target: str) -> None:
         self.storage.move_folder(source, target)
 

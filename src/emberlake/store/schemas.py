@@ -89,6 +89,10 @@ class SchemaStore:
         etags = {number: etag for number, etag in found if number is not None}
         return SchemaFiles(etags, any(info.name == DROP_MARK for info in infos))
 
+    def has(self, path: str) -> bool:
+        """Whether a file is in the schema folder."""
+        return path.startswith(f"{self._layout.schema_folder}/")
+
     def begin_drop(self) -> None:
         """Let there be no table any more, for everybody who lists schemas, in one step."""
         self._storage.put(self._layout.drop_mark, b"dropped")

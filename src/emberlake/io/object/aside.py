@@ -85,7 +85,7 @@ def run_briefly(work: Callable[[], object]) -> None:
     def serve() -> None:
         try:
             work()
-        except Exception as error:  # noqa: BLE001 - it is raised below, if anybody still waits
+        except BaseException as error:  # noqa: BLE001 - it is raised below, if anybody still waits
             done.set_exception(error)
         else:
             done.set_result(None)

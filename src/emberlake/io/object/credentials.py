@@ -126,14 +126,16 @@ def find_credentials(
     Raises:
         InvalidOption: there are none, or only half of them, or two kinds of them.
     """
+    sources = _Sources(environment, profile, service)
     provider = given.values.get("provider")
     if provider is not None:
-        return _of_provider(given, provider)
+        own = _of_provider(given, provider)
+        return _of_given_role(given, sources, own) if "role_arn" in given else own
     if _is_anonymous(given):
         return Credentials((("skip_signature", "true"),))
     match given.cloud:
         case Cloud.S3 | Cloud.OSS:
-            found = _of_aws(given, _Sources(environment, profile, service))
+            found = _of_aws(given, sources)
         case Cloud.GCS:
             found = _of_gcs(given, environment)
         case Cloud.AZURE:
@@ -179,7 +181,8 @@ def _is_anonymous(given: Given) -> bool:
 def _asks_instance(given: Given) -> bool:
     wanted = given.text("credentials")
     if wanted is not None and wanted.lower() != _INSTANCE:
-        raise InvalidOption(f"{given.key('credentials')}={wanted}: there is {_INSTANCE}")
+        # Not what it says: it may be the credentials themselves.
+        raise InvalidOption(f"{given.key('credentials')} can only be {_INSTANCE}")
     return wanted is not None or "Instance" in (given.text("hadoop_provider") or "")
 
 
@@ -195,9 +198,20 @@ class _Sources:
 def _of_aws(given: Given, sources: _Sources) -> Credentials | None:
     if "role_arn" not in given:
         return _of_keys(given, sources)
+    own = [name for name in (*_KEYS, "profile") if name in given]
+    if own and "web_identity_token_file" in given:
+        raise InvalidOption(
+            f"{given.key('web_identity_token_file')} and {given.key(own[0])} contradict each "
+            "other; give one of them"
+        )
     settings = _from_environment(_WEB_IDENTITY, sources.environment, given)
-    if "web_identity_token_file" in dict(settings):
+    if "web_identity_token_file" in dict(settings) and not own:
         return Credentials(settings)
+    base = _of_keys(given, sources)
+    return base and _of_given_role(given, sources, base)
+
+
+def _of_given_role(given: Given, sources: _Sources, base: Credentials) -> Credentials:
     names = {
         "RoleSessionName": given.text("role_session_name"),
         "ExternalId": given.text("role_external_id"),
@@ -205,8 +219,7 @@ def _of_aws(given: Given, sources: _Sources) -> Credentials | None:
     }
     if "role_duration" in given:
         names["DurationSeconds"] = str(given.millis("role_duration", 0) // 1000)
-    base = _of_keys(given, sources)
-    return base and _of_role(given, sources, base, str(given.text("role_arn")), names)
+    return _of_role(given, sources, base, str(given.text("role_arn")), names)
 
 
 def _of_role(

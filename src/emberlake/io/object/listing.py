@@ -38,11 +38,13 @@ class _Listing:
         self._client: Any = None
         self._stream: Iterator[_Page] = iter(())
         self._last: str | None = None
+        self._after: str | None = None  # where the stream began
 
     def next_page(self, obs: Any, client: Any) -> _Page | None:
         if client is not self._client:
             self._client = client
-            found = obs.list(client, self._prefix, offset=self._last, chunk_size=PAGE)
+            self._after = self._last
+            found = obs.list(client, self._prefix, offset=self._after, chunk_size=PAGE)
             self._stream = iter(found)
         try:
             page = next(self._stream, None)
@@ -51,8 +53,8 @@ class _Listing:
             raise
         if page is None:
             return None
-        if self._last is not None:  # some stores begin at the start again
-            page = [one for one in page if one["path"] > self._last]
+        if self._after is not None:  # some stores begin at the start again
+            page = [one for one in page if one["path"] > self._after]
         if page:
             self._last = page[-1]["path"]
         return page

@@ -6,6 +6,7 @@ files are read where the catalog is opened, so workers on other machines need no
 
 import configparser
 import json
+import os
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -101,7 +102,8 @@ def _file(variable: str, name: str, environment: Mapping[str, str]) -> Path | No
 def _profiles(
     file: Path | None, *, is_config: bool = False
 ) -> Iterator[tuple[str, Mapping[str, str]]]:
-    if file is None or not file.is_file():
+    # A home that this user may not enter has none, as in many containers.
+    if file is None or not os.path.isfile(file):  # noqa: PTH113 - Path's raises
         return
     parser = configparser.RawConfigParser(default_section=_NO_DEFAULTS, strict=False)
     try:

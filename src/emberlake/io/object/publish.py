@@ -47,7 +47,11 @@ def put_or_read(
     pause = _PAUSE_S
     may_be_under_way = False
     while True:
-        failure = create_once(config, location, data)
+        try:
+            failure = create_once(config, location, data)
+        except StorageError as unready:  # there were no credentials for this try
+            unready.had_no_effect = unready.had_no_effect and not may_be_under_way
+            raise
         if not isinstance(failure, Failure):
             return Standing(data, failure, is_ours=True)
         standing = _standing(config, location, data)

@@ -126,6 +126,7 @@ _SECRETS: Final = frozenset(
 # What says who asks, and where to find that out.
 _CREDENTIALS: Final = _SECRETS - {"encryption_key", "proxy_password"} | {
     "access_key_id",
+    "profile",
     "provider",
     "credentials",
     "hadoop_provider",

@@ -193,6 +193,9 @@ class ObjectStorage:
         for _ in parallel_map(self._delete_batch, pages, workers=_DELETIONS_AT_ONCE):
             pass
 
+    def delete_empty_folder(self, path: str) -> None:
+        """Nothing is to be done: there are none."""
+
     def move_folder(self, source: str, target: str) -> None:
         raise Unsupported(
             f"{source} cannot be moved to {target}: object stores cannot rename a folder "

@@ -37,16 +37,16 @@ class _Kept:
         self.since_ms = env.now_ms()
         self.reserve = _RESERVE * (1 + _JITTER * env.chance())
 
-    def left_ms(self, env: Env) -> float:
-        """How long the token is good for, by the clock of the server that gave it."""
-        assert self.token is not None
-        return self.token.expires_at_ms - (env.now_ms() + self.skew_ms)
+    def left_ms(self, token: DataToken, env: Env) -> float:
+        """How long a token is good for, by the clock of the server that gave it."""
+        return token.expires_at_ms - (env.now_ms() + self.skew_ms)
 
     def is_ending(self, env: Env) -> bool:
-        if self.token is None:
+        token = self.token  # another thread may forget it at any time
+        if token is None:
             return True
-        life = self.token.expires_at_ms - (self.since_ms + self.skew_ms)
-        return self.left_ms(env) < min(_LONGEST_RESERVE_MS, max(life, 0) * self.reserve)
+        life = token.expires_at_ms - (self.since_ms + self.skew_ms)
+        return self.left_ms(token, env) < min(_LONGEST_RESERVE_MS, max(life, 0) * self.reserve)
 
 
 @dataclass
@@ -100,7 +100,7 @@ class TokenSource:
         try:
             token, server_ms = RestApi(self.session, self.env).table_token(self.table)
         except EmberlakeError as error:
-            if kept.token is not None and kept.left_ms(self.env) > 0:
+            if kept.token is not None and kept.left_ms(kept.token, self.env) > 0:
                 return kept.token  # it is good yet; the next call asks again
             if kept.token is None:
                 raise

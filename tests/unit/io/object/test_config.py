@@ -6,8 +6,9 @@ import pytest
 
 from emberlake.errors import EmberlakeWarning, InvalidOption, Unsupported
 from emberlake.io.object.config import StoreConfig, parse_config
-from emberlake.io.object.location import locate
+from emberlake.io.object.location import Cloud, locate
 from emberlake.io.object.roles import AssumedRole
+from emberlake.io.object.spellings import without_credentials
 
 KEYS = {"s3.access-key": "the-key", "s3.secret-key": "hidden"}
 AZURE = "abfss://c@account.dfs.core.windows.net/wh"
@@ -196,7 +197,7 @@ def test_the_machine_is_asked_only_on_request(path: str) -> None:
     prefix = {"s": "s3.", "g": "gs.", "a": "azure."}[path[0]]
 
     assert parse(path, {f"{prefix}credentials": "instance"}).credentials.provider is None
-    with pytest.raises(InvalidOption, match="there is instance"):
+    with pytest.raises(InvalidOption, match="can only be instance"):
         parse(path, {f"{prefix}credentials": "magic"})
 
 
@@ -298,3 +299,37 @@ def test_no_text_of_a_config_has_a_secret() -> None:
     for text in (repr(config), str(again), repr(config.credentials), f"{again!r}"):
         assert "hidden" not in text
         assert "the-key" not in text
+
+
+def test_a_role_is_assumed_with_the_keys_of_a_provider() -> None:
+    given = {"s3.credentials-provider": dict, "s3.assumed.role.arn": "arn"}
+
+    role = parse("s3://lake", given).credentials.provider
+
+    assert isinstance(role, AssumedRole)
+    assert (role.role, role.source) == ("arn", dict)
+
+
+def test_keys_that_are_given_count_more_than_a_web_identity_of_the_environment() -> None:
+    given = {**KEYS, "s3.assumed.role.arn": "arn"}
+
+    role = parse("s3://lake", given, AWS_WEB_IDENTITY_TOKEN_FILE="/token").credentials.provider
+
+    assert isinstance(role, AssumedRole)
+    with pytest.raises(
+        InvalidOption, match=r"s3\.web-identity-token-file and s3\.access-key contradict"
+    ):
+        parse("s3://lake", {**given, "s3.web-identity-token-file": "/token"})
+
+
+def test_a_profile_says_who_asks() -> None:
+    assert without_credentials(Cloud.S3, {"s3.profile": "p", "s3.region": "r"}) == {
+        "s3.region": "r"
+    }
+
+
+def test_credentials_under_a_wrong_name_are_not_shown() -> None:
+    with pytest.raises(InvalidOption, match=r"gs\.credentials can only be inst") as told:
+        parse("gs://lake", {"gs.credentials": "hidden"})
+
+    assert "hidden" not in str(told.value)

@@ -287,3 +287,9 @@ def test_a_program_that_prints_no_keys_has_failed(command: str) -> None:
         ProcessKeys("p", command)()
 
     assert str(raised.value) == ""
+
+
+def test_a_home_that_cannot_be_entered_has_no_profiles() -> None:
+    config = parse({}, {**ENVIRONMENT, "HOME": "/" + "x" * 300})
+
+    assert keys_of(config)["access_key_id"] == "env-key"
