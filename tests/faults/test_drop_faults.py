@@ -130,3 +130,44 @@ def test_a_table_that_is_created_as_soon_as_a_drop_allows_it_stays(
     assert catalog.get_table("db.t").to_arrow() == ROWS[:1]
     catalog.drop_table("db.t")
     assert not storage.exists(f"{tmp_path}/db.db/t")
+
+
+@pytest.mark.parametrize("method", ["delete_folder", "list", "list_all"])
+def test_the_slower_of_two_drops_ends_before_it_deletes_a_new_table(method: str) -> None:
+    storage = a_table()
+    catalog = FileSystemCatalog(storage, "/w")
+
+    def overtake(call: Call) -> None:
+        if call.method == method and call.path.startswith("/w/db.db/t") and call.is_done:
+            watched.watch = lambda _: None
+            catalog.drop_table("db.t")
+            catalog.create_table("db.t", COLUMNS, partition_keys=["day"]).append(ROWS[:1])
+
+    watched = WatchedStorage(storage)
+    watched.watch = lambda call: overtake(call) if is_marked(storage) else None
+
+    with pytest.raises(InvalidState, match="deletes nothing more"):
+        FileSystemCatalog(watched, "/w").drop_table("db.t")
+
+    assert catalog.get_table("db.t").to_arrow() == ROWS[:1]
+
+
+def is_marked(storage: MemoryStorage) -> bool:
+    return storage.exists(f"/w/db.db/t/schema/{DROP_MARK}")
+
+
+def test_a_table_whose_files_may_not_be_deleted_stays() -> None:
+    storage = a_table()
+
+    def refuse(call: Call) -> None:
+        if call.method in ("delete", "delete_folder", "delete_all"):
+            raise StorageError("not allowed", had_no_effect=True)
+
+    with pytest.raises(StorageError, match="not allowed"):
+        FileSystemCatalog(WatchedStorage(storage, refuse), "/w").drop_table("db.t")
+
+    catalog = FileSystemCatalog(storage, "/w")
+    assert catalog.list_tables("db") == ["t"]
+    assert catalog.get_table("db.t").count() == 2 * len(ROWS)
+    catalog.drop_table("db.t")
+    assert files_of(storage, "/w") == []

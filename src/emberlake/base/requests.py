@@ -36,11 +36,11 @@ class _Threads:
     def submit(self, work: Callable[[], _T]) -> "Future[_T]":
         future: Future[_T] = Future()
         with self._lock:
-            self._open += 1
-            if self._count < min(self._open, self._most):
-                self._count += 1
-                name = f"emberlake-request-{self._count}"
+            if self._count < min(self._open + 1, self._most):
+                name = f"emberlake-request-{self._count + 1}"
                 threading.Thread(target=self._serve, name=name, daemon=True).start()
+                self._count += 1
+            self._open += 1
         self._tasks.put((work, future))
         return future
 
@@ -48,17 +48,23 @@ class _Threads:
         _here.is_request = True
         while True:
             work, future = self._tasks.get()
-            if future.set_running_or_notify_cancel():
-                try:
-                    result = work()
-                except BaseException as error:  # noqa: BLE001 - it is raised where the work was given
-                    future.set_exception(error)
-                else:
-                    future.set_result(result)
-                    del result
-            del work, future  # what a request has brought is not kept until the next one
+            is_wanted = future.set_running_or_notify_cancel()
+            result, error = _attempt(work) if is_wanted else (None, None)
             with self._lock:
                 self._open -= 1
+            # Whoever waits for it may give the next task at once, which needs no other thread.
+            if error is not None:
+                future.set_exception(error)
+            elif is_wanted:
+                future.set_result(result)
+            del work, future, result, error  # what a request has brought is not kept until the next
+
+
+def _attempt(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    try:
+        return work(), None
+    except BaseException as error:  # noqa: BLE001 - it is raised where the work was given
+        return None, error
 
 
 _here = threading.local()

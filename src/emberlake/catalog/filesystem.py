@@ -316,21 +316,39 @@ class FileSystemCatalog(OpeningCatalog):
         # engines find none whose files are gone. Schemas and the mark come last: until then nobody
         # can create a table with this name. From then on somebody may, and has files here.
         layout = self._layout(identifier)
-        schemas = SchemaStore(self.storage, layout)
-        schemas.begin_drop()
+        schemas, drop_id = SchemaStore(self.storage, layout), self.env.new_id()
+        schemas.begin_drop(drop_id)
+        self._delete_hint(schemas, layout)
         self._delete_outside(identifier, layout)
+        schemas.check_drop(drop_id)
         self.storage.delete_folder(layout.snapshot_folder)
         self._end_uploads(layout.root)
         content = [i for i in self.storage.list(layout.root) if i.path != layout.schema_folder]
+        schemas.check_drop(drop_id)
         self.storage.delete_all([info.path for info in content if not info.is_folder])
+
+        def delete_folder(path: str) -> None:
+            schemas.check_drop(drop_id)
+            self.storage.delete_folder(path)
+
         folders = [info.path for info in content if info.is_folder]
-        for _ in parallel_map(self.storage.delete_folder, folders, workers=_FOLDERS_AT_ONCE):
+        for _ in parallel_map(delete_folder, folders, workers=_FOLDERS_AT_ONCE):
             pass
         # What writers have written meanwhile; they will not commit it.
-        late = (i.path for i in self.storage.list_all(layout.root) if not schemas.has(i.path))
-        self.storage.delete_all([*late])
+        late = [i.path for i in self.storage.list_all(layout.root) if not schemas.has(i.path)]
+        schemas.check_drop(drop_id)
+        self.storage.delete_all(late)
         schemas.end_drop()
         self.storage.delete_empty_folder(layout.root)
+
+    def _delete_hint(self, schemas: SchemaStore, layout: TableLayout) -> None:
+        """Find out whether files may be deleted, by one that nobody needs."""
+        try:
+            self.storage.delete(layout.latest_hint)
+        except StorageError as error:
+            if error.had_no_effect:
+                schemas.cancel_drop()
+            raise
 
     def _delete_outside(self, identifier: Identifier, layout: TableLayout) -> None:
         """Delete the files of a table that lie outside of its folder."""

@@ -4,7 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
-from emberlake.errors import CorruptFile, FileNotFound, SchemaNotFound, StorageError
+from emberlake.errors import (
+    CorruptFile,
+    FileNotFound,
+    InvalidState,
+    SchemaNotFound,
+    StorageError,
+)
 from emberlake.io.storage import Storage
 from emberlake.spec.layout import DROP_MARK, SCHEMA_PREFIX, TableLayout, parse_numbered
 from emberlake.spec.schema import TableSchema
@@ -87,15 +93,43 @@ class SchemaStore:
         infos = [*self._storage.list(self._layout.schema_folder)]
         found = ((parse_numbered(info.name, SCHEMA_PREFIX), info.etag) for info in infos)
         etags = {number: etag for number, etag in found if number is not None}
-        return SchemaFiles(etags, any(info.name == DROP_MARK for info in infos))
+        # An empty mark is one that was taken back, by somebody who may not delete it.
+        return SchemaFiles(etags, any(info.name == DROP_MARK and info.size for info in infos))
 
     def has(self, path: str) -> bool:
         """Whether a file is in the schema folder."""
         return path.startswith(f"{self._layout.schema_folder}/")
 
-    def begin_drop(self) -> None:
-        """Let there be no table any more, for everybody who lists schemas, in one step."""
-        self._storage.put(self._layout.drop_mark, b"dropped")
+    def begin_drop(self, drop_id: str) -> None:
+        """Let there be no table any more, for everybody who lists schemas, in one step.
+
+        A drop that was interrupted is taken over; if it still runs, it ends at its next step.
+        """
+        self._storage.put(self._layout.drop_mark, drop_id.encode())
+
+    def check_drop(self, drop_id: str) -> None:
+        """Check that nobody else has taken the drop over, finished it, or created a new table.
+
+        Raises:
+            InvalidState: somebody has.
+        """
+        mark = self._layout.drop_mark
+        try:
+            is_ours = self._storage.read(mark) == drop_id.encode()
+        except FileNotFound:
+            is_ours = False
+        if not is_ours:
+            raise InvalidState(
+                f"somebody else drops the table in {self._layout.root} at the same time, or has "
+                "dropped it meanwhile; this drop has ended and deletes nothing more"
+            )
+
+    def cancel_drop(self) -> None:
+        """Let the table be there again, of which nothing was deleted."""
+        try:
+            self._storage.delete(self._layout.drop_mark)
+        except StorageError:  # who may not delete files may not delete this one either
+            self._storage.put(self._layout.drop_mark, b"")
 
     def end_drop(self) -> None:
         """Delete the schemas, and then the mark: without schemas nobody needs it."""
