@@ -96,6 +96,16 @@ class Catalog(ABC):
             DatabaseNotEmpty: it is not empty, and ``cascade`` is False.
         """
 
+    def list_views(self, database_name: str) -> list[str]:
+        """The names of the views of a database, sorted; only servers keep views."""
+        self.get_database(database_name)
+        return []
+
+    def list_functions(self, database_name: str) -> list[str]:
+        """The names of the functions of a database, sorted; only servers keep functions."""
+        self.get_database(database_name)
+        return []
+
     @abstractmethod
     def list_tables(self, database_name: str) -> list[str]:
         """The names of the tables of a database, sorted."""
