@@ -11,8 +11,12 @@ from emberlake.commit.change import CommitResult
 from emberlake.errors import InvalidInput, InvalidOption
 from emberlake.options import KNOWN_KEYS, SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, unknown_option
 from emberlake.predicates import Predicate, bind_partition_filter
+from emberlake.rowops.merge_plan import On
+from emberlake.rowops.result import RowChangeResult
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.compaction import compact_on_spark
+from emberlake.spark.merge_job import SparkMergeBuilder, merge_on_spark
+from emberlake.spark.row_changes import change_on_spark
 from emberlake.spark.session import find_session
 from emberlake.spark.write import SparkWriteResult, WriteJob
 from emberlake.spec.identifier import Identifier
@@ -169,3 +173,104 @@ def compact(
     partitions = bind_partition_filter(where, table.store.schema)
     session = find_session(spark)
     return compact_on_spark(table.store, user, session, full=full, where=partitions)
+
+
+def delete(
+    identifier: str | Identifier,
+    catalog_options: Mapping[str, object],
+    where: Predicate | str,
+    *,
+    spark: "SparkSession | None" = None,
+) -> RowChangeResult:
+    """Delete the rows for which a condition is true, in parallel Spark tasks and one commit.
+
+    Args:
+        identifier: ``"db.t"``.
+        catalog_options: What ``CatalogFactory.create`` takes.
+        where: Text such as ``"price > 100"``, or a predicate.
+        spark: The session; the active one by default.
+
+    Raises:
+        InvalidExpression, InvalidPredicate, ColumnNotFound: the condition does not fit the table.
+        Unsupported: rows of this table cannot be deleted.
+        IncompleteJob: not every task reported what it wrote; nothing changes.
+        CommitConflict: others changed the same rows again and again.
+    """
+    if where is None:
+        raise InvalidInput("say which rows to delete; all of them are deleted by truncate_table()")
+    return change_on_spark(_session(identifier, catalog_options), find_session(spark), where, None)
+
+
+def update(
+    identifier: str | Identifier,
+    catalog_options: Mapping[str, object],
+    set: Mapping[str, object],  # noqa: A002
+    where: Predicate | str | None = None,
+    *,
+    spark: "SparkSession | None" = None,
+) -> RowChangeResult:
+    """Set columns of the rows for which a condition is true, in parallel tasks and one commit.
+
+    Args:
+        identifier: ``"db.t"``.
+        catalog_options: What ``CatalogFactory.create`` takes.
+        set: By column, an expression in text, or a value; ``lit("x")`` is a value of text.
+        where: Text such as ``"price > 100"``, or a predicate; None: all rows.
+        spark: The session; the active one by default.
+
+    Raises:
+        InvalidExpression, InvalidPredicate, ColumnNotFound: values or condition do not fit.
+        DataMismatch: a value cannot be computed, or does not fit its column; nothing changes.
+        Unsupported: rows of this table cannot be updated like this.
+        IncompleteJob: not every task reported what it wrote; nothing changes.
+        CommitConflict: others changed the same rows again and again.
+    """
+    if not set:
+        raise InvalidInput(
+            "say what to set: a dictionary of columns and their new values, such as "
+            '{"price": "price * 1.1"}'
+        )
+    return change_on_spark(_session(identifier, catalog_options), find_session(spark), where, set)
+
+
+def merge(  # noqa: PLR0913
+    df: "DataFrame",
+    identifier: str | Identifier,
+    catalog_options: Mapping[str, object],
+    on: On,
+    *,
+    source_alias: str = "s",
+    target_alias: str = "t",
+    merge_schema: bool = False,
+    isolation: str = "snapshot",
+) -> SparkMergeBuilder:
+    """Start a merge of a DataFrame into a table; Spark runs it when ``execute()`` is called.
+
+    Args:
+        df: The source. It is computed once for a merge.
+        identifier: ``"db.t"``.
+        catalog_options: What ``CatalogFactory.create`` takes.
+        on: When rows match: a condition such as ``"t.id = s.id"``, columns that are equal, or a
+            dictionary of columns of the table and of the source.
+        source_alias: What expressions call the source.
+        target_alias: What expressions call the table.
+        merge_schema: Whether columns that the table lacks are added to it.
+        isolation: ``"serializable"``: start again after any commit that changed rows meanwhile.
+
+    Raises:
+        InvalidInput: the source is no batch DataFrame, or an argument is wrong.
+    """
+    return merge_on_spark(
+        _session(identifier, catalog_options),
+        df,
+        on,
+        source_alias=source_alias,
+        target_alias=target_alias,
+        merge_schema=merge_schema,
+        isolation=isolation,
+    )
+
+
+def _session(identifier: str | Identifier, options: Mapping[str, object]) -> WriteSession:
+    builder = open_table(identifier, options).new_batch_write_builder()
+    return WriteSession(builder.store, builder.commit_user)

@@ -142,7 +142,7 @@ def _prepare(
 ) -> Prepared:
     store = current.store
     condition = bind_where(where, store.schema)
-    clause = _clause(store.schema, values)
+    clause = change_clause(store.schema, values)
     editor = Editor((clause,), now_ms=store.env.now_ms())
     if store.schema.profile.has_keys:
         choose = found_rows(condition, editor.now_ms)
@@ -155,7 +155,8 @@ def _prepare(
     return write_edits(current, snapshot, editor, edits)
 
 
-def _clause(schema: TableSchema, values: Mapping[str, object] | None) -> Clause:
+def change_clause(schema: TableSchema, values: Mapping[str, object] | None) -> Clause:
+    """The only clause of a delete (no values) or of an update."""
     if values is None:
         check_changes(schema, updates=False, deletes=True, assigned=frozenset())
         return Clause(Action.DELETE)

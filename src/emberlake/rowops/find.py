@@ -4,7 +4,7 @@ What a filter can express prunes files, and is evaluated while they are read. Th
 condition is evaluated on the rows that are left. Only the columns of the condition are read.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -24,7 +24,9 @@ from emberlake.expressions import (
 from emberlake.predicates import Predicate, bind_filter, columns_of
 from emberlake.rowops.clauses import TARGET, Action, Clause
 from emberlake.rowops.edits import FileEdit
-from emberlake.rowops.locate import PlacedRead, file_reads
+from emberlake.rowops.locate import PlacedRead, split_reads
+from emberlake.scan.plan import plan_target
+from emberlake.scan.splits import DataSplit
 from emberlake.spec.column_buffers import I64
 from emberlake.spec.row_tracking import readable_fields
 from emberlake.spec.schema import TableSchema
@@ -70,9 +72,21 @@ def find_edits(
     clause: Clause,
     now_ms: int,
 ) -> Iterator[FileEdit]:
-    """The rows of every file that a clause applies to; files are read as they are asked for."""
+    """The rows of every file that a clause applies to."""
+    splits = plan_target(store, snapshot, condition.predicate, None).splits
+    return find_in_splits(store, splits, condition, clause, now_ms)
+
+
+def find_in_splits(
+    store: TableStore,
+    splits: Iterable[DataSplit],
+    condition: Condition,
+    clause: Clause,
+    now_ms: int,
+) -> Iterator[FileEdit]:
+    """The rows of splits that a clause applies to; they were planned with the condition."""
     columns = sorted(condition.columns) or [_any_column(store.schema, condition.predicate)]
-    reads = file_reads(store, snapshot, condition.predicate, columns)
+    reads = split_reads(store, splits, condition.predicate, columns)
 
     def find(placed: PlacedRead) -> FileEdit | None:
         is_whole = placed.is_exact and condition.rest is None

@@ -7,6 +7,7 @@ writer has given the same key since is a conflict.
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +34,6 @@ from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 from emberlake.write.align import align
-from emberlake.write.rows_writer import RowsWriter
 
 _REPLACING: "frozenset[MergeEngine]" = frozenset(
     {MergeEngine.DEDUPLICATE, MergeEngine.PARTIAL_UPDATE}
@@ -112,17 +112,17 @@ def write_key_changes(
         is_dry: Whether nothing is written, only counted.
     """
     store = session.store
-    writing = _KeyWriting(store, editor, None)
+    writing = KeyWriting(store, editor, None)
     if is_dry:
         return Prepared((), _write_all(writing, _rows(store, snapshot, predicate), choose, inserts))
     with closing(session.new_writer(as_of=snapshot)) as writer:
-        writing = _KeyWriting(store, editor, writer)
+        writing = KeyWriting(store, editor, writer)
         tally = _write_all(writing, _rows(store, snapshot, predicate), choose, inserts)
         return Prepared(tuple(writer.prepare()), tally)
 
 
 def _write_all(
-    writing: "_KeyWriting",
+    writing: "KeyWriting",
     tables: Iterator[pa.Table],
     choose: Choose,
     inserts: Callable[[], Sequence[pa.Table]],
@@ -146,16 +146,27 @@ def _rows(
         yield pa.Table.from_batches([batch])
 
 
-class _KeyWriting:
+class TakesRows(Protocol):
+    """A writer, or something that only keeps what it gets."""
+
+    def write(self, data: pa.Table, row_kind: str | None = None) -> None: ...
+
+
+class KeyWriting:
     """Writes records of one operation, or only counts them."""
 
-    def __init__(self, store: TableStore, editor: Editor, writer: RowsWriter | None) -> None:
+    def __init__(self, store: TableStore, editor: Editor, writer: TakesRows | None) -> None:
         self._schema = store.schema
         self._editor = editor
         self._writer = writer
         self._plan = plan_merge(store.schema, store.schema.fields)
 
     def change(self, rows: pa.Table, chosen: Choice, matches: I64 | None) -> Tally:
+        """Write what becomes of rows.
+
+        Raises:
+            DataMismatch: a new value does not fit, or would have no effect.
+        """
         is_update = self._editor.is_update(chosen)
         updated = int(is_update.sum())
         if updated:
@@ -170,6 +181,7 @@ class _KeyWriting:
         return Tally(updated=updated, deleted=rows.num_rows - updated)
 
     def insert(self, rows: pa.Table) -> Tally:
+        """Write new rows."""
         self._write(align(rows, self._schema.fields), RowKind.INSERT)  # what is left out is null
         return Tally(inserted=rows.num_rows)
 

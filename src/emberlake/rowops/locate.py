@@ -12,7 +12,7 @@ that snapshot as its base::
 ``marks`` turns positions into deletions, ``columns`` row ids into new values of some columns.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -88,7 +88,12 @@ def file_places(
 ) -> list[FilePlace]:
     """The files of an append table that can hold matching rows."""
     splits = plan_target(store, snapshot, predicate, None).splits
-    return [place for split in splits for place, _ in _units(split)]
+    return [place for split in splits for place in split_places(split)]
+
+
+def split_places(split: DataSplit) -> list[FilePlace]:
+    """The files of a split, in the order in which ``split_reads`` reads them."""
+    return [place for place, _ in _units(split)]
 
 
 def locate_rows(
@@ -131,11 +136,22 @@ def file_reads(
     columns: Sequence[str],
 ) -> Iterator[PlacedRead]:
     """A read for every file that can hold matching rows; nothing is read yet."""
+    splits = plan_target(store, snapshot, predicate, None).splits
+    return split_reads(store, splits, predicate, columns)
+
+
+def split_reads(
+    store: TableStore,
+    splits: Iterable[DataSplit],
+    predicate: Predicate | None,
+    columns: Sequence[str],
+) -> Iterator[PlacedRead]:
+    """A read for every file of splits that were planned with the predicate."""
     known = readable_fields(store.schema)
     projection = project(known, columns)
     check_readable(store.schema, projection.read_fields(known, predicate))
     plans = _Plans(store, projection, predicate)
-    for split in plan_target(store, snapshot, predicate, None).splits:
+    for split in splits:
         yield from plans.reads(split)
 
 

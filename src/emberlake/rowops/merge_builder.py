@@ -9,6 +9,7 @@ import pyarrow as pa
 from emberlake.base.names import choices, listed
 from emberlake.errors import DataMismatch, InvalidInput, Unsupported
 from emberlake.expressions import Scope, Source, lit
+from emberlake.predicates import Predicate
 from emberlake.rowops.attempts import present, run_change
 from emberlake.rowops.change import check_changes, tally_of
 from emberlake.rowops.clauses import Action
@@ -139,8 +140,7 @@ class MergeBuilder:
         """What the merge would do: how rows are changed, and which files may be touched."""
         current, snapshot = present(self._session)
         store = current.store
-        merge = self._merge(current)
-        pruning = merge.pruning()
+        plan, pruning, count = self._outline(current)
         if store.schema.profile.has_keys:
             splits = plan_target(store, snapshot, pruning, None).splits
             total = plan_target(store, snapshot, None, None).splits
@@ -148,11 +148,11 @@ class MergeBuilder:
         else:
             touched = len(file_places(store, snapshot, pruning))
             files = len(file_places(store, snapshot, None))
-        columns = sorted(merge.editor.assigned)
+        columns = sorted({name for clause in plan.for_table for name in clause.values})
         lines = [
-            f"merge on {merge.plan.on.text}",
+            f"merge on {plan.on.text}",
             f"  strategy: {strategy_of(store.schema)}",
-            f"  source: {self._source.num_rows} rows",
+            f"  source: {count} rows",
             f"  files that may be touched: {touched} of {files}",
             *([f"  only rows with: {str(pruning)[:200]}"] if pruning is not None else []),
             *([f"  columns that matched rows may change: {listed(columns)}"] if columns else []),
@@ -161,6 +161,11 @@ class MergeBuilder:
             where = f" where {clause.where}" if clause.where else ""
             lines.append(f"  {clause.name}{where}")
         return "\n".join(lines)
+
+    def _outline(self, current: WriteSession) -> tuple[MergePlan, Predicate | None, int]:
+        """The plan, what rows of the table must satisfy to be touched, the rows of the source."""
+        merge = self._merge(current)
+        return merge.plan, merge.pruning(), merge.source.num_rows
 
     def _prepare(
         self, current: WriteSession, snapshot: Snapshot | None, *, is_dry: bool = False
@@ -387,8 +392,12 @@ def _check_new_keys(schema: TableSchema, inserts: Sequence[pa.Table]) -> None:
     counts = counted.aggregate([([], "count_all")])
     repeated = counts.filter(pa.compute.greater(counts.column("count_all"), 1))
     if repeated.num_rows:
-        shown = [", ".join(map(str, row.values())) for row in repeated.slice(0, 5).to_pylist()]
-        raise DataMismatch(
-            f"several new rows have the same primary key: {'; '.join(shown)}. Keep one row for "
-            "each key"
-        )
+        raise repeated_keys(repeated.select(keys))
+
+
+def repeated_keys(keys: pa.Table) -> DataMismatch:
+    """The error for primary keys that several new rows have."""
+    shown = [", ".join(map(str, row.values())) for row in keys.slice(0, 5).to_pylist()]
+    return DataMismatch(
+        f"several new rows have the same primary key: {'; '.join(shown)}. Keep one row for each key"
+    )

@@ -26,7 +26,7 @@ from emberlake.expressions import (
 from emberlake.expressions.casts import fits_all
 from emberlake.expressions.coercion import is_integer, is_text
 from emberlake.expressions.typed import Apply, Column, Typed
-from emberlake.predicates import Predicate
+from emberlake.predicates import Predicate, columns_of
 from emberlake.rowops.clauses import SOURCE, TARGET, Action, Clause
 from emberlake.types import DataField
 
@@ -126,6 +126,8 @@ class MergePlan:
         sides += [e for e in (self.on.of_source, self.on.of_pairs) if e is not None]
         used = [columns_used(side.typed, source) for side in sides]
         used += [c.tested(source) for c in (*self.matched, *self.orphaned, *self.new)]
+        if source == TARGET and self.orphaned and self.on.predicate is not None:
+            used.append(frozenset(columns_of(self.on.predicate)))  # the read cannot test it
         return frozenset().union(*used)
 
 

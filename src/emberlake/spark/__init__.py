@@ -10,17 +10,28 @@ from typing import TYPE_CHECKING, Any, Final
 from emberlake.base.extras import load_extra
 
 if TYPE_CHECKING:
-    from emberlake.jobs import compact, read_paimon, write_paimon
+    from emberlake.jobs import compact, delete, merge, read_paimon, update, write_paimon
     from emberlake.spark.write import SparkWriteResult
 
 _HOMES: Final = {
     "SparkWriteResult": "emberlake.spark.write",
     "compact": "emberlake.jobs",
+    "delete": "emberlake.jobs",
+    "merge": "emberlake.jobs",
     "read_paimon": "emberlake.jobs",
+    "update": "emberlake.jobs",
     "write_paimon": "emberlake.jobs",
 }
 
-__all__ = ["SparkWriteResult", "compact", "read_paimon", "write_paimon"]
+__all__ = [
+    "SparkWriteResult",
+    "compact",
+    "delete",
+    "merge",
+    "read_paimon",
+    "update",
+    "write_paimon",
+]
 
 
 def __getattr__(name: str) -> Any:

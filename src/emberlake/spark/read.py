@@ -9,21 +9,18 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, col, lit, nanvl
 from pyspark.sql.types import StructType
 
 from emberlake.errors import InvalidInput
-from emberlake.predicates import Predicate
 from emberlake.read.projection import ROW_KIND, Output
 from emberlake.read.table_reader import TableReader
-from emberlake.scan.split_form import split_to_bytes
 from emberlake.scan.splits import DataSplit
 from emberlake.spark.filters import to_column
 from emberlake.spark.native_scan import Division, NativeScan, divide
 from emberlake.spark.packing import pack_partitions, spread_partitions, weight_of
-from emberlake.spark.read_task import PARTITION, SPLIT_SCHEMA, ReadTask
+from emberlake.spark.read_task import PARTITION, ReadTask, split_table
 from emberlake.spark.session import check_workers
 from emberlake.spark.session_files import SessionFiles
 from emberlake.spark.types import handed_out, nullable_fields, spark_schema, to_spark_type
@@ -180,14 +177,8 @@ def _read_by_workers(
         places = pack_partitions(weights, options)
     else:
         places = spread_partitions(weights, num_partitions)
-    predicates: list[Predicate | None] = []
-    for split in splits:
-        if split.predicate not in predicates:
-            predicates.append(split.predicate)
-    plans = [predicates.index(split.predicate) for split in splits]
-    forms = [split_to_bytes(split) for split in splits]
-    work = pa.table([places, plans, forms], schema=SPLIT_SCHEMA)
-    task = ReadTask(reader, handed_out(_fields(reader)), tuple(predicates))
+    work, predicates = split_table(splits, places)
+    task = ReadTask(reader, handed_out(_fields(reader)), predicates)
     return (
         spark.createDataFrame(work)
         .repartitionById(num_partitions or places[-1] + 1, col(PARTITION))

@@ -1,6 +1,6 @@
 """The part of a read that one Spark task does: it gets splits in byte form and returns rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from emberlake.base.parallel import limit_threads
 from emberlake.predicates import Predicate
 from emberlake.read.table_reader import TableReader
-from emberlake.scan.split_form import split_from_bytes
+from emberlake.scan.split_form import split_from_bytes, split_to_bytes
 from emberlake.scan.splits import DataSplit
 from emberlake.spark.failures import reported_errors
 from emberlake.spark.planned import read_planned
@@ -41,11 +41,28 @@ class ReadTask:
         """The rows of the splits that the batches name."""
         limit_threads()
         with reported_errors():
-            for batch in read_planned(self.reader, self._splits(batches)):
+            for batch in read_planned(self.reader, splits_in(batches, self.predicates)):
                 yield to_spark_batch(batch, self.schema)
 
-    def _splits(self, batches: Iterator[pa.RecordBatch]) -> Iterator[DataSplit]:
-        for batch in batches:
-            plans = batch.column(_PLAN).to_pylist()
-            for plan, raw in zip(plans, batch.column(_SPLIT), strict=True):
-                yield split_from_bytes(raw.as_py(), self.predicates[plan])
+
+def split_table(
+    splits: Sequence[DataSplit], places: Sequence[int]
+) -> tuple[pa.Table, tuple[Predicate | None, ...]]:
+    """A row for each split, with the partition that gets it, and the predicates of all splits."""
+    predicates: list[Predicate | None] = []
+    for split in splits:
+        if split.predicate not in predicates:
+            predicates.append(split.predicate)
+    plans = [predicates.index(split.predicate) for split in splits]
+    forms = [split_to_bytes(split) for split in splits]
+    return pa.table([places, plans, forms], schema=SPLIT_SCHEMA), tuple(predicates)
+
+
+def splits_in(
+    batches: Iterable[pa.RecordBatch], predicates: Sequence[Predicate | None]
+) -> Iterator[DataSplit]:
+    """The splits of rows that ``split_table`` made."""
+    for batch in batches:
+        plans = batch.column(_PLAN).to_pylist()
+        for plan, raw in zip(plans, batch.column(_SPLIT), strict=True):
+            yield split_from_bytes(raw.as_py(), predicates[plan])

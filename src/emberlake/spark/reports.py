@@ -18,14 +18,20 @@ from pyspark.sql import functions as sql
 from emberlake.errors import IncompleteJob
 from emberlake.wire import CommitMessage
 
-REPORT_SCHEMA: Final = "job string, number int, messages array<binary>"
+REPORT_SCHEMA: Final = "job string, number int, messages array<binary>, counts array<bigint>"
 _ARROW_SCHEMA: Final = pa.schema(
-    [("job", pa.string()), ("number", pa.int32()), ("messages", pa.list_(pa.binary()))]
+    [
+        ("job", pa.string()),
+        ("number", pa.int32()),
+        ("messages", pa.list_(pa.binary())),
+        ("counts", pa.list_(pa.int64())),
+    ]
 )
 # A local relation, because Spark merges two plans that have one partition each into one partition.
 _LAST: Final = (
     "SELECT CAST(NULL AS STRING) AS job, CAST(NULL AS INT) AS number, "
-    "CAST(NULL AS ARRAY<BINARY>) AS messages FROM VALUES (0)"
+    "CAST(NULL AS ARRAY<BINARY>) AS messages, CAST(NULL AS ARRAY<BIGINT>) AS counts "
+    "FROM VALUES (0)"
 )
 _SHOWN: Final = 5
 
@@ -37,11 +43,15 @@ class TaskReport:
     job_id: str
     number: int  # of the task, or of the part: from 0, without gaps
     messages: tuple[bytes, ...]  # commit messages in their byte form
+    counts: tuple[int, ...] = ()  # what else there is to tell: numbers that add up
 
     @staticmethod
-    def of(job_id: str, number: int, messages: Iterable[CommitMessage]) -> "TaskReport":
+    def of(
+        job_id: str, number: int, messages: Iterable[CommitMessage], counts: Sequence[int] = ()
+    ) -> "TaskReport":
         """The report of these messages."""
-        return TaskReport(job_id, number, tuple(message.to_bytes() for message in messages))
+        raws = tuple(message.to_bytes() for message in messages)
+        return TaskReport(job_id, number, raws, tuple(counts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,11 @@ class Reports:
         found = {report.number: report for report in self.received}
         raws = (raw for number in sorted(found) for raw in found[number].messages)
         return [CommitMessage.from_bytes(raw) for raw in raws]
+
+    def counts(self) -> list[int]:
+        """The sums of what the tasks counted; empty if they counted nothing."""
+        by_task = {report.number: report.counts for report in self.received}
+        return [sum(of_tasks) for of_tasks in zip(*by_task.values(), strict=True)]
 
 
 def incomplete(job_id: str, problem: str) -> IncompleteJob:
@@ -111,6 +126,7 @@ def report_batch(reports: Sequence[TaskReport]) -> pa.RecordBatch:
         pa.array([report.job_id for report in reports], pa.string()),
         pa.array([report.number for report in reports], pa.int32()),
         pa.array([list(report.messages) for report in reports], pa.list_(pa.binary())),
+        pa.array([list(report.counts) for report in reports], pa.list_(pa.int64())),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
 
@@ -119,7 +135,7 @@ def counted(reports: DataFrame) -> DataFrame:
     """The reports of all tasks of a DataFrame, and a row with the number of tasks."""
     last = reports.sparkSession.sql(_LAST)
     total = sql.when(sql.col("number").isNull(), sql.spark_partition_id())
-    return reports.union(last).select("job", "number", "messages", total.alias("total"))
+    return reports.union(last).select("*", total.alias("total"))
 
 
 def gather(reports: DataFrame, total: int | None = None) -> Reports:
@@ -130,5 +146,5 @@ def gather(reports: DataFrame, total: int | None = None) -> Reports:
             total = row.total
         else:
             messages = tuple(bytes(raw) for raw in row.messages)
-            received.append(TaskReport(row.job, row.number, messages))
+            received.append(TaskReport(row.job, row.number, messages, tuple(row.counts)))
     return Reports(tuple(received), total)

@@ -20,7 +20,9 @@ from emberlake.spark.reports import REPORT_SCHEMA, Reports, counted, gather
 from emberlake.spark.resources import find_profile
 from emberlake.spark.session import check_workers, fast_arrow, small_pieces
 from emberlake.spark.write_task import WriteTask
+from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.support import check_writable
+from emberlake.wire import CommitMessage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,7 @@ class WriteJob:
     write_columns: tuple[str, ...] | None = None
     concurrency: int | None = None
     resource_profile: ResourceProfile | Mapping[str, object] | None = None
+    as_of: Snapshot | None = None  # the state that the rows were read from, if it was the table
 
     def run(self, df: DataFrame) -> SparkWriteResult:
         """Write all rows and make them visible in one snapshot.
@@ -55,14 +58,20 @@ class WriteJob:
             self._check(df)
             profile = find_profile(self.resource_profile, df.sparkSession)
             check_workers(df.sparkSession)
-        store = self.session.store
-        job = Job(store, store.env.new_id())
         with _timed(seconds, "write"):
-            messages, reports = job.run(lambda: self._write(df, job.id, profile))
+            messages, reports = self.write(df, profile)
         with _timed(seconds, "commit"):
             done = self.session.commit_or_abort(messages)
         counts: dict[str, Any] = {f.name: getattr(done, f.name) for f in fields(CommitResult)}
         return SparkWriteResult(**counts, tasks=reports.total or 0, seconds=seconds)
+
+    def write(
+        self, df: DataFrame, profile: ResourceProfile | None = None
+    ) -> tuple[list[CommitMessage], Reports]:
+        """Write all rows of a DataFrame that fits; returns what is to be committed."""
+        store = self.session.store
+        job = Job(store, store.env.new_id())
+        return job.run(lambda: self._write(df, job.id, profile))
 
     def _check(self, df: DataFrame) -> None:
         check_writable(self.session.store.schema)
@@ -88,6 +97,7 @@ class WriteJob:
             job_id,
             tuple(df.columns),
             self.write_columns,
+            as_of=self.as_of,
             assigners=clustering.assigners,
         )
         clustered = cluster(df, schema, clustering)

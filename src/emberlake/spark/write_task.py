@@ -13,6 +13,7 @@ from emberlake.session.write_session import WriteSession
 from emberlake.spark.failures import reported_errors
 from emberlake.spark.job_files import task_store
 from emberlake.spark.reports import TaskReport, report_batch, task_number
+from emberlake.spec.snapshot import Snapshot
 from emberlake.wire import CommitMessage
 from emberlake.write.dynamic_bucket import SINGLE_ASSIGNER, Assigner
 
@@ -29,6 +30,7 @@ class WriteTask:
     job_id: str
     columns: tuple[str, ...]  # the names of the columns, whatever Spark calls them
     write_columns: tuple[str, ...] | None = None
+    as_of: Snapshot | None = None  # the state that the rows were read from, if it was the table
     assigners: int = 1  # how many tasks assign dynamic buckets, each numbered like its partition
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -43,7 +45,8 @@ class WriteTask:
         store = task_store(self.session.store, self.job_id, number)
         assigner = Assigner(number, self.assigners) if self.assigners > 1 else SINGLE_ASSIGNER
         # Closing it deletes what was not returned.
-        with closing(replace(self.session, store=store).new_writer(assigner)) as writer:
+        session = replace(self.session, store=store)
+        with closing(session.new_writer(assigner, as_of=self.as_of)) as writer:
             if self.write_columns is not None:
                 writer.set_write_columns(self.write_columns)
             for table in gathered(batches):

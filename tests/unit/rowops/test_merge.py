@@ -122,6 +122,16 @@ def test_a_merge_with_nothing_to_do_makes_no_snapshot(kind: str) -> None:
 
 
 @every_kind
+def test_a_row_that_the_condition_on_the_table_rules_out_matches_nothing(kind: str) -> None:
+    table = filled(kind)
+
+    merge = table.merge(SOURCE, "t.id = s.id AND t.v = 'b'").when_matched_delete()
+    merge.when_not_matched_by_source_update({"n": lit(7)}, "t.id > 3").execute()
+
+    assert rows_of(table) == [(1, "a", 10), (3, "c", 30), (4, "d", 7), (5, "e", 7)]
+
+
+@every_kind
 def test_a_merge_deletes_all_that_the_source_lacks(kind: str) -> None:
     table = filled(kind)
     table.merge(SOURCE, ["id"]).when_not_matched_by_source_delete().execute()

@@ -1,0 +1,181 @@
+"""Change rows of tables with a primary key on Spark: records go through the ordinary write.
+
+The rows are read as the merge engine shows them. What becomes of them is computed in workers, and
+kept until it is written, so that it can be counted and looked at first.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import StringType, StructField, StructType
+
+from emberlake.base.names import listed
+from emberlake.base.parallel import limit_threads
+from emberlake.errors import Unsupported
+from emberlake.predicates import Predicate
+from emberlake.read.projection import project_all
+from emberlake.read.table_reader import TableReader
+from emberlake.rowops.clauses import Editor
+from emberlake.rowops.edits import Prepared
+from emberlake.rowops.key_changes import Choose, KeyWriting
+from emberlake.rowops.result import Tally
+from emberlake.scan.plan import plan_target
+from emberlake.session.write_session import WriteSession
+from emberlake.spark.failures import reported_errors, typed_errors
+from emberlake.spark.read import read_dataframe
+from emberlake.spark.session import fast_arrow
+from emberlake.spark.types import handed_out, nullable_fields, spark_schema, to_spark_batch
+from emberlake.spark.write import WriteJob
+from emberlake.spark.write_task import gathered
+from emberlake.spec.key_value import RowKind
+from emberlake.spec.schema import TableSchema
+from emberlake.spec.snapshot import Snapshot
+from emberlake.store.table_store import TableStore
+from emberlake.types import (
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+)
+from emberlake.write.align import align
+from emberlake.write.row_kinds import ROW_KIND_COLUMN
+
+_MICROSECONDS = 6  # what Spark counts
+
+
+def check_exact(fields: Sequence[DataField]) -> None:
+    """Refuse columns whose values would not survive the way through Spark.
+
+    Raises:
+        Unsupported: names them.
+    """
+    lossy = [f.name for f in fields if not _is_exact(f.type)]
+    if lossy:
+        raise Unsupported(
+            f"{listed(lossy)}: Spark counts microseconds, so digits of these timestamps would be "
+            "lost. Use delete, update or merge of the table itself, without Spark"
+        )
+
+
+def _is_exact(data_type: DataType) -> bool:
+    match data_type:
+        case AtomicType():
+            return not data_type.root.is_timestamp or data_type.precision <= _MICROSECONDS
+        case ArrayType(element=element) | MultisetType(element=element):
+            return _is_exact(element)
+        case MapType(key=key, value=value):
+            return _is_exact(key) and _is_exact(value)
+        case RowType(fields=fields):
+            return all(_is_exact(f.type) for f in fields)
+        case _:
+            return True
+
+
+def numbered(fields: Sequence[DataField], prefix: str) -> tuple[DataField, ...]:
+    """The columns, numbered: Spark treats names that differ only in case as one."""
+    return tuple(
+        DataField(number, f"{prefix}{number}", f.type.with_nullable(True))
+        for number, f in enumerate(fields)
+    )
+
+
+def read_rows(
+    store: TableStore, snapshot: Snapshot | None, predicate: Predicate | None, spark: SparkSession
+) -> DataFrame:
+    """The rows of a snapshot, with all columns, numbered ``t0``, ``t1`` and so on.
+
+    Raises:
+        Unsupported: values would not survive.
+    """
+    fields = store.schema.fields
+    check_exact(fields)
+    splits = plan_target(store, snapshot, predicate, None).splits
+    reader = TableReader(store, project_all(fields), predicate)
+    return read_dataframe(reader, splits, spark).toDF(*(f.name for f in numbered(fields, "t")))
+
+
+def changed_rows(rows: DataFrame, task: "KeyChangeTask", schema: TableSchema) -> DataFrame:
+    """What a task makes of rows: ``kind``, and the columns of the table."""
+    return rows.mapInArrow(task, records_schema(schema))
+
+
+def records_schema(schema: TableSchema) -> StructType:
+    """The columns of records: what a record does, and the columns of the table, numbered."""
+    columns = nullable_fields(spark_schema(numbered(schema.fields, "t")))
+    return StructType([StructField("kind", StringType()), *columns.fields])
+
+
+@dataclass
+class Records:
+    """Keeps the records that are written to it."""
+
+    tables: list[pa.Table] = field(default_factory=list)
+
+    def write(self, data: pa.Table, row_kind: str | None = None) -> None:
+        """Keep records of one kind."""
+        kinds = pa.repeat(pa.scalar(row_kind, pa.string()), data.num_rows)
+        self.tables.append(data.add_column(0, "kind", kinds))
+
+    def take(self, fields: tuple[DataField, ...]) -> Iterator[pa.RecordBatch]:
+        """Hand out what was kept, in the form that Spark takes."""
+        schema = handed_out(numbered(fields, "t")).insert(0, pa.field("kind", pa.string()))
+        for rows in self.tables:
+            yield from to_spark_batch(rows.rename_columns(schema.names), schema).to_batches()
+        self.tables.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChangeTask:
+    """Makes records of rows that were read."""
+
+    store: TableStore
+    editor: Editor
+    choose: Choose
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The records that change the rows."""
+        limit_threads()
+        fields = self.store.schema.fields
+        records = Records()
+        writing = KeyWriting(self.store, self.editor, records)
+        with reported_errors():
+            for table in gathered(batches):
+                rows = align(table.rename_columns([f.name for f in fields]), fields)
+                places, chosen, matches = self.choose(rows)
+                if len(places):
+                    writing.change(rows.take(pa.array(places)), chosen, matches)
+                yield from records.take(fields)
+
+
+def write_key_rows(
+    session: WriteSession, snapshot: Snapshot | None, records: DataFrame, *, is_dry: bool = False
+) -> Prepared:
+    """Write records (``records_schema``), each with a key of its own, and count them.
+
+    Args:
+        session: The write.
+        snapshot: The state that was read.
+        records: What is to be written.
+        is_dry: Whether they are only counted.
+    """
+    spark = records.sparkSession
+    with typed_errors(), fast_arrow(spark):
+        kept = records.localCheckpoint()  # computed once: what is counted is what is written
+        rows = kept.groupBy("kind").agg(sql.count(sql.lit(1)).alias("rows")).collect()
+    counts = {row["kind"]: row["rows"] for row in rows}
+    tally = Tally(
+        inserted=counts.get(RowKind.INSERT.symbol, 0),
+        updated=counts.get(RowKind.UPDATE_AFTER.symbol, 0),
+        deleted=counts.get(RowKind.DELETE.symbol, 0),
+    )
+    if is_dry or tally.changes_nothing:
+        return Prepared((), tally)
+    named = kept.toDF(ROW_KIND_COLUMN, *session.store.schema.field_names)
+    messages, _ = WriteJob(session=session, as_of=snapshot).write(named)
+    return Prepared(tuple(messages), tally)

@@ -1,0 +1,191 @@
+"""Merge into a table with a primary key on Spark: pairs and new rows become records."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+from pyspark.sql.types import BooleanType, IntegerType, LongType, StructField, StructType
+
+from emberlake.base.parallel import limit_threads
+from emberlake.expressions import Frame
+from emberlake.predicates import Predicate
+from emberlake.predicates import evaluate as evaluate_predicate
+from emberlake.rowops.clauses import NO_CLAUSE, SOURCE, TARGET, Editor
+from emberlake.rowops.edits import Prepared
+from emberlake.rowops.key_changes import KeyWriting
+from emberlake.rowops.merge_builder import repeated_keys
+from emberlake.rowops.merge_plan import MergePlan
+from emberlake.session.write_session import WriteSession
+from emberlake.spark.failures import reported_errors
+from emberlake.spark.key_rows import (
+    KeyChangeTask,
+    Records,
+    changed_rows,
+    read_rows,
+    records_schema,
+    write_key_rows,
+)
+from emberlake.spark.merge_frames import MergeFrames, updates_of
+from emberlake.spark.merge_tasks import (
+    CLAUSE,
+    ID,
+    USED,
+    Columns,
+    InsertTask,
+    Orphans,
+    chosen_pairs,
+    handed,
+    key_columns,
+)
+from emberlake.spark.write_task import gathered
+from emberlake.spec.key_value import RowKind
+from emberlake.spec.schema import TableSchema
+from emberlake.spec.snapshot import Snapshot
+from emberlake.store.table_store import TableStore
+
+_SHOWN = 5
+
+
+def merge_keys(
+    session: WriteSession, snapshot: Snapshot | None, frames: MergeFrames, *, is_dry: bool
+) -> Prepared:
+    """Write the records of a merge, or only count them.
+
+    Raises:
+        DataMismatch: several rows of the source would change the same row, or make the same key.
+    """
+    plan, schema = frames.plan, session.store.schema
+    predicate = None if plan.orphaned else frames.pruning()
+    rows = read_rows(session.store, snapshot, predicate, frames.spark)
+    target = Columns(schema.fields, "t")
+    key_names = target.only(schema.primary_keys)
+    keyed = _with_keys(rows, frames, target, plan.on.predicate if plan.orphaned else None)
+    pairs = frames.joined(keyed.filter(USED), frames.columns.names)
+    shape = _pairs_schema(schema)
+    pair_task = PairTask(session.store, plan, target, frames.columns, shape, frames.now_ms)
+    made = pairs.select(ID, *target.names, *frames.columns.names).mapInArrow(pair_task, shape)
+    made = made.localCheckpoint()
+    marks, records = made.filter("kind IS NULL"), made.filter("kind IS NOT NULL").drop(ID, CLAUSE)
+    if frames.has_repeated_keys:
+        _check_once(frames, marks, key_names)
+        records = records.dropDuplicates(key_names)  # to delete a row twice does no harm
+    if plan.orphaned:
+        alone = rows.join(marks.select(*key_names), key_names, "left_anti").select(*target.names)
+        editor = Editor(plan.for_table, None, frames.now_ms)
+        task = KeyChangeTask(session.store, editor, Orphans(plan, frames.now_ms))
+        records = records.union(changed_rows(alone, task, schema))
+    if plan.new:
+        records = records.union(_new_records(frames, marks, schema, key_names))
+    return write_key_rows(session, snapshot, records, is_dry=is_dry)
+
+
+def _with_keys(
+    rows: DataFrame, frames: MergeFrames, target: Columns, predicate: Predicate | None
+) -> DataFrame:
+    shape = StructType([StructField(USED, BooleanType()), *frames.keys, *rows.schema.fields])
+    task = TargetTask(frames.plan, target, predicate, shape, frames.now_ms)
+    return rows.mapInArrow(task, shape)
+
+
+def _pairs_schema(schema: TableSchema) -> StructType:
+    about = [StructField(ID, LongType()), StructField(CLAUSE, IntegerType())]
+    return StructType([*about, *records_schema(schema).fields])
+
+
+def _check_once(frames: MergeFrames, marks: DataFrame, key_names: list[str]) -> None:
+    updates = updates_of(frames.plan.for_table)
+    acting = marks.filter(sql.col(CLAUSE) != NO_CLAUSE)
+    groups = acting.groupBy(*key_names).agg(
+        sql.count(sql.lit(1)).alias("n"), sql.max(sql.col(CLAUSE).isin(updates)).alias("harms")
+    )
+    harmed = groups.filter("n > 1 AND harms").select(*key_names)
+    error = frames.ambiguous(acting.join(harmed, key_names, "left_semi").select(ID))
+    if error is not None:
+        raise error
+
+
+def _new_records(
+    frames: MergeFrames, marks: DataFrame, schema: TableSchema, key_names: list[str]
+) -> DataFrame:
+    new = new_rows(frames, marks.select(ID), schema).localCheckpoint()
+    counts = new.groupBy(*key_names).count().filter("count > 1").limit(_SHOWN)
+    repeated = counts.select(*key_names).toArrow()
+    if repeated.num_rows:
+        raise repeated_keys(repeated)
+    return new.select(sql.lit(RowKind.INSERT.symbol).alias("kind"), "*")
+
+
+def new_rows(frames: MergeFrames, matched: DataFrame, schema: TableSchema) -> DataFrame:
+    """The rows to insert, with the columns of the table, numbered."""
+    shape = StructType(records_schema(schema).fields[1:])
+    task = InsertTask(frames.plan.new, frames.columns, schema.fields, shape, frames.now_ms)
+    alone = frames.source.join(matched, ID, "left_anti").select(*frames.columns.names)
+    return alone.mapInArrow(task, shape)
+
+
+@dataclass(frozen=True)
+class TargetTask:
+    """Adds to rows of the table whether they can match, and their keys."""
+
+    plan: MergePlan
+    columns: Columns
+    predicate: Predicate | None  # a part of the condition that the read has not tested
+    shape: StructType
+    now_ms: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        limit_threads()
+        with reported_errors():
+            for table in gathered(batches):
+                rows = self.columns.rows(table)
+                frame = Frame(rows.num_rows, {TARGET: rows}, self.now_ms)
+                is_used: pa.Array | pa.ChunkedArray = pa.array(np.ones(rows.num_rows, bool))
+                if self.predicate is not None:
+                    is_used = evaluate_predicate(self.predicate, rows).fill_null(False)
+                keys = key_columns([pair.target for pair in self.plan.on.keys], frame)
+                yield from handed([is_used, *keys, *table.columns], self.shape)
+
+
+@dataclass(frozen=True)
+class PairTask:
+    """Makes records of pairs, and for each pair a row without a kind that marks both sides."""
+
+    store: TableStore
+    plan: MergePlan
+    target: Columns
+    source: Columns
+    shape: StructType
+    now_ms: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        limit_threads()
+        with reported_errors():
+            for table in gathered(batches):
+                yield from self._records(table)
+
+    def _records(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        sides = {TARGET: self.target.rows(table), SOURCE: self.source.rows(table)}
+        keeps, chosen = chosen_pairs(self.plan, sides, table.num_rows, self.now_ms)
+        places = pa.array(keeps)
+        pairs = table.take(places)
+        count = len(keeps)
+        keys = set(self.target.only(self.store.schema.primary_keys))
+        columns: list[pa.Array | pa.ChunkedArray] = [
+            pairs.column(name) if name in keys else pa.nulls(count, pairs.column(name).type)
+            for name in self.target.names
+        ]
+        kinds = pa.nulls(count, pa.string())
+        yield from handed([pairs.column(ID), pa.array(chosen), kinds, *columns], self.shape)
+        acts = np.flatnonzero(chosen != NO_CLAUSE)
+        if not len(acts):
+            return
+        records = Records()
+        editor = Editor(self.plan.for_table, sides[SOURCE], self.now_ms)
+        old = sides[TARGET].take(pa.array(keeps[acts]))
+        KeyWriting(self.store, editor, records).change(old, chosen[acts], keeps[acts])
+        for batch in records.take(self.store.schema.fields):
+            nothing = pa.nulls(batch.num_rows, pa.int64())
+            yield from handed([nothing, nothing, *batch.columns], self.shape)

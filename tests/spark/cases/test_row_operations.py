@@ -1,0 +1,164 @@
+"""Rows are deleted, updated and merged on Spark as they are without it."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
+
+from emberlake import DataMismatch, InvalidInput, Table, lit
+from emberlake.rowops.merge_builder import MergeBuilder
+from emberlake.rowops.result import RowChangeResult
+from emberlake.spark import delete, merge, update
+from spark.reads import write
+from spark.tables import COLUMNS, frame, new_table, reopened, rows_of, some_rows, warehouse_of
+from table_reads import left_over
+
+VECTORS = {"deletion_vectors__enabled": "true"}
+KINDS: dict[str, dict[str, Any]] = {
+    "rewrite": {"partition_keys": ["day"]},
+    "vectors": VECTORS,
+    "row ids": {**VECTORS, "row_tracking__enabled": "true"},
+    "columns": {**VECTORS, "row_tracking__enabled": "true", "data_evolution__enabled": "true"},
+    "keys": {"primary_keys": ["id"], "bucket": "2"},
+}
+COUNTS = ("rows_inserted", "rows_updated", "rows_deleted", "strategy")
+
+
+def twins(folder: Path, kind: str) -> tuple[Table, Table]:
+    """Two tables with the same rows, in a few files each."""
+    made = []
+    for name in ("on-spark", "here"):
+        table = new_table(folder / name, **KINDS[kind])
+        for number in range(3):
+            table = write(table, range(20 * number, 20 * number + 20))
+        made.append(table)
+    return made[0], made[1]
+
+
+def options(table: Table) -> dict[str, str]:
+    return {"warehouse": warehouse_of(table)}
+
+
+def counts_of(result: RowChangeResult) -> dict[str, object]:
+    return {name: getattr(result, name) for name in COUNTS}
+
+
+def check_equal(on_spark: Table, here: Table, *results: RowChangeResult) -> None:
+    """Both tables have the same rows, after results that count the same."""
+    assert rows_of(on_spark) == rows_of(here)
+    assert counts_of(results[0]) == counts_of(results[1])
+    latest = reopened(on_spark).latest_snapshot()
+    assert results[0].snapshot_id == latest.id
+    assert left_over(reopened(on_spark)) == set()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_deleted_and_updated(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    on_spark, here = twins(tmp_path, kind)
+    where = "price * 2 > 25 AND id % 3 = 0"
+    values = {"name": "upper(name) || '!'", "price": lit(0.5)}
+
+    updated = update("db.t", options(on_spark), values, where, spark=spark)
+    check_equal(on_spark, here, updated, here.update(values, where))
+    assert updated.rows_updated > 0
+
+    deleted = delete("db.t", options(on_spark), "id < 20 OR name = 'FIRST-30!'", spark=spark)
+    check_equal(on_spark, here, deleted, reopened(here).delete("id < 20 OR name = 'FIRST-30!'"))
+    assert deleted.rows_deleted == 21
+
+
+def test_a_change_of_no_rows_makes_no_snapshot(spark: SparkSession, tmp_path: Path) -> None:
+    for kind in ("vectors", "keys"):
+        table, _ = twins(tmp_path / kind, kind)
+
+        result = delete("db.t", options(table), "price < 0 AND id % 2 = 0", spark=spark)
+
+        assert result.snapshot_id is None
+        assert reopened(table).latest_snapshot().id == 3
+
+
+def test_a_value_that_cannot_be_computed_changes_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table, _ = twins(tmp_path, "rewrite")
+    before = rows_of(table)
+
+    with pytest.raises(DataMismatch, match=r"'1 / \(id - 7\)' cannot be computed"):
+        update("db.t", options(table), {"price": "1 / (id - 7)"}, spark=spark)
+    with pytest.raises(InvalidInput, match="a Spark Column cannot be evaluated on files"):
+        delete("db.t", options(table), sql.col("id") > 3, spark=spark)  # type: ignore[arg-type]
+
+    assert rows_of(table) == before
+    assert left_over(table) == set()
+
+
+def arrow(rows: list[Any]) -> pa.Table:
+    return pa.Table.from_pylist(
+        [dict(zip(COLUMNS.names, row, strict=True)) for row in rows], COLUMNS
+    )
+
+
+def every_clause(builder: MergeBuilder) -> MergeBuilder:
+    return (
+        builder.when_matched_delete("s.id % 5 = 0 AND t.price < 20")
+        .when_matched_update({"name": "t.name || s.name", "price": "s.price"}, "s.id % 7 > 0")
+        .when_not_matched_insert_all("s.price < 35")
+        .when_not_matched_insert({"id": "s.id", "day": "s.day", "name": lit("late")})
+        .when_not_matched_by_source_update({"price": "t.price + 100"}, "t.id < 4")
+        .when_not_matched_by_source_delete("t.id = 59")
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_merge_does_what_it_does_without_spark(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    on_spark, here = twins(tmp_path, kind)
+    rows = some_rows(range(50, 80, 2), name="second") + some_rows(range(5, 30, 5), name="third")
+    source = frame(spark, rows)
+
+    made = merge(source, "db.t", options(on_spark), ["id"])
+    made.when_matched_update_all().when_not_matched_insert_all()
+    local = here.merge(arrow(rows), ["id"])
+    local.when_matched_update_all().when_not_matched_insert_all()
+    check_equal(on_spark, here, made.execute(), local.execute())
+
+    condition = "t.id = s.id AND t.day <> '2026-01-01' AND s.price < 37 AND t.price + s.price > 6"
+    made = every_clause(merge(source, "db.t", options(on_spark), condition))
+    local = every_clause(reopened(here).merge(arrow(rows), condition))
+    check_equal(on_spark, here, made.execute(), local.execute())
+
+
+def test_a_merge_names_the_keys_of_rows_that_would_change_the_same_row(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for kind in ("vectors", "keys"):
+        table, _ = twins(tmp_path / kind, kind)
+        before = rows_of(table)
+        source = frame(spark, some_rows([3, 4, 4, 99]))
+
+        with pytest.raises(DataMismatch, match=r"match the same row .*; keys: 4\. Keep"):
+            merge(source, "db.t", options(table), ["id"]).when_matched_update_all().execute()
+        assert rows_of(table) == before
+
+        deleted = merge(source, "db.t", options(table), ["id"]).when_matched_delete().execute()
+        assert deleted.rows_deleted == 2
+        assert rows_of(table) == [row for row in before if row[0] not in (3, 4)]
+
+
+def test_a_merge_that_changes_nothing_makes_no_snapshot(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table, _ = twins(tmp_path, "rewrite")
+    source = frame(spark, some_rows([100, 101]))
+    builder = merge(source, "db.t", options(table), ["id"]).when_matched_update_all()
+
+    assert "files that may be touched: 0 of 9" in builder.explain()
+    assert builder.execute().snapshot_id is None
+    counted = builder.when_not_matched_insert_all().dry_run()
+
+    assert (counted.rows_inserted, counted.snapshot_id) == (2, None)
+    assert reopened(table).latest_snapshot().id == 3
