@@ -25,8 +25,8 @@ from torture.subjects import SUBJECTS
 AT_ONCE = 8  # operations, each on a table of its own
 COMMITS = 48  # of sixteen committers together
 WAYS = [(how, when) for how in ("drop", "500", "503", "429") for when in ("before", "after")]
-# A server that is asked again at once may break off again: fewer tries, and shorter waits for them.
-HASTE = {"s3.connection.timeout": "5 s"}
+# So many requests are broken that six tries of one may all be: more of them, and shorter waits.
+HASTE = {"s3.connection.timeout": "5 s", "s3.attempts.maximum": "16"}
 
 
 def lost_answers(seed: int) -> Steps:
