@@ -100,7 +100,7 @@ def test_a_name_at_the_provider_makes_nobody_an_administrator(client: Client) ->
         {"nbf": int(time.time()) + 3600},
     ],
     # Keys and times differ from process to process; names of tests must not.
-    ids=lambda wrong: "-".join(wrong),
+    ids="-".join,
 )
 def test_other_tokens_are_refused(client: Client, wrong: dict[str, Any]) -> None:
     assert client.as_(token(**wrong)).get("/databases").error == (401, None, None)
