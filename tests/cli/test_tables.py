@@ -377,7 +377,7 @@ def test_a_drop_that_was_interrupted_is_finished(
     cli: Cli, catalog: Catalog, warehouse: Path
 ) -> None:
     folder = warehouse / "shop.db" / "orders"
-    (folder / "schema" / DROP_MARK).touch()
+    (folder / "schema" / DROP_MARK).write_text("another")
     assert catalog.list_tables("shop") == ["customers"]
 
     assert cli("table", "drop", "shop.orders", "--dry-run", "--if-exists").code == 0

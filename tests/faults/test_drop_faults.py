@@ -88,7 +88,7 @@ def drop(catalog: FileSystemCatalog, what: str) -> None:
 
 def test_a_half_dropped_table_goes_with_its_database() -> None:
     storage = a_table()
-    storage.put(f"/w/db.db/t/schema/{DROP_MARK}", b"")
+    storage.put(f"/w/db.db/t/schema/{DROP_MARK}", b"another")
     catalog = FileSystemCatalog(storage, "/w")
 
     catalog.drop_database("db", cascade=True)

@@ -138,6 +138,19 @@ def write(format_name: str, fields, *parts: pa.Table) -> MemoryStorage:
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
+def test_slices_of_nested_rows_that_are_null_come_back(format_name: str) -> None:
+    inner = RowType(True, (DataField(0, "x", AtomicType("BOOLEAN NOT NULL")),))
+    fields = (DataField(0, "c", RowType(True, (DataField(1, "f", inner),))),)
+    nulls = pa.array([None, None], arrow_schema(fields).field(0).type)
+    table = pa.Table.from_arrays([nulls], schema=arrow_schema(fields))
+
+    storage = write(format_name, fields, table.slice(1))
+
+    with open_reader(storage, "/f", fields, format_name) as reader:
+        assert reader.read_table(fields) == table.slice(1)
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
 @sometimes
 @given(data=st.data())
 def test_rows_come_back(format_name: str, data: st.DataObject) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from emberlake.base.closing import Closing
@@ -72,7 +73,7 @@ class LanceWriter:
         self._file.check_open()
         check_nulls(table, self._fields, self._file.path)
         with _failures_of(self._file.path, "write"):
-            self._writer.write_batch(table)
+            self._writer.write_batch(_without_slices(table))
 
     def close(self) -> int:
         self._file.check_open()
@@ -240,6 +241,26 @@ def _nested_paths(path: str, data_type: DataType, found: pa.DataType) -> list[st
         return [path]
     inner = [_nested_paths(f"{path}.{f.name}", f.type, stored[f.name]) for f in wanted]
     return [name for names in inner for name in names] or [path]
+
+
+def _without_slices(table: pa.Table) -> pa.Table:
+    """The rows, with nested values that begin at the start of their buffers.
+
+    The library gives up on some that do not, such as slices of rows that are all null.
+    """
+    columns = {
+        name: pa.chunked_array([_copied(chunk) for chunk in column.chunks], column.type)
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if pa.types.is_nested(column.type) and any(chunk.offset for chunk in column.chunks)
+    }
+    for name, column in columns.items():
+        at = table.column_names.index(name)
+        table = table.set_column(at, table.schema.field(at), column)
+    return table
+
+
+def _copied(array: pa.Array) -> pa.Array:
+    return array.take(pa.array(np.arange(len(array)))) if array.offset else array
 
 
 @contextmanager
