@@ -3,7 +3,10 @@
     python bench                     everything, about ten minutes
     python bench --size quick        fewer rows, about two
     python bench --jobs scan append --engines emberlake rust --repeat 7
+    python bench --rows              operations on rows, beside deltalake
     python bench --s3                on an S3 server, with and without latency
+    python bench --row-changes       merges and deletes on Spark, beside Delta Lake
+    python bench --tpch              the queries of TPC-H by SQL, beside plain Parquet files
 
 Every engine is a process of its own that gets the same rows. Repetitions alternate between the
 engines, so that a slow moment of the machine hits all. bench/README.md says how to read it.
@@ -21,19 +24,33 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import growth
-from engines import LOCAL, EngineFailed, Measurement, add_baseline
+import tpch
+from engines import LOCAL, ROW_CHANGES, ROWS, EngineFailed, Measurement, add_baseline
 from local_jobs import local_jobs
 from report import PLACES, Result, growth_table, machine, print_failures, save, table_of
+from row_changes import row_change_jobs
+from row_jobs import row_jobs
 from s3_jobs import s3_jobs, store_of
 from spark_jobs import spark_jobs
 from state import BUILD, Bench, Job, Settings
 
 PIPED_WIDTH = 190
-TITLES = {"engines": "One process", "s3": "S3 server", "spark": "Spark, local[2]"}
+TITLES = {
+    "engines": "One process",
+    "rows": "Changed rows",
+    "s3": "S3 server",
+    "spark": "Spark, local[2]",
+    "row-changes": "Changes of rows, Spark, local[2]",
+}
+ASKED_FOR = {  # places whose jobs run only if they are asked for
+    "rows": "that change rows",
+    "s3": "on an S3 server",
+    "row-changes": "that change rows on Spark",
+}
 SIZES = {
-    "smoke": Settings(2_000, 2_000, 1, 1, 5, (1_000, 2_000), (50, 100)),
+    "smoke": Settings(2_000, 2_000, 1, 1, 5, (1_000, 2_000), (50, 100), 2_000),
     "quick": Settings(
-        200_000, 1_000_000, 3, 2, 8, (200_000, 1_000_000, 3_000_000), (1_000, 10_000)
+        200_000, 1_000_000, 3, 2, 8, (200_000, 1_000_000, 3_000_000), (1_000, 10_000), 1_000_000
     ),
     "full": Settings(
         1_000_000,
@@ -43,15 +60,21 @@ SIZES = {
         10,
         (1_000_000, 10_000_000, 30_000_000),
         (1_000, 10_000, 100_000),
+        10_000_000,
     ),
 }
 
 
 def main() -> None:
+    if "--tpch" in sys.argv:
+        tpch.main([argument for argument in sys.argv[1:] if argument != "--tpch"])
+        return
     arguments = parse_arguments()
     settings = SIZES[arguments.size]
     if arguments.repeat:
         settings = replace(settings, repeat=arguments.repeat, spark_repeat=arguments.repeat)
+    if arguments.budget is not None:
+        settings = replace(settings, budget_seconds=arguments.budget)
     jobs = chosen_jobs(settings, arguments)
     # The tables are wide, and a pipe has no width of its own.
     console = Console() if sys.stdout.isatty() else Console(width=PIPED_WIDTH)
@@ -87,12 +110,21 @@ def parse_arguments() -> argparse.Namespace:
     every = [job.name for job in all_jobs(SIZES["full"])]
     parser.add_argument("--size", choices=SIZES, default="full")
     parser.add_argument("--jobs", nargs="+", metavar="JOB", help=f"some of: {', '.join(every)}")
-    parser.add_argument("--s3", action="store_true", help="the jobs on an S3 server, and no others")
-    parser.add_argument("--engines", nargs="+", choices=LOCAL, default=list(LOCAL))
+    place = parser.add_mutually_exclusive_group()
+    for name, told in ASKED_FOR.items():
+        place.add_argument(f"--{name}", action="store_true", help=f"the jobs {told}, and no others")
+    names = list({**LOCAL, **ROWS, **ROW_CHANGES})
+    parser.add_argument("--engines", nargs="+", choices=names, default=names)
     parser.add_argument(
         "--baseline", type=Path, metavar="CHECKOUT", help="compare with another checkout, too"
     )
     parser.add_argument("--repeat", type=int, help="instead of what belongs to the size")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        metavar="SECONDS",
+        help="an engine that has used so many for a job does not repeat it; 0: it always does",
+    )
     parser.add_argument("--master", default="local[2]", help="where Spark runs")
     parser.add_argument("--out", type=Path, default=BUILD / "results", metavar="FOLDER")
     parser.add_argument(
@@ -104,13 +136,17 @@ def parse_arguments() -> argparse.Namespace:
     if arguments.baseline:
         add_baseline(arguments.baseline)
         arguments.engines.append("baseline")
+    arguments.place = next(
+        (name for name in ASKED_FOR if getattr(arguments, name.replace("-", "_"))), None
+    )
     if arguments.growth is None:
-        arguments.growth = arguments.jobs is None and not arguments.s3
+        arguments.growth = arguments.jobs is None and arguments.place is None
     return arguments
 
 
 def all_jobs(settings: Settings) -> list[Job]:
-    return [*local_jobs(settings.many_files), *s3_jobs(), *spark_jobs()]
+    local = [*local_jobs(settings.many_files), *row_jobs()]
+    return [*local, *s3_jobs(), *spark_jobs(), *row_change_jobs()]
 
 
 def chosen_jobs(settings: Settings, arguments: argparse.Namespace) -> list[Job]:
@@ -121,8 +157,12 @@ def chosen_jobs(settings: Settings, arguments: argparse.Namespace) -> list[Job]:
     return [
         replace(job, engines={n: e for n, e in job.engines.items() if n in arguments.engines})
         for job in every.values()
-        if (job.name in arguments.jobs if arguments.jobs else (job.place == "s3") is arguments.s3)
+        if (job.name in arguments.jobs if arguments.jobs else is_asked(job, arguments.place))
     ]
+
+
+def is_asked(job: Job, place: str | None) -> bool:
+    return job.place == place if place else job.place not in ASKED_FOR
 
 
 def measure(bench: Bench, job: Job) -> dict[str, list[Measurement] | str]:
@@ -138,7 +178,8 @@ def measure(bench: Bench, job: Job) -> dict[str, list[Measurement] | str]:
                 found = results[engine]
                 if isinstance(found, str):
                     continue
-                if sum(measured.seconds for measured in found) > settings.budget_seconds > 0:
+                spent = sum(measured.seconds for measured in found)
+                if spent > settings.budget_seconds > 0 and not job.is_long:
                     continue
                 try:
                     found.append(run(engine))

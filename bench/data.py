@@ -36,6 +36,22 @@ def shuffled(table: pa.Table) -> pa.Table:
     return table.take(pa.array(order))
 
 
+def changing_rows(count: int) -> pa.Table:
+    """Rows whose column `a` has each number below `count` once, in random order."""
+    table = rows(count).drop_columns("p")
+    numbers = np.random.default_rng(SEED + 1).permutation(count).astype(np.int32)
+    return table.set_column(1, "a", pa.array(numbers))
+
+
+def merge_source(target_rows: int, count: int, new_share: int) -> pa.Table:
+    """Rows for known ids, spread over the whole table, and one of `new_share` for a new id."""
+    rng = np.random.default_rng(SEED + 2)
+    new = count // new_share
+    known = rng.choice(target_rows, count - new, replace=False)
+    ids = rng.permutation(np.concatenate([known, target_rows + np.arange(new)]))
+    return rows(count).drop_columns("p").set_column(0, "id", pa.array(ids.astype(np.int64)))
+
+
 def tiny_rows(partitions: int) -> pa.Table:
     """One row for each of `partitions` partitions: a commit of that many files."""
     numbers = np.arange(partitions)

@@ -13,6 +13,8 @@ from typing import Any
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 PEERS_PYTHON = str(ROOT / ".venv-peers" / "bin" / "python")
+DELTA_PYTHON = str(ROOT / ".venv-delta" / "bin" / "python")  # bench/README.md says how to make it
+DELTALAKE_PYTHON = str(ROOT / ".venv-deltalake" / "bin" / "python")  # without Spark
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,21 @@ SPARK = {
         Engine("parquet", "Spark's Parquet", sys.executable, "spark_worker.py"),
     )
 }
+ROWS = {
+    engine.name: engine
+    for engine in (
+        Engine("emberlake", "emberlake", sys.executable, "row_worker.py"),
+        Engine("deltalake", "deltalake", DELTALAKE_PYTHON, "row_worker.py"),
+    )
+}
+ROW_CHANGES = {
+    engine.name: engine
+    for engine in (
+        Engine("emberlake", "emberlake on Spark", sys.executable, "row_change_worker.py"),
+        Engine("delta", "Delta Lake on Spark", DELTA_PYTHON, "row_change_worker.py"),
+        Engine("parquet", "Spark's Parquet write", sys.executable, "row_change_worker.py"),
+    )
+}
 
 
 def add_baseline(checkout: Path) -> None:
@@ -62,7 +79,7 @@ def add_baseline(checkout: Path) -> None:
     source = checkout.resolve() / "src"
     if not (source / "emberlake").is_dir():
         raise SystemExit(f"{checkout} is no checkout of emberlake: it has no src/emberlake")
-    for engines in (LOCAL, S3, SPARK):
+    for engines in (LOCAL, S3, SPARK, ROWS, ROW_CHANGES):
         own = engines["emberlake"]
         title = f"{own.title}, baseline"
         engines["baseline"] = replace(own, name="baseline", title=title, source=source)

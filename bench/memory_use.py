@@ -1,5 +1,6 @@
 """How much memory something takes, from what Linux tells of processes."""
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -59,7 +60,23 @@ def _repeated(action: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
+def tree_cpu_seconds(root: int) -> float:
+    """The CPU time of a process with all that it started, and with what has ended of it."""
+    total = 0
+    for pid in _tree(root):
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has ended meanwhile
+        total += sum(map(int, fields[11:15]))  # its own, and that of children it has waited for
+    return total / os.sysconf("SC_CLK_TCK")
+
+
 def _tree_bytes(root: int) -> int:
+    return sum(_pages(pid) for pid in _tree(root))
+
+
+def _tree(root: int) -> set[int]:
     parents = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -70,7 +87,7 @@ def _tree_bytes(root: int) -> int:
     inside = {root}
     while more := {pid for pid, parent in parents.items() if parent in inside} - inside:
         inside |= more
-    return sum(_pages(pid) for pid in inside)
+    return inside
 
 
 def _pages(pid: int) -> int:

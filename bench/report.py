@@ -13,20 +13,28 @@ from rich.console import Console
 from rich.table import Table
 
 import growth
-from engines import LOCAL, S3, SPARK, Measurement, versions
+from engines import LOCAL, ROW_CHANGES, ROWS, S3, SPARK, Measurement, versions
 from state import Job, Settings
 
 mpl.use("svg")
 mpl.rcParams["svg.hashsalt"] = "emberlake"  # equal figures give equal files
 from matplotlib import pyplot as plt  # noqa: E402
 
-PLACES = {"engines": LOCAL, "s3": S3, "spark": SPARK}
+PLACES = {
+    "engines": LOCAL,
+    "rows": ROWS,
+    "s3": S3,
+    "spark": SPARK,
+    "row-changes": ROW_CHANGES,
+}
 COLOURS = {
     "emberlake": "#d9480f",
     "baseline": "#ffa94d",
     "rust": "#495057",
     "pypaimon": "#adb5bd",
     "parquet": "#74c0fc",
+    "delta": "#5f3dc4",
+    "deltalake": "#1c7ed6",
 }
 
 

@@ -1,8 +1,12 @@
 """Load on a REST catalog server: how many requests a second, how long they take, what they cost.
 
     python bench/rest_load.py                       starts `emberlake serve` on SQLite
+    python bench/rest_load.py --postgres            on a PostgreSQL that ends with it
     python bench/rest_load.py --database postgresql://...
     python bench/rest_load.py --rate 1500           at a fixed rate, instead of as fast as it goes
+    python bench/rest_load.py --requests 100000     how much memory the server has after so many
+
+Each job runs as fast as it goes, and then at half of that rate.
 
 Clients are one process with its own connections, so that on two cores the server has one for
 itself. CPU times are those of the server's process; with PostgreSQL its own processes come on top.
@@ -21,10 +25,11 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 TOKEN = "token-of-the-load-generator"
 BASE = "/v1/lake/databases/db/tables"
 SCHEMA = {
@@ -53,7 +58,7 @@ class Result:
         p50, p99 = (1000 * ordered[int(len(ordered) * part)] for part in (0.5, 0.99))
         each = 1000 * self.cpu / max(count, 1)
         return (
-            f"{name:<10} {count / self.seconds:8,.0f} /s   p50 {p50:6.1f} ms   p99 {p99:6.1f} ms   "
+            f"{name:<14} {count / self.seconds:8,.0f} /s   p50 {p50:6.1f} ms   p99 {p99:6.1f} ms   "
             f"{each:.2f} ms of CPU each   {self.failures} failures"
         )
 
@@ -131,7 +136,8 @@ class Committer:
             client.writer.close()
 
     async def __call__(self, client: Client, number: int, turn: int) -> bool:
-        table = (number + turn * self._clients) % TABLES
+        own = range(number % TABLES, TABLES, self._clients)
+        table = own[turn % len(own)]
         head, base = self._heads[table]
         new = str(uuid.uuid4())
         statistics = {
@@ -209,13 +215,24 @@ async def measure(arguments: argparse.Namespace, port: int, pid: int) -> None:
     committer = Committer(arguments.clients)
     await committer.start(port)
     works = {"table": get_table, "commit": committer, "snapshot": get_snapshot}
-    for name in arguments.what:
+    clients, seconds = arguments.clients, arguments.seconds
+
+    async def run(name: str, label: str, seconds: float, rate: float | None) -> Result:
         before = cpu_of(pid)
-        result = await drive(
-            arguments.clients, port, arguments.seconds, arguments.rate, works[name]
-        )
+        result = await drive(clients, port, seconds, rate, works[name])
         result.cpu = cpu_of(pid) - before
-        print(result.line(name), f"  {memory_of(pid):.0f} MB")
+        print(result.line(label), f"  {memory_of(pid):.0f} MB", flush=True)
+        return result
+
+    for name in arguments.what:
+        full = await run(name, name, seconds, arguments.rate)
+        if arguments.rate is None:
+            half = len(full.times) / full.seconds / 2
+            await run(name, f"{name}, half", seconds, half)
+    done = 0
+    while done < arguments.requests:
+        for name in works:
+            done += len((await run(name, f"{done:,} done", 5, None)).times)
     if client.writer is not None:
         client.writer.close()
 
@@ -225,17 +242,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("what", nargs="*", default=["table", "commit", "snapshot"])
     parser.add_argument("--database", help="of the server, instead of a SQLite file")
+    parser.add_argument("--postgres", action="store_true", help="start a PostgreSQL for it")
     parser.add_argument("--tables", type=int, default=1000)
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rate", type=float, help="requests a second, instead of all that go")
+    parser.add_argument("--requests", type=int, default=0, help="at least so many at the end")
     parser.add_argument("--port", type=int, default=18765)
     arguments = parser.parse_args()
     TABLES = arguments.tables
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        serving(arguments, Path(folder)) as (port, pid),
-    ):
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        if arguments.postgres:
+            from postgres import running_postgres  # noqa: PLC0415 - of the tests
+
+            arguments.database = stack.enter_context(running_postgres())
+        port, pid = stack.enter_context(serving(arguments, folder))
         asyncio.run(measure(arguments, port, pid))
 
 

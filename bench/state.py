@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import data
-from engines import LOCAL, S3, SPARK, Engine, EngineProcess, Measurement
+from engines import LOCAL, ROW_CHANGES, ROWS, S3, SPARK, Engine, EngineProcess, Measurement
 
 BUILD = Path(__file__).parents[1] / ".build" / "bench"
 
@@ -24,6 +24,7 @@ class Settings:
     budget_seconds: float  # an engine that has used so much on a job does not repeat it
     growth_rows: tuple[int, ...]
     many_files: tuple[int, ...]
+    changed_rows: int  # of the tables whose rows change
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,16 @@ class Job:
     title: str
     engines: dict[str, Engine]
     run: "Run"
-    place: str = "engines"  # where it runs: one process, `s3` or `spark`
+    place: str = "engines"  # where it runs: one process, or a name of `PLACES` in report.py
 
     @property
     def on_spark(self) -> bool:
-        return self.place == "spark"
+        return self.place in ("spark", "row-changes")
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is repeated however long it takes."""
+        return self.place in ("rows", "row-changes")
 
 
 @dataclass
@@ -65,6 +71,16 @@ class Bench:
     def tiny_data(self) -> Path:
         return self._data("tiny", lambda: data.tiny_rows(1000))
 
+    @property
+    def changed_data(self) -> Path:
+        return self._data("changed", lambda: data.changing_rows(self.settings.changed_rows))
+
+    def merge_data(self, count: int, new_share: int) -> Path:
+        def make() -> object:
+            return data.merge_source(self.settings.changed_rows, count, new_share)
+
+        return self._data(f"merge-{count}", make)
+
     def _data(self, name: str, make: Callable[[], object]) -> Path:
         path = self.folder / f"{name}.arrow"
         if not path.exists():
@@ -74,11 +90,17 @@ class Bench:
     def local(self, engine: str) -> EngineProcess:
         return self._process(LOCAL[engine])
 
+    def rows(self, engine: str) -> EngineProcess:
+        return self._process(ROWS[engine])
+
     def s3(self, engine: str) -> EngineProcess:
         return self._process(S3[engine])
 
     def spark(self, engine: str) -> EngineProcess:
         return self._process(SPARK[engine], self.master)
+
+    def row_changes(self, engine: str) -> EngineProcess:
+        return self._process(ROW_CHANGES[engine], self.master)
 
     def _process(self, engine: Engine, *arguments: str) -> EngineProcess:
         if engine not in self.processes:

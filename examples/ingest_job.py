@@ -7,8 +7,6 @@ a shop delivers it again. Run it with `python examples/ingest_job.py`; it makes 
 
 import argparse
 import json
-import os
-import sys
 import tempfile
 from datetime import date
 from functools import partial, reduce
@@ -19,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+import emberlake.spark
 from emberlake import CatalogFactory
 from emberlake.spark import read_paimon, write_paimon
 
@@ -37,7 +36,7 @@ def main(warehouse: str, master: str) -> None:
     """Run the whole job: make input, ingest it, correct one day."""
     options = {"warehouse": warehouse}
     create_table(options)
-    spark = start_spark(master)
+    spark = emberlake.spark.session(master, spark_app_name="ingest", spark_sql_shuffle_partitions=4)
     with tempfile.TemporaryDirectory() as folder:
         raw = Path(folder)
         make_input(raw)
@@ -104,23 +103,6 @@ def make_input(raw: Path) -> None:
     (raw / "rome.json").write_text("\n".join(map(json.dumps, orders)) + "\n")
     numbers = pa.array(range(60), pa.int32())
     pq.write_table(pa.table({"order": numbers, "day": days}), raw / "oslo.parquet")
-
-
-def start_spark(master: str) -> SparkSession:
-    """Start a Spark session whose workers use the Python of this program."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return (
-        SparkSession.builder.appName("ingest")
-        .master(master)
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "ERROR")
-        .config("spark.sql.shuffle.partitions", "4")
-        .getOrCreate()
-    )
 
 
 if __name__ == "__main__":

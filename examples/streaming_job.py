@@ -7,8 +7,6 @@ stopped and started again, and one batch is repeated as after a crash. Run it wi
 """
 
 import argparse
-import os
-import sys
 import tempfile
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+import emberlake.spark
 from emberlake import CatalogFactory, Table
 from emberlake.spark import write_paimon
 
@@ -36,7 +35,9 @@ def main(warehouse: str, master: str) -> None:
     catalog.create_database("web", ignore_if_exists=True)
     catalog.create_table("web.clicks", CLICKS)
     pages = catalog.create_table("web.pages", PAGES, primary_keys=["page"], options=SUMS)
-    spark = start_spark(master)
+    spark = emberlake.spark.session(
+        master, spark_app_name="streaming", spark_sql_shuffle_partitions=4
+    )
     checkpoint = Path(warehouse) / "checkpoints" / "pages"
 
     add_clicks(spark, warehouse, 0, 600)
@@ -96,23 +97,6 @@ def show(pages: Table, title: str, clicks: int) -> None:
     sums = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
     print(title, ", ".join(f"{page} {count}" for page, count in sums.items()))
     assert sum(sums.values()) == clicks
-
-
-def start_spark(master: str) -> SparkSession:
-    """Start a Spark session whose workers use the Python of this program."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return (
-        SparkSession.builder.appName("streaming")
-        .master(master)
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "ERROR")
-        .config("spark.sql.shuffle.partitions", "4")
-        .getOrCreate()
-    )
 
 
 if __name__ == "__main__":

@@ -8,14 +8,13 @@ makes its own feed.
 
 import argparse
 import json
-import os
-import sys
 import tempfile
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+import emberlake.spark
 from emberlake import CatalogFactory
 from emberlake.spark import compact, read_paimon, write_paimon
 
@@ -55,7 +54,7 @@ def main(warehouse: str, master: str) -> None:
     """Run the whole job: load the feed, look at the table, compact it."""
     options = {"warehouse": warehouse}
     create_table(options)
-    spark = start_spark(master)
+    spark = emberlake.spark.session(master, spark_app_name="upsert", spark_sql_shuffle_partitions=4)
     with tempfile.TemporaryDirectory() as folder:
         for number, feed in enumerate(FEEDS):
             path = Path(folder) / f"feed-{number}.json"
@@ -95,23 +94,6 @@ def create_table(options: dict[str, str]) -> None:
     catalog.create_database("crm", ignore_if_exists=True)
     catalog.create_table(
         TABLE, COLUMNS, ignore_if_exists=True, primary_keys=["id"], options=TABLE_OPTIONS
-    )
-
-
-def start_spark(master: str) -> SparkSession:
-    """Start a Spark session whose workers use the Python of this program."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return (
-        SparkSession.builder.appName("upsert")
-        .master(master)
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "ERROR")
-        .config("spark.sql.shuffle.partitions", "4")
-        .getOrCreate()
     )
 
 

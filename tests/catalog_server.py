@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,6 +78,19 @@ class Client:
         if self.token is not None:
             headers["authorization"] = f"Bearer {self.token}"
         return self.runner.run(self._send(method, raw, headers, body, query))
+
+    def post_together(self, requests: Sequence[tuple[str, object]]) -> list[Reply]:
+        """Requests that are all sent before the first one is answered."""
+        headers = {"authorization": f"Bearer {self.token}"}
+
+        async def send() -> list[Reply]:
+            sent = (
+                self._send("POST", self.prefix + path, headers, json.dumps(body).encode(), "")
+                for path, body in requests
+            )
+            return await asyncio.gather(*sent)
+
+        return self.runner.run(send())
 
     async def _send(
         self, method: str, path: str, headers: dict[str, str], body: bytes, query: str

@@ -22,6 +22,7 @@ It is controlled by plain GETs, which answer JSON:
         times   how often
         life    if given, only requests whose access key has been used more often than this
         skip    how many that match are let through first
+        body    of an answer with a status, instead of one with the code
         chance  for how many of those that match, as a fraction
 """
 
@@ -45,6 +46,7 @@ DEFAULTS = {
     "life": "-1",
     "chance": "1",
     "skip": "0",
+    "body": "",
 }
 
 
@@ -170,6 +172,8 @@ class Proxy:
         said = await up_reader.readuntil(b"\r\n\r\n")
         status = int(said.split(b" ", 2)[1])
         size = 0 if method == "HEAD" or status in (204, 304) else body_size(said)
+        is_last = b"\r\nconnection: close" in said.lower() or said.startswith(b"HTTP/1.0")
+        is_endless = is_last and b"\r\ncontent-length:" not in said.lower()
         rule = self.rule_for(method, path, "after")
         if rule is not None:
             if rule["how"] == "half":
@@ -180,9 +184,11 @@ class Proxy:
             return False
         await asyncio.sleep(self.delay)
         writer.write(said)
+        if is_endless and size == 0:  # it ends with the connection
+            writer.write(await up_reader.read())
         await copy(up_reader, writer, size)
         await writer.drain()
-        return b"\r\nconnection: close" not in said.lower()
+        return not is_last
 
     async def hold(self, rule: dict[str, str], path: str) -> None:
         self.held.append(path)
@@ -199,7 +205,8 @@ class Proxy:
         if rule["how"] == "hang":
             await asyncio.sleep(float(rule["seconds"]))
         elif status.isdecimal():
-            body = f"<Error><Code>{code}</Code></Error>".encode() if code and not is_head else b""
+            text = rule["body"] or (f"<Error><Code>{code}</Code></Error>" if code else "")
+            body = b"" if is_head else text.encode()
             await answer(writer, status.encode() + b" Broken", body)
             return
         writer.transport.abort()

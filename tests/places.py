@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 
 from emberlake.base.env import SYSTEM_ENV, Env
-from emberlake.errors import FileNotFound
+from emberlake.errors import FileNotFound, StorageError
 from emberlake.io import FileInfo, MemoryStorage, Output, Standing, Storage, Upload, open_storage
 from emberlake.io.wrapped import WrappedOutput, WrappedStorage
 from servers import Server
@@ -121,6 +121,11 @@ class RootedStorage(WrappedStorage):
     def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         with self._named():
             return self.storage.put_if_absent(self._at(path), data, [*map(self._at, after)])
+
+    def put_each_if_absent(
+        self, files: Sequence[tuple[str, bytes]]
+    ) -> Sequence[bool | StorageError]:
+        return self.storage.put_each_if_absent([(self._at(path), data) for path, data in files])
 
     def put_or_read(self, path: str, data: bytes, after: Sequence[str] = ()) -> Standing:
         with self._named():

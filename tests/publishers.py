@@ -128,6 +128,9 @@ class ServerPublisher:
     def branch_server(self, identity: TableIdentity) -> None:
         """Clients make the files of branches; the server publishes their snapshots."""
 
+    def schema_server(self, identity: TableIdentity) -> None:
+        """Clients make the files of schemas as well."""
+
 
 def published_by(address: str, table: Table, storage: Storage | None = None) -> Table:
     """The same table, whose snapshots a server publishes, seen through another storage."""

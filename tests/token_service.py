@@ -42,8 +42,11 @@ class TokenService:
             try:
                 self.credentials(60)
             except urllib.error.HTTPError as error:
-                if error.code != 503 or time.monotonic() > deadline:
-                    raise RuntimeError(error.read().decode()) from error
+                told = error.read().decode()
+                # On a busy machine it may know issuers before it knows its own policies.
+                is_starting = error.code == 503 or "policies" in told
+                if not is_starting or time.monotonic() > deadline:
+                    raise RuntimeError(told) from error
                 time.sleep(0.1)
             else:
                 return

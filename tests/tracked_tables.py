@@ -1,6 +1,7 @@
 """Tables whose rows have ids, for tests: made, changed and read in one line each."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -10,11 +11,12 @@ from builders import create_table
 from emberlake.commit.change import CommitResult
 from emberlake.io import Storage
 from emberlake.predicates import bind_filter
-from emberlake.rowops.columns import write_columns
-from emberlake.rowops.locate import FoundRows, locate_rows
+from emberlake.rowops.locate import FilePlace, file_reads
 from emberlake.rowops.marks import Marked, mark_rows, remove_files
+from emberlake.rowops.merge_builder import prepare_by_row_id
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.key_value import SEQUENCE
+from emberlake.spec.manifest import DataFile
 from emberlake.spec.row_tracking import HIDDEN_NAMES, ROW_ID
 from emberlake.table import Table
 from emberlake.wire import CommitMessage
@@ -53,10 +55,30 @@ def changed_in(table: Table) -> dict[int, int]:
     return dict(zip(ids, numbers, strict=True))
 
 
+@dataclass(frozen=True)
+class FoundRows:
+    """The rows of a file that match a filter."""
+
+    place: FilePlace
+    positions: np.ndarray
+    rows: pa.Table
+
+    @property
+    def file(self) -> DataFile:
+        return self.place.file
+
+
 def find(table: Table, where: str | None, *columns: str) -> list[FoundRows]:
     predicate = bind_filter(where, table.store.schema)
     latest = table.store.snapshots.latest()
-    return list(locate_rows(table.store, latest, predicate, columns or ("id",)))
+    found = []
+    for placed in file_reads(table.store, latest, predicate, columns or ("id",)):
+        parts = list(placed.read.located_tables())
+        if sum(len(positions) for positions, _ in parts):
+            positions = np.concatenate([positions for positions, _ in parts])
+            rows = pa.concat_tables(rows for _, rows in parts)
+            found.append(FoundRows(placed.place, positions, rows))
+    return found
 
 
 def marks(table: Table, where: str, *, is_exclusive: bool = False) -> list[CommitMessage]:
@@ -70,7 +92,8 @@ def columns_for(table: Table, values: Mapping[str, Sequence[object]]) -> list[Co
     """Messages that give rows, named by their ids, new values."""
     types = {**{f.name: f.type for f in COLUMNS if f.name != "n"}, ROW_ID: pa.int64()}
     arrays = {name: pa.array(column, types.get(name)) for name, column in values.items()}
-    return write_columns(table.store, table.store.snapshots.latest(), pa.table(arrays))
+    names = [name for name in arrays if name != ROW_ID]
+    return prepare_by_row_id(WriteSession(table.store, "tester"), pa.table(arrays), names)
 
 
 def commit(table: Table, messages: list[CommitMessage]) -> CommitResult:

@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 from emberlake._version import __version__
+from emberlake.base.extras import offer
 from emberlake.errors import (
     AlreadyCommitted,
     AlreadyExists,
@@ -34,6 +35,7 @@ from emberlake.errors import (
     InvalidOption,
     InvalidPredicate,
     InvalidSchema,
+    InvalidSql,
     InvalidState,
     MessageMismatch,
     NoPermission,
@@ -52,6 +54,9 @@ from emberlake.errors import (
     ViewNotFound,
 )
 
+# SQL is carried out on catalogs; so it is above them, and they must not know where.
+offer("catalog.sql", "emberlake.sql.local")
+
 if TYPE_CHECKING:
     from emberlake.catalog import Catalog, CatalogFactory
     from emberlake.commit.change import CommitResult
@@ -59,7 +64,7 @@ if TYPE_CHECKING:
     from emberlake.inspect import SystemTable
     from emberlake.predicates import PredicateBuilder
     from emberlake.rowops.merge_builder import MergeBuilder
-    from emberlake.rowops.result import RowChangeResult
+    from emberlake.rowops.result import RowChangeResult, WriteResult
     from emberlake.spec.generic_row import GenericRow
     from emberlake.spec.identifier import Identifier
     from emberlake.spec.instant import Instant
@@ -67,6 +72,10 @@ if TYPE_CHECKING:
     from emberlake.spec.schema import Schema
     from emberlake.spec.schema_change import Move, SchemaChange
     from emberlake.spec.tag import Tag
+    from emberlake.sql.magics import (  # IPython asks for them, and nobody else
+        load_ipython_extension,  # noqa: F401
+        unload_ipython_extension,  # noqa: F401
+    )
     from emberlake.table import Table
     from emberlake.table.managers import TagManager
     from emberlake.table.table_update import WhenMatched, WhenNotMatched, source_col, target_col
@@ -108,9 +117,12 @@ _HOMES: Final = {
     "TagManager": "emberlake.table.managers",
     "VectorType": "emberlake.types",
     "lit": "emberlake.expressions.syntax",
+    "load_ipython_extension": "emberlake.sql.magics",
+    "unload_ipython_extension": "emberlake.sql.magics",
     "target_col": "emberlake.table.table_update",
     "source_col": "emberlake.table.table_update",
     "WhenNotMatched": "emberlake.table.table_update",
+    "WriteResult": "emberlake.rowops.result",
     "WhenMatched": "emberlake.table.table_update",
 }
 
@@ -151,6 +163,7 @@ __all__ = [
     "InvalidOption",
     "InvalidPredicate",
     "InvalidSchema",
+    "InvalidSql",
     "InvalidState",
     "MapType",
     "MergeBuilder",
@@ -184,6 +197,7 @@ __all__ = [
     "ViewNotFound",
     "WhenMatched",
     "WhenNotMatched",
+    "WriteResult",
     "__version__",
     "lit",
     "source_col",

@@ -7,8 +7,8 @@ EmberlakeError
 ├── AlreadyExists       DatabaseAlreadyExists, TableAlreadyExists, ColumnAlreadyExists,
 │                       TagAlreadyExists, BranchAlreadyExists
 ├── InvalidInput        also a ValueError: InvalidIdentifier, InvalidSchema, InvalidOption,
-│                       InvalidPredicate, InvalidExpression, DataMismatch, MessageMismatch,
-│                       DatabaseNotEmpty
+│                       InvalidPredicate, InvalidExpression, InvalidSql, DataMismatch,
+│                       MessageMismatch, DatabaseNotEmpty
 ├── InvalidState        also a RuntimeError: an object is used after it was closed or used up;
 │                       IncompleteJob
 ├── Unsupported         also a RuntimeError: a feature of the format that is not implemented is
@@ -175,6 +175,10 @@ class InvalidPredicate(InvalidInput):
 
 class InvalidExpression(InvalidInput):
     """An expression that cannot be parsed, or does not fit its columns; no row was read."""
+
+
+class InvalidSql(InvalidInput):
+    """A statement that cannot be parsed, or says something that no statement can mean."""
 
 
 class DataMismatch(InvalidInput):

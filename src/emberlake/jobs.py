@@ -7,25 +7,30 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from emberlake.catalog import CatalogFactory
+from emberlake.catalog.target import TargetRules, open_target
 from emberlake.commit.change import CommitResult
 from emberlake.errors import InvalidInput, InvalidOption
 from emberlake.options import KNOWN_KEYS, SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, unknown_option
 from emberlake.predicates import Predicate, bind_partition_filter
 from emberlake.rowops.merge_plan import On
+from emberlake.rowops.quarantine import BadRowRule
 from emberlake.rowops.result import RowChangeResult
+from emberlake.rowops.schema_growth import write_growing
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.compaction import compact_on_spark
 from emberlake.spark.merge_job import SparkMergeBuilder, merge_on_spark
 from emberlake.spark.row_changes import change_on_spark
-from emberlake.spark.session import find_session
-from emberlake.spark.write import SparkWriteResult, WriteJob
+from emberlake.spark.sessions import find_session
+from emberlake.spark.sifting import sifting_of
+from emberlake.spark.types import new_table_fields
+from emberlake.spark.write import SparkWriteResult, WriteJob, check_frame
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.replacement import Replacement
 from emberlake.table import Table
 
 if TYPE_CHECKING:
     from pyspark.resource import ResourceProfile
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 def open_table(identifier: str | Identifier, catalog_options: Mapping[str, object]) -> Table:
@@ -99,15 +104,22 @@ def _scan_options(
     return {**dynamic_options, **given}
 
 
-def write_paimon(
+def write_paimon(  # noqa: PLR0913
     df: "DataFrame",
     identifier: str | Identifier,
     catalog_options: Mapping[str, object],
     *,
+    mode: str = "append",
+    create: bool = False,
+    primary_keys: Sequence[str] | None = None,
+    partition_by: Sequence[str] | None = None,
+    table_options: Mapping[str, object] | None = None,
+    merge_schema: bool = False,
     overwrite: bool | str = False,
     static_partition: Mapping[str, object] | None = None,
     concurrency: int | None = None,
     resource_profile: "ResourceProfile | Mapping[str, object] | None" = None,
+    on_bad_rows: str = "fail",
 ) -> SparkWriteResult:
     """Write a DataFrame to a table in parallel tasks, and make it visible in one commit.
 
@@ -117,7 +129,19 @@ def write_paimon(
             ...) says what each row does.
         identifier: ``"db.t"``.
         catalog_options: What ``CatalogFactory.create`` takes.
-        overwrite: Replace instead of append. ``True`` replaces the partitions that match
+        mode: ``"append"`` adds rows; in tables with a primary key it is an upsert. ``"upsert"`` is
+            the same, and refuses tables without a key. ``"overwrite"`` replaces rows. ``"error"``
+            creates the table, which must not exist. ``"ignore"`` does too, and does nothing if it
+            exists.
+        create: Create the table, and its database, if it does not exist. If the write then fails
+            before anything was committed, the table is dropped again.
+        primary_keys: The key of a new table. An existing table must have the same.
+        partition_by: The partition columns of a new table. An existing table must have the same.
+        table_options: Options of a new table, such as ``{"bucket": 4}``.
+        merge_schema: Add columns that the table lacks, and widen types of numbers. They become
+            visible with the rows: a write that fails adds none.
+        overwrite: What ``mode="overwrite"`` replaces, which it implies. ``True`` replaces the
+            partitions that match
             ``static_partition``, even if there are no rows. Without ``static_partition`` it
             replaces the partitions that the data touches, or everything if the table has no
             partitions or has the option ``dynamic-partition-overwrite=false``. The other values
@@ -130,20 +154,50 @@ def write_paimon(
             one task, so some tasks may have nothing to do.
         resource_profile: The resources of every write task: a Spark ``ResourceProfile``, or a dict
             such as ``{"cpus": 2, "memory": "4g"}``.
+        on_bad_rows: ``"fail"``: one row that does not fit fails the write. ``"skip"``: such rows
+            are left out. The name or the path of a table: they go there, with the reason; it is
+            created if it does not exist. The result counts them (``rows_rejected``).
 
     Raises:
         DataMismatch: lists every column that does not fit; no task was started.
+        TableNotFound: the table does not exist, and is not to be created.
+        TableAlreadyExists: it exists, and the mode is ``"error"``.
         InvalidInput: arguments cannot be used, or contradict each other.
         Unsupported: the session's master does not support resource profiles.
         IncompleteJob: not every task reported what it wrote; nothing changes.
         CommitConflict: a concurrent change makes the commit wrong; nothing changes, unless the
             error says that a snapshot stands.
     """
-    builder = open_table(identifier, catalog_options).new_batch_write_builder()
-    replaces = Replacement.chosen(builder.store.schema, static_partition, overwrite=overwrite)
-    session = WriteSession(builder.store, builder.commit_user, replaces)
-    job = WriteJob(session=session, concurrency=concurrency, resource_profile=resource_profile)
-    return job.run(df)
+    rules = TargetRules.of(
+        mode,
+        overwrite=overwrite,
+        create=create,
+        primary_keys=primary_keys,
+        partition_by=partition_by,
+        table_options=table_options,
+        merge_schema=merge_schema,
+    )
+    bad_rows = BadRowRule.parse(on_bad_rows)
+    catalog = CatalogFactory.create(dict(catalog_options))
+    check_frame(df)
+    is_needed = rules.create or rules.merge_schema
+    fields = new_table_fields(df.schema) if is_needed else ()
+    with open_target(catalog, identifier, fields, rules) as table:
+        if table is None:
+            return SparkWriteResult(snapshot_id=None)
+        builder = table.new_batch_write_builder()
+        replaces = Replacement.chosen(
+            table.table_schema, static_partition, overwrite=rules.overwrite
+        )
+        job = WriteJob(
+            session=WriteSession(builder.store, builder.commit_user, replaces),
+            concurrency=concurrency,
+            resource_profile=resource_profile,
+            sifting=sifting_of(bad_rows, builder.store, builder.commit_user),
+        )
+        if not rules.merge_schema:
+            return job.run(df)
+        return write_growing(builder.store, fields, lambda store: job.on(store).run(df))
 
 
 def compact(
@@ -178,7 +232,7 @@ def compact(
 def delete(
     identifier: str | Identifier,
     catalog_options: Mapping[str, object],
-    where: Predicate | str,
+    where: "Predicate | str | Column",
     *,
     spark: "SparkSession | None" = None,
 ) -> RowChangeResult:
@@ -187,7 +241,7 @@ def delete(
     Args:
         identifier: ``"db.t"``.
         catalog_options: What ``CatalogFactory.create`` takes.
-        where: Text such as ``"price > 100"``, or a predicate.
+        where: Text such as ``"price > 100"``, a predicate, or a Spark Column.
         spark: The session; the active one by default.
 
     Raises:
@@ -205,7 +259,7 @@ def update(
     identifier: str | Identifier,
     catalog_options: Mapping[str, object],
     set: Mapping[str, object],  # noqa: A002
-    where: Predicate | str | None = None,
+    where: "Predicate | str | Column | None" = None,
     *,
     spark: "SparkSession | None" = None,
 ) -> RowChangeResult:
@@ -214,9 +268,12 @@ def update(
     Args:
         identifier: ``"db.t"``.
         catalog_options: What ``CatalogFactory.create`` takes.
-        set: By column, an expression in text, or a value; ``lit("x")`` is a value of text.
-        where: Text such as ``"price > 100"``, or a predicate; None: all rows.
+        set: By column, an expression in text, a Spark Column, or a value; ``lit("x")`` is a value
+            of text.
+        where: Text such as ``"price > 100"``, a predicate, or a Spark Column; None: all rows.
         spark: The session; the active one by default.
+
+    If one of them is a Column, Spark evaluates all of them: text is Spark's SQL then.
 
     Raises:
         InvalidExpression, InvalidPredicate, ColumnNotFound: values or condition do not fit.
@@ -237,7 +294,7 @@ def merge(  # noqa: PLR0913
     df: "DataFrame",
     identifier: str | Identifier,
     catalog_options: Mapping[str, object],
-    on: On,
+    on: "On | Column",
     *,
     source_alias: str = "s",
     target_alias: str = "t",
@@ -250,8 +307,10 @@ def merge(  # noqa: PLR0913
         df: The source. It is computed once for a merge.
         identifier: ``"db.t"``.
         catalog_options: What ``CatalogFactory.create`` takes.
-        on: When rows match: a condition such as ``"t.id = s.id"``, columns that are equal, or a
-            dictionary of columns of the table and of the source.
+        on: When rows match: a condition such as ``"t.id = s.id"``, columns that are equal, a
+            dictionary of columns of the table and of the source, or a Spark Column such as
+            ``col("t.id") == col("s.id")``. Conditions and values of clauses can be Columns, too; if
+            one is, Spark evaluates all of them, and text is Spark's SQL.
         source_alias: What expressions call the source.
         target_alias: What expressions call the table.
         merge_schema: Whether columns that the table lacks are added to it.

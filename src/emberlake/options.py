@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar, cast
 
 from emberlake.base.names import did_you_mean
+from emberlake.base.secrets import shown_options
 from emberlake.errors import InvalidOption
 
 T = TypeVar("T")
@@ -430,7 +431,7 @@ class TableOptions(Mapping[str, str]):
         return len(self._raw)
 
     def __repr__(self) -> str:
-        return f"TableOptions({self._raw!r})"
+        return f"TableOptions({shown_options(self._raw)!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
         return TableOptions, (self._raw,)

@@ -34,8 +34,9 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"table"}),
     frozenset({"catalog"}),
     frozenset({"jobs", "server"}),
-    frozenset({"ui"}),
-    frozenset({"cli", "datasource"}),
+    frozenset({"ui", "datasource"}),
+    frozenset({"sql"}),
+    frozenset({"cli"}),
     frozenset({"__main__"}),
 )
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
@@ -44,11 +45,20 @@ FACADES = frozenset({"emberlake", "emberlake.spark"})
 
 # Library -> the only places that import it; no place means nowhere.
 FENCES: dict[str, tuple[str, ...]] = {
-    "pyspark": ("emberlake.spark", "emberlake.datasource", "pyspark_emberlake"),
+    "pyspark": (
+        "emberlake.spark",
+        "emberlake.datasource",
+        "emberlake.sql.on_spark",
+        "pyspark_emberlake",
+    ),
+    "sqlglot": ("emberlake.sql",),
     "pyarrow.parquet": ("emberlake.formats",),
     "pyarrow.orc": ("emberlake.formats",),
     "typer": ("emberlake.cli",),
     "rich": ("emberlake.cli",),
+    "prompt_toolkit": ("emberlake.cli.terminal", "emberlake.cli.history"),
+    "pygments": ("emberlake.cli.terminal",),
+    "IPython": (),  # a notebook hands itself to the extension
     "starlette": ("emberlake.ui",),
     "jinja2": ("emberlake.ui",),
     "fastavro": ("emberlake.store.avro_container", "emberlake.formats.avro"),
@@ -69,7 +79,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "requests": (),
     "httpx": (),
     "aiohttp": (),
-    "socket": (),
+    "socket": ("emberlake.server.listening",),
 }
 
 # The codecs of the format and of the REST protocol touch neither disk nor clock nor chance.
@@ -85,11 +95,14 @@ EXTRAS = (
     "urllib3",
     "typer",
     "rich",
+    "prompt_toolkit",
+    "IPython",
     "starlette",
     "jinja2",
     "uvicorn",
     "psycopg",
     "jwt",
+    "sqlglot",
     "pytest",
     "hypothesis",
 )

@@ -53,6 +53,26 @@ def test_a_few_rows_pass_through_all_jobs_on_an_s3_server(s3: Server, tmp_path: 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("asked", "count"),
+    [
+        (["--jobs", "row-merge-1-vectors", "--engines", "emberlake"], 1),
+        (["--row-changes", "--engines", "emberlake", "parquet"], 6),
+    ],
+)
+def test_a_few_rows_are_changed_on_spark(tmp_path: Path, asked: list[str], count: int) -> None:
+    run(tmp_path, *asked)
+
+    jobs = json.loads((tmp_path / "results.json").read_text())["jobs"]
+    assert len(jobs) == count
+    for name, job in jobs.items():
+        for engine, found in job["engines"].items():
+            assert min(found.get("seconds", [0])) > 0, (name, engine, found)
+            assert found["cpu_seconds"] > 0
+    assert "</svg>" in (tmp_path / "row-changes.svg").read_text()
+
+
+@pytest.mark.slow
 @pytest.mark.interop
 def test_a_few_rows_pass_through_all_jobs_and_growth_is_shown(tmp_path: Path) -> None:
     done = run(tmp_path)

@@ -54,6 +54,13 @@ TO_SPARK = {
     "spark-merge-scan": 3.3,
     "spark-merge-total": 5.0,
     "spark-compaction": 1.6,
+    # Over Spark's Parquet write of the whole table.
+    "row-merge-10-vectors": 0.7,
+    "row-merge-10-columns": 0.9,
+    "row-merge-10-rewrite": 1.6,
+    "row-merge-1-vectors": 0.4,
+    "row-delete-1-vectors": 0.3,
+    "row-merge-10-keys": 1.0,
 }
 
 

@@ -137,7 +137,7 @@ def test_every_command_has_an_example() -> None:
         *("files", "manifests", "schemas", "partitions", "partitions drop", "tags"),
         *("tags create", "tags rename", "tags delete", "branches", "branches create"),
         *("branches delete", "branches fast-forward", "rollback", "compact", "expire"),
-        *("orphans", "check", "report"),
+        *("orphans", "check", "report", "sql"),
     }
 
     assert {name for name in commands if f"$ emberlake {name} " not in text} - {"db list"} == set()

@@ -274,3 +274,44 @@ def test_files_of_several_formats_need_to_be_told_apart(
 
     assert refused.code == 2
     assert "found csv and json" in refused.err
+
+
+@pytest.mark.slow
+def test_new_columns_of_a_source_are_added_on_request(
+    cli: Cli, catalog: Catalog, source: Path
+) -> None:
+    (source / "a.csv").write_text("id,name,age,joined\n7,gus,41,2026-06-01\n")
+
+    refused = cli("ingest", str(source), "--into", "shop.customers")
+    done = cli("ingest", str(source), "--into", "shop.customers", "--merge-schema")
+
+    assert refused.code == 1
+    assert "age" in refused.err
+    assert done.code == 0, done.err
+    customers = catalog.get_table("shop.customers")
+    assert [str(f.type) for f in customers.fields[2:]] == ["INT", "DATE"]
+    (gus,) = customers.to_arrow(filter="id = 7").to_pylist()
+    assert (gus["name"], gus["age"], str(gus["joined"])) == ("gus", 41, "2026-06-01")
+
+
+@pytest.mark.slow
+def test_a_value_that_does_not_fit_is_named_with_file_line_and_column(
+    cli: Cli, catalog: Catalog, source: Path
+) -> None:
+    (source / "a.csv").write_text('id,name\n7,"a\nb"\n\neight,x\n')
+
+    shown = cli("ingest", str(source), "--into", "shop.customers")
+
+    assert shown.code == 1
+    assert f"{source / 'a.csv'}, line 5: column id: eight is no BIGINT" in shown.err
+    assert catalog.get_table("shop.customers").latest_snapshot().id == 2
+
+
+@pytest.mark.slow
+def test_a_json_array_is_loaded_like_lines(cli: Cli, catalog: Catalog, source: Path) -> None:
+    (source / "a.json").write_text(json.dumps([{"id": 7, "name": "gus"}, {"id": 8}], indent=2))
+
+    done = cli("ingest", str(source), "--into", "shop.customers")
+
+    assert done.code == 0, done.err
+    assert catalog.get_table("shop.customers").count("id IN (7, 8)") == 2

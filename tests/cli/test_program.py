@@ -5,16 +5,21 @@ import json
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from cli.shop import Cli, append, orders_of
-from emberlake import Catalog, __version__
+from emberlake import Catalog, EmberlakeWarning, SchemaChange, __version__
+from emberlake.cli.app import app
 from emberlake.cli.failures import exit_code_of, message_of
 from emberlake.errors import CommitConflict, ConflictReason, InvalidInput, TableNotFound
 
@@ -303,3 +308,161 @@ def test_a_missing_extra_is_told_with_what_installs_it(tmp_path: Path) -> None:
         "emberlake: typer is not installed; in a checkout of emberlake, install it with: "
         "pip install '.[cli]'\n"
     )
+
+
+# --- completion -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def completed(cli: Cli, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
+    """What the shell is offered for a line of which the last word is begun."""
+
+    def complete(typed: str, shell: str = "bash") -> list[str]:
+        asked = {
+            "bash": {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1)},
+            "fish": {"_TYPER_COMPLETE_ARGS": typed, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+            "zsh": {"_TYPER_COMPLETE_ARGS": typed},
+        }
+        with monkeypatch.context() as environ:
+            for name, value in asked[shell].items():
+                environ.setenv(name, value)
+            environ.setenv("_EMBERLAKE_COMPLETE", f"complete_{shell}")
+            with pytest.raises(SystemExit) as ended:
+                cli()
+        out, err = capfd.readouterr()
+        assert (ended.value.code, err) == (0, "")
+        return [name for name in out.splitlines() if name]
+
+    return complete
+
+
+Completed = Callable[..., list[str]]
+
+
+def test_the_shell_completes_names_of_the_warehouse(
+    catalog: Catalog, warehouse: Path, completed: Completed
+) -> None:
+    orders = catalog.get_table("shop.orders")
+    orders.create_tag("monthly")
+    orders.create_branch("beta")
+
+    assert completed("emberlake db drop s") == ["shop"]
+    assert completed("emberlake read shop.o") == ["shop.orders"]
+    assert completed("emberlake read s") == ["shop.customers", "shop.orders"]
+    assert completed("emberlake read shop.orders --columns dt,o") == ["dt,order_id"]
+    assert completed("emberlake read shop.orders --where order_id>1AND") == []
+    assert completed("emberlake delete shop.orders --where ord") == ["order_id"]
+    assert completed("emberlake read shop.orders --tag m") == ["monthly"]
+    assert completed("emberlake read shop.orders --snapshot ") == ["3", "2", "1"]
+    assert completed("emberlake branches delete shop.orders b") == ["beta"]
+    assert completed("emberlake partitions drop shop.orders dt=2026-06-01") != []
+    assert completed("emberlake ingest x.csv --into shop.c") == ["shop.customers"]
+    assert completed("emberlake table create shop.x --option bucket-k") == ["bucket-key="]
+    moved = warehouse.rename(warehouse.parent / "elsewhere")
+    assert completed("emberlake read shop.o") == []
+    assert completed(f"emberlake -w {moved} read shop.o") == ["shop.orders"]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_complete_the_same(catalog: Catalog, completed: Completed, shell: str) -> None:
+    offered = completed("emberlake files shop.o", shell)
+
+    assert "shop.orders" in offered[0]
+
+
+# --- help -----------------------------------------------------------------------------------------
+
+
+def commands_of(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    for name, child in getattr(group, "commands", {}).items():
+        yield from commands_of(child, (*path, name))
+
+
+def test_help_of_every_command_fits_sixty_columns(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    root = typer.main.get_command(app)
+
+    for path in commands_of(root):
+        shown = cli(*path, "--help").out
+
+        assert max(map(len, shown.splitlines())) <= 60, path
+        assert "\u2026" not in shown, path
+        command = root
+        for name in path:
+            command = command.commands[name]  # type: ignore[attr-defined]
+        for parameter in command.params:
+            assert parameter.param_type_name == "argument" or parameter.opts[0] in shown, path
+
+
+# --- an end before the end ------------------------------------------------------------------------
+
+
+def test_the_answer_to_an_interrupt_is_one_line(catalog: Catalog) -> None:
+    program = (
+        "import sys, time; from emberlake.io.local import LocalStorage; "
+        "from emberlake.cli import main\n"
+        "def wait(*_, **__): print('reading', flush=True); time.sleep(60)\n"
+        "LocalStorage.open_input = wait; sys.exit(main(['read', 'shop.orders']))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+
+    process.send_signal(signal.SIGINT)
+
+    _, told = process.communicate(timeout=60)
+    assert (process.returncode, told) == (130, "interrupted\n")
+
+
+# --- names that are nearly right ------------------------------------------------------------------
+
+
+def test_near_names_are_suggested(cli: Cli, catalog: Catalog) -> None:
+    orders = catalog.get_table("shop.orders")
+    orders.create_tag("monthly")
+    orders.create_branch("beta")
+    expected = {
+        ("raed", "shop.orders"): "Did you mean 'read'?",
+        ("read", "shop.orders", "--colums", "dt"): "--columns",
+        ("read", "shop.ordrs"): "did you mean orders?",
+        ("read", "shp.orders"): "did you mean shop?",
+        ("read", "orders"): "did you mean shop.orders?",
+        ("read", "shop.orders", "-c", "order_i"): "did you mean order_id?",
+        ("read", "shop.orders", "--where", "order_i = 1"): "did you mean order_id?",
+        ("read", "shop.orders", "--where", "uper(city) = 'X'"): "UPPER",
+        ("read", "shop.orders", "--tag", "montly"): "did you mean monthly?",
+        ("read", "shop.orders$branch_bta"): "did you mean beta?",
+        ("read", "shop.orders$snapshot"): "did you mean snapshots?",
+        ("branches", "delete", "shop.orders", "bta", "-y"): "did you mean beta?",
+        ("table", "create", "shop.x", "--column", "id BIGNT"): "did you mean BIGINT",
+        ("table", "alter", "shop.orders", "--drop-column", "ctiy"): "did you mean city?",
+        ("db", "drop", "shp", "-y"): "did you mean shop?",
+    }
+    for arguments, told in expected.items():
+        shown = cli(*arguments)
+
+        assert shown.code != 0, arguments
+        assert told in shown.err, (arguments, shown.err)
+
+
+def test_an_option_that_is_nearly_right_is_noted(warehouse: Path, catalog: Catalog) -> None:
+    made = run("table", "create", "shop.x", "--column", "id INT", "--option", "buckt=1")
+
+    assert made.returncode == 0
+    assert made.stderr == "note: shop.x: emberlake knows no option buckt: did you mean bucket?\n"
+    with pytest.warns(EmberlakeWarning, match="did you mean merge-engine"):
+        catalog.alter_table("shop.x", [SchemaChange.set_option("merge-engin", "first-row")])
+
+
+def test_a_database_that_is_missing_can_be_created(cli: Cli, catalog: Catalog) -> None:
+    Path("new.csv").write_text("a\n1\n")
+
+    shown = cli("ingest", "new.csv", "--into", "other.t", "--create")
+
+    assert shown.code == 2
+    assert "create it with: emberlake db create other" in shown.err

@@ -18,6 +18,7 @@ from emberlake.errors import (
     DatabaseAlreadyExists,
     DatabaseNotEmpty,
     DatabaseNotFound,
+    DataMismatch,
     InvalidIdentifier,
     InvalidInput,
     InvalidState,
@@ -409,6 +410,20 @@ def test_changes_make_the_next_schema(catalog):
     assert schema.options["snapshot.num-retained.max"] == "5"
 
 
+def test_a_table_grows_with_the_commit_of_its_rows(catalog):
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
+    rows = pa.table({"id": [1], "note": ["x"]})
+
+    with pytest.raises(DataMismatch):
+        table.append(rows.set_column(0, "id", pa.array(["one"])), merge_schema=True)
+    assert catalog.get_table("db.t").field_names == ["id"]
+    table.append(rows, merge_schema=True)
+
+    grown = catalog.get_table("db.t")
+    assert (grown.table_schema.id, grown.field_names) == (1, ["id", "note"])
+    assert grown.to_arrow().to_pylist() == table.to_arrow().to_pylist() == rows.to_pylist()
+
+
 def test_when_one_change_is_refused_none_is_made(catalog):
     catalog.create_table("db.t", a_schema())
 
@@ -468,7 +483,7 @@ def test_system_tables_are_opened_by_name(catalog):
 def test_unknown_system_tables_and_branches_are_refused(catalog):
     catalog.create_table("db.t", a_schema())
 
-    with pytest.raises(TableNotFound, match=r"there are branches, .* more"):
+    with pytest.raises(TableNotFound, match=r"there are .*branches, .* more"):
         catalog.get_table("db.t$nope")
     with pytest.raises(BranchNotFound, match=r"db\.t has no branch 'b'"):
         catalog.get_table("db.t$branch_b")

@@ -120,6 +120,17 @@ def test_a_file_is_put_after_those_that_it_refers_to(storage: Storage, root: str
     assert storage.put_if_absent(f"{root}/snapshot-1", b"2", files) is False
 
 
+def test_of_files_that_are_put_together_each_is_ours_or_not(storage: Storage, root: str) -> None:
+    paths = [f"{root}/t{number}/snapshot-1" for number in range(3)]
+    storage.put_if_absent(paths[1], b"theirs")
+
+    outcomes = storage.put_each_if_absent([(path, b"ours") for path in paths])
+
+    assert list(outcomes) == [True, False, True]
+    assert [storage.read(path) for path in paths] == [b"ours", b"theirs", b"ours"]
+    assert all(names(storage, path.rpartition("/")[0]) == ["snapshot-1"] for path in paths)
+
+
 def test_nothing_is_put_after_a_file_that_is_missing(storage: Storage, root: str) -> None:
     storage.create(f"{root}/manifest-1", b"1")
 

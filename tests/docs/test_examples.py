@@ -22,6 +22,14 @@ SHOWN = {
         "now: 1010 rows; before: 2000 rows",
         "refused: rows of another writer have the same sequence numbers",
     ],
+    "first_hour": [
+        "created with 1000 rows in snapshot 1",
+        "now 1001 rows, in snapshot 1 1000 with ['id', 'day', 'price']",
+        "written 1, rejected 2",
+        "price: 'cheap' is not a DOUBLE",
+        "id: is null, and is in the primary key",
+        "into 3",
+    ],
     "ingest_job": [
         "snapshot 1: 180 orders appended",
         "  2026-06-23   30 orders    777.50 in total",
@@ -53,11 +61,10 @@ def test_an_example_runs_in_a_fresh_warehouse(
     assert [line for line in SHOWN[name] if line not in printed] == [], printed
 
 
-def test_the_demo_runs_and_hides_no_warning(tmp_path: Path) -> None:
-    printed = in_shell(
-        f"{sys.executable} -W error {EXAMPLES / 'demo.py'} demo --rows 600 --master local[2]",
-        tmp_path,
-    )
+def test_the_demo_runs_and_hides_no_warning(programs: Programs, tmp_path: Path) -> None:
+    arguments = ("demo", "--rows", "600", "--master", "local[2]")
+
+    printed = programs.run_script(tmp_path, EXAMPLES / "demo.py", *arguments)
 
     assert "Done in" in printed
     assert "snapshot 1 has 600 orders" in printed

@@ -6,7 +6,16 @@ import pytest
 
 from docs.pages import DOCS, ROOT, anchors_of, links_of, name_of
 
-SKIPPED = (".venv", ".venv-peers", ".build", ".git", "node_modules", ".pytest_cache")
+SKIPPED = (
+    ".venv",
+    ".venv-peers",
+    ".venv-docs",
+    "build",
+    ".build",
+    ".git",
+    "node_modules",
+    ".pytest_cache",
+)
 ALL_PAGES = sorted(
     page for page in ROOT.rglob("*.md") if not set(SKIPPED) & set(page.relative_to(ROOT).parts)
 )

@@ -64,7 +64,7 @@ def test_all_versions_are_pinned() -> None:
     installs = [line for line in would_run("setup").splitlines() if "pip install" in line]
 
     assert [line for line in installs if " -c constraints" not in line] == []
-    assert len(installs) == 4
+    assert len(installs) == 5
 
 
 @pytest.mark.parametrize("folder", ["src", "examples", "Makefile", ".ci"])

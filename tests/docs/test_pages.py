@@ -12,6 +12,8 @@ from docs.programs import Programs
 # What may stand in a block: what is run (console: by tests/cli), what is checked (vectors: by
 # test_format), and what shows no program at all.
 LANGUAGES = {"python", "console", "vectors", "text", "json", "toml", ""}
+# Programs of others, shown beside ours.
+OTHERS = {"from-delta": {"delta"}, "from-iceberg": {"iceberg"}, "migration": {"pypaimon"}}
 ON_S3 = {DOCS / "object-stores.md"}  # they find a server with a bucket by their environment
 SERVED = {DOCS / "rest.md"}  # they find a REST catalog by their environment
 FIXED_FOLDER = re.compile(r"[\"'](/|~/)")
@@ -57,4 +59,5 @@ def test_a_page_can_be_run_after_any_other_and_again(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_block_is_of_a_kind_that_a_test_runs(page: Path) -> None:
-    assert languages_of(page) <= LANGUAGES - (set() if page.stem == "cli" else {"console"})
+    shown = LANGUAGES - (set() if page.stem == "cli" else {"console"})
+    assert languages_of(page) <= shown | OTHERS.get(page.stem, set())

@@ -11,12 +11,11 @@ import pytest
 from canonical import canonical_rows
 from emberlake import CatalogFactory, Table
 from emberlake.maintenance.check_report import ProblemKind
-from emberlake.rowops.columns import write_columns
+from emberlake.rowops.merge_builder import prepare_by_row_id
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.row_tracking import ROW_ID
 from emberlake.types import AtomicType
 from golden.reads import Golden, row_reads
-from table_reads import latest_snapshot
 from tracked_tables import delete
 
 OTHER_TYPES = {"de_blob", "de_blob_api", "de_vector"}
@@ -86,7 +85,7 @@ def test_a_column_is_written_and_the_others_stay(
     values = pa.array([f"new {n}" for n in ids])
     session = WriteSession(table.store, "tester")
     data = pa.table({ROW_ID: ids, field.name: values})
-    session.commit_or_abort(write_columns(table.store, latest_snapshot(table), data))
+    session.commit_or_abort(prepare_by_row_id(session, data, [field.name]))
 
     place = before.schema.get_field_index(field.name)
     mask = np.zeros(before.num_rows, bool)

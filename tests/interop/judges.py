@@ -6,6 +6,7 @@ What is not installed skips the test and says why; with CI=true in the environme
 
 import atexit
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -25,6 +26,8 @@ from needs import lacking
 ROOT = Path(__file__).parents[2]
 JAVA_BUILD = ROOT / ".build" / "java"
 PEERS_PYTHON = ROOT / ".venv-peers" / "bin" / "python"
+PYPAIMON_TESTS = ROOT / ".build" / "pypaimon-tests"
+PYPAIMON_MOCK = Path(__file__).with_name("pypaimon_mock.py")
 WORKER = Path(__file__).with_name("peer_worker.py")
 
 NO_OPTIONS: Mapping[str, str] = {}
@@ -301,11 +304,31 @@ def java_rest_mock(folder: Path, token: str, *, loses_one: bool = False) -> Iter
         main, build / "lib" / "*", build, name="org.apache.paimon.rest.RestMock"
     )
     words = [str(folder), token, *(["lose-one"] if loses_one else [])]
+    with _rest_mock([*command, *words], token) as warehouse:
+        yield warehouse
+
+
+@contextmanager
+def pypaimon_rest_mock(folder: Path, token: str) -> Iterator[Warehouse]:
+    """The mock that pypaimon tests its client with; only some of its releases have it."""
+    if not PYPAIMON_TESTS.exists():
+        lacking(f"{PYPAIMON_TESTS} is not there: run make setup")
+    command = [str(_peers_python()), str(PYPAIMON_MOCK), str(folder), token]
+    with _rest_mock(command, token, {"PYTHONPATH": str(PYPAIMON_TESTS)}) as warehouse:
+        yield warehouse
+
+
+@contextmanager
+def _rest_mock(
+    command: Sequence[str], token: str, env: Mapping[str, str] = NO_OPTIONS
+) -> Iterator[Warehouse]:
+    """A server that says in its first line where it is, and ends with its input."""
     process = subprocess.Popen(
-        [*command, *words],
+        command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        env={**os.environ, **env},
     )
     try:
         assert process.stdout is not None
@@ -313,10 +336,12 @@ def java_rest_mock(folder: Path, token: str, *, loses_one: bool = False) -> Iter
         options = {"metastore": "rest", "uri": found["uri"], "token.provider": "bear"}
         yield Warehouse(found["warehouse"], {**options, "token": token})
     finally:
-        process.communicate(timeout=30)  # its input ends
+        process.communicate(timeout=30)
 
 
-def _java_command(main: Path, *more: Path, name: str | None = None) -> list[str]:
+def _java_command(
+    main: Path, *more: Path, name: str | None = None, release: str | None = None
+) -> list[str]:
     """The command that runs a class of the Java judge, or a skip that says what is missing."""
     jars = sorted(JAVA_BUILD.glob("paimon-bundle-*.jar"))
     spark_jars = sorted((ROOT / ".venv" / "lib").glob("python3*/site-packages/pyspark/jars"))
@@ -326,22 +351,31 @@ def _java_command(main: Path, *more: Path, name: str | None = None) -> list[str]
         lacking("the Java judge is not built: run make setup with a JDK and Maven installed")
     if not spark_jars:
         lacking("pyspark, whose jars Java Paimon needs, is not in .venv: run make setup")
-    parts = (JAVA_BUILD, jars[-1], *more, f"{spark_jars[-1]}/*")
+    jar = jars[-1]
+    if release is not None and not jar.stem.endswith(release):
+        jar = JAVA_BUILD / "old" / f"paimon-bundle-{release}.jar"
+        if not jar.exists():
+            lacking(f"Java Paimon {release} is not there: run tests/interop/java/build old")
+    parts = (JAVA_BUILD, jar, *more, f"{spark_jars[-1]}/*")
     quiet = ["-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Duser.timezone=UTC"]
     return ["java", *quiet, "-cp", ":".join(map(str, parts)), name or main.stem]
 
 
 @cache
-def old_java_judge(version: str) -> JavaJudge:
+def old_java_judge(release: str) -> JavaJudge:
     """An earlier release of Java Paimon, behind the same program."""
-    java_judge()  # says what else may be missing
-    jar = JAVA_BUILD / "old" / f"paimon-bundle-{version}.jar"
-    if not jar.exists():
-        lacking(f"Java Paimon {version} is not there: run tests/interop/java/build old")
-    (spark_jars, *_) = sorted((ROOT / ".venv" / "lib").glob("python3*/site-packages/pyspark/jars"))
-    class_path = ":".join(map(str, (JAVA_BUILD, jar, f"{spark_jars}/*")))
-    quiet = ["-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Duser.timezone=UTC"]
-    return JavaJudge(LineProcess(["java", *quiet, "-cp", class_path, "PaimonJudge"]))
+    return JavaJudge(LineProcess(_java_command(JAVA_BUILD / "PaimonJudge.class", release=release)))
+
+
+def java_probe(release: str, folder: Path) -> list[str]:
+    """The command that takes all steps through a REST catalog; it may have tables in a folder."""
+    java, *words = _java_command(JAVA_BUILD / "RestProbe.class", release=release)
+    return [java, f"-Doutside={folder}", *words]
+
+
+def peer_probe(engine: Literal["pypaimon", "rust"]) -> list[str]:
+    """The same for a client in Python."""
+    return [str(_peers_python()), str(Path(__file__).with_name("rest_probe.py")), engine]
 
 
 def java_on_stores() -> None:
@@ -358,9 +392,13 @@ def peer(engine: Literal["pypaimon", "rust"]) -> Peer:
 
 @cache
 def _peer_process() -> LineProcess:
+    return LineProcess([str(_peers_python()), str(WORKER)])
+
+
+def _peers_python() -> Path:
     if not PEERS_PYTHON.exists():
         lacking(".venv-peers is not built: run make setup")
-    return LineProcess([str(PEERS_PYTHON), str(WORKER)])
+    return PEERS_PYTHON
 
 
 def known_gap(request: pytest.FixtureRequest, reason: str) -> None:

@@ -126,13 +126,40 @@ def groups_with_deletes_compacted(warehouse: Path) -> None:
     delete(table, "id = 4")
 
 
+def shards_updated(warehouse: Path) -> None:
+    table = filled(warehouse, **EVOLVING)
+    _update_shards(table)
+
+
+def shards_with_deletes_updated(warehouse: Path) -> None:
+    table = filled(warehouse, **EVOLVING, **VECTORS)
+    delete(table, "id IN (1, 5)")
+    _update_shards(table)
+
+
+def _update_shards(table: Table) -> None:
+    builder = table.new_batch_write_builder()
+    change = builder.new_update().with_update_type(["v"]).with_read_projection(["id"])
+    messages = []
+    for number in range(2):
+        shard = change.new_shard_updator(number, 2)
+        for batch in shard.arrow_reader():
+            shard.update_by_arrow_batch(pa.record_batch({"v": batch["id"].cast(pa.string())}))
+        messages += shard.prepare_commit()
+    builder.new_commit().commit(messages)
+
+
 States = dict[str, Callable[[Path], None]]
 PLAIN: States = {f.__name__: f for f in (appended, overwritten, compacted, compacted_orc, deleted)}
 PLAIN |= {f.__name__: f for f in (deleted_and_compacted, moved_by_vectors, moved_with_their_file)}
 SIDE_BY_SIDE: States = {
-    f.__name__: f for f in (columns_written, some_columns_appended, groups_compacted)
+    f.__name__: f
+    for f in (columns_written, some_columns_appended, groups_compacted, shards_updated)
 }
-WITH_DELETES: States = {f.__name__: f for f in (groups_with_deletes, groups_with_deletes_compacted)}
+WITH_DELETES: States = {
+    f.__name__: f
+    for f in (groups_with_deletes, groups_with_deletes_compacted, shards_with_deletes_updated)
+}
 WIDE = {"deletion-vectors.bitmap64": "true"}
 
 

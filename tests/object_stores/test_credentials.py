@@ -348,7 +348,7 @@ def test_without_credentials_nobody_is_asked(s3: Server) -> None:
     with pytest.raises(InvalidOption, match=r"no credentials for s3: give s3\.access-key"):
         open_storage(s3.root, without_keys(s3))
 
-    assert time.monotonic() - begin < 0.5
+    assert time.monotonic() - begin < 5
 
 
 @contextmanager

@@ -34,23 +34,27 @@ def die() -> None:
 
 def arm(point: str, chance: float, generator: random.Random) -> None:
     """Make this process die at a point of some commits."""
-    put, advance = RoutedStorage.put_if_absent, Heads.advance
+    put, advance = RoutedStorage.put_each_if_absent, Heads.advance
 
-    def mortal_put(self: RoutedStorage, path: str, data: bytes, after: Any = ()) -> bool:
-        is_commit = "/snapshot/snapshot-" in path
-        if is_commit and point == "before-file" and generator.random() < chance:
+    def mortal_put(self: RoutedStorage, files: Any) -> Any:
+        # Some files of those that are put together may be there when the server dies.
+        dying = [generator.random() < chance for _ in files]
+        at = dying.index(True) if True in dying else len(files)
+        is_dying = at < len(files)
+        if is_dying and point == "before-file":
+            put(self, files[:at])
             die()
-        done = put(self, path, data, after)
-        if is_commit and point == "after-file" and generator.random() < chance:
+        if is_dying and point == "after-file":
+            put(self, files[: at + 1])
             die()
-        return done
+        return put(self, files)
 
     def mortal_advance(self: Heads, *arguments: Any) -> None:
         advance(self, *arguments)
         if point == "after-database" and generator.random() < chance:
             die()
 
-    RoutedStorage.put_if_absent = mortal_put  # type: ignore[method-assign]
+    RoutedStorage.put_each_if_absent = mortal_put  # type: ignore[method-assign]
     Heads.advance = mortal_advance  # type: ignore[method-assign]
     if point == "anywhere":
         die_after_start(generator.uniform(0.05, 1.0))

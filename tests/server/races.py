@@ -1,7 +1,8 @@
-"""Writers, a reader and a referee for one table behind servers that die.
+"""Writers, a reader and a referee for tables behind servers that die.
 
-A writer reads the head and posts the next snapshot. When an answer is lost, it posts the same body
-again until it has one, as clients do. The reader watches the folder, as streaming readers do.
+A writer reads the head of some table and posts the next snapshot. When an answer is lost, it posts
+the same body again until it has one, as clients do. The reader watches folders, as streaming
+readers do.
 """
 
 import json
@@ -9,7 +10,7 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -17,7 +18,8 @@ from typing import Any, Self
 
 from catalog_server import TOKEN, snapshot
 
-_PATH = "/v1/lake/databases/db/tables/t"
+TABLES = "/v1/lake/databases/db/tables"
+_WATCHED = 20  # tables whose folders the reader looks into
 
 
 class Lost(Exception):
@@ -83,10 +85,10 @@ class Outcome:
 class Race:
     """Writers and a reader, for as long as the race goes on."""
 
-    def __init__(self, ports: Sequence[int], table: Path, writers: int) -> None:
-        self.outcome = Outcome()
+    def __init__(self, ports: Sequence[int], tables: Mapping[str, Path], writers: int) -> None:
+        self.outcomes = {name: Outcome() for name in tables}
         self._ports = ports
-        self._folder = table / "snapshot"
+        self._tables = tables
         self._is_over = threading.Event()
         self._threads = [
             threading.Thread(target=self._guarded, args=(self._write,)) for _ in range(writers)
@@ -103,60 +105,80 @@ class Race:
             thread.join(90)
             assert not thread.is_alive()
 
+    @property
+    def acknowledged(self) -> int:
+        return sum(len(each.acknowledged) for each in self.outcomes.values())
+
+    @property
+    def lost(self) -> int:
+        return sum(each.lost for each in self.outcomes.values())
+
+    def violations(self) -> Iterator[str]:
+        """What must not be, after the race; the servers that answer must be there."""
+        with Connection(self._ports) as connection:
+            for name, outcome in self.outcomes.items():
+                for each in violations(outcome, name, self._tables[name], connection):
+                    yield f"{name}: {each}"
+
     def _guarded(self, work: Any) -> None:
         try:
             work()
         except Exception as error:  # noqa: BLE001 - a thread must not fail in silence
-            self.outcome.failures.append(repr(error))
+            next(iter(self.outcomes.values())).failures.append(repr(error))
 
     def _write(self) -> None:
+        user, names = str(uuid.uuid4()), list(self._tables)
         with Connection(self._ports) as connection:
-            self._write_by(connection)
+            while not self._is_over.is_set():
+                self._commit(connection, user, random.choice(names))
 
-    def _write_by(self, connection: Connection) -> None:
-        user = str(uuid.uuid4())
-        while not self._is_over.is_set():
-            status, found, _ = connection.insist("GET", f"{_PATH}/snapshot")
-            head = found["snapshot"]["snapshot"] if status == 200 else None
-            number = 1 if head is None else head["id"] + 1
-            new = snapshot(number, user, uuid=str(uuid.uuid4()))
-            body = {
-                "tableId": None,
-                "baseSnapshotUuid": None if head is None else head["uuid"],
-                "snapshot": new,
-                "statistics": [],
-            }
-            status, found, was_lost = connection.insist("POST", f"{_PATH}/commit", body)
-            self.outcome.lost += was_lost
-            if status != 200:
-                raise AssertionError(f"{status}: {found}")
-            if found["success"]:
-                self.outcome.acknowledged.append(new)
-            elif was_lost:
-                self.outcome.refused_after_loss.append(new)
-            else:
-                self.outcome.refused.append(new)
+    def _commit(self, connection: Connection, user: str, name: str) -> None:
+        outcome, path = self.outcomes[name], f"{TABLES}/{name}"
+        status, found, _ = connection.insist("GET", f"{path}/snapshot")
+        head = found["snapshot"]["snapshot"] if status == 200 else None
+        number = 1 if head is None else head["id"] + 1
+        new = snapshot(number, user, uuid=str(uuid.uuid4()))
+        body = {
+            "tableId": None,
+            "baseSnapshotUuid": None if head is None else head["uuid"],
+            "snapshot": new,
+            "statistics": [],
+        }
+        status, found, was_lost = connection.insist("POST", f"{path}/commit", body)
+        outcome.lost += was_lost
+        if status != 200:
+            raise AssertionError(f"{status}: {found}")
+        if found["success"]:
+            outcome.acknowledged.append(new)
+        elif was_lost:
+            outcome.refused_after_loss.append(new)
+        else:
+            outcome.refused.append(new)
 
     def _watch(self) -> None:
+        watched = list(self._tables)[:_WATCHED]
         while not self._is_over.is_set():
-            for path in self._folder.glob("snapshot-*"):
-                number = int(path.name.partition("-")[2])
-                found = json.loads(path.read_text())
-                if self.outcome.seen.setdefault(number, found) != found:
-                    self.outcome.changed.append(number)
+            for name in watched:
+                self._look(self.outcomes[name], self._tables[name])
             time.sleep(0.02)
 
+    def _look(self, outcome: Outcome, table: Path) -> None:
+        for path in (table / "snapshot").glob("snapshot-*"):
+            number = int(path.name.partition("-")[2])
+            found = json.loads(path.read_text())
+            if outcome.seen.setdefault(number, found) != found:
+                outcome.changed.append(number)
 
-def violations(outcome: Outcome, table: Path, ports: Sequence[int]) -> list[str]:
-    """What must not be, after a race; the servers that answer must be there."""
+
+def violations(outcome: Outcome, name: str, table: Path, connection: Connection) -> list[str]:
+    """What must not be of one table."""
     history = {
         int(path.name.partition("-")[2]): json.loads(path.read_text())
         for path in (table / "snapshot").glob("snapshot-*")
     }
     by_uuid = [each["uuid"] for each in history.values()]
-    with Connection(ports) as connection:
-        _, found, _ = connection.insist("GET", f"{_PATH}/snapshot")
-    head = found["snapshot"]["snapshot"]
+    status, found, _ = connection.insist("GET", f"{TABLES}/{name}/snapshot")
+    head = found["snapshot"]["snapshot"] if status == 200 else None
     refused = {each["uuid"] for each in outcome.refused}
     wrong = [*outcome.failures]
     wrong += [f"acknowledged, and not in the history: {each['id']}"
@@ -166,8 +188,8 @@ def violations(outcome: Outcome, table: Path, ports: Sequence[int]) -> list[str]
     if len(set(by_uuid)) != len(by_uuid):
         wrong.append("a snapshot is in the history twice")
     wrong += [f"refused, and in the history: {each}" for each in by_uuid if each in refused]
-    if head != history[max(history)]:
-        wrong.append(f"the server says {head['id']}, the files say {max(history)}")
+    if head != history.get(max(history, default=0)):
+        wrong.append(f"the server says {head}, the files say {max(history, default=0)}")
     wrong += [f"the reader saw snapshot {number} change" for number in outcome.changed]
     wrong += [f"the reader saw a snapshot {number} that never was"
               for number, each in outcome.seen.items() if history.get(number) != each]  # fmt: skip

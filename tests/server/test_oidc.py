@@ -76,6 +76,14 @@ def test_a_token_of_the_provider_is_taken(client: Client) -> None:
     assert client.as_(token(sub="bob", groups=["eng"])).get(path).status == 200
 
 
+def test_a_name_at_the_provider_makes_nobody_a_group(client: Client) -> None:
+    principals = client.server.services.principals
+    table = Resource(ResourceKind.TABLE, "db", "t")
+    principals.grant("lake", Grant("oidc:group:eng", table, Access.SELECT), by="test")
+
+    assert client.as_(token(sub="group:eng")).get("/databases/db/tables/t").status == 401
+
+
 def test_a_name_at_the_provider_makes_nobody_an_administrator(client: Client) -> None:
     path = "/databases/db"
 

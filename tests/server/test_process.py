@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from emberlake.cli import main
 from server.processes import TOKEN, served
 from servers import dying_with_parent, free_ports
 
@@ -176,9 +177,37 @@ def test_a_second_server_on_the_same_file_is_refused(tmp_path: Path) -> None:
     assert "postgresql://" in text
 
 
+def test_an_extra_that_is_missing_is_told_before_anything_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+
+    code = main(["serve", "--warehouse", f"lake={tmp_path / 'lake'}", "--port", "0"])
+
+    assert code == 1
+    assert "pip install '.[server]'" in capfd.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_port_that_is_taken_is_told_before_anything_is_done(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+
+        _, text = start(tmp_path, port).communicate(timeout=30)
+
+    assert f"port {port} of 127.0.0.1: Address already in use; choose others with --port" in text
+    assert "shown once" not in text
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (("--database", "postgresql://me:pass-word@127.0.0.1:1/x"), "Connection refused"),
+        (("--database", "postgresql://me:pass@word@127.0.0.1:1/x"), "percent-encoded"),
+        (("--database", "mysql://127.0.0.1/x"), "is no database"),
+        (("--warehouse", f"file={__file__}"), "which is no folder"),
+        (("--warehouse", "proc=/proc/none"), "/proc/none does not exist"),
         (("--anonymous", "--host", "0.0.0.0"), "only for this machine"),
         (("--warehouse", "/x/a b"), "name"),
         (("--oidc", "issuer=x"), "audience"),
@@ -194,6 +223,7 @@ def test_settings_that_make_no_sense_are_refused(
 
     assert process.returncode in (1, 2)
     assert said in text
+    assert "pass" not in text.replace("password", "")
 
 
 def test_requests_that_were_begun_are_finished(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ What happens on a cluster is in the folder `faults`, which has a session of its 
 import subprocess
 import sys
 import sysconfig
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 from weakref import WeakSet
@@ -14,7 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from emberlake import InvalidState, Table
-from emberlake.spark import compact, session, write_paimon
+from emberlake.spark import compact, sessions, write_paimon
+from spark.cases.test_row_operations import KINDS as CHANGED
 from spark.children import run_pytest
 from spark.conftest import MODE
 from spark.drivers.session import KILLED, run_driver
@@ -69,6 +71,26 @@ def test_a_driver_that_is_killed_after_the_commit_leaves_a_whole_snapshot(tmp_pa
     assert left_over(reopened(table)) == set()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["tasks", "before", "after"])
+@pytest.mark.parametrize("kind", ["rewrite", "vectors", "columns", "keys"])
+def test_a_driver_that_is_killed_in_a_merge_leaves_all_of_it_or_nothing(
+    tmp_path: Path, kind: str, moment: str
+) -> None:
+    table = write(new_table(tmp_path, **CHANGED[kind]), range(10))
+
+    assert run_driver("killed_merge", tmp_path, moment) == KILLED
+
+    is_done = moment == "after"
+    merged = some_rows(range(5)) + some_rows(range(5, 200), name="merged")
+    assert rows_of(table) == (merged if is_done else some_rows(range(10)))
+    garbage = left_over(reopened(table))
+    assert bool(garbage) is not is_done
+    reopened(table).remove_orphan_files(older_than=datetime.now(UTC))
+    assert left_over(reopened(table)) == set()
+    assert len(rows_of(table)) == (200 if is_done else 10)
+
+
 @pytest.fixture
 def python_without(tmp_path: Path) -> Path:
     """A Python that has nothing but itself."""
@@ -86,7 +108,7 @@ def give_packages(home: Path, *, but: str) -> None:
 
 
 @pytest.mark.skipif(MODE == "connect", reason="the Python of a server is the server's affair")
-@pytest.mark.parametrize("package", ["emberlake", "pyarrow"])
+@pytest.mark.parametrize("package", ["emberlake", pytest.param("pyarrow", marks=pytest.mark.slow)])
 def test_workers_that_lack_a_package_are_told_of_before_the_job(
     spark: SparkSession,
     tmp_path: Path,
@@ -97,7 +119,7 @@ def test_workers_that_lack_a_package_are_told_of_before_the_job(
     table = table_with_old_rows(tmp_path)
     give_packages(python_without, but=package)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python_without / "bin" / "python"))
-    monkeypatch.setattr(session, "_checked", WeakSet())
+    monkeypatch.setattr(sessions, "_checked", WeakSet())
     files = data_files(table)
 
     for job in (

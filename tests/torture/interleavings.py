@@ -213,18 +213,26 @@ def two_interruptions(subject: Subject, pair: Sequence[str]) -> Iterator[list[Tu
 
 def interleavings(seed: int) -> Steps:
     """Every pair at every call, and in between pairs and triples whose turns are left to chance."""
-    cases = [
-        (subject, pair, turns)
+    chance = chance_of(seed, "interleavings")
+    pairs = [
+        (subject, pair)
         for subject in SUBJECTS.values()
         for pair in itertools.product(subject.operations, repeat=2)
-        for turns in one_interruption(subject, pair)
     ]
-    chance_of(seed, "interleavings").shuffle(cases)
+    chance.shuffle(pairs)
+    # How many calls there are has to be tried out: only when it is their turn.
+    piles: dict[tuple[Subject, tuple[str, str]], list[list[Turn]]] = {}
     with one_core():
         any_turns = chances(seed)
-        for case in cases:
-            yield interleave(*case)
-            yield next(any_turns)
+        while pairs:
+            for subject, pair in pairs:
+                if (subject, pair) not in piles:
+                    piles[subject, pair] = list(one_interruption(subject, pair))
+                    chance.shuffle(piles[subject, pair])
+                if piles[subject, pair]:
+                    yield interleave(subject, pair, piles[subject, pair].pop())
+                    yield next(any_turns)
+            pairs = [case for case in pairs if piles[case]]
 
 
 def chances(seed: int) -> Steps:

@@ -22,7 +22,7 @@ from emberlake import AtomicType, CatalogFactory, DataField, Schema, SchemaChang
 from emberlake.base.env import SYSTEM_ENV
 from emberlake.catalog import FileSystemCatalog
 from emberlake.errors import CommitConflict, EmberlakeError, StorageError
-from emberlake.io import Storage, open_storage
+from emberlake.io import Output, Storage, WrappedStorage, open_storage
 from emberlake.table import Table
 from emberlake.wire import CommitMessage
 from places import Place
@@ -182,9 +182,22 @@ def die_at(place: Any, root: str, operation: str, call: int, after_effect: bool)
     SUBJECT_OPERATIONS[operation](open_catalog(storage, SYSTEM_ENV), WHO)
 
 
+class _Unfinished(WrappedStorage):
+    """Files get all of their bytes and are not finished, so that there is time for a kill.
+
+    A machine may be so busy that whoever is to kill a process comes after its whole upload.
+    """
+
+    def open_output(self, path: str, target: int | None = None) -> Output:
+        output = super().open_output(path, target)
+        output.close = lambda: time.sleep(600)  # type: ignore[method-assign, assignment]
+        return output
+
+
 def upload_much(place: Any, root: str) -> None:
-    """A write that takes many parts, of rows that cannot be made small."""
-    table = open_catalog(Place(**place).storage_at(root), SYSTEM_ENV).get_table(NAME)
+    """A write that takes many parts, of rows that cannot be made small; it does not end."""
+    storage = _Unfinished(Place(**place).storage_at(root))
+    table = open_catalog(storage, SYSTEM_ENV).get_table(NAME)
     write_rows(table, [(n, "mon", 1, os.urandom(1000).hex()) for n in range(30_000)])
 
 

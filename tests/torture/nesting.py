@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-import cramjam
+import pyarrow as pa
 
 from builders import append, create_table, open_table, rows_of
 from emberlake import AtomicType, DataField
 from emberlake.base.avro_blocks import Block, encode_container
+from emberlake.base.avro_codecs import compressor
 from emberlake.errors import EmberlakeError
 from emberlake.formats import open_reader
 from emberlake.io import MemoryStorage
@@ -73,11 +74,11 @@ def _bomb(codec: str, compress: Callable[[bytes], bytes]) -> bytes:
 
 
 def _zstd_bomb() -> bytes:
-    return _bomb("zstandard", lambda raw: bytes(cramjam.zstd.compress(raw)))
+    return _bomb("zstandard", lambda raw: pa.compress(raw, codec="zstd", asbytes=True))
 
 
 def _deflate_bomb() -> bytes:
-    whole = bytes(cramjam.deflate.compress(bytes(5 << 28)))
+    whole = compressor("deflate", 1)(bytes(5 << 28))
     return encode_container(_record("bytes"), "deflate", [Block(1, whole)])
 
 

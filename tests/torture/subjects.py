@@ -11,6 +11,7 @@ from builders import NAME, copy_of, open_catalog, open_table
 from emberlake import AtomicType, DataField, Schema, SchemaChange
 from emberlake.base.requests import settle
 from emberlake.catalog import FileSystemCatalog
+from emberlake.errors import InvalidInput
 from emberlake.io import MemoryStorage, Storage
 from emberlake.table import Table
 from emberlake.types import arrow_type
@@ -47,17 +48,31 @@ class Subject:
     @property
     def operations(self) -> tuple[str, ...]:
         if not self.primary_keys:
-            return tuple(name for name in OPERATIONS if name not in ("upsert", "delete"))
-        return tuple(name for name in OPERATIONS if name != "append")
+            named = [*WRITES, *ROW_CHANGES, *NEW_UPDATES]
+            return tuple(name for name in named if name not in ("upsert", "delete"))
+        changes = ROW_CHANGES if self.name in _CHANGED_BY_ROWS else {}
+        return tuple(name for name in (*WRITES, *changes) if name not in ("append", "upsert by id"))
 
 
 _BY_DAY = {"primary_keys": ("day", "id"), "partition_keys": ("day",)}
 _BY_ID = {"primary_keys": ("id",)}
+# Key tables in which a record takes the place of a row, and that show it at once.
+_CHANGED_BY_ROWS = ("keys", "keys, two buckets", "dynamic", "vectors", "ordered", "partial")
 SUBJECTS: dict[str, Subject] = {
     subject.name: subject
     for subject in (
         Subject("append", partition_keys=("day",)),
         Subject("append buckets", {"bucket": "2", "bucket-key": "id"}),
+        Subject("append vectors", {"deletion-vectors.enabled": "true"}, partition_keys=("day",)),
+        Subject("tracked", {"row-tracking.enabled": "true"}),
+        Subject(
+            "columns",
+            {
+                "row-tracking.enabled": "true",
+                "data-evolution.enabled": "true",
+                "deletion-vectors.enabled": "true",
+            },
+        ),
         Subject("keys", {"bucket": "1"}, **_BY_DAY),
         Subject("keys, two buckets", {"bucket": "2", "changelog-producer": "input"}, **_BY_ID),
         Subject("dynamic", {"bucket": "-1", "dynamic-bucket.target-row-num": "2"}, **_BY_DAY),
@@ -180,7 +195,45 @@ def _rename_column(catalog: FileSystemCatalog, who: str) -> None:
     catalog.alter_table(NAME, [SchemaChange.rename_column("v", f"named_by_{who}")])
 
 
-OPERATIONS: dict[str, Operation] = {
+def _delete_rows(catalog: FileSystemCatalog, who: str) -> None:
+    catalog.get_table(NAME).delete("id = 3 OR n > 1000")
+
+
+def _update_rows(catalog: FileSystemCatalog, who: str) -> None:
+    catalog.get_table(NAME).update({"n": "n + 1"}, "id IN (2, 4)")
+
+
+def _merge_rows(catalog: FileSystemCatalog, who: str) -> None:
+    table = catalog.get_table(NAME)
+    # Of columns that nobody renames.
+    source = arrow(table, _rows_of(who)).select(["id", "day", "n"])
+    merge = table.merge(source, on="t.id = s.id AND t.day = s.day")
+    merge.when_matched_update({"n": "t.n + 10"}, "s.id <> 3").when_matched_delete()
+    merge.when_not_matched_insert({"id": "s.id", "day": "s.day", "n": "s.n"}).execute()
+
+
+def _upsert_by_id(catalog: FileSystemCatalog, who: str) -> None:
+    for _ in range(3):  # others may change the columns in between
+        table = catalog.get_table(NAME)
+        try:
+            table.upsert(arrow(table, _rows_of(who)[:2]), on=["id", "day"])
+        except InvalidInput:
+            continue
+        return
+
+
+def _update_in_two_steps(catalog: FileSystemCatalog, who: str) -> None:
+    builder = catalog.get_table(NAME).new_batch_write_builder()
+    messages = builder.new_update().update_by_predicate("id = 2", {"n": 100})
+    builder.new_commit().commit(messages)
+
+
+def _delete_in_two_steps(catalog: FileSystemCatalog, who: str) -> None:
+    builder = catalog.get_table(NAME).new_batch_write_builder()
+    builder.new_commit().commit(builder.new_update().delete_by_predicate("id = 3"))
+
+
+WRITES: dict[str, Operation] = {
     "append": _write,
     "upsert": _write,
     "delete": _delete,
@@ -190,6 +243,18 @@ OPERATIONS: dict[str, Operation] = {
     "add column": _add_column,
     "rename column": _rename_column,
 }
+ROW_CHANGES: dict[str, Operation] = {
+    "delete rows": _delete_rows,
+    "update rows": _update_rows,
+    "merge rows": _merge_rows,
+    "upsert by id": _upsert_by_id,
+}
+# The messages are committed apart, so what is stale is refused and not done again.
+NEW_UPDATES: dict[str, Operation] = {
+    "update in two steps": _update_in_two_steps,
+    "delete in two steps": _delete_in_two_steps,
+}
+OPERATIONS = {**WRITES, **ROW_CHANGES, **NEW_UPDATES}
 
 
 # --- what a table holds ---------------------------------------------------------------------------

@@ -30,6 +30,13 @@ def array_numbers(array: pa.Array) -> npt.NDArray[Any]:
     return np.frombuffer(array.buffers()[1], dtype, len(array), start)
 
 
+def used_values(array: pa.DictionaryArray) -> pa.Array:
+    """The distinct values of an array that is places in a dictionary; not null."""
+    places = array.indices.drop_null() if array.null_count else array.indices
+    counts = np.bincount(array_numbers(places), minlength=len(array.dictionary))
+    return array.dictionary.take(numbers_array(np.flatnonzero(counts)))
+
+
 def values_array(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
     """An array of whole numbers, bytes, strings, or lists of these; None is null.
 

@@ -9,17 +9,15 @@ This module knows neither what the records hold nor where the bytes come from. A
 file turns ``BAD_BYTES`` into an error that names the file.
 """
 
-import bz2
 import hashlib
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
-import cramjam
-import pyarrow as pa
+from emberlake.base.avro_codecs import decompressor
 
 SYNC_BYTES: Final = 16
 _MAGIC: Final = b"Obj\x01"
@@ -37,16 +35,7 @@ BAD_BYTES: Final = (
     RecursionError,
     lzma.LZMAError,
     zlib.error,
-    cramjam.DecompressionError,
 )
-
-
-class UnknownCodec(ValueError):
-    """The blocks are compressed with an unknown codec."""
-
-    def __init__(self, codec: str) -> None:
-        super().__init__(f"the codec {codec} is unknown")
-        self.codec = codec
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +110,29 @@ def parse_container(raw: bytes) -> Container:
         BAD_BYTES: the bytes are not a whole container.
     """
     stream = io.BytesIO(raw)
-    header = read_header(stream)
+    header = _read_repeated_header(raw, stream)
     return Container(header.schema, tuple(iter_blocks(stream, header)))
+
+
+# The start of the container that was parsed last, up to its sync marker, and what it says. All
+# manifests of a writer begin with the same bytes, some 2 kB.
+_last_start: tuple[bytes, str, str] | None = None
+_MAX_START_BYTES: Final = 64 * 1024
+
+
+def _read_repeated_header(raw: bytes, stream: BinaryIO) -> Header:
+    """Read the header; if it is like the last one, without looking into it."""
+    global _last_start  # noqa: PLW0603 - threads may replace it, but never change it
+    last = _last_start
+    if last is not None and raw.startswith(last[0]):
+        start, schema, codec = last
+        stream.seek(len(start))
+        return Header(schema, codec, _take(stream, SYNC_BYTES))
+    header = read_header(stream)
+    size = stream.tell() - SYNC_BYTES
+    if size <= _MAX_START_BYTES:
+        _last_start = raw[:size], header.schema, header.codec
+    return header
 
 
 # Streams -----------------------------------------------------------------------------------------
@@ -279,120 +289,3 @@ def _read_long_or_end(stream: BinaryIO) -> int | None:
         if byte[0] < 0x80:
             return (value >> 1) ^ -(value & 1)
     raise ValueError("a number is too long")
-
-
-# Codecs ------------------------------------------------------------------------------------------
-
-# The codecs that can be written: their names in options, and Avro's names.
-AVRO_CODECS: Final = {
-    "zstd": "zstandard",
-    "zstandard": "zstandard",
-    "snappy": "snappy",
-    "deflate": "deflate",
-    "gzip": "deflate",
-    "none": "null",
-    "uncompressed": "null",
-    "null": "null",
-}
-
-
-def compressor(codec: str, level: int) -> Callable[[bytes], bytes]:
-    """The function that compresses blocks, by Avro's codec name; only zstd uses the level."""
-    match codec:
-        case "null":
-            return bytes
-        case "zstandard":
-            zstd = pa.Codec("zstd", compression_level=level)
-            return lambda data: zstd.compress(data, asbytes=True)
-        case "snappy":
-            return _compress_snappy
-        case "deflate":
-            return _compress_deflate
-        case _:
-            raise UnknownCodec(codec)
-
-
-def decompressor(codec: str) -> Callable[[bytes], bytes]:
-    """The function that decompresses blocks, by Avro's codec name."""
-    match codec:
-        case "null":
-            return bytes
-        case "zstandard":
-            return _decompress_zstd
-        case "snappy":
-            return _decompress_snappy
-        case "deflate":
-            return _decompress_deflate
-        case "bzip2":
-            return _decompress_bzip2
-        case "xz":
-            return _decompress_xz
-        case _:
-            raise UnknownCodec(codec)
-
-
-def _compress_deflate(data: bytes) -> bytes:
-    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-    return packer.compress(data) + packer.flush()
-
-
-# A few compressed bytes can expand to any size. No writer makes blocks this large.
-_MAX_BLOCK_BYTES: Final = 1 << 30
-_MAX_ZSTD_RATIO: Final = 1 << 15  # 128 KiB of one repeated byte take four bytes
-
-
-def _decompress_zstd(data: bytes) -> bytes:
-    if len(data) * _MAX_ZSTD_RATIO <= _MAX_BLOCK_BYTES:
-        return bytes(cramjam.zstd.decompress(data))
-    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
-        try:
-            return _bounded(stream.read(_MAX_BLOCK_BYTES + 1))
-        except OSError as error:  # it would look like a storage failure
-            raise ValueError(str(error)) from error
-
-
-def _decompress_deflate(data: bytes) -> bytes:
-    unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
-    plain = _bounded(unpacker.decompress(data, _MAX_BLOCK_BYTES + 1))
-    if not unpacker.eof:
-        raise EOFError("a block ends too early")
-    return plain
-
-
-def _decompress_bzip2(data: bytes) -> bytes:
-    unpacker = bz2.BZ2Decompressor()
-    try:
-        plain = _bounded(unpacker.decompress(data, _MAX_BLOCK_BYTES + 1))
-    except OSError as error:  # it would look like a storage failure
-        raise ValueError(str(error)) from error
-    if not unpacker.eof:
-        raise EOFError("a block ends too early")
-    return plain
-
-
-def _decompress_xz(data: bytes) -> bytes:
-    unpacker = lzma.LZMADecompressor()
-    plain = _bounded(unpacker.decompress(data, _MAX_BLOCK_BYTES + 1))
-    if not unpacker.eof:
-        raise EOFError("a block ends too early")
-    return plain
-
-
-def _bounded(plain: bytes) -> bytes:
-    if len(plain) > _MAX_BLOCK_BYTES:
-        raise ValueError(f"a block has more than {_MAX_BLOCK_BYTES} bytes when decompressed")
-    return plain
-
-
-# Avro appends the checksum of the plain bytes to each snappy block.
-def _compress_snappy(data: bytes) -> bytes:
-    return bytes(cramjam.snappy.compress_raw(data)) + zlib.crc32(data).to_bytes(4, "big")
-
-
-def _decompress_snappy(data: bytes) -> bytes:
-    if cramjam.snappy.decompress_raw_len(data[:-4]) > _MAX_BLOCK_BYTES:
-        raise ValueError(f"a block has more than {_MAX_BLOCK_BYTES} bytes when decompressed")
-    plain = bytes(cramjam.snappy.decompress_raw(data[:-4]))
-    if zlib.crc32(plain) != int.from_bytes(data[-4:], "big"):
-        raise ValueError("the checksum of a block is wrong")
-    return plain

@@ -17,12 +17,12 @@ def listed(names: Collection[object], shown: int = _SHOWN) -> str:
     return ", ".join(texts) + (f" and {left:,} more" if left else "")
 
 
-def nearest(name: str, known: Iterable[str]) -> list[str]:
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.7) -> list[str]:
     """The names spelled most like this one, the closest first; case is ignored."""
     by_lower: dict[str, str] = {}
     for _, choice in zip(range(_COMPARED), known, strict=False):
         by_lower.setdefault(choice.lower(), choice)
-    near = get_close_matches(name.lower(), by_lower, n=_SUGGESTED, cutoff=0.7)
+    near = get_close_matches(name.lower(), by_lower, n=_SUGGESTED, cutoff=cutoff)
     return [by_lower[lower] for lower in near]
 
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
 from queue import SimpleQueue
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 _T = TypeVar("_T")
 _Task = tuple[Callable[[], Any], "Future[Any]"]
@@ -33,6 +33,11 @@ class _Threads:
         self._count = 0
         self._open = 0  # tasks that were given and are not done
 
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether tasks wait for a thread."""
+        return not self._tasks.empty()
+
     def submit(self, work: Callable[[], _T]) -> "Future[_T]":
         future: Future[_T] = Future()
         with self._lock:
@@ -43,6 +48,12 @@ class _Threads:
             self._open += 1
         self._tasks.put((work, future))
         return future
+
+    def go_on(self, work: Callable[[], object]) -> None:
+        """Go on with a task after those that wait; its thread is free then, so no other starts."""
+        with self._lock:
+            self._open += 1
+        self._tasks.put((work, Future()))
 
     def _serve(self) -> None:
         _here.is_request = True
@@ -79,8 +90,8 @@ def _pool(name: str, most: int) -> _Threads:
 def ask_each(works: Iterable[Callable[[], _T]], at_once: int) -> Iterator[_T]:
     """What some requests bring, in their order; so many of them are under way at once.
 
-    Where answers come at once, a few threads get more done than many, so there are few until an
-    answer is waited for. After a failure the ones that have begun are waited for, the others are
+    Where answers come at once, a few threads get more done than many, so there are more only while
+    an answer is waited for. After a failure the ones that have begun are waited for, the others are
     not made.
     """
     at_once = min(at_once, MOST_AT_ONCE)
@@ -89,24 +100,112 @@ def ask_each(works: Iterable[Callable[[], _T]], at_once: int) -> Iterator[_T]:
         for work in works:
             yield work()
         return
-    pool = _pool("requests", MOST_AT_ONCE)
-    waiting: deque[Future[_T]] = deque()
-    most = min(at_once, _FEW)
+    series = _Series[_T](_pool("requests", MOST_AT_ONCE), at_once)
     try:
         for work in works:
-            waiting.append(pool.submit(work))
-            if len(waiting) >= most < at_once and not wait([waiting[0]], _AT_ONCE_S).done:
-                most = at_once
-            if len(waiting) >= most:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+            series.add(work)
+            if series.length >= 2 * at_once:
+                yield series.take()
+        while series.length:
+            yield series.take()
     except Exception:
-        wait([future for future in waiting if not future.cancel()])
+        series.stop()
+        series.wait()
         raise
     finally:
-        for future in waiting:
-            future.cancel()
+        series.stop()
+
+
+class _Series(Generic[_T]):
+    """Requests whose answers are taken in their order.
+
+    A thread that has an answer goes on with the next request by itself. Whoever takes the answers
+    is woken only by the one that is next: for many small answers, waking takes most of the time.
+    """
+
+    def __init__(self, pool: _Threads, at_once: int) -> None:
+        self.length = 0  # requests that were added and not taken
+        self._pool = pool
+        self._at_once = at_once
+        self._most = min(at_once, _FEW)  # threads
+        self._threads = 0
+        self._changed = threading.Condition(threading.Lock())
+        self._waiting: deque[tuple[int, Callable[[], _T]]] = deque()
+        self._answers: dict[int, tuple[_T | None, BaseException | None]] = {}
+        self._added = 0
+        self._awaited = 0  # the number of the next answer that is taken
+        self._is_over = False  # one has failed, or nobody takes the answers
+
+    def add(self, work: Callable[[], _T]) -> None:
+        """Make a request after those that were added before."""
+        with self._changed:
+            if not self._is_over:
+                self._waiting.append((self._added, work))
+            self._added += 1
+            self.length += 1
+        self._staff()
+
+    def take(self) -> _T:
+        """The next answer."""
+        while self._most < self._at_once and not self._is_there_in(_AT_ONCE_S):
+            self._most = min(2 * self._most, self._at_once)
+            self._staff()
+        self._is_there_in(None)
+        with self._changed:
+            answer, error = self._answers.pop(self._awaited)
+            self._awaited += 1
+            self.length -= 1
+        if error is not None:
+            raise error
+        return answer  # type: ignore[return-value]
+
+    def stop(self) -> None:
+        """Make no more requests."""
+        with self._changed:
+            self._end()
+
+    def wait(self) -> None:
+        """Wait for the requests that are under way."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._threads)
+
+    def _end(self) -> None:
+        self._is_over = True
+        self._waiting.clear()
+
+    def _is_there_in(self, seconds: float | None) -> bool:
+        """Wait for the next answer, but not for longer."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._awaited in self._answers, seconds)
+
+    def _staff(self) -> None:
+        """Let as many threads make requests as there is work for."""
+        with self._changed:
+            # Those that are about to end have been counted out.
+            more = min(self._most - self._threads, len(self._waiting))
+            self._threads += max(more, 0)
+        for _ in range(more):
+            self._pool.submit(self._serve)
+
+    def _serve(self) -> None:
+        while True:
+            with self._changed:
+                if not self._waiting:
+                    self._threads -= 1
+                    self._changed.notify_all()
+                    return
+                number, work = self._waiting.popleft()
+            answer = _attempt(work)
+            with self._changed:
+                self._answers[number] = answer
+                if answer[1] is not None:
+                    self._end()
+                if number == self._awaited:
+                    self._changed.notify_all()
+            del work, answer  # what a request has brought is not kept until the next
+            if self._pool.is_asked_for:  # others do not wait until this series ends
+                self._pool.go_on(self._serve)
+                return
 
 
 def ask_all(works: Iterable[Callable[[], _T]], at_once: int) -> list[_T]:

@@ -13,6 +13,15 @@ def wall_clock_ms(instant_ms: int) -> int:
     return instant_ms + (int(offset.total_seconds() * 1000) if offset else 0)
 
 
+def shown_time(instant_ms: int) -> str:
+    """``2026-06-26 14:03:22 UTC``; milliseconds where no calendar has the moment."""
+    try:
+        moment = datetime.fromtimestamp(instant_ms / 1000, tz=UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{instant_ms} ms"
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
 def instant_ms(wall_clock_ms: int) -> int:
     """The instant at which the local wall clock shows that time."""
     shown = datetime.fromtimestamp(wall_clock_ms / 1000, tz=UTC).replace(tzinfo=None)

@@ -5,24 +5,43 @@ conformance suite runs against each of them. Identifiers are ``"db.t"``, ``"db.t
 ``"db.t$snapshots"``, or an ``Identifier``.
 """
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
 
+from emberlake.base.extras import load_offered
+from emberlake.base.html import html_box, html_facts, html_note, html_table, html_title
+from emberlake.base.names import listed
+from emberlake.base.secrets import shown_options
 from emberlake.catalog.declarations import Declaration
 from emberlake.catalog.rules import as_identifier
 from emberlake.commit.change import CommitResult
-from emberlake.errors import InvalidIdentifier, InvalidInput, InvalidState, TagNotFound
+from emberlake.errors import (
+    EmberlakeError,
+    InvalidIdentifier,
+    InvalidInput,
+    InvalidState,
+    TagNotFound,
+    Unsupported,
+)
 from emberlake.inspect import SystemTable
 from emberlake.maintenance.moments import to_millis
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.instant import Instant, SnapshotInstant, TagInstant
 from emberlake.spec.listing import PagedList, Partition
+from emberlake.spec.schema import Schema
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.tag import format_duration
 from emberlake.table import Table
+
+if TYPE_CHECKING:
+    from emberlake.read.sql_result import SqlResult
+
+_SHOWN_DATABASES: Final = 20  # in a notebook: each takes a listing
 
 
 @dataclass(frozen=True)
@@ -32,6 +51,13 @@ class Database:
     name: str
     options: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Database({self.name!r}, {shown_options(self.options)!r}, {self.comment!r})"
+
+    def _repr_html_(self) -> str:
+        title = html_title(f"Database {self.name}", self.comment or "")
+        return html_box(title, html_facts(shown_options(self.options)) if self.options else "")
 
 
 @dataclass(frozen=True)
@@ -50,6 +76,20 @@ class GetTagResponse:
 
 class Catalog(ABC):
     """Databases and their tables. Catalogs pickle, and hold nothing that needs closing."""
+
+    def _repr_html_(self) -> str:
+        title = html_title(repr(self))
+        try:
+            names = self.list_databases()
+            rows = [(name, listed(self.list_tables(name))) for name in names[:_SHOWN_DATABASES]]
+        except EmberlakeError as error:  # a notebook that cannot ask still shows what it is
+            return html_box(title, html_note(str(error)))
+        left = len(names) - len(rows)
+        return html_box(
+            title,
+            html_table(("database", "tables"), rows) if rows else html_note("no databases"),
+            html_note(f"and {left:,} more databases") if left else "",
+        )
 
     @property
     @abstractmethod
@@ -164,6 +204,18 @@ class Catalog(ABC):
             InvalidInput: keys, options or a comment were given in addition to a ``Schema``.
         """
 
+    def replace_table(self, identifier: str | Identifier, schema: Schema) -> Table:  # noqa: ARG002
+        """Give a table other columns and options, and no rows; earlier snapshots stay readable.
+
+        Raises:
+            TableNotFound: there is no table to replace.
+            InvalidSchema: columns, keys or options are not valid, or the partition columns differ.
+            Unsupported: the catalog cannot replace tables.
+        """
+        raise Unsupported(
+            f"{identifier} cannot be replaced in this catalog; drop it, and create it again"
+        )
+
     @abstractmethod
     def drop_table(
         self,
@@ -232,6 +284,29 @@ class Catalog(ABC):
                 partitions with these values. Text is cast to the column's type; the text of
                 ``partition.default-name`` (``__DEFAULT_PARTITION__``) means null.
         """
+
+    # --- SQL --------------------------------------------------------------------------------------
+
+    def sql(self, query: str, args: Mapping[str, Any] | None = None) -> "SqlResult":
+        """Carry out one SQL statement in this process, in Spark's dialect; queries run on DuckDB.
+
+        Statements of one catalog object share the current database (USE), settings (SET) and
+        temporary views. Names that are no tables may be Arrow, pandas or Polars objects of the
+        caller, by their Python names.
+
+        Args:
+            query: The statement.
+            args: Values of its parameters: ``:name`` in the text.
+
+        Raises:
+            InvalidSql: it is no statement, or names columns that are not there.
+            Unsupported: it needs Spark, or something that emberlake does not have.
+        """
+        # SQL is carried out on catalogs, so it is above them; it is loaded by those who use it.
+        local = load_offered("catalog.sql", extra="sql")
+        session = local.session_of(self)
+        result: SqlResult = session.execute(query, args, sys._getframe(1))  # noqa: SLF001
+        return result
 
     # --- tags, branches, rollback -----------------------------------------------------------------
 

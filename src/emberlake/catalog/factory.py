@@ -7,7 +7,6 @@ from typing import Final
 from emberlake.catalog.catalog import Catalog
 from emberlake.catalog.filesystem import FileSystemCatalog
 from emberlake.errors import InvalidOption, Unsupported
-from emberlake.io import RoutedStorage, open_storage
 
 _METASTORE: Final = "metastore"
 _WAREHOUSE: Final = "warehouse"
@@ -57,8 +56,7 @@ class CatalogFactory:
                 f"a {_FILESYSTEM} catalog needs the option {_WAREHOUSE!r}: "
                 "the folder of its databases"
             )
-        storage, warehouse = open_storage(texts[_WAREHOUSE], given)
-        return FileSystemCatalog(RoutedStorage(storage, warehouse, given), warehouse, texts)
+        return FileSystemCatalog.open(texts[_WAREHOUSE], given, texts)
 
 
 def _option_texts(options: Mapping[str, object]) -> dict[str, str]:

@@ -8,13 +8,14 @@ created the table; the one that creates ``schema-<n>`` first has changed it.
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.base.parallel import parallel_map
 from emberlake.base.requests import begin
 from emberlake.catalog import rules
-from emberlake.catalog.catalog import Database
+from emberlake.catalog.catalog import Catalog, Database
 from emberlake.catalog.declarations import Declaration, declared_schema
 from emberlake.catalog.opening import OpeningCatalog
 from emberlake.catalog.rules import as_identifier, plain_table
@@ -30,12 +31,12 @@ from emberlake.errors import (
     TableNotFound,
     Unsupported,
 )
-from emberlake.io import Storage
+from emberlake.io import RoutedStorage, Storage, open_storage
 from emberlake.io.routed import own_storage, routed
 from emberlake.maintenance.outside import files_outside, schemas_outside
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier, NameKind, check_name
 from emberlake.spec.layout import TableLayout
-from emberlake.spec.schema import TableSchema
+from emberlake.spec.schema import Schema, TableSchema
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.store.branches import is_unfinished, list_branches
 from emberlake.store.publishing import TableIdentity
@@ -64,6 +65,20 @@ class FileSystemCatalog(OpeningCatalog):
         self._options = dict(options or {})
         # Files of tables may be on other storages, which are opened once for all tables.
         self._files = routed(storage, self.warehouse, self._options)
+
+    @staticmethod
+    def open(
+        warehouse: str, options: Mapping[str, object], texts: Mapping[str, str]
+    ) -> "FileSystemCatalog":
+        """The catalog of a folder, on the storage that its path names.
+
+        Args:
+            warehouse: The folder.
+            options: How to reach storages; some are functions.
+            texts: The options that are texts.
+        """
+        storage, path = open_storage(warehouse, options)
+        return FileSystemCatalog(RoutedStorage(storage, path, options), path, texts)
 
     @property
     def options(self) -> dict[str, str]:
@@ -184,6 +199,24 @@ class FileSystemCatalog(OpeningCatalog):
             raise rules.table_exists(identifier)
         return self.get_table(identifier)
 
+    def replace_table(self, identifier: str | Identifier, schema: Schema) -> Table:
+        """Empty a table, and then publish the next schema, which shares nothing with the last."""
+        identifier = plain_table(identifier, "replaced")
+        layout = self._layout(identifier)
+        first = rules.first_schema(identifier, schema, self._options, self.env.now_ms())
+
+        def attempt() -> bool:
+            table = self.get_table(identifier)
+            rules.check_replaceable(identifier, table.table_schema, first)
+            # In this order: no reader meets rows of the old columns under the new ones.
+            if table.latest_snapshot() is not None:
+                table.new_batch_write_builder().new_commit().truncate_table()
+            changed = replace(first, id=table.table_schema.id + 1)
+            return SchemaStore(self.storage, layout).create(changed)
+
+        rules.alter_until_published(identifier, attempt)
+        return self.get_table(identifier)
+
     def drop_table(
         self,
         identifier: str | Identifier,
@@ -252,6 +285,11 @@ class FileSystemCatalog(OpeningCatalog):
 
         rules.alter_until_published(identifier, attempt)
 
+    def elsewhere(self, warehouse: str) -> Catalog:
+        """The tables below another folder, on storages with the same options."""
+        texts = {**self._options, "warehouse": warehouse}
+        return FileSystemCatalog.open(warehouse, self._files.options, texts)
+
     # --- paths and schemas ------------------------------------------------------------------------
 
     def _database_path(self, name: str) -> str:
@@ -298,7 +336,9 @@ class FileSystemCatalog(OpeningCatalog):
             with suppress(EmberlakeError):  # whoever needs it meets the failure again
                 latest()
         identity = TableIdentity(identifier)
-        store = TableStore(self._files, layout, schema, self.env, identity=identity)
+        store = TableStore(
+            self._files, layout, schema, self.env, identity=identity, siblings=self.siblings
+        )
         store.schemas.know(schema)
         return store
 

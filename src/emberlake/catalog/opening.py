@@ -2,20 +2,37 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from emberlake.catalog import rules
 from emberlake.catalog.catalog import Catalog
 from emberlake.catalog.partitions import check_partition_specs, list_partition_page
+from emberlake.catalog.quarantine import open_quarantine, warehouse_of
 from emberlake.catalog.rules import as_identifier
 from emberlake.commit.change import CommitResult
 from emberlake.errors import InvalidIdentifier
 from emberlake.inspect import SystemTable, open_system_table
+from emberlake.inspect.tables import ROW_TRACKING
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.listing import PagedList, Partition
-from emberlake.store.table_store import TableStore
+from emberlake.store.table_store import Siblings, TableStore
 from emberlake.table import Table
+from emberlake.table.row_tracking_table import open_row_tracking
 from emberlake.table.table import table_of
+
+
+@dataclass(frozen=True)
+class CatalogSiblings:
+    """The tables of a catalog, as one of them sees the others."""
+
+    catalog: "OpeningCatalog"
+
+    def quarantine(self, target: str) -> TableStore:
+        """The table that keeps bad rows, by its name or its path; created if it is missing."""
+        found = warehouse_of(target)
+        catalog = self.catalog if found is None else self.catalog.elsewhere(found)
+        return open_quarantine(target, catalog).store
 
 
 class OpeningCatalog(Catalog):
@@ -29,6 +46,15 @@ class OpeningCatalog(Catalog):
             TableNotFound: there is no such table.
             BranchNotFound: the table has no such branch.
         """
+
+    @abstractmethod
+    def elsewhere(self, warehouse: str) -> Catalog:
+        """The tables below another folder, on storages with the same options."""
+
+    @property
+    def siblings(self) -> Siblings:
+        """What a table of this catalog asks for other tables."""
+        return CatalogSiblings(self)
 
     def get_table(self, identifier: str | Identifier) -> Table:
         """Open a table, a branch of one or a system table."""
@@ -45,6 +71,8 @@ class OpeningCatalog(Catalog):
                 f"{identifier} is not a system table; {identifier}$files would be one"
             )
         store = self._load_table(identifier)
+        if identifier.system_table.lower() == ROW_TRACKING:
+            return open_row_tracking(identifier, store)
         return open_system_table(identifier.system_table, identifier, store)
 
     def list_partitions_paged(

@@ -10,8 +10,9 @@ from typing import Final
 
 from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.catalog import rules
-from emberlake.catalog.catalog import Database
+from emberlake.catalog.catalog import Catalog, Database
 from emberlake.catalog.declarations import Declaration, declared_schema
+from emberlake.catalog.filesystem import FileSystemCatalog
 from emberlake.catalog.rules import as_identifier, plain_table
 from emberlake.catalog.served import WAREHOUSE, ServedCatalog
 from emberlake.errors import (
@@ -268,6 +269,11 @@ class RestCatalog(ServedCatalog):
         if changed.id != current.id:
             self._api.alter_table(identifier, changes)
 
+    def elsewhere(self, warehouse: str) -> Catalog:
+        """The tables below a folder that no server keeps, on storages with the same options."""
+        texts = {key: value for key, value in self._options.items() if isinstance(value, str)}
+        return FileSystemCatalog.open(warehouse, self._options, texts)
+
     # --- opening ----------------------------------------------------------------------------------
 
     def _load_store(self, identifier: Identifier) -> TableStore:
@@ -285,6 +291,7 @@ class RestCatalog(ServedCatalog):
             self.env,
             identity=TableIdentity(identifier, found.id),
             publisher=publisher,
+            siblings=self.siblings,
         )
         store.schemas.know(schema)
         return store

@@ -3,7 +3,8 @@
 Pure decisions. The catalog itself decides where to store databases and schemas.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -17,6 +18,7 @@ from emberlake.errors import (
     DatabaseAlreadyExists,
     DatabaseNotEmpty,
     DatabaseNotFound,
+    EmberlakeWarning,
     InvalidIdentifier,
     InvalidInput,
     InvalidOption,
@@ -31,6 +33,7 @@ from emberlake.merge.plan import check_functions, check_merge_options
 from emberlake.options import TYPE
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.new_table import build_table_schema
+from emberlake.spec.option_spelling import misspelled
 from emberlake.spec.schema import Schema, TableSchema
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.spec.schema_evolution import apply_changes
@@ -61,7 +64,26 @@ def first_schema(
         _refuse_merging("created", check_merge_options(first))
         if not for_others:
             check_functions(first)
+            _warn_of_spelling(identifier, schema.options)
     return first
+
+
+def check_replaceable(identifier: Identifier, old: TableSchema, new: TableSchema) -> None:
+    """Refuse a new schema for a table whose metadata could not be read by it.
+
+    Manifests hold the values of partition columns, also of snapshots that stay.
+    """
+    before, after = ([f.type for f in s.partition_fields] for s in (old, new))
+    if before != after:
+        raise InvalidSchema(
+            f"{identifier} cannot be replaced by a table with other partition columns; drop it, "
+            "and create it again"
+        )
+
+
+def _warn_of_spelling(identifier: Identifier, keys: Iterable[str]) -> None:
+    for told in misspelled(keys):
+        warnings.warn(f"{identifier}: {told}", EmberlakeWarning, stacklevel=4)
 
 
 def altered_schema(
@@ -87,6 +109,7 @@ def altered_schema(
         _refuse_merging("changed", [p for p in problems if p not in known])
         if not for_others:
             check_functions(changed, current)
+            _warn_of_spelling(identifier, set(changed.options) - set(current.options))
     return changed
 
 

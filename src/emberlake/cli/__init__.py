@@ -28,8 +28,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         load_extra("typer", extra="cli")
         load_extra("rich", extra="cli")
+        run = load_extra("emberlake.cli.app", extra="cli").run
     except Unsupported as error:
         sys.stderr.write(f"emberlake: {error}\n")
         return 1
-    code: int = load_extra("emberlake.cli.app", extra="cli").run(argv)
+    except KeyboardInterrupt:  # before the program could begin
+        sys.stderr.write("interrupted\n")
+        return 130
+    code: int = run(argv)
     return code

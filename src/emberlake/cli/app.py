@@ -3,11 +3,11 @@
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
 
 from emberlake._version import __version__
 from emberlake.cli.commands import (
@@ -20,6 +20,7 @@ from emberlake.cli.commands import (
     read,
     refs,
     serve,
+    sql,
     tables,
 )
 from emberlake.cli.commands.declare import (
@@ -29,11 +30,12 @@ from emberlake.cli.commands.declare import (
     JsonOption,
     ProfileOption,
     WarehouseOption,
-    settings_of,
 )
 from emberlake.cli.failures import ExitCode, PipeClosed, UsageError, exit_code_of
-from emberlake.cli.screen import show_error
+from emberlake.cli.narrow_help import NarrowGroup
+from emberlake.cli.screen import show_error, show_note
 from emberlake.cli.session import Session
+from emberlake.cli.typed_options import settings_of
 
 PROGRAM: Final = "emberlake"
 
@@ -45,6 +47,7 @@ _SECTIONS: Final = (
     ingest.section,
     change.section,
     read.section,
+    sql.section,
     inspect.section,
     pictures.section,
     refs.section,
@@ -54,7 +57,7 @@ _SECTIONS: Final = (
 _ORDER: Final = [name for section in _SECTIONS for name in section.names]
 
 
-class _InOrder(TyperGroup):
+class _InOrder(NarrowGroup):
     """Lists commands in the order of their declaration; Typer would list groups first."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -78,10 +81,13 @@ def run(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors are shown, none is raised."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     session = Session()
+    warnings.showwarning = _show_warning
     try:
         code = typer.main.get_command(app).main(
             args=arguments, prog_name=PROGRAM, standalone_mode=False, obj=session
         )
+        if code == ExitCode.INTERRUPTED:  # Typer swallows the interrupt
+            raise KeyboardInterrupt
         return int(code or ExitCode.DONE)
     except (PipeClosed, BrokenPipeError):
         # Otherwise Python would complain when it flushes stdout at exit.
@@ -93,6 +99,11 @@ def run(argv: Sequence[str] | None = None) -> int:
         return ExitCode.USAGE
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last line of defence
         return _fail(error, session, arguments)
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """In a line, without the place in the code that gave it."""
+    show_note(f"note: {message}")
 
 
 def _fail(error: BaseException, session: Session, arguments: Sequence[str]) -> int:

@@ -27,3 +27,12 @@ class IngestMode(StrEnum):
     APPEND = "append"
     UPSERT = "upsert"
     OVERWRITE = "overwrite"
+
+
+class SqlFormat(StrEnum):
+    """How ``emberlake sql`` writes rows."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    ARROW = "arrow"

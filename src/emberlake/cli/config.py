@@ -113,11 +113,21 @@ def find_config(settings: Settings, environ: Mapping[str, str], folder: Path) ->
     return next((path for path in candidates if path.is_file()), None)
 
 
-def _load_profile(path: Path, profile: str | None) -> dict[str, str]:
+def profiles_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """The names of the profiles that can be chosen."""
+    path = find_config(settings, environ, Path.cwd())
+    return [] if path is None else list(_load_profiles(path))
+
+
+def _load_profiles(path: Path) -> dict[str, Any]:
     try:
-        profiles = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
+
+
+def _load_profile(path: Path, profile: str | None) -> dict[str, str]:
+    profiles = _load_profiles(path)
     loose = [key for key, value in profiles.items() if not isinstance(value, dict)]
     if loose:
         raise UsageError(

@@ -14,6 +14,7 @@ from emberlake.errors import (
     InvalidInput,
     InvalidOption,
     InvalidPredicate,
+    InvalidSql,
     SnapshotNotFound,
     TableNotFound,
     TagNotFound,
@@ -43,7 +44,7 @@ class Declined(EmberlakeError):
 
 
 # Mistakes that only a person at the command line can have made.
-_USAGE: Final = (UsageError, InvalidIdentifier, InvalidPredicate, InvalidOption)
+_USAGE: Final = (UsageError, InvalidIdentifier, InvalidPredicate, InvalidOption, InvalidSql)
 # Messages of the engine address programs; these say what a person can type.
 _HINTS: Final[tuple[tuple[type[EmberlakeError], str], ...]] = (
     (TableNotFound, "list tables with: emberlake table list"),
@@ -60,25 +61,42 @@ _PYTHON_WORDS: Final = (
     (re.compile(r"; use with_filter for them$"), "; here --where takes partition columns only"),
 )
 
+# Errors of Spark about the text of a statement.
+_NOT_SQL: Final = ("AnalysisException", "ParseException")
+_PLACE: Final = re.compile(r"line \d+")  # of a script
+
 
 def exit_code_of(error: BaseException) -> ExitCode:
     """The exit code of a command that fails with this error."""
     if isinstance(error, CommitConflict):
         return ExitCode.CONFLICT
-    if isinstance(error, _USAGE):
+    if isinstance(error, _USAGE) or (_is_of_spark(error) and type(error).__name__ in _NOT_SQL):
         return ExitCode.USAGE
     return ExitCode.INTERRUPTED if isinstance(error, KeyboardInterrupt) else ExitCode.FAILED
 
 
 def message_of(error: BaseException) -> str:
-    """What went wrong and what to do, in one line."""
+    """What went wrong and what to do, in one line; a note of the error may say in which line."""
+    places = filter(_PLACE.fullmatch, getattr(error, "__notes__", []))
+    return ": ".join((*places, _what_went_wrong(error)))
+
+
+def _what_went_wrong(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
     if not isinstance(error, EmberlakeError | OSError):
         first, *_ = str(error).strip().splitlines() or ["no message"]
+        if _is_of_spark(error):  # its first line says what is wrong with a statement
+            return first
         kind = type(error).__name__
         return f"unexpected {kind}: {first}; run it again with --debug for the traceback"
     text = in_typed_words(_one_line(str(error))) or type(error).__name__
     hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), None)
     return f"{text}; {hint}" if hint else text
+
+
+def _is_of_spark(error: BaseException) -> bool:
+    return type(error).__module__.startswith("pyspark.errors")  # which need not be installed
 
 
 def in_typed_words(text: str) -> str:

@@ -12,6 +12,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
+from emberlake.base.texts import count_text, size_text
 from emberlake.cli.screen import console_for
 
 
@@ -27,6 +28,13 @@ class Progress:
         if self._bar is not None and self._task is not None:
             count = f"{done:,}" if total is None else f"{done:,}/{total:,}"
             self._bar.update(self._task, completed=done, total=total, detail=count)
+
+    def advance_bytes(self, done: int, total: int | None, rows: int | None = None) -> None:
+        """Report bytes of a source; with a number of rows, where that is known."""
+        if self._bar is not None and self._task is not None:
+            shown = size_text(done) if total is None else f"{size_text(done)}/{size_text(total)}"
+            counted = "" if rows is None else f", {count_text(rows, 'row')}"
+            self._bar.update(self._task, completed=done, total=total, detail=shown + counted)
 
     def say(self, detail: str) -> None:
         """Report progress in words, if the total is unknown."""

@@ -70,8 +70,15 @@ def show_error(error: BaseException, *, as_json: bool) -> None:
     if as_json:
         write_json(document_of(error), sys.stderr)
         return
-    text = Text.assemble(("error: ", "bold red"), message_of(error))
+    is_wish = isinstance(error, KeyboardInterrupt)  # of the person who reads this
+    prefix = "" if is_wish else "error: "
+    text = Text.assemble((prefix, "bold red"), message_of(error))
     console_for(sys.stderr).print(text)
+
+
+def show_note(text: str) -> None:
+    """Write a line to stderr that is no error."""
+    console_for(sys.stderr).print(Text(text, style="dim"))
 
 
 def _show_block(out: Console, err: Console, block: Block) -> None:

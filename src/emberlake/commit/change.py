@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from emberlake.base.html import html_facts
+from emberlake.base.html import html_box, html_facts, html_title
+from emberlake.base.texts import size_text
 from emberlake.scan.files import PartitionChoice
 from emberlake.spec.manifest import (
     DELETION_VECTORS_INDEX,
@@ -14,7 +15,7 @@ from emberlake.spec.manifest import (
     IndexManifestEntry,
     ManifestEntry,
 )
-from emberlake.spec.snapshot import CommitKind
+from emberlake.spec.snapshot import CommitKind, Operation
 from emberlake.wire import BaseSnapshot, CommitMessage, VectorEdit
 
 
@@ -36,6 +37,7 @@ class Change:
     """
 
     kind: CommitKind
+    operation: Operation | None = None
     added: tuple[ManifestEntry, ...] = ()
     deleted: tuple[ManifestEntry, ...] = ()
     changelog: tuple[ManifestEntry, ...] = ()
@@ -49,12 +51,24 @@ class Change:
     bases: frozenset[BaseSnapshot | None] = frozenset()
     # Commits of others since then that make it wrong, by kind: what was read decided about it.
     stale_after: frozenset[CommitKind] = frozenset()
+    # The name of a new statistics file, and whether all manifests are written anew.
+    statistics: str | None = None
+    merges_manifests: bool = False
 
     @property
     def is_empty(self) -> bool:
         return self.replaces is None and not (
-            self.added or self.deleted or self.changelog or self.touches_indexes
+            self.added
+            or self.deleted
+            or self.changelog
+            or self.touches_indexes
+            or self.is_about_metadata
         )
+
+    @property
+    def is_about_metadata(self) -> bool:
+        """Whether it makes a snapshot even if no file of the table changes."""
+        return self.statistics is not None or self.merges_manifests
 
     @property
     def touches_indexes(self) -> bool:
@@ -90,9 +104,15 @@ class CommitResult:
         return asdict(self)
 
     def _repr_html_(self) -> str:
-        names = [f.name for f in fields(self)]
-        facts = {name.replace("_", " "): getattr(self, name) for name in names}
-        return html_facts({name: value for name, value in facts.items() if value != 0})
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "snapshot_id"}
+        facts = {
+            name.replace("_", " "): size_text(value) if name.startswith("bytes_") else value
+            for name, value in values.items()
+            if value is not None and value != 0
+        }
+        is_new = self.snapshot_id is not None
+        title = f"Snapshot {self.snapshot_id}" if is_new else "Nothing to commit"
+        return html_box(html_title(title, "committed" if is_new else ""), html_facts(facts))
 
 
 def combined(results: Sequence[CommitResult]) -> CommitResult:

@@ -246,6 +246,7 @@ class _Attempts:
         stream = stream_of(request.commit_user, request.identifier)
         claims = claims_of(store.schema, request.change)
         self._history = History(store, request.change, stream, claims)
+        self._is_schema_published = False
         self._published: dict[str, Draft] = {}  # by mark: any of them may be in the table
         self._unsettled: tuple[int, EmberlakeError | None] | None = None  # snapshot id, why
         timeout = store.options.value(COMMIT_TIMEOUT_MS)
@@ -276,6 +277,10 @@ class _Attempts:
             resolved = self._check(look)
             if resolved is None:
                 return None
+            if self._store.new_schema is not None and not self._is_schema_published:
+                self._store.publish_schema()
+                self._is_schema_published = True
+                continue  # the snapshot is checked on top of it
             # On object stores this last look is under way while the manifests are written.
             is_there = self._store.begin(
                 partial(check_not_dropped, self._store, resolved.schema_id)

@@ -14,6 +14,7 @@ from emberlake.merge.order import KeyBound
 from emberlake.spec.manifest import (
     DELETION_VECTORS_INDEX,
     HASH_INDEX,
+    BucketKey,
     DataFile,
     FileIdentity,
     FileKind,
@@ -22,8 +23,7 @@ from emberlake.spec.manifest import (
 )
 from emberlake.spec.snapshot import CommitKind, Snapshot
 
-Place = tuple[bytes, int]  # partition and bucket
-Claims = Mapping[Place, Sequence[DataFile]]
+Claims = Mapping[BucketKey, Sequence[DataFile]]
 
 
 def check_change_itself(entries: Sequence[ManifestEntry]) -> CommitConflict | None:
@@ -77,14 +77,14 @@ def check_bucket_counts(
     return None
 
 
-def claims_on(added: Iterable[ManifestEntry]) -> dict[Place, tuple[DataFile, ...]]:
+def claims_on(added: Iterable[ManifestEntry]) -> dict[BucketKey, tuple[DataFile, ...]]:
     """The files of every bucket whose rows must be newer than all others with their keys.
 
     A writer numbers the rows of a bucket from what it finds there. Two writers that do not know of
     each other use the same numbers, and of two rows with one key the larger number wins, whoever
     committed last. Postponed rows (in buckets below 0) are ordered by other means.
     """
-    claims: dict[Place, tuple[DataFile, ...]] = {}
+    claims: dict[BucketKey, tuple[DataFile, ...]] = {}
     for entry in added:
         if entry.file.level == 0 and entry.bucket >= 0:
             place = entry.partition, entry.bucket
@@ -98,7 +98,11 @@ def reaches_claimed_numbers(claims: Claims, entry: ManifestEntry) -> bool:
 
 
 def check_sequence_numbers(
-    claims: Claims, theirs: Iterable[ManifestEntry], bound_of: Callable[[bytes], KeyBound]
+    claims: Claims,
+    theirs: Iterable[ManifestEntry],
+    bound_of: Callable[[bytes], KeyBound],
+    *,
+    were_read: bool = False,
 ) -> CommitConflict | None:
     """The new rows must be newer than the rows that others wrote for their keys meanwhile.
 
@@ -107,11 +111,14 @@ def check_sequence_numbers(
         theirs: What others added and deleted since, in order, or everything that is live: files
             from before have lower numbers. A file that was deleted again does no harm.
         bound_of: Gives the comparable form of a serialized key.
+        were_read: Whether the new rows were computed from rows of the table. Then a file that was
+            deleted again counts, too: a compaction that drops a deleted row leaves no other trace.
     """
     standing: dict[FileIdentity, ManifestEntry] = {}
     for entry in theirs:
         if entry.kind is FileKind.DELETE:
-            standing.pop(entry.identity, None)
+            if not were_read:
+                standing.pop(entry.identity, None)
         elif reaches_claimed_numbers(claims, entry):
             standing[entry.identity] = entry
     for entry in standing.values():
@@ -147,11 +154,19 @@ def check_read_rows(stale_after: Collection[CommitKind], theirs: Snapshot) -> Co
     """A change that depends on rows that were read must not miss what others did to them."""
     if theirs.commit_kind not in stale_after:
         return None
-    return CommitConflict(
-        ConflictReason.ROWS_CHANGED_ELSEWHERE,
-        f"snapshot {theirs.id} came between",
-        "read the table again and redo the operation",
-    )
+    return _rows_changed(f"snapshot {theirs.id} came between")
+
+
+def check_seen_all(stale_after: Collection[CommitKind]) -> CommitConflict | None:
+    """Nobody can tell what expired snapshots did to the rows that a change depends on."""
+    if not stale_after:
+        return None
+    return _rows_changed("snapshots that came between have expired")
+
+
+def _rows_changed(detail: str) -> CommitConflict:
+    remedy = "read the table again and redo the operation"
+    return CommitConflict(ConflictReason.ROWS_CHANGED_ELSEWHERE, detail, remedy)
 
 
 def check_levels(
@@ -229,16 +244,16 @@ def check_indexes(
         before: The index files of the latest snapshot, without those of replaced partitions.
         has_buckets: Whether a bucket has one file of deletion vectors; otherwise it can have many.
     """
-    present = {_index_identity(entry) for entry in before}
-    expected = {_index_identity(entry) for entry in deleted}
-    gone = next((entry for entry in deleted if _index_identity(entry) not in present), None)
+    present = {entry.identity for entry in before}
+    expected = {entry.identity for entry in deleted}
+    gone = next((entry for entry in deleted if entry.identity not in present), None)
     if gone is not None:
         return _index_conflict(gone)
     # Otherwise the keys or deletions that another writer added to the index would be lost.
     single = (HASH_INDEX, DELETION_VECTORS_INDEX) if has_buckets else (HASH_INDEX,)
-    replaced = {_index_slot(e) for e in added if e.index_file.index_type in single}
+    replaced = {e.slot for e in added if e.index_file.index_type in single}
     for entry in before:
-        if _index_slot(entry) in replaced and _index_identity(entry) not in expected:
+        if entry.slot in replaced and entry.identity not in expected:
             return _index_conflict(entry)
     return None
 
@@ -273,21 +288,13 @@ def check_rewritten_vectors(
         before: The index files of the latest snapshot.
     """
     names = {(entry.partition, entry.bucket, entry.file.file_name) for entry in rewritten}
-    known = {_index_identity(entry) for entry in deleted}
+    known = {entry.identity for entry in deleted}
     for entry in before:
         vectors = entry.index_file.deletion_vectors or ()
         is_hit = any((entry.partition, entry.bucket, v.data_file_name) in names for v in vectors)
-        if is_hit and _index_identity(entry) not in known:
+        if is_hit and entry.identity not in known:
             return _index_conflict(entry)
     return None
-
-
-def _index_slot(entry: IndexManifestEntry) -> tuple[bytes, int, str]:
-    return entry.partition, entry.bucket, entry.index_file.index_type
-
-
-def _index_identity(entry: IndexManifestEntry) -> tuple[bytes, int, str]:
-    return entry.partition, entry.bucket, entry.index_file.file_name
 
 
 def _index_conflict(entry: IndexManifestEntry) -> CommitConflict:

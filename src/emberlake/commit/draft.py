@@ -111,6 +111,8 @@ class Drafter:
         now = store.env.now_ms()
         delta_rows = sum(entry.kind.sign * entry.file.row_count for entry in resolved.entries)
         changelog_rows = sum(entry.file.row_count for entry in request.change.changelog)
+        is_same_schema = latest is not None and latest.schema_id == schema_id
+        inherited = latest.statistics if latest and is_same_schema else None
         return Snapshot(
             id=latest.id + 1 if latest else 1,
             uuid=store.env.new_id(),
@@ -118,13 +120,14 @@ class Drafter:
             commit_user=request.commit_user,
             commit_identifier=request.identifier,
             commit_kind=request.change.kind,
+            operation=request.change.operation,
             # Time travel searches by time, so time must not run backwards.
             time_millis=max(now, latest.time_millis) if latest else now,
             total_record_count=(latest.total_record_count if latest else 0) + delta_rows,
             delta_record_count=delta_rows,
             changelog_record_count=changelog_rows if request.change.changelog else None,
             watermark=latest.watermark if latest else None,
-            statistics=latest.statistics if latest and latest.schema_id == schema_id else None,
+            statistics=request.change.statistics or inherited,
             properties=request.properties,
             next_row_id=resolved.next_row_id,
             writer_version=_WRITER_VERSION,
@@ -136,7 +139,8 @@ class Drafter:
             return ()
         manifests = manifests_of(self._store, latest)
         if self._merged is None:
-            self._merged = merge_manifests(self._store, manifests, self._new)
+            is_all = self._request.change.merges_manifests
+            self._merged = merge_manifests(self._store, manifests, self._new, is_all=is_all)
         # The winner may have merged the same manifests. Then ours are not used, and deleted later.
         merged = self._merged.apply(manifests)
         return manifests if merged is None else merged

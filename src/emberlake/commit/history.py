@@ -21,6 +21,7 @@ from emberlake.commit.conflicts import (
     check_bucket_counts,
     check_levels,
     check_read_rows,
+    check_seen_all,
     check_sequence_numbers,
     claims_on,
     reaches_claimed_numbers,
@@ -93,9 +94,11 @@ class History:
             rivals += self._check(snapshot)
         if has_expired:
             self.has_gaps = True
+            _raise(check_seen_all(self._change.stale_after))
             rivals = self._check_live(latest)  # a file that was added is live, unless deleted since
         bound_of = cache(partial(stored_key_bound, self._store))
-        _raise(check_sequence_numbers(self._claims, rivals, bound_of))
+        were_read = bool(self._change.stale_after)
+        _raise(check_sequence_numbers(self._claims, rivals, bound_of, were_read=were_read))
         self._seen = frozenset({BaseSnapshot.of(latest)})
         return None
 
@@ -210,10 +213,12 @@ def _compacted_buckets(schema: TableSchema, change: Change) -> frozenset[tuple[b
 def claims_of(schema: TableSchema, change: Change) -> Claims:
     """The new rows of a change that must be newer than all others with their keys.
 
-    An overwrite replaces what others wrote, and a compaction does not change the age of rows.
+    An overwrite replaces what others wrote, and a compaction does not change the age of rows. Rows
+    that were computed from rows of the table must follow those, whatever orders the records.
     """
     is_upsert = change.replaces is None and change.kind is not CommitKind.COMPACT
-    if schema.profile.has_keys and is_upsert and depends_on_arrival(schema):
+    follows = bool(change.stale_after) or depends_on_arrival(schema)
+    if schema.profile.has_keys and is_upsert and follows:
         return claims_on(change.added)
     return {}
 

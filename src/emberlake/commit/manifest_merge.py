@@ -47,13 +47,24 @@ class Merged:
 
 
 def merge_manifests(
-    store: TableStore, manifests: Sequence[ManifestFile], into: NewFiles | None = None
+    store: TableStore,
+    manifests: Sequence[ManifestFile],
+    into: NewFiles | None = None,
+    *,
+    is_all: bool = False,
 ) -> Merged:
-    """Rewrite the manifests that are due, at once or with other files; empty if none is."""
+    """Rewrite the manifests that are due, at once or with other files; empty if none is.
+
+    Args:
+        store: The table.
+        manifests: Those of its latest snapshot.
+        into: Where new files are collected.
+        is_all: Whether a full merge is due whatever the options say.
+    """
     options = store.options
-    if is_full_merge_due(manifests, options):
+    if is_all or is_full_merge_due(manifests, options):
         group = _to_rewrite(store, manifests)
-        if len(group) > 1:
+        if len(group) > 1 or (is_all and group):
             return _rewrite(store, [group], into, keep_deletes=False)
     return _rewrite(store, plan_minor_merge(manifests, options), into, keep_deletes=True)
 

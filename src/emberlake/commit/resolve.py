@@ -69,10 +69,11 @@ def resolve_change(
         TableNotFound: the table is gone.
     """
     entries = _delta_entries(store, change, latest)
-    if not (entries or change.changelog or change.touches_indexes):
+    if not (entries or change.changelog or change.touches_indexes or change.is_about_metadata):
         return None  # an overwrite of nothing by nothing
     index, vectors = _next_index(store, change, latest)
-    if not (entries or change.changelog or index is not None or vectors):
+    is_nothing = not (entries or change.changelog or index is not None or vectors)
+    if is_nothing and not change.is_about_metadata:
         return None  # rows that were deleted already
     next_row_id = (latest.next_row_id if latest else None) or 0
     if store.schema.profile.tracks_rows:
@@ -241,9 +242,9 @@ def _next_index(
     edited = apply_edits(
         store, change.vector_edits, kept, partial(_only_deleted, store, change, latest)
     )
-    removed = {_identity(entry) for entry in (*change.index_deleted, *edited.stale)}
-    added = {_slot(entry) for entry in change.index_added if _is_single(store, entry)}
-    stays = (e for e in kept if _identity(e) not in removed and _slot(e) not in added)
+    removed = {entry.identity for entry in (*change.index_deleted, *edited.stale)}
+    added = {entry.slot for entry in change.index_added if _is_single(store, entry)}
+    stays = (e for e in kept if e.identity not in removed and e.slot not in added)
     after = (*stays, *change.index_added)
     return (None if after == before else after), edited.new
 
@@ -261,14 +262,6 @@ def _only_deleted(store: TableStore, change: Change, latest: Snapshot | None) ->
             if any(manifest.num_added_files for manifest in manifests):
                 return False
     return True
-
-
-def _identity(entry: IndexManifestEntry) -> tuple[bytes, int, str]:
-    return entry.partition, entry.bucket, entry.index_file.file_name
-
-
-def _slot(entry: IndexManifestEntry) -> tuple[bytes, int, str]:
-    return entry.partition, entry.bucket, entry.index_file.index_type
 
 
 def _is_single(store: TableStore, entry: IndexManifestEntry) -> bool:

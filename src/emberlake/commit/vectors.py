@@ -20,12 +20,15 @@ from emberlake.spec.deletion_vector import (
     shares_rows,
     union_of,
 )
-from emberlake.spec.manifest import DELETION_VECTORS_INDEX, IndexManifestEntry, ManifestEntry
+from emberlake.spec.manifest import (
+    DELETION_VECTORS_INDEX,
+    BucketKey,
+    IndexManifestEntry,
+    ManifestEntry,
+)
 from emberlake.store.table_store import TableStore
 from emberlake.store.vector_files import Vectors, load_vectors
 from emberlake.wire import VectorEdit
-
-_Place = tuple[bytes, int]  # partition and bucket
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +66,10 @@ def apply_edits(
     Raises:
         CommitConflict: others have changed the same vectors in a way that does not go together.
     """
-    by_place: dict[_Place, list[VectorEdit]] = defaultdict(list)
+    by_place: dict[BucketKey, list[VectorEdit]] = defaultdict(list)
     for placed in edits:
         by_place[placed.partition, placed.bucket].append(placed.edit)
-    present: dict[_Place, list[IndexManifestEntry]] = defaultdict(list)
+    present: dict[BucketKey, list[IndexManifestEntry]] = defaultdict(list)
     for entry in index:
         if entry.index_file.index_type == DELETION_VECTORS_INDEX:
             present[entry.partition, entry.bucket].append(entry)
@@ -82,7 +85,7 @@ def apply_edits(
 
 def _edit_bucket(
     store: TableStore,
-    place: _Place,
+    place: BucketKey,
     edits: Sequence[VectorEdit],
     present: Sequence[IndexManifestEntry],
     only_deleted: Callable[[], bool],

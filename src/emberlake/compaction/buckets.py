@@ -12,6 +12,7 @@ from emberlake.compaction.append_compact import compact_append_bucket
 from emberlake.compaction.bucket import Bucket, Compacted, load_buckets
 from emberlake.compaction.group_compact import compact_groups
 from emberlake.compaction.key_compact import compact_key_bucket
+from emberlake.scan.files import live_entries
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
@@ -72,6 +73,19 @@ def existing_buckets(
     }
 
 
+def unseen_buckets(store: TableStore, snapshot: Snapshot | None) -> set[tuple[bytes, int]]:
+    """Partition and number of the buckets with rows that reads show only once they are compacted.
+
+    Such rows are there between a write and its compaction, or because another engine wrote them.
+    """
+    if snapshot is None or not store.schema.profile.hides_level_0:
+        return set()
+    entries = live_entries(store, snapshot)
+    waiting = entries.take((entries.bucket >= 0) & (entries.level == 0))
+    partitions = (waiting.partitions[code] for code in waiting.partition_codes)
+    return set(zip(partitions, map(int, waiting.bucket), strict=True))
+
+
 def with_files(store: TableStore, existing: Bucket | None, message: CommitMessage) -> Bucket:
     """A bucket together with what a message has written to it."""
     if existing is None:
@@ -116,7 +130,7 @@ def with_present_schema(store: TableStore) -> TableStore:
     Options that were set in this program alone stay.
     """
     latest = store.schemas.latest()
-    if latest is None or latest.id == store.schema.id:
+    if latest is None or latest.id <= store.schema.id:  # below: the next commit publishes ours
         return store
     return store.with_schema(latest.with_options(store.own_options()))
 

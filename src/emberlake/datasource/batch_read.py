@@ -16,8 +16,8 @@ from emberlake.datasource.options import FILTER, SourceOptions
 from emberlake.datasource.pin import Pin
 from emberlake.datasource.split_partition import pack_splits, read_partition
 from emberlake.errors import EmberlakeWarning
-from emberlake.predicates import Predicate, and_all, parse_predicate
-from emberlake.spec.row_tracking import readable_fields
+from emberlake.expressions.filters import bind_row_filter
+from emberlake.predicates import Predicate, and_all
 from emberlake.spec.support import check_readable
 
 # Spark 4.1 to 4.3 reuse what was planned with one filter for the whole DataFrame: after
@@ -36,7 +36,8 @@ class BatchReader(DataSourceReader):
         self._columns = choose_columns(options, self._store.schema, schema)
         self._predicate: Predicate | None = None
         if options.filter is not None:
-            self._predicate = parse_predicate(options.filter, readable_fields(self._store.schema))
+            store = self._store
+            self._predicate = bind_row_filter(options.filter, store.schema, store.env.now_ms)
         self.pushFilters = _PushFilters(self)  # type: ignore[method-assign]
 
     def take_filters(self, filters: Sequence[Filter]) -> Iterator[Filter]:

@@ -1,6 +1,7 @@
 """Batch writes: tasks write files, and the driver commits all of them at once."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pyarrow as pa
@@ -8,13 +9,19 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from emberlake.datasource.options import SourceOptions
-from emberlake.datasource.written import WrittenFiles, merged_by_bucket, reports_of, write_rows
-from emberlake.spark.alignment import check_alignment
+from emberlake.datasource.target import batch_sifting, open_checked
+from emberlake.datasource.written import (
+    TaskSifting,
+    WrittenFiles,
+    merged_by_bucket,
+    reports_of,
+    write_rows,
+)
 from emberlake.spark.job import Job
 from emberlake.spark.job_files import begin_job, end_job, is_open, marked, task_store
 from emberlake.spark.reports import Reports, TaskReport, task_number
 from emberlake.spark.sweep import sweep_failed, swept_unless_done
-from emberlake.spec.support import check_writable
+from emberlake.store.table_store import TableStore
 from emberlake.table.write_builder import session_of
 from emberlake.wire import CommitMessage
 
@@ -23,23 +30,34 @@ class BatchWriter(DataSourceArrowWriter):
     """Appends to a table, or overwrites it; created on the driver before any task starts."""
 
     def __init__(self, options: SourceOptions, schema: StructType, *, overwrite: bool) -> None:
-        table = options.open_table()
-        check_writable(table.table_schema)
-        check_alignment(schema, table.table_schema)
+        table = open_checked(options, schema)
         builder = table.new_batch_write_builder()
         self._session = session_of(builder.overwrite() if overwrite else builder)
         self._store = self._session.store
+        self._sifting = batch_sifting(options, table, self._session.commit_user)
         self._job_id = self._store.env.new_id()
-        begin_job(self._store, self._job_id)
+        for store in self._stores:
+            begin_job(store, self._job_id)
+
+    @property
+    def _stores(self) -> tuple[TableStore, ...]:
+        """The table, and the one that keeps bad rows."""
+        return (self._store, *(() if self._sifting is None else self._sifting.stores))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         """Write the rows of a task."""
         number = task_number()
-        messages = write_rows(
-            task_store(self._store, self._job_id, number),
+
+        def place(store: TableStore) -> TableStore:
+            return task_store(store, self._job_id, number)
+
+        sifting = self._sifting
+        messages, _ = write_rows(
+            place(self._store),
             iterator,
             commit_user=self._session.commit_user,
             ignore_previous=self._session.is_overwrite,
+            bad_rows=None if sifting is None else TaskSifting(sifting, self._job_id, place),
         )
         report = TaskReport.of(self._job_id, number, messages)
         return WrittenFiles(report, self._session.commit_user)
@@ -51,14 +69,23 @@ class BatchWriter(DataSourceArrowWriter):
             IncompleteJob: not every task reported; nothing changes, and the files that were
                 written are left in place.
         """
-        with swept_unless_done(self._store, self._job_id):
+        with ExitStack() as swept:
+            for store in self._stores:
+                swept.enter_context(swept_unless_done(store, self._job_id))
             written = self._finished(reports_of(messages))
-        self._session.commit_or_abort(written)
+            if self._sifting is not None and self._sifting.quarantine is not None:
+                # First: a row must not be in neither of the tables.
+                written, rejected = self._sifting.divided(written)
+                self._sifting.quarantine.commit_or_abort(rejected)
+        self._session.commit_or_abort(self._visible(written))
 
     def _finished(self, reports: Reports) -> list[CommitMessage]:
         """The messages to commit, after deleting the files of attempts that do not count."""
-        end_job(self._store, self._job_id)
-        written = Job(self._store, self._job_id).messages(reports)
+        for store in self._stores:
+            end_job(store, self._job_id)
+        return Job(self._store, self._job_id, self._stores[1:]).messages(reports)
+
+    def _visible(self, written: list[CommitMessage]) -> list[CommitMessage]:
         if not self._session.is_overwrite:
             return written
         # A table that hides new files would look empty until they are compacted.
@@ -72,6 +99,7 @@ class BatchWriter(DataSourceArrowWriter):
         it does anything else. By then it has deleted its files, or must not: they may be in the
         table, or belong to a task that has not reported.
         """
-        if is_open(self._store, self._job_id):
-            end_job(self._store, self._job_id)
-            sweep_failed(self._store, self._job_id)
+        for store in self._stores:
+            if is_open(store, self._job_id):
+                end_job(store, self._job_id)
+                sweep_failed(store, self._job_id)

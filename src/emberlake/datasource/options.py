@@ -6,12 +6,13 @@ catalog are table options, for this read or write only.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeVar
 
 from emberlake.catalog import CatalogFactory
+from emberlake.catalog.target import TargetRules, open_target
 from emberlake.errors import InvalidInput, InvalidOption, SnapshotNotFound, Unsupported
 from emberlake.io.object.spellings import is_secret_option, is_store_option
 from emberlake.options import (
@@ -29,6 +30,7 @@ from emberlake.rest.option_names import is_rest_option, is_secret_rest_option
 from emberlake.spec.schema import TableSchema
 from emberlake.store.table_store import TableStore
 from emberlake.table import Table
+from emberlake.types import DataField
 
 _T = TypeVar("_T")
 
@@ -43,6 +45,7 @@ class Use(StrEnum):
 
 
 _READS: Final = frozenset({Use.BATCH_READ, Use.STREAM_READ})
+_WRITES: Final = frozenset({Use.BATCH_WRITE, Use.STREAM_WRITE})
 _ALL: Final = frozenset(Use)
 
 PATH: Final = "path"
@@ -55,6 +58,11 @@ MAX_BYTES: Final = "max-bytes-per-trigger"
 CONSUMER_ID: Final = "consumer-id"
 COMMIT_USER: Final = "commit-user"
 CHECKPOINT: Final = "checkpointlocation"
+MERGE_SCHEMA: Final = "mergeschema"  # Spark's own spelling is mergeSchema
+CREATE: Final = "create"
+PRIMARY_KEYS: Final = "primary-keys"
+PARTITION_BY: Final = "partition-by"
+ON_BAD_ROWS: Final = "on-bad-rows"
 _SNAPSHOT_ID: Final = "snapshot-id"
 _TAG: Final = "tag"
 _TIMESTAMP: Final = "timestamp"
@@ -72,6 +80,11 @@ SOURCE_OPTIONS: Final[Mapping[str, frozenset[Use]]] = {
     MAX_BYTES: frozenset({Use.STREAM_READ}),
     CONSUMER_ID: frozenset({Use.STREAM_READ}),
     COMMIT_USER: frozenset({Use.STREAM_WRITE}),
+    MERGE_SCHEMA: _WRITES,
+    CREATE: _WRITES,
+    PRIMARY_KEYS: _WRITES,
+    PARTITION_BY: _WRITES,
+    ON_BAD_ROWS: _WRITES,
 }
 # What Spark passes to every sink of a query.
 _QUERY_OPTIONS: Final[Mapping[str, frozenset[Use]]] = {
@@ -118,6 +131,32 @@ class SourceOptions:
     consumer_id: str | None = None
     commit_user: str | None = None
     checkpoint: str | None = None
+    merge_schema: bool = False
+    create: bool = False
+    primary_keys: tuple[str, ...] | None = None
+    partition_by: tuple[str, ...] | None = None
+    on_bad_rows: str | None = None
+
+    def open_target(self, fields: Sequence[DataField]) -> Table:
+        """The table to write to, created or grown to these columns if the options say so.
+
+        Raises:
+            TableNotFound: it does not exist, and is not to be created.
+            InvalidInput: options contradict each other, or the table.
+        """
+        rules = TargetRules.of(
+            create=self.create,
+            primary_keys=self.primary_keys,
+            partition_by=self.partition_by,
+            table_options=self.table if self.create and self.table else None,
+            merge_schema=self.merge_schema,
+        )
+        catalog = CatalogFactory.create(self.catalog)
+        with open_target(catalog, self.identifier, fields, rules) as table:
+            assert table is not None  # only the mode ignore leaves a table alone
+            has = table.options
+            own = {key: text for key, text in self.table.items() if has.get(key) != text}
+            return table.copy(own) if own else table
 
     def open_table(self) -> Table:
         """The table as it is now, or at the snapshot that the options name.
@@ -183,6 +222,11 @@ def parse_options(raw: Mapping[str, str], *uses: Use) -> SourceOptions:
         consumer_id=raw.get(CONSUMER_ID),
         commit_user=raw.get(COMMIT_USER),
         checkpoint=raw.get(CHECKPOINT),
+        merge_schema=bool(_parsed(raw, MERGE_SCHEMA, parse_bool)),
+        create=bool(_parsed(raw, CREATE, parse_bool)),
+        primary_keys=_parsed(raw, PRIMARY_KEYS, parse_words),
+        partition_by=_parsed(raw, PARTITION_BY, parse_words),
+        on_bad_rows=raw.get(ON_BAD_ROWS),
     )
 
 

@@ -5,7 +5,7 @@ it, and the number of the batch is the commit identifier. A batch that Spark rep
 is already in the table: its files are deleted, and nothing is committed twice.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -14,7 +14,14 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from emberlake.datasource.options import COMMIT_USER, SourceOptions
-from emberlake.datasource.written import WrittenFiles, files_of, reports_of, write_rows
+from emberlake.datasource.target import open_checked, stream_sifting
+from emberlake.datasource.written import (
+    TaskSifting,
+    WrittenFiles,
+    files_of,
+    reports_of,
+    write_rows,
+)
 from emberlake.errors import (
     AlreadyCommitted,
     IncompleteJob,
@@ -24,13 +31,11 @@ from emberlake.errors import (
 )
 from emberlake.maintenance.compact import compact_table
 from emberlake.session.write_session import WriteSession
-from emberlake.spark.alignment import check_alignment
 from emberlake.spark.job import Job
 from emberlake.spark.job_files import hold_job, is_held, marked
 from emberlake.spark.reports import TaskReport, task_number
 from emberlake.spark.sweep import sweep_failed
 from emberlake.spec.snapshot import CommitKind, Snapshot
-from emberlake.spec.support import check_writable
 from emberlake.store.table_store import TableStore
 from emberlake.table.write_builder import new_commit_user
 from emberlake.wire import CommitMessage
@@ -39,6 +44,8 @@ from emberlake.wire import CommitMessage
 _QUERY_ID: Final = "sql.streaming.queryId"
 # The snapshot property that names the query that made it.
 _QUERY_PROPERTY: Final = "spark.query-id"
+# And the one that counts the rows of the batch that did not fit.
+_REJECTED_PROPERTY: Final = "spark.rows-rejected"
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -55,20 +62,29 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 "a stream needs the option checkpointLocation on the query itself, or "
                 f"{COMMIT_USER}: without it a repeated batch could not be recognised"
             )
-        table = options.open_table()
-        check_writable(table.table_schema)
-        check_alignment(schema, table.table_schema)
+        table = open_checked(options, schema, is_stream=True)
         self._store = table.new_stream_write_builder(options.commit_user).store
         self._commit_user = options.commit_user
+        self._sifting = stream_sifting(options, schema, table, options.commit_user or "")
         self._job_id = self._store.env.new_id()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         """Write the rows of a task of a batch."""
         query_id, number = _query_id(), task_number()
         user = self._commit_user or f"spark-{query_id}"
-        store = marked(self._store, self._job_id, number)
-        messages = write_rows(store, iterator, commit_user=user)
-        return WrittenFiles(TaskReport.of(self._job_id, number, messages), user, query_id)
+        sifting = self._sifting
+
+        def place(store: TableStore) -> TableStore:
+            return marked(store, self._job_id, number)
+
+        messages, rejected = write_rows(
+            place(self._store),
+            iterator,
+            commit_user=user,
+            bad_rows=None if sifting is None else TaskSifting(sifting, user, place),
+        )
+        counts = [] if sifting is None else [rejected]
+        return WrittenFiles(TaskReport.of(self._job_id, number, messages, counts), user, query_id)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Make a batch visible in one snapshot, unless it already is.
@@ -81,15 +97,30 @@ class StreamWriter(DataSourceStreamArrowWriter):
         # Spark created this object for the commit: the job id is the one that the tasks agree on.
         job_id = tasks[0].report.job_id if tasks else self._job_id
         try:
-            written = Job(self._store, job_id).messages(reports)
+            written = Job(self._store, job_id, self._stores[1:]).messages(reports)
         except IncompleteJob:
             # Spark aborts after a failed commit, in another process.
             hold_job(self._store, job_id)
             raise
         if not written:
             return
-        batch = MicroBatch(self._store, tasks[0].commit_user, tasks[0].query_id or "", batchId)
-        batch.commit(written)
+        user, query_id = tasks[0].commit_user, tasks[0].query_id or ""
+        if self._sifting is not None:
+            written, rejected = self._sifting.divided(written)
+            for store in self._stores[1:]:
+                # First: a row must not be in neither of the tables. If the query is killed in
+                # between, the repeated batch is recognised here as well.
+                if rejected:
+                    MicroBatch(store, user, query_id, batchId).commit(rejected)
+        if written:
+            count = sum(reports.counts())
+            told = {_REJECTED_PROPERTY: str(count)} if count else {}
+            MicroBatch(self._store, user, query_id, batchId).commit(written, told)
+
+    @property
+    def _stores(self) -> tuple[TableStore, ...]:
+        """The table, and the one that keeps bad rows."""
+        return (self._store, *(() if self._sifting is None else self._sifting.stores))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         """Delete what tasks wrote, unless all of them succeeded: then the commit has failed.
@@ -99,7 +130,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         if None in messages:
             for job_id in {task.report.job_id for task in files_of(messages)}:
                 if not is_held(self._store, job_id):
-                    sweep_failed(self._store, job_id)
+                    for store in self._stores:
+                        sweep_failed(store, job_id)
 
 
 def _query_id() -> str:
@@ -119,8 +151,14 @@ class MicroBatch:
         self._identifier = identifier
         self._session = WriteSession(store, commit_user)
 
-    def commit(self, messages: Sequence[CommitMessage]) -> bool:
+    def commit(
+        self, messages: Sequence[CommitMessage], told: Mapping[str, str] | None = None
+    ) -> bool:
         """Commit the messages; if the batch is already in the table, delete their files instead.
+
+        Args:
+            messages: Of all tasks.
+            told: What else the snapshot says about the batch.
 
         Returns:
             Whether the batch was committed now.
@@ -131,7 +169,7 @@ class MicroBatch:
             self._check_same_query(newest)
             self._finish(newest)
             return False
-        properties = {_QUERY_PROPERTY: self._query_id}
+        properties = {_QUERY_PROPERTY: self._query_id, **(told or {})}
         try:
             self._session.commit_or_abort(messages, self._identifier, properties)
         except AlreadyCommitted:  # another driver of the same query was faster

@@ -9,7 +9,8 @@ partition of the DataFrame is the newest for every reader and compaction; with t
 two files, each reader would choose at random.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,6 +20,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from emberlake.base.parallel import limit_threads
 from emberlake.errors import InvalidState
 from emberlake.spark.reports import Reports, TaskReport, task_number
+from emberlake.spark.sifting import Sifting, TaskSifter
 from emberlake.spark.write_task import gathered
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
@@ -38,14 +40,28 @@ class WrittenFiles(WriterCommitMessage):
     query_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class TaskSifting:
+    """What a task does with rows that do not fit, and what they say about it."""
+
+    sifting: Sifting
+    job: str
+    place: Callable[[TableStore], TableStore]
+
+
 def write_rows(
     store: TableStore,
     batches: Iterator[pa.RecordBatch],
     *,
     commit_user: str,
     ignore_previous: bool = False,
-) -> list[CommitMessage]:
-    """Write all rows of a task; if that fails, what was written is deleted."""
+    bad_rows: TaskSifting | None = None,
+) -> tuple[list[CommitMessage], int]:
+    """Write all rows of a task; if that fails, what was written is deleted.
+
+    Returns:
+        What is to be committed, and how many rows did not fit.
+    """
     limit_threads()
     writer = TableWriter(
         store,
@@ -53,14 +69,17 @@ def write_rows(
         ignore_previous=ignore_previous,
         sequence_offset=task_number() * SEQUENCES_PER_TASK,
     )
-    try:
+    sifter = None
+    if bad_rows is not None:
+        told = bad_rows.sifting, bad_rows.job, bad_rows.place
+        sifter = TaskSifter(writer, store.schema, *told)
+    taking = sifter or writer
+    with closing(taking):  # deletes what was not returned
         for table in gathered(batches):
             _check_one_assigner(store)
-            writer.write(table)
+            taking.write(table)
         # The commit compacts tables that hide new files: other tasks write to the same buckets.
-        return writer.prepare()
-    finally:
-        writer.close()  # deletes what was not returned
+        return taking.prepare(), 0 if sifter is None else sifter.rows_rejected
 
 
 def _check_one_assigner(store: TableStore) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from emberlake.base.names import choices
+from emberlake.base.names import did_you_mean
 from emberlake.errors import InvalidExpression, InvalidInput
 from emberlake.expressions.coercion import (
     BIGINT,
@@ -36,6 +36,8 @@ from emberlake.spec.values import to_arrow_scalar
 from emberlake.types import AtomicType, DataType
 
 _MAX_EXACT_DIGITS: Final = 76
+# What nobody calls with parentheses.
+_WORDS: Final = frozenset({"NEGATE", "AND", "OR", "NOT", "LIKE", "ILIKE", "CASE"})
 Args = tuple[Typed, ...]
 
 
@@ -56,8 +58,9 @@ def apply(name: str, args: Sequence[Typed]) -> Apply:
     """
     function = FUNCTIONS.get(name)
     if function is None:
-        known = sorted(n for n in (*FUNCTIONS, "CAST", "COALESCE", "NULLIF") if n.isidentifier())
-        raise InvalidExpression(f"there is no function {name}; {choices(name, known, 'there are')}")
+        known = sorted({n for n in FUNCTIONS if n.isidentifier()} - _WORDS | {"CAST", "NULLIF"})
+        there_are = did_you_mean([name], known) or f"there are {', '.join(known)}"
+        raise InvalidExpression(f"there is no function {name}; {there_are}")
     if len(args) < function.least or (function.most is not None and len(args) > function.most):
         raise InvalidExpression(f"{name} takes {_count(function)}, not {len(args)}")
     return function.rule(name, tuple(args))

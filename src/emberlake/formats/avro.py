@@ -18,17 +18,16 @@ import pyarrow as pa
 from fastavro.schema import SchemaParseException, UnknownType
 
 from emberlake.base.avro_blocks import (
-    AVRO_CODECS,
     BAD_BYTES,
     SYNC_BYTES,
     Block,
     Header,
     check_items,
-    compressor,
     count_records,
     iter_blocks,
     read_header,
 )
+from emberlake.base.avro_codecs import AVRO_CODECS, compressor
 from emberlake.base.closing import Closing
 from emberlake.errors import CorruptFile, DataMismatch, InvalidOption, InvalidState
 from emberlake.formats.avro_values import (

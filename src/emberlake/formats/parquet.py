@@ -296,8 +296,12 @@ class ParquetReader(Closing):
             yield from _empty_batches(self._group_rows()[group], batch_rows)
             return
         try:
+            # A thread for a single column would only be waited for.
             yield from self._file.reader.iter_batches(
-                batch_rows, row_groups=[group], column_indices=leaves, use_threads=use_threads
+                batch_rows,
+                row_groups=[group],
+                column_indices=leaves,
+                use_threads=use_threads and len(leaves) > 1,
             )
         except READ_FAILURES as error:
             raise read_failure(self._path, error) from error

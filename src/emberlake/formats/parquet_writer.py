@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from emberlake.base.arrow_arrays import used_values
 from emberlake.base.byte_cache import ByteCache
 from emberlake.base.parallel import default_workers, parallel_map
 from emberlake.errors import DataMismatch, InvalidOption
@@ -22,6 +23,8 @@ from emberlake.formats.file_format import check_nulls, check_storable, new_file
 from emberlake.formats.int96 import INT96, to_int96
 from emberlake.formats.nested import map_leaf_types, map_leaves
 from emberlake.formats.parquet_footer import MAGIC, Chunk, FooterFrame, chunks_of, encode_row_group
+from emberlake.formats.parquet_parts import RowGroup
+from emberlake.formats.thrift import Struct
 from emberlake.io.storage import Storage
 from emberlake.options import FILE_COMPRESSION, MEBIBYTE, ZSTD_LEVEL, TableOptions
 from emberlake.types import AtomicType, DataField, TypeRoot, arrow_type
@@ -51,8 +54,9 @@ _SMALL_BYTES: Final = 1024 * 1024  # below this, threads cost more than they sav
 _GROUPS_PER_WORKER: Final = 8
 
 _SAMPLE_ROWS: Final = 8192
-_MAX_DICTIONARY_BYTES: Final = 1024 * 1024  # where Arrow abandons a dictionary
+MAX_DICTIONARY_BYTES: Final = 1024 * 1024  # where Arrow abandons a dictionary
 _MAX_DICTIONARY_VALUES: Final = 65_536
+_MAX_BOUND_BYTES: Final = 4096  # as in Arrow: longer bounds are left out
 
 
 class ParquetWriter:
@@ -69,6 +73,7 @@ class ParquetWriter:
         self._fields = fields
         self._settings = _settings(options)
         self._columns = tuple(_ColumnPlan.of(f) for f in fields)
+        self._frame = _frame(fields)
         self._row_groups: list[bytes] = []
         self._row_count = 0
         self._sends_early = storage.traits.is_remote
@@ -84,8 +89,27 @@ class ParquetWriter:
         for start in range(0, table.num_rows, _MAX_GROUP_ROWS):
             self._write_row_group(table.slice(start, _MAX_GROUP_ROWS))
 
+    def write_columns(self, rows: RowGroup, *, workers: int) -> None:
+        """Write one row group whose columns are made one by one, so that few are in memory."""
+        sample = _sample_rows(rows.num_rows)
+
+        def encode(group: Sequence[int]) -> list[list[Chunk]]:
+            (at,) = group
+            field = self._fields[at]
+            chunks = rows.encoded(field, self._frame.layouts[field.name])
+            if chunks is not None:
+                return [list(chunks)]
+            table = pa.table([rows.column(field)], [field.name])
+            check_nulls(table, (field,), self._file.path)
+            if pa.types.is_dictionary(table.column(0).type):
+                return [[self._encode_indexed(table)]]
+            return self._encode(table.columns, group, sample)
+
+        groups = [(at,) for at in range(len(self._fields))]
+        self._lay_out(groups, encode, rows.num_rows, workers=workers, ahead=workers + 1)
+
     def close(self) -> int:
-        self._file.write(_frame(self._fields).encode(self._row_count, self._row_groups))
+        self._file.write(self._frame.encode(self._row_count, self._row_groups))
         return self._file.close()
 
     def abort(self) -> None:
@@ -100,36 +124,43 @@ class ParquetWriter:
         if self._sends_early:
             groups.sort()
         sample = _sample_rows(table.num_rows)
+
+        def encode(group: Sequence[int]) -> list[list[Chunk]]:
+            return self._encode([table.column(at) for at in group], group, sample)
+
+        ahead = len(groups) + 1
+        self._lay_out(groups, encode, table.num_rows, workers=workers, ahead=ahead)
+
+    def _lay_out(
+        self,
+        groups: Sequence[Sequence[int]],
+        encode: Callable[[Sequence[int]], list[list[Chunk]]],
+        row_count: int,
+        *,
+        workers: int,
+        ahead: int,
+    ) -> None:
+        """Encode groups of columns in parallel, and write them in the order of the schema."""
         start = self._file.position
         chunks: dict[int, list[Chunk]] = {}
-        ordered: list[Chunk] = []
+        ordered: list[Struct] = []
         done = 0  # columns that were written
-        for group, encoded in zip(
-            groups,
-            parallel_map(
-                lambda columns: self._encode(table, columns, sample),
-                groups,
-                workers=workers,
-                ahead=len(groups) + 1,
-            ),
-            strict=True,
-        ):
+        found = parallel_map(encode, groups, workers=workers, ahead=ahead)
+        for group, encoded in zip(groups, found, strict=True):
             chunks.update(zip(group, encoded, strict=True))
             while (following := chunks.pop(done, None)) is not None:
                 done += 1
                 for chunk in following:
-                    ordered.append(chunk)
+                    ordered.append(chunk.column)
                     self._file.write(chunk.data)
-        self._row_groups.append(
-            encode_row_group(ordered, table.num_rows, start, len(self._row_groups))
-        )
-        self._row_count += table.num_rows
+        self._row_groups.append(encode_row_group(ordered, row_count, start, len(self._row_groups)))
+        self._row_count += row_count
 
     def _encode(
-        self, table: pa.Table, group: Sequence[int], sample: np.ndarray
+        self, values: Sequence[pa.ChunkedArray], group: Sequence[int], sample: np.ndarray
     ) -> list[list[Chunk]]:
         plans = [self._columns[at] for at in group]
-        columns = [plan.stored(table.column(at)) for at, plan in zip(group, plans, strict=True)]
+        columns = [plan.stored(column) for column, plan in zip(values, plans, strict=True)]
         schema = pa.schema(
             [
                 pa.field(plan.name, column.type, nullable=plan.is_nullable)
@@ -142,15 +173,8 @@ class ParquetWriter:
             if dictionary_pays_off(column, sample)
             for leaf, _ in _leaves(plan.name, column.type)
         ]
-        out = pa.BufferOutputStream()
-        try:
-            with pq.ParquetWriter(
-                out, schema, use_dictionary=dictionaries or False, **self._settings
-            ) as writer:
-                writer.write_table(pa.Table.from_arrays(columns, schema=schema), _MAX_GROUP_ROWS)
-        except pa.ArrowInvalid as error:
-            raise DataMismatch(f"rows cannot be written to {self._file.path}: {error}") from error
-        found = iter(chunks_of(out.getvalue()))
+        table = pa.Table.from_arrays(columns, schema=schema)
+        found = iter(self._chunks(table, use_dictionary=dictionaries or False))
         return [
             [
                 next(found).as_int96() if kind == INT96 else next(found)
@@ -158,6 +182,32 @@ class ParquetWriter:
             ]
             for plan, column in zip(plans, columns, strict=True)
         ]
+
+    def _encode_indexed(self, table: pa.Table) -> Chunk:
+        """The chunk of a column whose values are places in a dictionary, which is stored with it.
+
+        Arrow would look at all values for their bounds, though the distinct ones have the same.
+        """
+        (column,) = table.columns
+        (chunk,) = self._chunks(table, use_dictionary=table.column_names, write_statistics=False)
+        return chunk.with_statistics(column.null_count, _bounds(column))
+
+    def _chunks(self, table: pa.Table, **settings: object) -> list[Chunk]:
+        out = pa.BufferOutputStream()
+        try:
+            with pq.ParquetWriter(out, table.schema, **settings, **self._settings) as writer:
+                writer.write_table(table, _MAX_GROUP_ROWS)
+        except pa.ArrowInvalid as error:
+            raise DataMismatch(f"rows cannot be written to {self._file.path}: {error}") from error
+        return chunks_of(out.getvalue())
+
+
+def _bounds(column: pa.ChunkedArray) -> tuple[bytes, bytes] | None:
+    """The least and the greatest text, unless there is none or they are long."""
+    used = pa.chunked_array([used_values(chunk) for chunk in column.chunks], column.type.value_type)
+    found = pc.min_max(used.cast(pa.binary()))
+    low, high = found["min"].as_py(), found["max"].as_py()
+    return None if low is None or max(len(low), len(high)) > _MAX_BOUND_BYTES else (low, high)
 
 
 def plan_column_groups(sizes: Sequence[int], count: int) -> list[tuple[int, ...]]:
@@ -185,7 +235,8 @@ def dictionary_pays_off(column: pa.ChunkedArray, sample: np.ndarray) -> bool:
     rows = len(column)
     taken = column if len(sample) == rows else column.take(pa.array(sample))
     present = len(taken) - taken.null_count
-    distinct = pc.count_distinct(taken).as_py()
+    # Half the time of `count_distinct`, which visits one value at a time.
+    distinct = len(taken.unique()) - (present < len(taken))
     if len(sample) == rows:
         estimate = float(distinct)
     else:
@@ -194,7 +245,7 @@ def dictionary_pays_off(column: pa.ChunkedArray, sample: np.ndarray) -> bool:
     return (
         estimate <= rows / 2
         and estimate <= _MAX_DICTIONARY_VALUES
-        and estimate * width <= _MAX_DICTIONARY_BYTES
+        and estimate * width <= MAX_DICTIONARY_BYTES
     )
 
 

@@ -12,20 +12,22 @@ from typing import Any, NoReturn, TypeAlias
 import pyarrow as pa
 
 from emberlake.base.extras import load_extra
+from emberlake.base.html import html_box, html_title
 from emberlake.base.names import choices, listed
 from emberlake.base.row import Row, iter_rows
 from emberlake.errors import ColumnNotFound, InvalidInput, Unsupported
+from emberlake.expressions.filters import parse_filter
 from emberlake.options import TableOptions
 from emberlake.predicates import (
     Predicate,
     PredicateBuilder,
     columns_of,
     filter_rows,
-    parse_predicate,
 )
 from emberlake.read.short_reads import ShortReads
 from emberlake.scan.travel import check_scan_options, travel
 from emberlake.spec.identifier import Identifier
+from emberlake.spec.schema_text import schema_html
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 from emberlake.types import DataField, RowType, arrow_schema
@@ -113,8 +115,11 @@ class SystemTable(ShortReads):
         raise Unsupported(f"{self.identifier} is read-only; write to its table")
 
     def __repr__(self) -> str:
-        columns = ", ".join(str(field) for field in self.kind.fields)
-        return f"SystemTable({self.identifier}: {columns})"
+        return f"SystemTable({self.identifier}: {listed(self.field_names)})"
+
+    def _repr_html_(self) -> str:
+        title = html_title(f"System table {self.identifier}")
+        return html_box(title, schema_html(self.kind.fields, (), self.kind.primary_keys, {}))
 
 
 class SystemReadBuilder:
@@ -129,7 +134,8 @@ class SystemReadBuilder:
     def with_filter(self, predicate: Predicate | str | None) -> "SystemReadBuilder":
         """Keep the rows that match: a predicate, or text such as ``"level = 0"``."""
         if isinstance(predicate, str):
-            predicate = parse_predicate(predicate, self._table.kind.fields)
+            fields, env = self._table.kind.fields, self._table.store.env
+            predicate = parse_filter(predicate, fields, env.now_ms)
         if predicate is not None:
             _check_columns(self._table, sorted(columns_of(predicate)))
         self._predicate = predicate

@@ -14,6 +14,9 @@ from emberlake.base.names import choices
 from emberlake.base.times import wall_clock_ms
 from emberlake.errors import CorruptFile, SnapshotNotFound, TableNotFound
 from emberlake.inspect.files import load_file_columns
+from emberlake.inspect.small_rows import columns_of_rows as _columns_of_rows
+from emberlake.inspect.small_rows import fields_of as _fields
+from emberlake.inspect.statistics import AGGREGATION_FIELDS, STATISTICS
 from emberlake.inspect.system_table import LazyColumns, SystemTable, SystemTableKind
 from emberlake.inspect.text import partition_values
 from emberlake.inspect.totals import FileTotals, load_bucket_totals, load_partition_totals
@@ -24,8 +27,10 @@ from emberlake.spec.manifest import DELETION_VECTORS_INDEX
 from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.tag import as_if_utc_ms, format_duration
 from emberlake.store.table_store import TableStore
-from emberlake.types import ArrayType, AtomicType, DataField, DataType, arrow_type
+from emberlake.types import ArrayType, AtomicType, arrow_type
 from emberlake.types.json import field_to_json
+
+ROW_TRACKING: Final = "row_tracking"  # rows of the table itself, so not of this layer
 
 
 def open_system_table(name: str, identifier: Identifier, store: TableStore) -> SystemTable:
@@ -38,27 +43,10 @@ def open_system_table(name: str, identifier: Identifier, store: TableStore) -> S
     if kind is None:
         raise TableNotFound(
             f"{identifier}: there is no system table {name!r}; "
-            + choices(name, sorted(SYSTEM_TABLES), "there are"),
+            + choices(name, sorted([*SYSTEM_TABLES, ROW_TRACKING]), "there are"),
             identifier=identifier,
         )
     return SystemTable(kind, identifier, store)
-
-
-def _fields(**types: str | DataType) -> tuple[DataField, ...]:
-    return tuple(
-        DataField(index, name, AtomicType(text) if isinstance(text, str) else text)
-        for index, (name, text) in enumerate(types.items())
-    )
-
-
-def _columns_of_rows(
-    fields: Sequence[DataField], rows: Sequence[Sequence[object]]
-) -> dict[str, Callable[[], pa.Array]]:
-    # For tables whose rows are small separate files: loading these costs more than this loop.
-    return {
-        field.name: partial(pa.array, [row[index] for row in rows], arrow_type(field.type))
-        for index, field in enumerate(fields)
-    }
 
 
 # --- snapshots ------------------------------------------------------------------------------------
@@ -175,8 +163,8 @@ def _load_manifests(store: TableStore, snapshot: Snapshot | None) -> LazyColumns
     if snapshot is None:
         return _columns_of_rows(_MANIFEST_FIELDS, [])
     files = manifests_of(store, snapshot)
-    lows = _braced(store, [file.partition_stats.min_values for file in files])
-    highs = _braced(store, [file.partition_stats.max_values for file in files])
+    lows = braced_partitions(store, [file.partition_stats.min_values for file in files])
+    highs = braced_partitions(store, [file.partition_stats.max_values for file in files])
     rows = [
         (
             file.file_name,
@@ -194,7 +182,8 @@ def _load_manifests(store: TableStore, snapshot: Snapshot | None) -> LazyColumns
     return _columns_of_rows(_MANIFEST_FIELDS, rows)
 
 
-def _braced(store: TableStore, partitions: Sequence[bytes]) -> list[str]:
+def braced_partitions(store: TableStore, partitions: Sequence[bytes]) -> list[str]:
+    """Partitions as Java writes rows: ``{a, null}``."""
     rows = partition_values(store.schema.partition_fields, partitions, "null")
     return ["{" + ", ".join(values) + "}" for values in rows]
 
@@ -404,5 +393,7 @@ SYSTEM_TABLES: Final[Mapping[str, SystemTableKind]] = {
         SystemTableKind("tags", _TAG_FIELDS, ("tag_name",), _load_tags),
         SystemTableKind("branches", _BRANCH_FIELDS, ("branch_name",), _load_branches),
         SystemTableKind("consumers", _CONSUMER_FIELDS, ("consumer_id",), _load_consumers),
+        STATISTICS,
+        AGGREGATION_FIELDS,
     )
 }

@@ -54,6 +54,7 @@ class BucketTotals:
     """The buckets of a snapshot, ordered by partition name and bucket."""
 
     names: tuple[str, ...]  # of the bucket's partition
+    partitions: tuple[bytes, ...]  # the same as serialized rows
     buckets: npt.NDArray[np.int32]
     files: FileTotals
 
@@ -85,8 +86,10 @@ def load_bucket_totals(store: TableStore, snapshot: Snapshot | None) -> BucketTo
     rank[_name_order(names, entries.partitions)] = np.arange(len(names))
     keys = np.stack([rank[entries.partition_codes], entries.bucket.astype(np.int64)], axis=1)
     groups, firsts, codes = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    places = entries.partition_codes[firsts].tolist()
     return BucketTotals(
-        tuple(names[code] for code in entries.partition_codes[firsts].tolist()),
+        tuple(names[code] for code in places),
+        tuple(entries.partitions[code] for code in places),
         groups[:, 1].astype(np.int32),
         _sum_files(entries, codes.reshape(-1), len(groups)),
     )

@@ -73,8 +73,11 @@ class LocalStorage(OneByOne):
                     needed = [local_path(name) for name in after]
                     # Before the first file: the folder of a table that is gone must stay away.
                     _check_present(needed)
-                    _write_new(temporary, data)
-                    _flush([*needed, temporary])
+                    if needed:
+                        _write_new(temporary, data)
+                        _flush([*needed, temporary])
+                    else:
+                        _write_new(temporary, data, flush=True)
                 is_ours = _link(temporary, target)
             finally:
                 with suppress(FileNotFoundError):
@@ -82,6 +85,36 @@ class LocalStorage(OneByOne):
             if is_ours:
                 _flush_folder(os.path.dirname(target))
             return is_ours
+
+    def put_each_if_absent(
+        self, files: Sequence[tuple[str, bytes]]
+    ) -> Sequence[bool | StorageError]:
+        # Step by step for all of them: the first wait for the disk is nearly the last.
+        outcomes: list[bool | StorageError] = [False] * len(files)
+        written: dict[int, tuple[str, str]] = {}
+        try:
+            for place, (path, data) in enumerate(files):
+                target = local_path(path)
+                with _noted(outcomes, place, path, had_no_effect=True):
+                    _write_new(temporary := _temporary_of(target), data)
+                    written[place] = temporary, target
+            try:
+                _flush([temporary for temporary, _ in written.values()])
+            except (OSError, StorageError) as error:
+                problem = f"cannot publish files: {error}"
+                return [StorageError(problem, had_no_effect=True) for _ in files]
+            for place, (temporary, target) in written.items():
+                with _noted(outcomes, place, files[place][0]):
+                    outcomes[place] = _link(temporary, target)
+        finally:
+            for temporary, _ in written.values():
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary)
+        for place, (_, target) in written.items():
+            if outcomes[place] is True:
+                with _noted(outcomes, place, files[place][0]):
+                    _flush_folder(os.path.dirname(target))
+        return outcomes
 
     def put(self, path: str, data: bytes) -> None:
         with _failures_of("write", path):
@@ -91,6 +124,8 @@ class LocalStorage(OneByOne):
         target = local_path(path)
         with _failures_of("write", path):
             try:
+                if _change_one_byte(target, data):
+                    return
                 with _create(target, lambda path: io.BufferedWriter(io.FileIO(path, "wb"))) as sink:
                     sink.write(data)
             except PermissionError:  # of another user, in a folder that we share
@@ -234,6 +269,18 @@ def _failures_of(action: str, path: str, *, had_no_effect: bool = False) -> Iter
         raise StorageError(problem, had_no_effect=had_no_effect) from error
 
 
+@contextmanager
+def _noted(
+    outcomes: list[bool | StorageError], place: int, path: str, *, had_no_effect: bool = False
+) -> Iterator[None]:
+    """Note a failure as the outcome of one file of many."""
+    try:
+        with _failures_of("publish", path, had_no_effect=had_no_effect):
+            yield
+    except StorageError as error:
+        outcomes[place] = error
+
+
 def _create(target: str, open_new: Callable[[str], _Sink]) -> _Sink:
     try:
         return open_new(target)
@@ -247,11 +294,14 @@ def _temporary_of(target: str) -> str:
     return f"{folder}/.{name}.{uuid.uuid4()}.tmp"
 
 
-def _write_new(target: str, data: bytes) -> None:
+def _write_new(target: str, data: bytes, *, flush: bool = False) -> None:
     sink = _create(target, _new_file)
     try:
         with sink:
             sink.write(data)
+            if flush:
+                sink.flush()
+                os.fsync(sink.fileno())
     except BaseException:
         os.unlink(target)
         raise
@@ -260,14 +310,35 @@ def _write_new(target: str, data: bytes) -> None:
 def _replace(target: str, data: bytes) -> None:
     temporary = _temporary_of(target)
     try:
-        _write_new(temporary, data)
-        _flush([temporary])
+        _write_new(temporary, data, flush=True)
         os.replace(temporary, target)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
     _flush_folder(os.path.dirname(target))
+
+
+def _change_one_byte(target: str, data: bytes) -> bool:
+    """Turn a file into these bytes, if it has all of them but one; else do nothing.
+
+    Readers see the old byte or the new one. Most hints differ in their last digit, and an emptied
+    file makes its writer wait for the disk, or for whoever wrote it before.
+    """
+    try:
+        handle = os.open(target, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        found = os.read(handle, len(data) + 1)
+        if len(found) != len(data):
+            return False
+        places = [place for place, byte in enumerate(data) if found[place] != byte]
+        if len(places) == 1:
+            os.pwrite(handle, data[places[0] : places[0] + 1], places[0])
+        return len(places) < 2
+    finally:
+        os.close(handle)
 
 
 def _link(temporary: str, target: str) -> bool:

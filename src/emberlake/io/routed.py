@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Final
 
-from emberlake.errors import Unsupported
+from emberlake.errors import StorageError, Unsupported
 from emberlake.io.registry import open_storage, scheme_of
 from emberlake.io.storage import FileInfo, Output, Standing, Storage, Upload
 from emberlake.io.wrapped import WrappedStorage
@@ -100,6 +100,12 @@ class RoutedStorage(WrappedStorage):
     def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         target = self.storage_of(path)
         return target.put_if_absent(path, data, self._to_wait_for(target, after))
+
+    def put_each_if_absent(
+        self, files: Sequence[tuple[str, bytes]]
+    ) -> Sequence[bool | StorageError]:
+        groups = groupby(files, lambda file: self.storage_of(file[0]))
+        return [done for storage, group in groups for done in storage.put_each_if_absent([*group])]
 
     def put_or_read(self, path: str, data: bytes, after: Sequence[str] = ()) -> Standing:
         target = self.storage_of(path)

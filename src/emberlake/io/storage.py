@@ -218,6 +218,11 @@ class Storage(Protocol):
         one of them is missing, nothing is created.
         """
 
+    def put_each_if_absent(
+        self, files: Sequence[tuple[str, bytes]]
+    ) -> Sequence[bool | StorageError]:
+        """Create several files, each as ``put_if_absent`` does; each has an outcome of its own."""
+
     def put_or_read(self, path: str, data: bytes, after: Sequence[str] = ()) -> Standing:
         """Create the file as ``put_if_absent`` does, or read the one that is there.
 
@@ -295,6 +300,11 @@ class OneByOne:
         for path, data in files:
             self.create(path, data)
 
+    def put_each_if_absent(
+        self: Storage, files: Sequence[tuple[str, bytes]]
+    ) -> Sequence[bool | StorageError]:
+        return [_outcome_of(self, path, data) for path, data in files]
+
     def put_or_read(self: Storage, path: str, data: bytes, after: Sequence[str] = ()) -> Standing:
         if self.put_if_absent(path, data, after):
             return Standing(data, None, is_ours=True)
@@ -310,3 +320,10 @@ class OneByOne:
 
     def end_uploads(self, uploads: Iterable[Upload]) -> None:
         """Nothing is to be done: there are none."""
+
+
+def _outcome_of(storage: Storage, path: str, data: bytes) -> bool | StorageError:
+    try:
+        return storage.put_if_absent(path, data)
+    except StorageError as error:
+        return error

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from emberlake.errors import StorageError
 from emberlake.io.storage import FileInfo, Output, Standing, Storage, StorageTraits, Upload
 
 
@@ -46,6 +47,11 @@ class WrappedStorage:
 
     def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         return self.storage.put_if_absent(path, data, after)
+
+    def put_each_if_absent(
+        self, files: Sequence[tuple[str, bytes]]
+    ) -> Sequence[bool | StorageError]:
+        return self.storage.put_each_if_absent(files)
 
     def put_or_read(self, path: str, data: bytes, after: Sequence[str] = ()) -> Standing:
         return self.storage.put_or_read(path, data, after)

@@ -7,9 +7,29 @@ from typing import TYPE_CHECKING
 
 from emberlake.base.lazy import lazy_modules
 
-__all__ = ["check", "compact", "expire", "orphans"]
+__all__ = [
+    "analyze",
+    "check",
+    "compact",
+    "expire",
+    "manifests",
+    "orphans",
+    "partition_done",
+    "rescale",
+    "sort_compact",
+]
 
 if TYPE_CHECKING:
-    from emberlake.maintenance import check, compact, expire, orphans
+    from emberlake.maintenance import (
+        analyze,
+        check,
+        compact,
+        expire,
+        manifests,
+        orphans,
+        partition_done,
+        rescale,
+        sort_compact,
+    )
 else:
     __getattr__ = lazy_modules(__name__, __all__)

@@ -3,8 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
-from emberlake.base.html import html_table, html_title
+from emberlake.base.html import html_box, html_note, html_table, html_title
+from emberlake.base.names import listed
+from emberlake.base.texts import size_text
 from emberlake.errors import (
     CorruptFile,
     EmberlakeError,
@@ -15,6 +18,8 @@ from emberlake.errors import (
 
 # The errors that reading a missing or damaged file raises; all of them are reported.
 DAMAGE = (NotFound, CorruptFile, StorageError)
+
+_SHOWN: Final = 50  # problems in a notebook
 
 
 class ProblemKind(StrEnum):
@@ -55,13 +60,26 @@ class CheckReport:
         """Whether nothing is wrong."""
         return not self.problems
 
-    def _repr_html_(self) -> str:
-        title = html_title(
-            "Nothing is wrong" if self.ok else f"{len(self.problems):,} problems",
-            f"in {self.snapshots:,} snapshots, {self.files:,} files, {self.rows:,} rows",
+    def __repr__(self) -> str:
+        found = f"{len(self.problems)} ({listed(self.problems, 1)})" if self.problems else "0"
+        return (
+            f"CheckReport(problems={found}, snapshots={self.snapshots}, "
+            f"files={self.files}, rows={self.rows}, bytes={self.bytes})"
         )
-        rows = [(p.kind, p.path, p.detail) for p in self.problems]
-        return title if self.ok else title + html_table(("kind", "path", "detail"), rows)
+
+    def _repr_html_(self) -> str:
+        count = len(self.problems)
+        title = html_title(
+            "Nothing is wrong" if self.ok else f"{count:,} problem{'s' if count > 1 else ''}",
+            f"in {self.snapshots:,} snapshots, {self.files:,} files, {self.rows:,} rows, "
+            + size_text(self.bytes),
+        )
+        if self.ok:
+            return html_box(title)
+        rows = [(p.kind, p.path, p.detail) for p in self.problems[:_SHOWN]]
+        left = count - len(rows)
+        note = html_note(f"and {left:,} more; they are in problems") if left else ""
+        return html_box(title, html_table(("kind", "path", "detail"), rows), note)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def prepare_compaction(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CompactionShare:
     """What one worker compacts: a bucket, or a whole partition if rows wait for their bucket."""
 
     partition: bytes
@@ -70,19 +70,19 @@ class Place:
 
 def compaction_places(
     store: TableStore, snapshot: Snapshot, where: Predicate | None
-) -> list[Place]:
+) -> list[CompactionShare]:
     """Everything there is to compact, in parts for workers."""
     buckets = list(load_buckets(store, snapshot, where))
     if not _postpones(store):
-        return [Place(b.partition, b.number, _file_size(b)) for b in buckets]
+        return [CompactionShare(b.partition, b.number, _file_size(b)) for b in buckets]
     sizes: Counter[bytes] = Counter()
     for bucket in (*buckets, *load_postponed(store, snapshot, where)):
         sizes[bucket.partition] += _file_size(bucket)
-    return [Place(partition, POSTPONE_BUCKET, size) for partition, size in sizes.items()]
+    return [CompactionShare(partition, POSTPONE_BUCKET, size) for partition, size in sizes.items()]
 
 
 def compact_places(
-    store: TableStore, snapshot: Snapshot, places: Sequence[Place], *, full: bool
+    store: TableStore, snapshot: Snapshot, places: Sequence[CompactionShare], *, full: bool
 ) -> list[CommitMessage]:
     """Write the files that are to replace those of some buckets of a snapshot."""
     if not _postpones(store):

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from emberlake.base.html import html_box, html_facts, html_title
 from emberlake.base.parallel import parallel_map
+from emberlake.base.texts import size_text
 from emberlake.errors import InvalidInput, InvalidState, SnapshotNotFound, Unsupported
 from emberlake.maintenance.deletion import Deletion, Progress
 from emberlake.maintenance.expire_files import Doomed, find_doomed
@@ -51,6 +53,18 @@ class ExpireResult:
             f"metadata_files={self.metadata_files}, bytes={self.bytes}, "
             f"remaining={self.remaining}, dry_run={self.dry_run})"
         )
+
+    def _repr_html_(self) -> str:
+        ids = self.snapshots
+        facts: dict[str, object] = {
+            "snapshots": f"{len(ids):,}" + (f" ({ids[0]} to {ids[-1]})" if ids else ""),
+            "data files": self.data_files,
+            "metadata files": self.metadata_files,
+            "size": size_text(self.bytes),
+            "still due": self.remaining,
+        }
+        done = "would be deleted" if self.dry_run else "deleted"
+        return html_box(html_title("Expired snapshots", done), html_facts(facts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

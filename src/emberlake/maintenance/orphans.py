@@ -14,7 +14,16 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
+from emberlake.base.html import (
+    html_box,
+    html_details,
+    html_facts,
+    html_note,
+    html_table,
+    html_title,
+)
 from emberlake.base.parallel import parallel_map
+from emberlake.base.texts import size_text
 from emberlake.errors import (
     CredentialsExpired,
     EmberlakeWarning,
@@ -30,6 +39,7 @@ from emberlake.maintenance.orphans_listing import files_of_stale_branches, list_
 from emberlake.store.table_store import TableStore
 
 _DAY_MS: Final = 86_400_000
+_SHOWN: Final = 20  # paths in a notebook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -52,6 +62,19 @@ class OrphanResult:
             f"OrphanResult(paths={len(self.paths)}{first}, bytes={self.bytes}, "
             f"uploads={self.uploads}, dry_run={self.dry_run})"
         )
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {
+            "files": len(self.paths),
+            "size": size_text(self.bytes),
+            "unfinished uploads": self.uploads,
+        }
+        done = "would be deleted" if self.dry_run else "deleted"
+        shown = html_table(("path",), [(path,) for path in self.paths[:_SHOWN]])
+        left = len(self.paths) - _SHOWN
+        note = html_note(f"and {left:,} more; they are in paths") if left > 0 else ""
+        listing = html_details("files", shown, note) if self.paths else ""
+        return html_box(html_title("Orphan files", done), html_facts(facts), listing)
 
 
 def remove_orphan_files(

@@ -4,7 +4,16 @@ from collections.abc import Mapping
 
 from emberlake.base.names import choices
 from emberlake.errors import ColumnNotFound, InvalidPredicate
-from emberlake.predicates.expressions import And, Leaf, Or, Predicate, columns_of, leaves_of
+from emberlake.predicates.expressions import (
+    And,
+    Computed,
+    Leaf,
+    Or,
+    Predicate,
+    columns_of,
+    computed_of,
+    leaves_of,
+)
 from emberlake.predicates.text import parse_predicate
 from emberlake.spec.row_tracking import readable_fields
 from emberlake.spec.schema import TableSchema
@@ -25,21 +34,23 @@ def bind_filter(
         return parse_predicate(given, readable_fields(schema), aliases)
     if given is None:
         return None
-    if not isinstance(given, Leaf | And | Or):
+    if not isinstance(given, Leaf | And | Or | Computed):
         raise InvalidPredicate(
             f"a filter is text, or made by new_predicate_builder(), not {given!r}"
         )
     known = {f.name: f for f in readable_fields(schema)}
-    for leaf in leaves_of(given):
-        column = known.get(leaf.column.name)
+    tested = [(leaf, leaf.column) for leaf in leaves_of(given)]
+    computed = [(part, column) for part in computed_of(given) for column in part.columns]
+    for test, tested_column in (*tested, *computed):
+        column = known.get(tested_column.name)
         if column is None:
             raise ColumnNotFound(
-                f"there is no column {leaf.column.name!r} to filter on; "
-                + choices(leaf.column.name, schema.field_names, "choose one of")
+                f"there is no column {tested_column.name!r} to filter on; "
+                + choices(tested_column.name, schema.field_names, "choose one of")
             )
-        if column.id != leaf.column.id or column.type != leaf.column.type:
+        if column.id != tested_column.id or column.type != tested_column.type:
             raise InvalidPredicate(
-                f"the filter {leaf} is on {leaf.column}, but this table has {column}; "
+                f"the filter {test} is on {tested_column}, but this table has {column}; "
                 "make it with this table's new_predicate_builder()"
             )
     return given

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any, Final, TypeVar, assert_never
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from emberlake.base.names import listed
 from emberlake.errors import ColumnNotFound
-from emberlake.predicates.expressions import And, Leaf, Op, Or, Predicate
+from emberlake.predicates.expressions import And, Computed, Leaf, Op, Or, Predicate, computed_of
 from emberlake.predicates.like import like_regex
 from emberlake.spec.values import Value, to_arrow_array, to_arrow_scalar
 from emberlake.types import arrow_type
@@ -26,10 +27,17 @@ _Rows = TypeVar("_Rows", pa.RecordBatch, pa.Table)
 def evaluate(
     predicate: Predicate, batch: pa.RecordBatch | pa.Table
 ) -> pa.BooleanArray | pa.ChunkedArray:
-    """True, false or null (unknown) for every row; chunked for a table."""
+    """True, false or null (unknown) for every row; chunked for a table.
+
+    With computed conditions, false may stand for unknown: both mean that a row is not kept.
+    """
     match predicate:
         case Leaf():
             return match_values(predicate, _column(predicate, batch))
+        case Computed(condition=condition):
+            return _shaped_like(batch, condition.matches(batch))
+        case And() | Or() if computed_of(predicate):
+            return _join_guarded(predicate, batch)
         case And(children):
             return _join(pc.and_kleene, children, batch, if_empty=True)
         case Or(children):
@@ -92,8 +100,26 @@ def _join(
 ) -> pa.BooleanArray | pa.ChunkedArray:
     if children:
         return reduce(combine, (evaluate(child, batch) for child in children))
-    constant = pa.repeat(if_empty, batch.num_rows)
-    return pa.chunked_array([constant]) if isinstance(batch, pa.Table) else constant
+    return _shaped_like(batch, pa.repeat(if_empty, batch.num_rows))
+
+
+def _join_guarded(
+    predicate: And | Or, batch: pa.RecordBatch | pa.Table
+) -> pa.BooleanArray | pa.ChunkedArray:
+    """Comparisons decide first; a computation, which may fail, sees only rows that are left."""
+    is_and = isinstance(predicate, And)
+    kept = np.full(batch.num_rows, is_and)
+    for child in sorted(predicate.children, key=lambda child: bool(computed_of(child))):
+        left = np.flatnonzero(kept == is_and)
+        part = batch if len(left) == batch.num_rows else batch.take(pa.array(left))
+        kept[left] = pc.fill_null(evaluate(child, part), fill_value=False).to_numpy()
+    return _shaped_like(batch, pa.array(kept))
+
+
+def _shaped_like(
+    batch: pa.RecordBatch | pa.Table, mask: pa.BooleanArray
+) -> pa.BooleanArray | pa.ChunkedArray:
+    return pa.chunked_array([mask]) if isinstance(batch, pa.Table) else mask
 
 
 def _column(leaf: Leaf, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:

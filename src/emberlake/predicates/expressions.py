@@ -1,15 +1,20 @@
 """Filters as frozen values: comparisons of one column with literals, joined by AND and OR.
 
+What such comparisons cannot say (two columns, functions, ILIKE) is a ``Computed`` condition: rows
+are tested with it, but it skips no file.
+
 There is no NOT: every comparison has its complement, so that a filter says what it keeps and null
 needs no special case. A row is kept when the filter is true for it, not when it is false or
 unknown (SQL's null). ``str(predicate)`` is SQL text that ``parse_predicate`` reads back.
 """
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, TypeAlias, assert_never
+from typing import Final, Protocol, TypeAlias
+
+import pyarrow as pa
 
 from emberlake.errors import InvalidPredicate
 from emberlake.predicates.like import escape_like
@@ -123,7 +128,38 @@ class Or(_Compound):
         return " OR ".join(f"({c})" if isinstance(c, And) else str(c) for c in self.children)
 
 
-Predicate: TypeAlias = Leaf | And | Or
+class RowCondition(Protocol):
+    """A condition on rows; it pickles, and its text can be parsed."""
+
+    def matches(self, rows: pa.RecordBatch | pa.Table) -> pa.Array:
+        """True, false or null for every row."""
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A condition that only rows can answer, and the columns that it needs."""
+
+    columns: tuple[DataField, ...]
+    condition: RowCondition
+
+    @property
+    def method(self) -> str:
+        return "computed"
+
+    @property
+    def field(self) -> None:
+        """None: there may be several columns."""
+        return None
+
+    @property
+    def literals(self) -> tuple[Value, ...]:
+        return ()
+
+    def __str__(self) -> str:
+        return str(self.condition)
+
+
+Predicate: TypeAlias = Leaf | And | Or | Computed
 
 
 def never(column: DataField, path: tuple[str, ...] = ()) -> Leaf:
@@ -133,25 +169,25 @@ def never(column: DataField, path: tuple[str, ...] = ()) -> Leaf:
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
     """The names of the top-level columns that a filter reads."""
-    return frozenset(leaf.column.name for leaf in leaves_of(predicate))
+    tested = (leaf.column for leaf in leaves_of(predicate))
+    computed = (column for part in computed_of(predicate) for column in part.columns)
+    return frozenset(column.name for column in (*tested, *computed))
 
 
 def leaves_of(predicate: Predicate) -> list[Leaf]:
-    """All comparisons of a filter, from left to right."""
-    if isinstance(predicate, Leaf):
+    """All comparisons with literals of a filter, from left to right."""
+    return [part for part in _ends(predicate) if isinstance(part, Leaf)]
+
+
+def computed_of(predicate: Predicate) -> list[Computed]:
+    """All computed conditions of a filter, from left to right."""
+    return [part for part in _ends(predicate) if isinstance(part, Computed)]
+
+
+def _ends(predicate: Predicate) -> list[Leaf | Computed]:
+    if isinstance(predicate, Leaf | Computed):
         return [predicate]
-    return [leaf for child in predicate.children for leaf in leaves_of(child)]
-
-
-def map_columns(predicate: Predicate, change: Callable[[DataField], DataField]) -> Predicate:
-    """The same filter on other columns; ``change`` is called once per leaf."""
-    match predicate:
-        case Leaf():
-            return replace(predicate, column=change(predicate.column))
-        case And(children) | Or(children):
-            return type(predicate)(tuple(map_columns(child, change) for child in children))
-        case _:
-            assert_never(predicate)
+    return [end for child in predicate.children for end in _ends(child)]
 
 
 def split_conjuncts(predicate: Predicate | None) -> list[Predicate]:
@@ -209,8 +245,8 @@ _NUMBERS: Final = frozenset(
 
 
 def _format_leaf(leaf: Leaf) -> str:
-    name = ".".join(_quote_name(part) for part in (leaf.column.name, *leaf.path))
-    literals = [_format_literal(leaf.type, value) for value in leaf.literals]
+    name = ".".join(quote_name(part) for part in (leaf.column.name, *leaf.path))
+    literals = [format_literal(leaf.type, value) for value in leaf.literals]
     match leaf.op:
         case Op.IS_NULL:
             return f"{name} IS NULL"
@@ -243,14 +279,16 @@ RESERVED_WORDS: Final = frozenset(
 _PLAIN_NAME: Final = re.compile(r"[^\W\d]\w*")
 
 
-def _quote_name(name: str) -> str:
+def quote_name(name: str) -> str:
+    """A name as SQL text, in quotes if it needs them."""
     if _PLAIN_NAME.fullmatch(name) and name.upper() not in RESERVED_WORDS:
         return name
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
 
 
-def _format_literal(data_type: DataType, value: Value) -> str:
+def format_literal(data_type: DataType, value: Value) -> str:
+    """A value as SQL text."""
     root = getattr(data_type, "root", None)
     if value is None:
         return "NULL"

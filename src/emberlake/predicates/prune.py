@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from emberlake.predicates.evaluate import match_values
-from emberlake.predicates.expressions import And, Leaf, Op, Or, Predicate
+from emberlake.predicates.expressions import And, Computed, Leaf, Op, Or, Predicate
 from emberlake.predicates.like import is_prefix_pattern, like_prefix
 from emberlake.spec.values import Value, from_arrow_array, to_arrow_scalar
 from emberlake.types import DataField, arrow_type
@@ -64,6 +64,11 @@ def test_ranges(
             return _join(np.logical_and, children, row_counts, lookup)
         case Or(children):
             return _join(np.logical_or, children, row_counts, lookup)
+        case Computed():  # ranges say nothing about it
+            return Verdict(
+                may=np.ones(len(row_counts), dtype=np.bool_),
+                all=np.zeros(len(row_counts), dtype=np.bool_),
+            )
         case _:
             assert_never(predicate)
 

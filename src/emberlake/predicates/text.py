@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from emberlake.errors import InvalidPredicate
+from emberlake.errors import ColumnNotFound, InvalidPredicate
 from emberlake.predicates.builder import PredicateBuilder, Target
 from emberlake.predicates.expressions import Op, Predicate, and_all, or_all
 from emberlake.predicates.lexer import (
@@ -36,6 +36,12 @@ from emberlake.predicates.lexer import (
 from emberlake.types import AtomicType, DataField, TypeRoot
 
 _MAX_DEPTH: Final = 100
+# They begin expressions, unless a column has the name.
+_WORDS_OF_EXPRESSIONS: Final = ("CASE", "CURRENT_DATE", "CURRENT_TIMESTAMP")
+
+
+class NoSimpleFilter(InvalidPredicate):
+    """The text is none of this language; it may be a condition of the larger one."""
 
 
 def parse_predicate(
@@ -49,6 +55,18 @@ def parse_predicate(
         InvalidPredicate: The text is not a filter; the message says where and what was expected.
         ColumnNotFound: It names a column that does not exist.
     """
+    try:
+        return parse_simple(text, fields, aliases)
+    except NoSimpleFilter as error:
+        raise InvalidPredicate(str(error)) from error
+
+
+def parse_simple(
+    text: str,
+    fields: Sequence[DataField],
+    aliases: Mapping[str, tuple[str, ...]] | None = None,
+) -> Predicate:
+    """The same; text that is not of this language at all is a ``NoSimpleFilter``."""
     parser = _Parser(text, PredicateBuilder(fields, aliases))
     predicate = parser.parse_or(negated=False)
     if parser.current.kind is not Kind.END:
@@ -79,7 +97,7 @@ class _Parser(TokenReader):
     """Recursive descent; ``negated`` means that an odd number of NOTs applies."""
 
     def __init__(self, text: str, builder: PredicateBuilder) -> None:
-        super().__init__(text, "filter", InvalidPredicate)
+        super().__init__(text, "filter", NoSimpleFilter)
         self._builder = builder
         self._depth = 0
 
@@ -141,7 +159,7 @@ class _Parser(TokenReader):
             with self._located(start):
                 return target.is_not_in(literals) if negated else target.is_in(literals)
         if not self.take_word("LIKE"):
-            self.fail("a comparison, BETWEEN, IN, LIKE or IS NULL")
+            self.fail("a comparison, BETWEEN, IN, LIKE, ILIKE or IS NULL")
         pattern = self.like_pattern()
         with self._located(start):
             return target.not_like(pattern) if negated else target.like(pattern)
@@ -164,7 +182,16 @@ class _Parser(TokenReader):
     # --- Names and literals ---
 
     def _target(self) -> Target:
-        return self._builder.resolve(self.name_parts())
+        if self.current.kind is Kind.WORD and self.following.is_symbol("("):
+            self.fail("a column")  # it is a function
+        start = self.at
+        try:
+            return self._builder.resolve(self.name_parts())
+        except ColumnNotFound:
+            self.at = start
+            if self.current.is_word(*_WORDS_OF_EXPRESSIONS):
+                self.fail("a column")
+            raise
 
     def _literals(self) -> list[object]:
         self.expect_symbol("(")

@@ -72,8 +72,11 @@ class BucketReads:
         )
 
     def _stored(self, file: DataFile) -> StoredFile:
-        path = file.external_path or f"{self._folder}/{file.file_name}"
-        return StoredFile(file.file_name, path, file.row_count, file.file_size)
+        return StoredFile(file.file_name, self.path(file), file.row_count, file.file_size)
+
+    def path(self, file: DataFile) -> str:
+        """Where a file is stored."""
+        return file.path_in(self._folder)
 
     def load_vector(self, file_name: str) -> DeletionVector:
         """The deletion vector of a file that has one."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from emberlake.errors import DataMismatch, Unsupported
-from emberlake.predicates.expressions import And, Leaf, Or, Predicate, and_all
+from emberlake.predicates.expressions import And, Computed, Leaf, Or, Predicate, and_all
 from emberlake.read.casts import cast_array, find_cast
 from emberlake.spec.values import Value
 from emberlake.types import (
@@ -75,6 +75,8 @@ def translate_predicate(
             sides = [translate_predicate(child, file_fields) for child in children]
             known = tuple(side for side in sides if side is not None)
             return Or(known) if len(known) == len(sides) else None
+        case Computed():  # it needs the columns as they are now
+            return None
 
 
 # --- planning -------------------------------------------------------------------------------------

@@ -95,8 +95,9 @@ class KeyReader:
         is_plain = is_exact and split.predicate == self.predicate
         predicate = None if is_plain else self.predicate
         # A reader of changes without kinds could not tell a delete from a row.
-        drops_retracts = not (split.is_changes and self.shape.with_kind) and may_retract(file)
-        keeps_kind = self.shape.with_kind and (split.is_changes or not split.raw_convertible)
+        shows_all = split.is_changes or self.shape.with_deletes
+        drops_retracts = not (shows_all and self.shape.with_kind) and may_retract(file)
+        keeps_kind = self.shape.with_kind and (shows_all or not split.raw_convertible)
         key = (file.schema_id, is_plain, drops_retracts, keeps_kind)
         plan = self._plans.get(key)
         if plan is None:
@@ -125,7 +126,8 @@ class KeyReader:
                     plan = self._file_plan(split, file, is_exact=is_exact[file.file_name])
                     yield reads.read(file, plan)
             else:
-                yield SectionRead(self._plan, self._runs(reads, section, self._plan), output)
+                runs = self._runs(reads, section, self._plan)
+                yield SectionRead(self._plan, runs, output, self.shape.with_deletes)
 
     def _runs(
         self, reads: BucketReads, section: Sequence[Sequence[DataFile]], plan: MergePlan
@@ -260,17 +262,21 @@ class SectionRead:
     plan: MergePlan
     runs: tuple[tuple[FileRead, ...], ...]
     output: MergeOutput
+    keep_deletes: bool = False
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Merged rows, with one batch per run in memory; closing it releases the files."""
         streams = [stream_rows(run) for run in self.runs]
-        with closing(merge_runs(self.plan, streams, keep_deletes=False)) as tables:
+        with closing(merge_runs(self.plan, streams, keep_deletes=self.keep_deletes)) as tables:
             for rows in tables:
                 yield from self.output.apply(rows).to_batches()
 
     def table(self, *, use_threads: bool) -> pa.Table:
         """All merged rows."""
-        return self.output.apply(merge_section(self.plan, self.runs, use_threads=use_threads))
+        rows = merge_section(
+            self.plan, self.runs, use_threads=use_threads, keep_deletes=self.keep_deletes
+        )
+        return self.output.apply(rows)
 
 
 @dataclass(frozen=True)
@@ -311,14 +317,19 @@ class DiffRead:
 
 
 def merge_section(
-    plan: MergePlan, runs: Sequence[Sequence[FileRead]], *, use_threads: bool
+    plan: MergePlan,
+    runs: Sequence[Sequence[FileRead]],
+    *,
+    use_threads: bool,
+    keep_deletes: bool = False,
 ) -> pa.Table:
     """The rows of runs, merged; all of them in memory."""
     files = [file for run in runs for file in run]
     if sum(file.row_count for file in files) <= _ROWS_AT_ONCE:
         tables = [file.table(use_threads=use_threads) for file in files]
-        return fold(plan, pa.concat_tables(tables), keep_deletes=False)
-    merged = list(merge_runs(plan, [stream_rows(run) for run in runs], keep_deletes=False))
+        return fold(plan, pa.concat_tables(tables), keep_deletes=keep_deletes)
+    streams = [stream_rows(run) for run in runs]
+    merged = list(merge_runs(plan, streams, keep_deletes=keep_deletes))
     if merged:
         return pa.concat_tables(merged)
     return files[0].arrow_schema.empty_table()

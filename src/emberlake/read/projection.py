@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from emberlake.base.names import choices, listed
 from emberlake.errors import ColumnNotFound, InvalidInput
-from emberlake.predicates import Predicate, leaves_of
+from emberlake.predicates import Predicate, computed_of, leaves_of
 from emberlake.spec.key_value import KIND, RowKind
 from emberlake.types import DataField, DataType, RowType, arrow_schema
 
@@ -57,8 +57,11 @@ class Projection:
         for output in self.outputs:
             inside = paths.setdefault(output.path[0], [])
             inside += [(*output.path[1:], *part) for part in output.parts]
-        for leaf in leaves_of(predicate) if predicate is not None else ():
-            paths.setdefault(leaf.column.name, []).append(leaf.path)
+        if predicate is not None:
+            for leaf in leaves_of(predicate):
+                paths.setdefault(leaf.column.name, []).append(leaf.path)
+            for column in (c for part in computed_of(predicate) for c in part.columns):
+                paths.setdefault(column.name, []).append(())
         by_name = {f.name: f for f in table_fields}
         return tuple(_prune(by_name[name], inner) for name, inner in paths.items())
 
@@ -74,6 +77,7 @@ class OutputShape:
 
     projection: Projection
     with_kind: bool = False
+    with_deletes: bool = False  # rows that are deleted by now, of tables that know of them
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:

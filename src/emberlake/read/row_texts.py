@@ -80,12 +80,24 @@ def _plain_leaf(array: pa.Array) -> pa.Array:
     kind = array.type
     if pa.types.is_timestamp(kind):
         return _iso_times(array)
+    if pa.types.is_interval(kind):
+        return pa.array([_interval(v) for v in array.to_pylist()], pa.string())
+    if pa.types.is_duration(kind):
+        return pa.array([None if v is None else str(v) for v in array.to_pylist()], pa.string())
     if pa.types.is_decimal(kind) or pa.types.is_date(kind) or pa.types.is_time(kind):
         return array.cast(pa.string())
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
         texts = [None if v is None else base64.b64encode(v).decode() for v in array.to_pylist()]
         return pa.array(texts, pa.string())
     return array
+
+
+def _interval(value: Any) -> str | None:
+    """``1 months 2 days 3.5 seconds``, without what is zero."""
+    if value is None:
+        return None
+    parts = {"months": value[0], "days": value[1], "seconds": value[2] / 1_000_000_000}
+    return " ".join(f"{number:g} {unit}" for unit, number in parts.items() if number) or "0 seconds"
 
 
 def _iso_times(array: pa.Array) -> pa.Array:

@@ -1,14 +1,15 @@
 """Reads in one call, of anything that has a read builder: tables and system tables."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from emberlake.base.extras import load_extra
 from emberlake.errors import InvalidInput
 from emberlake.options import SCAN_SNAPSHOT_ID, SCAN_TAG_NAME
 from emberlake.predicates import Predicate
+from emberlake.read.scan import ReadSteps, Scan
+from emberlake.spec.identifier import Identifier
 
 if TYPE_CHECKING:
     import duckdb
@@ -16,27 +17,37 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class _ReadBuilder(Protocol):
-    """Collects what to read; its scan makes the splits that its read takes."""
-
-    def with_filter(self, predicate: Predicate | str | None) -> Self: ...
-
-    def with_projection(self, projection: Sequence[str] | None) -> Self: ...
-
-    def with_limit(self, limit: int | None) -> Self: ...
-
-    def new_scan(self) -> Any: ...
-
-    def new_read(self) -> Any: ...
-
-
 class ShortReads:
     """What can be read in one call; ``Table`` and ``SystemTable`` inherit it."""
 
     if TYPE_CHECKING:
 
-        def new_read_builder(self) -> _ReadBuilder: ...
+        @property
+        def identifier(self) -> Identifier: ...
+        def new_read_builder(self) -> ReadSteps: ...
         def copy(self, options: Mapping[str, str]) -> "ShortReads": ...
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Predicate | str | None = None,  # noqa: A002
+        limit: int | None = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+    ) -> Scan[Any]:
+        """Say what to read, for libraries that take Arrow streams: DuckDB, Polars, pandas 3.
+
+        Nothing is read before they ask, and each time the rows are those of that moment. The
+        arguments are those of ``to_arrow``.
+        """
+        builder = self._reading(columns, filter, limit, snapshot, tag)
+        return Scan(str(self.identifier), builder, asked_for(columns, filter, limit, snapshot, tag))
+
+    def __arrow_c_schema__(self) -> object:
+        return self.scan().__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.scan().__arrow_c_stream__(requested_schema)
 
     def to_arrow(
         self,
@@ -59,8 +70,7 @@ class ShortReads:
             ColumnNotFound, InvalidPredicate: the table has no such column.
             SnapshotNotFound, TagNotFound: there is no such snapshot or tag.
         """
-        read, splits = self._planned(columns, filter, limit, snapshot, tag)
-        return read.to_arrow(splits)
+        return self.scan(columns, filter, limit, snapshot, tag).to_arrow()
 
     def to_batches(
         self,
@@ -71,8 +81,7 @@ class ShortReads:
         tag: str | None = None,
     ) -> pa.RecordBatchReader:
         """The rows of ``to_arrow`` as a stream; memory does not grow with their number."""
-        read, splits = self._planned(columns, filter, limit, snapshot, tag)
-        return read.to_arrow_batch_reader(splits)
+        return self.scan(columns, filter, limit, snapshot, tag).to_batches()
 
     def to_pandas(
         self,
@@ -83,9 +92,7 @@ class ShortReads:
         tag: str | None = None,
     ) -> "pd.DataFrame":
         """The rows of ``to_arrow`` as a pandas DataFrame."""
-        read, splits = self._planned(columns, filter, limit, snapshot, tag)
-        rows: pd.DataFrame = read.to_pandas(splits)
-        return rows
+        return self.scan(columns, filter, limit, snapshot, tag).to_pandas()
 
     def to_polars(
         self,
@@ -96,9 +103,7 @@ class ShortReads:
         tag: str | None = None,
     ) -> "pl.DataFrame":
         """The rows of ``to_arrow`` as a Polars DataFrame."""
-        read, splits = self._planned(columns, filter, limit, snapshot, tag)
-        rows: pl.DataFrame = read.to_polars(splits)
-        return rows
+        return self.scan(columns, filter, limit, snapshot, tag).to_polars()
 
     def to_duckdb(
         self,
@@ -109,25 +114,39 @@ class ShortReads:
         tag: str | None = None,
     ) -> "duckdb.DuckDBPyRelation":
         """The rows of ``to_arrow`` as a relation of DuckDB's default connection."""
-        library = load_extra("duckdb", extra="duckdb")
-        rows = self.to_arrow(columns, filter, limit, snapshot, tag)
-        relation: duckdb.DuckDBPyRelation = library.from_arrow(rows)
-        return relation
+        return self.scan(columns, filter, limit, snapshot, tag).to_duckdb()
 
-    def _planned(
+    def _reading(
         self,
         columns: Sequence[str] | None,
         filter: Predicate | str | None,  # noqa: A002
         limit: int | None,
         snapshot: int | None,
         tag: str | None,
-    ) -> tuple[Any, Any]:
-        """A read, and its splits."""
+    ) -> Any:
+        """A builder of what was asked for."""
         if snapshot is not None and tag is not None:
             raise InvalidInput("a read is of one state: give snapshot or tag, not both")
         asked = {SCAN_SNAPSHOT_ID.key: snapshot, SCAN_TAG_NAME.key: tag}
         travel = {key: str(value) for key, value in asked.items() if value is not None}
         table = self.copy(travel) if travel else self
         builder = table.new_read_builder().with_filter(filter).with_projection(columns)
-        splits = builder.with_limit(limit).new_scan().plan().splits()
-        return builder.new_read(), splits
+        return builder.with_limit(limit)
+
+
+def asked_for(
+    columns: Sequence[str] | None,
+    filter: Predicate | str | None,  # noqa: A002
+    limit: int | None,
+    snapshot: int | None,
+    tag: str | None,
+) -> dict[str, object]:
+    """The arguments of a read that were given, to show them."""
+    asked: dict[str, object] = {
+        "columns": None if columns is None else list(columns),
+        "filter": None if filter is None else str(filter),
+        "limit": limit,
+        "snapshot": snapshot,
+        "tag": tag,
+    }
+    return {name: value for name, value in asked.items() if value is not None}

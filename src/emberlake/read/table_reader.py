@@ -32,6 +32,7 @@ class TableReader:
     predicate: Predicate | None = None
     limit: int | None = None
     with_kind: bool = False  # also return the row kind, as the first column
+    with_deletes: bool = False  # with kinds: also rows whose last record deletes them
 
     def read_table(self, splits: Sequence[DataSplit], *, workers: int | None = None) -> pa.Table:
         """All rows as one table, ``workers`` files at a time; 1 means a single thread."""
@@ -75,7 +76,7 @@ class TableReader:
 
     @cached_property
     def _shape(self) -> OutputShape:
-        return OutputShape(self.projection, self.with_kind)
+        return OutputShape(self.projection, self.with_kind, self.with_deletes)
 
     def _units(self, splits: Iterable[DataSplit]) -> Iterator[UnitRead]:
         if not self.store.schema.profile.has_keys:

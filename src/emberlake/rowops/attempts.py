@@ -5,17 +5,24 @@ again from the new snapshot, a few times; nothing is ever carried over from one 
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 from emberlake.commit.committer import STANDS_REMEDY
-from emberlake.compaction.buckets import with_present_schema
+from emberlake.compaction.buckets import (
+    compact_buckets,
+    existing_buckets,
+    unseen_buckets,
+    with_present_schema,
+)
 from emberlake.errors import CommitConflict, ConflictReason
 from emberlake.rowops.edits import Prepared
 from emberlake.rowops.result import RowChangeResult, strategy_of
 from emberlake.session.write_session import WriteSession
-from emberlake.spec.snapshot import CommitKind, Snapshot
+from emberlake.spec.snapshot import CommitKind, Operation, Snapshot
 from emberlake.spec.support import check_readable, check_writable
+from emberlake.store.table_store import TableStore
 
 _ATTEMPTS: Final = 5
 _STALE: Final = frozenset(
@@ -28,29 +35,45 @@ _STALE: Final = frozenset(
         ConflictReason.ROWS_CHANGED_ELSEWHERE,
         ConflictReason.ROW_RANGE_CHANGED,
         ConflictReason.COLUMN_CHANGED,
+        ConflictReason.SCHEMA_CHANGED,
     }
 )
 
 Prepare = Callable[[WriteSession, Snapshot | None], Prepared]
+Grow = Callable[[TableStore], TableStore]
 
 
-def run_change(session: WriteSession, prepare: Prepare) -> RowChangeResult:
+def run_change(
+    session: WriteSession,
+    prepare: Prepare,
+    operation: Operation | None = None,
+    grow: Grow | None = None,
+) -> RowChangeResult:
     """Prepare an operation on the latest snapshot and commit it.
 
     Args:
         session: The write. Each attempt gets one with the columns that the table has then.
         prepare: Reads the snapshot, writes files and returns messages.
+        operation: What the snapshot says that was done; None: a delete or an update.
+        grow: Lets the table grow to columns that the commit brings.
 
     Raises:
         CommitConflict: others changed the same rows again and again; the table is unchanged by it.
     """
     for attempt in range(1, _ATTEMPTS + 1):
-        current, snapshot = present(session)
+        current, snapshot = _settled(session)
+        if grow is not None:
+            current = replace(current, store=grow(current.store))
         strategy = strategy_of(current.store.schema)
         with current.store.decoding_rows():
             prepared = prepare(current, snapshot)
         if prepared.tally.changes_nothing:
             return prepared.tally.result(strategy, None)
+        done = operation or (Operation.UPDATE if prepared.tally.updated else Operation.DELETE)
+        current = replace(current, operation=done)
+        if prepared.tally.inserted:
+            # An overwrite may have brought the rows that were missing, or have been meant for ours.
+            current = replace(current, stale_after=current.stale_after | {CommitKind.OVERWRITE})
         try:
             committed = current.commit_or_abort(prepared.messages)
         except CommitConflict as error:
@@ -79,3 +102,21 @@ def present(session: WriteSession) -> tuple[WriteSession, Snapshot | None]:
         # lose against them.
         stale_after |= {CommitKind.OVERWRITE}
     return replace(session, store=store, stale_after=stale_after), snapshot
+
+
+def _settled(session: WriteSession) -> tuple[WriteSession, Snapshot | None]:
+    """The same, once reads show all rows: those that wait for a compaction are compacted first.
+
+    Otherwise an operation would miss what somebody wrote right before it, and undo it.
+    """
+    for _ in range(_ATTEMPTS):
+        current, snapshot = present(session)
+        waiting = unseen_buckets(current.store, snapshot)
+        if not waiting:
+            return current, snapshot
+        buckets = list(existing_buckets(current.store, snapshot, waiting).values())
+        with current.store.decoding_rows():
+            messages = compact_buckets(current.store, buckets, snapshot, full=False)
+        with suppress(CommitConflict):  # whoever wrote the rows compacts them, too
+            WriteSession(current.store, session.commit_user).commit_or_abort(messages)
+    return present(session)

@@ -6,7 +6,7 @@ from emberlake.base.names import listed
 from emberlake.errors import InvalidInput, Unsupported
 from emberlake.expressions import bind_each
 from emberlake.options import DELETION_VECTORS
-from emberlake.predicates import Predicate
+from emberlake.predicates import Predicate, columns_of
 from emberlake.rowops.attempts import present, run_change
 from emberlake.rowops.clauses import Action, Clause, Editor
 from emberlake.rowops.edits import FileEdit, Prepared, write_edits
@@ -15,7 +15,7 @@ from emberlake.rowops.key_changes import check_key_changes, found_rows, write_ke
 from emberlake.rowops.result import RowChangeResult, Strategy, Tally, strategy_of
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.schema import TableSchema
-from emberlake.spec.snapshot import Snapshot
+from emberlake.spec.snapshot import Operation, Snapshot
 
 
 def delete_rows(
@@ -99,9 +99,7 @@ def tally_of(edits: Iterable[FileEdit], editor: Editor, session: WriteSession) -
     tally = Tally()
     for edit in edits:
         if edit.positions is None:
-            place = edit.place
-            rows = place.file.row_count - place.deleted_count(session.store)
-            tally += Tally(deleted=rows)
+            tally += Tally(deleted=edit.place.live_count(session.store))
         elif edit.chosen is not None:
             updated = int(editor.is_update(edit.chosen).sum())
             tally += Tally(updated=updated, deleted=len(edit.positions) - updated)
@@ -125,11 +123,23 @@ def _run(
     is_dry: bool,
 ) -> RowChangeResult:
     if not is_dry:
-        return run_change(session, lambda now, snapshot: _prepare(now, snapshot, where, values))
+        done = Operation.TRUNCATE if values is None and _truncates(session, where) else None
+        return run_change(
+            session, lambda now, snapshot: _prepare(now, snapshot, where, values), done
+        )
     current, snapshot = present(session)
     with current.store.decoding_rows():
         tally = _prepare(current, snapshot, where, values, is_dry=True).tally
     return tally.result(strategy_of(current.store.schema), None)
+
+
+def _truncates(session: WriteSession, where: Predicate | str | None) -> bool:
+    """Whether a delete takes whole partitions, which Java calls a truncation."""
+    schema = session.store.schema
+    condition = bind_where(where, schema)
+    tested = frozenset() if condition.predicate is None else columns_of(condition.predicate)
+    is_whole = condition.rest is None and tested <= set(schema.partition_keys)
+    return is_whole and not schema.profile.has_keys
 
 
 def _prepare(

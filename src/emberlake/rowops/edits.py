@@ -13,9 +13,11 @@ from threading import Lock
 import numpy as np
 import pyarrow as pa
 
-from emberlake.base.parallel import parallel_map
+from emberlake.base.parallel import default_workers, parallel_map
 from emberlake.commit.discard import discard
 from emberlake.errors import StorageError
+from emberlake.formats import format_of
+from emberlake.formats.file_format import DEFAULT_BATCH_ROWS
 from emberlake.read.append_plans import AppendPlans
 from emberlake.read.bucket_reads import BucketReads
 from emberlake.read.file_read import FileRead
@@ -24,8 +26,9 @@ from emberlake.rowops.columns import column_message, updated_fields, write_group
 from emberlake.rowops.locate import FilePlace
 from emberlake.rowops.marks import Marked, mark_rows, remove_files
 from emberlake.rowops.result import Strategy, Tally, strategy_of
+from emberlake.rowops.rewrite import EditedFile, EditedGroup
 from emberlake.session.write_session import WriteSession
-from emberlake.spec.column_buffers import I64
+from emberlake.spec.column_buffers import I64, Mask
 from emberlake.spec.file_groups import FileGroup, is_dedicated
 from emberlake.spec.key_value import SEQUENCE
 from emberlake.spec.row_tracking import HIDDEN_FIELDS, carried_fields
@@ -82,18 +85,20 @@ def write_edits(
     """
     writing = _Writing(session, snapshot, editor)
     tally = Tally(inserted=sum(rows.num_rows for rows in inserts))
+    messages: list[CommitMessage] = []  # in the order of the edits, whichever was done first
     with ExitStack() as resources:
         writing.open(resources)
         try:
             for rows in inserts:
                 writing.insert(rows)
-            for counts in parallel_map(writing.write, edits):
-                tally += counts
-            writing.finish()
+            for made in parallel_map(writing.write, edits):
+                tally += made.tally
+                messages += made.messages
+            messages += writing.finish()
         except BaseException:
             discard(session.store, writing.messages)
             raise
-    return Prepared(tuple(writing.messages), tally)
+    return Prepared(tuple(messages), tally)
 
 
 class _Writing:
@@ -106,10 +111,14 @@ class _Writing:
         self._editor = editor
         self._strategy = strategy_of(session.store.schema)
         self._lock = Lock()
+        self._files_in_work = 0
         self.messages: list[CommitMessage] = []  # of all threads, even after one has failed
 
     def open(self, resources: ExitStack) -> None:
-        """Open the writers that all files share."""
+        """Open the writers that all files share, and find out which columns are written."""
+        if self._strategy is Strategy.COLUMNS and self._editor.assigned:
+            names = sorted(self._editor.assigned)
+            self._written_fields = updated_fields(self._store, self._snapshot, names)
         self._new = resources.enter_context(closing(self._session.new_writer()))
         self._moved = self._new
         if self._store.schema.profile.tracks_rows:
@@ -121,13 +130,26 @@ class _Writing:
         """Write new rows."""
         self._new.write(rows)
 
-    def finish(self) -> None:
+    def finish(self) -> list[CommitMessage]:
         """Finish the files of rows that are new, or have left their file."""
+        finished: list[CommitMessage] = []
         for writer in {id(w): w for w in (self._moved, self._new)}.values():
-            self.messages += writer.prepare()
+            made = writer.prepare()
+            self.messages += made
+            finished += made
+        return finished
 
-    def write(self, edit: FileEdit) -> Tally:
+    def write(self, edit: FileEdit) -> Prepared:
         """Write what becomes of one file."""
+        with self._lock:
+            self._files_in_work += 1
+        try:
+            return self._write(edit)
+        finally:
+            with self._lock:
+                self._files_in_work -= 1
+
+    def _write(self, edit: FileEdit) -> Prepared:
         if edit.positions is None:
             made = self._remove(edit.place)
         elif self._strategy is Strategy.REWRITE:
@@ -137,12 +159,11 @@ class _Writing:
         else:
             made = self._write_columns(edit, edit.positions)
         self.messages += made.messages
-        return made.tally
+        return made
 
     def _remove(self, place: FilePlace) -> Prepared:
         messages = remove_files(self._store, self._snapshot, [place])
-        rows = place.file.row_count - place.deleted_count(self._store)
-        return Prepared(tuple(messages), Tally(deleted=rows))
+        return Prepared(tuple(messages), Tally(deleted=place.live_count(self._store)))
 
     # --- rewriting --------------------------------------------------------------------------------
 
@@ -156,16 +177,9 @@ class _Writing:
             place.file.min_sequence_number,
             self._stored,
         )
-        kept = 0
+        write = self._write_columns_of if self._goes_by_columns(place, writer) else self._write_rows
         try:
-            with closing(self._read(place, self._stored_as_read).located_tables()) as tables:
-                for found, rows in tables:
-                    after = self._overlaid(edit, positions, found, rows)
-                    kept += after.num_rows
-                    writer.add(after)
-                    if writer.is_due:
-                        writer.flush()
-            writer.flush()
+            kept = write(edit, positions, writer)
             writer.close_file()
         except BaseException:
             with suppress(StorageError):  # a file that is left is garbage; the failure matters
@@ -178,6 +192,58 @@ class _Writing:
         counts = Tally(updated=updated, deleted=len(positions) - updated, copied=copied)
         return Prepared((message,), counts)
 
+    def _goes_by_columns(self, place: FilePlace, writer: AppendWriter) -> bool:
+        is_parquet = format_of(place.file.file_name) == "parquet" and writer.takes_columns
+        return is_parquet and place.vector is None
+
+    def _write_columns_of(self, edit: FileEdit, positions: I64, writer: AppendWriter) -> int:
+        """Write a file anew, one row group after the other, each column by itself."""
+        place = edit.place
+        file = EditedFile.of(
+            self._store,
+            place,
+            self._read_column,
+            self._kept_columns,
+            keeps_rows=not self._moves_rows and bool(self._is_update(edit, slice(None)).all()),
+        )
+        kept = 0
+        for group in file.groups():
+            low, high = np.searchsorted(positions, [group.start, group.stop]).tolist()
+            part = slice(low, high)
+            places = positions[part] - group.start
+            is_update = self._is_update(edit, part)
+            if self._moves_rows:
+                for rows in self._new_versions(edit, positions, part, None):
+                    self._move(rows)
+                changed, is_update = None, np.zeros(len(places), bool)
+            else:
+                made = list(self._new_versions(edit, positions, part, self._set_fields))
+                changed = pa.concat_tables(made) if made else None
+            rows = EditedGroup(file, group, places, is_update, changed)
+            kept += rows.num_rows
+            if rows.num_rows:
+                # A core for each: files that are alone are written by all cores.
+                workers = max(1, default_workers() // self._files_in_work)
+                writer.write_columns(rows, workers=workers)
+        return kept
+
+    def _read_column(self, place: FilePlace, field: DataField) -> FileRead:
+        (as_read,) = (f for f in self._stored_as_read if f.name == field.name)
+        return self._read(place, (as_read,))
+
+    def _write_rows(self, edit: FileEdit, positions: I64, writer: AppendWriter) -> int:
+        """Write a file of another format anew, all columns of some rows at a time."""
+        kept = 0
+        with closing(self._read(edit.place, self._stored_as_read).located_tables()) as tables:
+            for found, rows in tables:
+                after = self._overlaid(edit, positions, found, rows)
+                kept += after.num_rows
+                writer.add(after)
+                if writer.is_due:
+                    writer.flush()
+        writer.flush()
+        return kept
+
     def _overlaid(self, edit: FileEdit, positions: I64, found: I64, rows: pa.Table) -> pa.Table:
         """Rows of a file after the edit: without those that are deleted or go elsewhere."""
         low, high = np.searchsorted(positions, [found[0], found[-1] + 1]) if len(found) else (0, 0)
@@ -189,8 +255,7 @@ class _Writing:
             self._move(changed)
         picked = np.arange(rows.num_rows)
         if changed is None or self._moves_rows:
-            picked = np.delete(picked, places)
-            return rows.take(pa.array(picked))
+            return rows.take(pa.array(np.delete(picked, places)))
         schema = arrow_schema(self._stored)
         rows, changed = (
             pa.Table.from_arrays([t.column(name) for name in schema.names], schema=schema)
@@ -205,21 +270,13 @@ class _Writing:
 
     def _mark(self, edit: FileEdit, positions: I64) -> Prepared:
         updated = self._updated_count(edit)
-        if updated:
-            self._append_changed(edit, positions)
+        for rows in self._new_versions(edit, positions, slice(0, len(positions)), None):
+            self._move(rows)
         marks = [Marked(edit.place, positions)]
         is_exclusive = bool(updated)  # a new row stands for the marked one
         messages = mark_rows(self._store, self._snapshot, marks, is_exclusive=is_exclusive)
         counts = Tally(updated=updated, deleted=len(positions) - updated, marked=1)
         return Prepared(tuple(messages), counts)
-
-    def _append_changed(self, edit: FileEdit, positions: I64) -> None:
-        needed = self._editor.needed(self._store.schema.fields)
-        fields = tuple(f for f in self._stored_as_read if f.name in needed or f in HIDDEN_FIELDS)
-        for part, rows in self._rows_at(edit.place, fields, positions):
-            changed, _ = self._changed(edit, part, rows)
-            if changed is not None:
-                self._move(changed)
 
     # --- columns beside the files -----------------------------------------------------------------
 
@@ -230,12 +287,7 @@ class _Writing:
         messages: list[CommitMessage] = []
         if is_update.any():
             fields = self._written_fields
-            needed = self._editor.needed(fields)
-            read = tuple(f for f in store.schema.fields if f.name in needed) or fields[:1]
-            parts = []
-            for part, rows in self._rows_at(place, read, positions):
-                changed, _ = self._changed(edit, part, rows, fields)
-                parts += [] if changed is None else [changed]
+            parts = list(self._new_versions(edit, positions, slice(0, len(positions)), fields))
             file = write_group(store, place, fields, positions[is_update], pa.concat_tables(parts))
             messages.append(column_message(store, self._snapshot, place, [file]))
         if not is_update.all():
@@ -246,10 +298,6 @@ class _Writing:
         copied = place.file.row_count - updated if updated else 0
         counts = Tally(updated=updated, deleted=deleted, copied=copied, marked=int(deleted > 0))
         return Prepared(tuple(messages), counts)
-
-    @cached_property
-    def _written_fields(self) -> tuple[DataField, ...]:
-        return updated_fields(self._store, self._snapshot, sorted(self._editor.assigned))
 
     # --- rows -------------------------------------------------------------------------------------
 
@@ -273,9 +321,44 @@ class _Writing:
             placing |= {*schema.bucket_keys}
         return bool(placing & self._editor.assigned)
 
+    @cached_property
+    def _set_fields(self) -> tuple[DataField, ...]:
+        """The columns that updates set."""
+        return tuple(f for f in self._store.schema.fields if f.name in self._editor.assigned)
+
+    @cached_property
+    def _kept_columns(self) -> frozenset[str]:
+        """The columns that updates leave as they are; the commit dates changed rows."""
+        kept = {f.name for f in self._stored} - {SEQUENCE}
+        return frozenset(kept - self._editor.assigned)
+
     def _updated_count(self, edit: FileEdit) -> int:
+        return int(self._is_update(edit, slice(None)).sum())
+
+    def _is_update(self, edit: FileEdit, part: slice) -> Mask:
         assert edit.chosen is not None
-        return int(self._editor.is_update(edit.chosen).sum())
+        return self._editor.is_update(edit.chosen[part])
+
+    def _new_versions(
+        self, edit: FileEdit, positions: I64, part: slice, fields: tuple[DataField, ...] | None
+    ) -> Iterator[pa.Table]:
+        """The new versions of some of the rows that change, in parts.
+
+        They have the given columns; None: all columns, and the ids of the rows if they have some.
+        """
+        if not self._is_update(edit, part).any():
+            return
+        wanted = self._store.schema.fields if fields is None else fields
+        needed = self._editor.needed(wanted)
+        is_moved = fields is None
+        read = tuple(
+            f for f in self._stored_as_read if f.name in needed or (is_moved and f in HIDDEN_FIELDS)
+        )
+        for some, rows in self._rows_at(edit.place, read, positions[part]):
+            at = slice(part.start + some.start, part.start + some.stop)
+            changed, _ = self._changed(edit, at, rows, fields)
+            if changed is not None:
+                yield changed
 
     def _changed(
         self,
@@ -286,8 +369,7 @@ class _Writing:
     ) -> tuple[pa.Table | None, np.ndarray]:
         """The new versions of rows, and which of the rows have one; None if none has."""
         assert edit.chosen is not None
-        chosen = edit.chosen[part]
-        is_update = self._editor.is_update(chosen)
+        chosen, is_update = edit.chosen[part], self._is_update(edit, part)
         if not is_update.any():
             return None, is_update
         matches = None if edit.matches is None else edit.matches[part][is_update]
@@ -310,7 +392,12 @@ class _Writing:
         self, place: FilePlace, fields: tuple[DataField, ...], positions: I64
     ) -> Iterator[tuple[slice, pa.Table]]:
         """The rows at positions, in parts, each with its place among the positions."""
-        read = self._read(place, fields or self._store.schema.fields[:1])
+        if not fields:  # nothing of them is needed but their number
+            for low in range(0, len(positions), DEFAULT_BATCH_ROWS):
+                high = min(low + DEFAULT_BATCH_ROWS, len(positions))
+                yield slice(low, high), pa.table({"": pa.nulls(high - low)})
+            return
+        read = self._read(place, fields)
         read = replace(read, rows=(int(positions[0]), int(positions[-1]) + 1))
         with closing(read.located_tables()) as tables:
             for found, rows in tables:

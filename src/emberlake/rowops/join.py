@@ -7,6 +7,7 @@ source. The codes of all columns together make one number for each row.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ _MOST_CODES: Final = 1 << 62
 _NONE: Final = -1
 _DENSE: Final = 16  # integers with gaps up to this on average are looked up in a table
 _SMALL_TABLE: Final = 1 << 16
+_MOST_BITS: Final = 1 << 25  # 32 MiB, for the integers between the least and the greatest
 
 
 class _Places(Protocol):
@@ -46,29 +48,50 @@ class _HashedPlaces:
 
 
 class _IntegerPlaces:
-    """By a search among sorted integers or, if they are dense, by a table of all between them."""
+    """By a search among sorted integers; where they are dense, by tables of all between them.
+
+    A table of places, or of which integers there are at all, so that few have to be searched for.
+    """
 
     def __init__(self, values: pa.Array) -> None:
         self._known: I64 = np.sort(values.to_numpy(zero_copy_only=False).astype(np.int64))
         self.size = len(self._known)
         self._low = int(self._known[0]) if self.size else 0
-        span = int(self._known[-1]) - self._low + 1 if self.size else 0
+        self._span = int(self._known[-1]) - self._low + 1 if self.size else 0
         self._table: npt.NDArray[np.int32] | None = None
-        if 0 < span <= max(_SMALL_TABLE, _DENSE * self.size):
-            self._table = np.full(span, _NONE, np.int32)
-            self._table[self._known - self._low] = np.arange(self.size)
+        self._is_there: npt.NDArray[np.bool_] | None = None
+        if 0 < self._span <= max(_SMALL_TABLE, _DENSE * self.size):
+            self._table = np.full(self._span, _NONE, np.int32)
+            self._table[self._known - self._low] = np.arange(self.size, dtype=np.int32)
+        elif 0 < self._span <= _MOST_BITS:
+            self._is_there = np.zeros(self._span, bool)
+            self._is_there[self._known - self._low] = True
 
     def find(self, array: pa.Array) -> I64:
         is_null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
         filled = array.fill_null(0) if is_null is not None else array
         values = filled.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-        if self._table is None:
-            places = _places(self._known, values)
+        places = self._find(values)
+        if is_null is not None:
+            places[is_null] = _NONE
+        return places
+
+    def _find(self, values: I64) -> I64:
+        if self._table is None and self._is_there is None:
+            return _places(self._known, values)
+        # As unsigned numbers, those below the first are beyond the last.
+        steps = values - np.int64(self._low)
+        is_inside = steps.view(np.uint64) < np.uint64(self._span)
+        inside = slice(None) if is_inside.all() else np.flatnonzero(is_inside)
+        places = np.full(len(values), _NONE, np.int64)
+        if self._table is not None:
+            places[inside] = self._table[steps[inside]]
         else:
-            is_inside = (values >= self._low) & (values <= self._low + len(self._table) - 1)
-            found = self._table[np.where(is_inside, values - self._low, 0)]
-            places = np.where(is_inside, found, np.int64(_NONE))
-        return places if is_null is None else np.where(is_null, _NONE, places)
+            assert self._is_there is not None
+            there = np.flatnonzero(self._is_there[steps[inside]])
+            found = there if isinstance(inside, slice) else inside[there]
+            places[found] = np.searchsorted(self._known, values[found])
+        return places
 
 
 @dataclass(frozen=True)
@@ -119,16 +142,27 @@ class KeyIndex:
         ]
         # Where the combined codes would not fit 64 bits, the codes so far are numbered anew.
         self._renumbered: dict[int, I64] = {}
-        codes = self._codes(keys, learns=True)
+        codes, total = self._codes(keys, learns=True)
         if is_used is not None:
             codes[~is_used] = _NONE
         rows = np.flatnonzero(codes != _NONE)
-        self._rows = rows[np.argsort(codes[rows], kind="stable")]
-        self._known, self._starts, self._counts = np.unique(
-            codes[self._rows], return_index=True, return_counts=True
-        )
+        codes = codes[rows]
+        if total <= max(_SMALL_TABLE, 2 * len(rows)):  # counting is faster than sorting
+            counts = np.bincount(codes, minlength=total)
+            self._known = np.flatnonzero(counts)
+            self._counts = counts[self._known]
+        else:
+            self._known, self._counts = np.unique(codes, return_counts=True)
+        self._has_all_codes = len(self._known) == total
+        self._starts: I64 = np.cumsum(self._counts) - self._counts
+        self._rows: I64
+        if self.is_unique and self._has_all_codes:
+            self._rows = np.empty(total, np.int64)
+            self._rows[codes] = rows
+        else:
+            self._rows = rows[np.argsort(codes, kind="stable")]
 
-    @property
+    @cached_property
     def is_unique(self) -> bool:
         """Whether no two rows of the source have the same key."""
         return bool((self._counts == 1).all())
@@ -139,25 +173,32 @@ class KeyIndex:
 
     def pairs(self, keys: Sequence[pa.Array]) -> tuple[I64, I64]:
         """The rows that match: places among the given keys, ascending, and rows of the source."""
-        codes = self._codes(keys, learns=False)
+        codes, _ = self._codes(keys, learns=False)
         if not len(self._known):
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        places = np.minimum(np.searchsorted(self._known, codes), len(self._known) - 1)
-        hits = np.flatnonzero((self._known[places] == codes) & (codes != _NONE))
-        places = places[hits]
+        hits = np.flatnonzero(codes != _NONE)
+        places = codes[hits]
+        if not self._has_all_codes:
+            places = _places(self._known, places)
+            is_known = places != _NONE
+            hits, places = hits[is_known], places[is_known]
+        if self.is_unique or not len(hits):
+            return hits, self._rows[places]
         counts, starts = self._counts[places], self._starts[places]
-        if len(hits) == int(counts.sum()):
-            return hits, self._rows[starts]
         # One place for each source row of a key: start, start + 1, ...
         ends = np.cumsum(counts)
         steps = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
         return np.repeat(hits, counts), self._rows[np.repeat(starts, counts) + steps]
 
-    def _codes(self, keys: Sequence[pa.Array], *, learns: bool) -> I64:
-        total, so_far = 1, np.zeros(len(keys[0]), np.int64)
+    def _codes(self, keys: Sequence[pa.Array], *, learns: bool) -> tuple[I64, int]:
+        """The code of every row, and how many codes there can be."""
+        total, so_far = 1, np.zeros(0, np.int64)
         for number, (column, key) in enumerate(zip(self._columns, keys, strict=True)):
             codes = column.codes(key)
             size = max(1, column.size)
+            if number == 0:
+                total, so_far = size, codes
+                continue
             if total > _MOST_CODES // size:
                 if learns:
                     self._renumbered[number] = np.unique(so_far[so_far != _NONE])
@@ -166,7 +207,7 @@ class KeyIndex:
             is_known = (codes != _NONE) & (so_far != _NONE)
             so_far = np.where(is_known, so_far * size + codes, _NONE)
             total *= size
-        return so_far
+        return so_far, total
 
 
 def _places(known: I64, codes: I64) -> I64:

@@ -5,7 +5,7 @@ kinds. Numbers of new records continue from the snapshot that was read, so a rec
 writer has given the same key since is a conflict.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Protocol
 
@@ -90,7 +90,7 @@ def found_rows(condition: Condition, now_ms: int) -> Choose:
     return choose
 
 
-def write_key_changes(
+def write_key_changes(  # noqa: PLR0913
     session: WriteSession,
     snapshot: Snapshot | None,
     editor: Editor,
@@ -99,6 +99,7 @@ def write_key_changes(
     *,
     inserts: Callable[[], Sequence[pa.Table]] = tuple,
     is_dry: bool = False,
+    given: Iterable[pa.Table] | None = None,
 ) -> Prepared:
     """Write the records that change rows of a table with a primary key.
 
@@ -110,20 +111,22 @@ def write_key_changes(
         choose: Says for rows that were read which of them change, and how.
         inserts: Gives new rows, once all rows have been read.
         is_dry: Whether nothing is written, only counted.
+        given: The rows of the snapshot to choose from; None: they are read.
     """
     store = session.store
+    rows = _rows(store, snapshot, predicate) if given is None else given
     writing = KeyWriting(store, editor, None)
     if is_dry:
-        return Prepared((), _write_all(writing, _rows(store, snapshot, predicate), choose, inserts))
+        return Prepared((), _write_all(writing, rows, choose, inserts))
     with closing(session.new_writer(as_of=snapshot)) as writer:
         writing = KeyWriting(store, editor, writer)
-        tally = _write_all(writing, _rows(store, snapshot, predicate), choose, inserts)
+        tally = _write_all(writing, rows, choose, inserts)
         return Prepared(tuple(writer.prepare()), tally)
 
 
 def _write_all(
     writing: "KeyWriting",
-    tables: Iterator[pa.Table],
+    tables: Iterable[pa.Table],
     choose: Choose,
     inserts: Callable[[], Sequence[pa.Table]],
 ) -> Tally:

@@ -16,22 +16,6 @@ from emberlake.spec.schema import TableSchema
 from emberlake.write.pandas_data import is_pandas
 
 
-def upsert(session: WriteSession, data: object, on: Sequence[str] | None = None) -> CommitResult:
-    """Put rows in the place of those with their keys, and add the others.
-
-    Args:
-        session: The write.
-        data: As for ``write_rows``.
-        on: The columns that tell rows apart; for tables with a primary key, these.
-
-    Raises:
-        Unsupported: the table has no primary key, or keeps the rows that it has.
-        InvalidInput: ``on`` is not the primary key.
-    """
-    _check_upsert(session.store.schema, on)
-    return write_rows(session, data)
-
-
 def delete_keys(session: WriteSession, data: object) -> CommitResult:
     """Delete the rows that have these keys; unknown keys delete nothing.
 
@@ -47,7 +31,17 @@ def delete_keys(session: WriteSession, data: object) -> CommitResult:
     return write_rows(session, rows, RowKind.DELETE.symbol)
 
 
-def _check_upsert(schema: TableSchema, on: Sequence[str] | None) -> None:
+def check_upsert(schema: TableSchema, on: Sequence[str] | None) -> None:
+    """Refuse tables in which a new row does not replace the one with its key.
+
+    Args:
+        schema: The table.
+        on: The columns that tell rows apart, if they are named; for such a table, its key.
+
+    Raises:
+        Unsupported: the table has no primary key, or keeps the rows that it has.
+        InvalidInput: ``on`` is not the primary key.
+    """
     keys = schema.primary_keys
     if not keys:
         raise Unsupported(

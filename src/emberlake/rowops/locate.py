@@ -1,25 +1,19 @@
-"""Find rows by a filter, file by file: where they are, and some of their columns.
+"""Where rows are, file by file, and reads that tell it.
 
 This is how an operation on rows begins. It reads one snapshot, and everything that it writes names
 that snapshot as its base::
 
     snapshot = store.snapshots.latest()
-    for found in locate_rows(store, snapshot, predicate, ["id", "_ROW_ID"]):
-        found.file           # the file that positions refer to
-        found.positions      # of the matching rows, ascending
-        found.rows           # the columns that were asked for, one row for each position
+    for placed in file_reads(store, snapshot, predicate, ["id", "_ROW_ID"]):
+        for positions, rows in placed.read.located_tables():
+            ...          # of the matching rows of the file, and the columns that were asked for
 
-``marks`` turns positions into deletions, ``columns`` row ids into new values of some columns.
+``marks`` turns positions into deletions, ``edits`` into new versions of rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 
-import numpy as np
-import pyarrow as pa
-
-from emberlake.base.parallel import parallel_map
 from emberlake.predicates import Predicate
 from emberlake.read.append_plans import AppendPlans
 from emberlake.read.bucket_reads import BucketReads
@@ -27,7 +21,6 @@ from emberlake.read.file_read import FileRead
 from emberlake.read.projection import OutputShape, Projection, project
 from emberlake.scan.plan import plan_target
 from emberlake.scan.splits import DataSplit, DeletionFile
-from emberlake.spec.column_buffers import I64
 from emberlake.spec.file_groups import FileGroup
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.row_tracking import readable_fields
@@ -52,6 +45,10 @@ class FilePlace:
     files: tuple[DataFile, ...]
     vector: DeletionFile | None = field(default=None, repr=False)
 
+    def live_count(self, store: TableStore) -> int:
+        """How many of its rows are there."""
+        return self.file.row_count - self.deleted_count(store)
+
     def deleted_count(self, store: TableStore) -> int:
         """How many of its rows are deleted."""
         if self.vector is None:
@@ -60,20 +57,6 @@ class FilePlace:
         if known is not None:
             return known
         return len(load_vector(store.storage, vector_path(store, self), self.vector.range))
-
-
-@dataclass(frozen=True)
-class FoundRows:
-    """The rows of a file that match a filter."""
-
-    place: FilePlace
-    positions: I64  # ascending; rows that are deleted are not among them
-    rows: pa.Table = field(repr=False)
-
-    @property
-    def file(self) -> DataFile:
-        """The file that the positions refer to."""
-        return self.place.file
 
 
 def vector_path(store: TableStore, place: FilePlace) -> str:
@@ -94,30 +77,6 @@ def file_places(
 def split_places(split: DataSplit) -> list[FilePlace]:
     """The files of a split, in the order in which ``split_reads`` reads them."""
     return [place for place, _ in _units(split)]
-
-
-def locate_rows(
-    store: TableStore,
-    snapshot: Snapshot | None,
-    predicate: Predicate | None,
-    columns: Sequence[str],
-    *,
-    workers: int | None = None,
-) -> Iterator[FoundRows]:
-    """The matching rows of an append table, for every file that has some.
-
-    Args:
-        store: The table.
-        snapshot: The state to read; None: there is none, and no rows.
-        predicate: Which rows; None: all.
-        columns: What to read of them, at least one column; ``_ROW_ID`` and ``_SEQUENCE_NUMBER`` of
-            row-tracked tables too.
-        workers: How many files are read at a time; by default one for each core.
-    """
-    reads = ((r.place, r.read) for r in file_reads(store, snapshot, predicate, columns))
-    for found in parallel_map(lambda item: _found(*item), reads, workers=workers):
-        if len(found.positions):
-            yield found
 
 
 @dataclass(frozen=True)
@@ -190,15 +149,3 @@ def _units(split: DataSplit) -> Iterator[tuple[FilePlace, FileGroup | None]]:
         return
     for file in split.files:
         yield FilePlace(*place, file, (file,), split.deletion_files.get(file.file_name)), None
-
-
-def _found(place: FilePlace, read: FileRead) -> FoundRows:
-    positions: list[I64] = []
-    tables: list[pa.Table] = []
-    with closing(read.located_tables()) as located:
-        for some, rows in located:
-            positions.append(some)
-            tables.append(rows)
-    if not tables:
-        return FoundRows(place, np.empty(0, np.int64), read.arrow_schema.empty_table())
-    return FoundRows(place, np.concatenate(positions), pa.concat_tables(tables))

@@ -4,7 +4,7 @@
 marked joins what others mark meanwhile; the commit settles that for each file (see
 ``commit/vectors``)::
 
-    marks = [Marked(found.place, found.positions) for found in locate_rows(...)]
+    marks = [Marked(place, positions) for place, positions in found]
     session.commit_or_abort(mark_rows(store, snapshot, marks))
 
 It is a conflict if another commit meanwhile puts a new row in the place of one of them. With

@@ -6,7 +6,7 @@ match nothing are to change too. Then each touched file is written as its table 
 (``edits``); for tables with a primary key, rows go through the ordinary write (``key_changes``).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -114,16 +114,21 @@ class Merge:
             return None
         return target.between(bounds["min"], bounds["max"])
 
+    def pairs(self, rows: pa.Table) -> Chosen:
+        """The pairs that match; their clause is ``NO_CLAUSE`` where nothing happens."""
+        of_rows, of_source = self._pairs(rows)
+        return Chosen(of_rows, self._choose_pairs(rows, of_rows, of_source), of_source)
+
     def choose(self, rows: pa.Table) -> Chosen:
         """What happens to some rows of the table.
 
         Raises:
             DataMismatch: several rows of the source would change the same row.
         """
-        of_rows, of_source = self._pairs(rows)
+        found = self.pairs(rows)
+        of_rows, chosen, of_source = found.places, found.clauses, found.matches
         with self._lock:
             self._is_matched[of_source] = True
-        chosen = self._choose_pairs(rows, of_rows, of_source)
         acts = chosen != NO_CLAUSE
         places, clauses, matches = of_rows[acts], chosen[acts], of_source[acts]
         places, clauses, matches = self._once(places, clauses, matches)
@@ -190,13 +195,7 @@ class Merge:
         """The error for rows of the source that have the same keys."""
         frame = Frame(self.source.num_rows, {SOURCE: self.source}, self._now_ms)
         keys = [evaluate(pair.source, frame).take(pa.array(rows)) for pair in self.plan.on.keys]
-        texts = dict.fromkeys(zip(*(key.to_pylist() for key in keys), strict=True))
-        shown = [", ".join(map(str, key)) for key in texts]
-        more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-        return DataMismatch(
-            "several rows of the source match the same row of the table, so it is not clear which "
-            f"of them counts; keys: {'; '.join(shown[:_SHOWN])}{more}. Keep one row for each key"
-        )
+        return ambiguous_keys(zip(*(key.to_pylist() for key in keys), strict=True))
 
     def check_all_matched(self) -> None:
         """Refuse rows of the source that match no row of the table.
@@ -231,6 +230,16 @@ class Merge:
         return made
 
 
+def ambiguous_keys(keys: Iterable[Sequence[object]]) -> DataMismatch:
+    """The error for rows of the table that several rows of the source would change."""
+    shown = [", ".join(map(str, key)) for key in dict.fromkeys(map(tuple, keys))]
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return DataMismatch(
+        "several rows of the source match the same row of the table, so it is not clear which of "
+        f"them counts; keys: {'; '.join(shown[:_SHOWN])}{more}. Keep one row for each key"
+    )
+
+
 def find_merge_edits(store: TableStore, snapshot: Snapshot | None, merge: Merge) -> list[FileEdit]:
     """What happens to the rows of an append table, for every file that changes.
 
@@ -240,11 +249,16 @@ def find_merge_edits(store: TableStore, snapshot: Snapshot | None, merge: Merge)
     columns = sorted(merge.plan.tested(TARGET)) or [store.schema.field_names[0]]
     _ = merge.index  # made once, before threads ask for it
     reads = file_reads(store, snapshot, merge.pruning(), columns)
-    found = parallel_map(lambda placed: _find(merge, placed), reads)
+    found = parallel_map(lambda placed: find_in_file(merge, placed), reads)
     return [edit for edit in found if edit is not None]
 
 
-def _find(merge: Merge, placed: PlacedRead) -> FileEdit | None:
+def find_in_file(merge: Merge, placed: PlacedRead) -> FileEdit | None:
+    """What happens to the rows of one file; None: nothing.
+
+    Raises:
+        DataMismatch: several rows of the source would change the same row.
+    """
     positions: list[I64] = []
     parts: list[Chosen] = []
     for found, rows in _large_parts(placed):
@@ -260,6 +274,12 @@ def _find(merge: Merge, placed: PlacedRead) -> FileEdit | None:
         np.concatenate([part.clauses for part in parts]),
         np.concatenate([part.matches for part in parts]),
     )
+
+
+def located_pairs(merge: Merge, placed: PlacedRead) -> Iterator[tuple[I64, Chosen]]:
+    """The pairs that match in a file: the positions of rows, and pairs of some of these rows."""
+    for positions, rows in _large_parts(placed):
+        yield positions, merge.pairs(rows)
 
 
 def _large_parts(placed: PlacedRead) -> Iterator[tuple[I64, pa.Table]]:

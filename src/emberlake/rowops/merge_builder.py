@@ -1,36 +1,36 @@
 """The builder of a merge: clauses are collected, then explained or executed as one commit."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Self
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import pyarrow as pa
 
-from emberlake.base.names import choices, listed
+from emberlake.base.names import listed
 from emberlake.errors import DataMismatch, InvalidInput, Unsupported
 from emberlake.expressions import Scope, Source, lit
 from emberlake.predicates import Predicate
-from emberlake.rowops.attempts import present, run_change
+from emberlake.rowops.attempts import Grow, present, run_change
 from emberlake.rowops.change import check_changes, tally_of
 from emberlake.rowops.clauses import Action
 from emberlake.rowops.edits import Prepared, write_edits
+from emberlake.rowops.isolation import isolated
 from emberlake.rowops.key_changes import Chosen, write_key_changes
 from emberlake.rowops.locate import file_places
 from emberlake.rowops.merge import Merge, find_merge_edits
 from emberlake.rowops.merge_plan import AskedClause, MergePlan, On, Rows, plan_merge, quoted
 from emberlake.rowops.result import RowChangeResult, Tally, strategy_of
-from emberlake.rowops.schema_growth import add_columns
+from emberlake.rowops.schema_growth import columns_to_grow, growing
 from emberlake.scan.plan import plan_target
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.row_tracking import ROW_ID, readable_fields
 from emberlake.spec.schema import TableSchema
-from emberlake.spec.snapshot import CommitKind, Snapshot
+from emberlake.spec.snapshot import Operation, Snapshot
+from emberlake.store.table_store import TableStore
 from emberlake.types import DataField, from_arrow_schema
 from emberlake.wire import CommitMessage
 from emberlake.write.align import align, as_tables
 from emberlake.write.pandas_data import from_pandas, is_pandas
-
-ISOLATIONS: Final = ("snapshot", "serializable")
 
 
 @dataclass
@@ -49,32 +49,31 @@ class MergeBuilder:
     _merges_schema: bool = False
     _refuses_repeated: bool = False
     _needs_matches: bool = False
+    _grow: Grow | None = None
     _clauses: list[AskedClause] = field(default_factory=list)
 
     # --- clauses ----------------------------------------------------------------------------------
 
-    def when_matched_update(self, set: Mapping[str, object], where: str | None = None) -> Self:  # noqa: A002
+    def when_matched_update(self, set: Mapping[str, object], where: Any = None) -> Self:  # noqa: A002
         """Change columns of rows that match; text is an expression, ``lit("x")`` a value."""
         return self._add(Rows.MATCHED, Action.UPDATE, where, _given(set))
 
     def when_matched_update_all(
-        self, where: str | None = None, except_columns: Sequence[str] = ()
+        self, where: Any = None, except_columns: Sequence[str] = ()
     ) -> Self:
         """Set every column of rows that match to that of the source with the same name."""
         return self._add(Rows.MATCHED, Action.UPDATE, where, None, except_columns)
 
-    def when_matched_delete(self, where: str | None = None) -> Self:
+    def when_matched_delete(self, where: Any = None) -> Self:
         """Delete rows that match."""
         return self._add(Rows.MATCHED, Action.DELETE, where)
 
-    def when_not_matched_insert(
-        self, values: Mapping[str, object], where: str | None = None
-    ) -> Self:
+    def when_not_matched_insert(self, values: Mapping[str, object], where: Any = None) -> Self:
         """Insert rows for those of the source that match nothing; columns left out are null."""
         return self._add(Rows.NEW, Action.INSERT, where, _given(values))
 
     def when_not_matched_insert_all(
-        self, where: str | None = None, except_columns: Sequence[str] = ()
+        self, where: Any = None, except_columns: Sequence[str] = ()
     ) -> Self:
         """Insert the rows of the source that match nothing."""
         return self._add(Rows.NEW, Action.INSERT, where, None, except_columns)
@@ -82,12 +81,12 @@ class MergeBuilder:
     def when_not_matched_by_source_update(
         self,
         set: Mapping[str, object],  # noqa: A002
-        where: str | None = None,
+        where: Any = None,
     ) -> Self:
         """Change columns of the rows of the table that match nothing."""
         return self._add(Rows.ORPHANED, Action.UPDATE, where, _given(set))
 
-    def when_not_matched_by_source_delete(self, where: str | None = None) -> Self:
+    def when_not_matched_by_source_delete(self, where: Any = None) -> Self:
         """Delete the rows of the table that match nothing."""
         return self._add(Rows.ORPHANED, Action.DELETE, where)
 
@@ -95,16 +94,19 @@ class MergeBuilder:
         self,
         rows: Rows,
         action: Action,
-        where: str | None,
+        where: Any,
         values: Mapping[str, object] | None = None,
         leaves_out: Sequence[str] = (),
     ) -> Self:
         if isinstance(leaves_out, str):
             raise InvalidInput(f"except_columns is a list of columns, as in [{leaves_out!r}]")
-        if where is not None and not isinstance(where, str):
-            raise InvalidInput(f"the condition of a clause is text, not {where!r}")
+        self._check_where(where)
         self._clauses.append(AskedClause(rows, action, where, values, tuple(leaves_out)))
         return self
+
+    def _check_where(self, where: Any) -> None:
+        if where is not None and not isinstance(where, str):
+            raise InvalidInput(f"the condition of a clause is text, not {where!r}")
 
     # --- running ----------------------------------------------------------------------------------
 
@@ -119,9 +121,15 @@ class MergeBuilder:
             CommitConflict: other writers changed the same rows, again and again.
         """
         if self._merges_schema:
-            self._plan(present(self._session)[0].store.schema)  # nothing is added if it is wrong
-            add_columns(self._session.store, self._new_columns())
-        return run_change(self._session, self._prepare)
+            self._check(present(self._session)[0].store.schema)  # before any row is read
+        grow = self._growing if self._merges_schema else self._grow
+        return run_change(self._session, self._prepare, Operation.MERGE, grow)
+
+    def _growing(self, store: TableStore) -> TableStore:
+        """The table with the columns that only the source has."""
+        known = store.schema.field_by_name
+        new = [column for column in self._new_columns() if column.name not in known]
+        return growing(store, new) if new else store
 
     def _messages(self) -> list[CommitMessage]:
         """Messages for a commit of its own."""
@@ -140,7 +148,8 @@ class MergeBuilder:
         """What the merge would do: how rows are changed, and which files may be touched."""
         current, snapshot = present(self._session)
         store = current.store
-        plan, pruning, count = self._outline(current)
+        outline = self._outline(current)
+        pruning = outline.pruning
         if store.schema.profile.has_keys:
             splits = plan_target(store, snapshot, pruning, None).splits
             total = plan_target(store, snapshot, None, None).splits
@@ -148,24 +157,23 @@ class MergeBuilder:
         else:
             touched = len(file_places(store, snapshot, pruning))
             files = len(file_places(store, snapshot, None))
-        columns = sorted({name for clause in plan.for_table for name in clause.values})
+        columns = sorted(outline.sets)
         lines = [
-            f"merge on {plan.on.text}",
+            f"merge on {outline.on}",
             f"  strategy: {strategy_of(store.schema)}",
-            f"  source: {count} rows",
+            f"  source: {outline.source_rows} rows",
             f"  files that may be touched: {touched} of {files}",
             *([f"  only rows with: {str(pruning)[:200]}"] if pruning is not None else []),
             *([f"  columns that matched rows may change: {listed(columns)}"] if columns else []),
         ]
         for clause in self._clauses:
-            where = f" where {clause.where}" if clause.where else ""
+            where = "" if clause.where is None else f" where {clause.where}"
             lines.append(f"  {clause.name}{where}")
         return "\n".join(lines)
 
-    def _outline(self, current: WriteSession) -> tuple[MergePlan, Predicate | None, int]:
-        """The plan, what rows of the table must satisfy to be touched, the rows of the source."""
+    def _outline(self, current: WriteSession) -> "Outline":
         merge = self._merge(current)
-        return merge.plan, merge.pruning(), merge.source.num_rows
+        return Outline.of(merge.plan, merge.pruning(), merge.source.num_rows)
 
     def _prepare(
         self, current: WriteSession, snapshot: Snapshot | None, *, is_dry: bool = False
@@ -203,15 +211,26 @@ class MergeBuilder:
         source = align(self._source, self._source_fields)
         return Merge(plan, source, current.store.env.now_ms())
 
-    def _plan(self, schema: TableSchema) -> MergePlan:
+    def _check(self, schema: TableSchema) -> None:
+        """Refuse clauses that do not fit."""
+        self._plan(schema)
+
+    def _scope(self, schema: TableSchema) -> Scope:
+        """The columns of both sides."""
         aliases = self._aliases
-        scope = Scope(
+        return Scope(
             (Source(aliases[0], readable_fields(schema)), Source(aliases[1], self._source_fields))
         )
-        fields = schema.fields
-        if self._merges_schema:
-            known = set(schema.field_names)
-            fields += tuple(f for f in self._new_columns() if f.name not in known)
+
+    def _fields(self, schema: TableSchema) -> tuple[DataField, ...]:
+        """The columns of the table, with those that are added to it."""
+        if not self._merges_schema:
+            return schema.fields
+        known = set(schema.field_names)
+        return (*schema.fields, *(f for f in self._new_columns() if f.name not in known))
+
+    def _plan(self, schema: TableSchema) -> MergePlan:
+        scope, fields = self._scope(schema), self._fields(schema)
         plan = plan_merge(scope, fields, self._on, self._clauses, may_lack=self._merges_schema)
         actions = {clause.action for clause in plan.for_table}
         assigned = frozenset(name for clause in plan.for_table for name in clause.values)
@@ -238,6 +257,22 @@ class MergeBuilder:
         )
 
 
+@dataclass(frozen=True)
+class Outline:
+    """What can be told of a merge before it runs."""
+
+    on: str
+    sets: frozenset[str]  # columns that rows of the table may change
+    pruning: Predicate | None  # what rows of the table must satisfy to be touched
+    source_rows: int
+
+    @staticmethod
+    def of(plan: MergePlan, pruning: Predicate | None, source_rows: int) -> "Outline":
+        """The outline of a plan."""
+        sets = frozenset(name for clause in plan.for_table for name in clause.values)
+        return Outline(plan.on.text, sets, pruning, source_rows)
+
+
 def new_merge(
     session: WriteSession,
     source: Any,
@@ -254,21 +289,23 @@ def new_merge(
         InvalidInput: the source is no data, or an argument is wrong.
         DataMismatch: the source has columns of the same name.
     """
-    if isolation not in ISOLATIONS:
-        raise InvalidInput(
-            f"there is no isolation {isolation!r}; {choices(isolation, ISOLATIONS, 'there are')}"
-        )
+    session = isolated(session, isolation)
     if source_alias == target_alias:
         raise InvalidInput(f"both sides have the alias {source_alias!r}")
-    if isolation == "serializable":
-        others = frozenset({CommitKind.APPEND, CommitKind.OVERWRITE})
-        session = replace(session, stale_after=others)
     rows = source_rows(source, session.store.schema)
     return MergeBuilder(session, rows, on, (target_alias, source_alias), merge_schema)
 
 
-def upsert_by(session: WriteSession, source: Any, on: Sequence[str]) -> RowChangeResult:
+def upsert_by(
+    session: WriteSession, source: Any, on: Sequence[str], *, merge_schema: bool = False
+) -> RowChangeResult:
     """Replace the rows that have the same values in some columns, and add the others.
+
+    Args:
+        session: The write.
+        source: The rows, as for a merge.
+        on: The columns.
+        merge_schema: Whether the table grows to the columns of the source.
 
     Raises:
         InvalidInput: ``on`` is no list of columns.
@@ -278,6 +315,13 @@ def upsert_by(session: WriteSession, source: Any, on: Sequence[str]) -> RowChang
         raise InvalidInput(f"`on` is a list of columns, as in [{on!r}]")
     builder = new_merge(session, source, list(on))
     builder._refuses_repeated = True  # noqa: SLF001 - a merge would insert both
+    if merge_schema:
+        rows = builder._source.schema  # noqa: SLF001
+
+        def grow(store: TableStore) -> TableStore:
+            return growing(store, columns_to_grow(rows, store.schema))
+
+        builder._grow = grow  # noqa: SLF001
     return builder.when_matched_update_all().when_not_matched_insert_all().execute()
 
 

@@ -8,6 +8,7 @@ evaluated on pairs.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Any
 
 from emberlake.base.names import choices, listed
 from emberlake.errors import ColumnNotFound, InvalidExpression, InvalidInput
@@ -47,7 +48,7 @@ class AskedClause:
 
     rows: Rows
     action: Action
-    where: str | None = None
+    where: Any = None  # text; on Spark also a Column
     values: Mapping[str, object] | None = field(default_factory=dict)
     leaves_out: tuple[str, ...] = ()
 
@@ -157,7 +158,7 @@ def plan_merge(
             "a merge needs at least one clause, such as when_matched_update_all() or "
             "when_not_matched_insert_all()"
         )
-    condition = _bind_on(on, scope)
+    condition = bind_on(on, scope)
     bound: dict[Rows, list[Clause]] = {rows: [] for rows in Rows}
     for clause in asked:
         try:
@@ -165,7 +166,7 @@ def plan_merge(
         except (InvalidInput, ColumnNotFound) as error:
             raise type(error)(f"{clause.name}: {error}") from error
         bound[clause.rows].append(made)
-    _check_reachable(asked)
+    check_reachable(asked)
     return MergePlan(
         scope,
         condition,
@@ -178,7 +179,13 @@ def plan_merge(
 # --- the condition --------------------------------------------------------------------------------
 
 
-def _bind_on(on: On, scope: Scope) -> MatchCondition:
+def bind_on(on: On, scope: Scope) -> MatchCondition:
+    """When rows match, taken apart.
+
+    Raises:
+        InvalidInput, ColumnNotFound: it is no such condition.
+        InvalidExpression: no column of one side has to equal one of the other.
+    """
     aliases = [source.alias for source in scope.sources]
     if isinstance(on, str):
         typed, text = bind_condition(on, scope).typed, on
@@ -253,7 +260,10 @@ def _bind_clause(
     if asked.action is Action.DELETE:
         return Clause(Action.DELETE, where)
     if asked.values is None:
-        values = _all_values(asked, scope, fields, on, may_lack=may_lack)
+        named = all_columns(asked, scope, fields, on.keys, may_lack=may_lack)
+        values: list[tuple[str, object]] = [
+            (name, quoted(scope.sources[SOURCE].alias, origin)) for name, origin in named
+        ]
     elif asked.values:
         values = list(asked.values.items())
     else:
@@ -270,20 +280,32 @@ def _bind_clause(
     return Clause(asked.action, where, bound)
 
 
-def _all_values(
+def all_columns(
     asked: AskedClause,
     scope: Scope,
     fields: tuple[DataField, ...],
-    on: MatchCondition,
+    keys: Sequence[KeyPair],
     *,
     may_lack: bool,
-) -> list[tuple[str, object]]:
-    """Every column of the source, for the column of the table that has its name."""
+) -> list[tuple[str, str]]:
+    """The columns that a clause for all columns sets, each with its column of the source.
+
+    Args:
+        asked: The clause.
+        scope: The columns of both sides.
+        fields: The columns of the table.
+        keys: What is equal in rows that match; there an update has nothing to set.
+        may_lack: Whether the source may lack columns of the table.
+
+    Raises:
+        ColumnNotFound: the clause leaves out a column that does not exist.
+        InvalidInput: only one side has a column.
+    """
     source = scope.sources[SOURCE]
     known = {f.name for f in fields}
     # A key that has another name in the source stands for the column that it is equal to.
     names = {f.name: f.name for f in source.fields}
-    for pair in (pair.columns for pair in on.keys):
+    for pair in (pair.columns for pair in keys):
         if pair is not None and pair[0] not in names and pair[1] not in known:
             names[pair[1]] = pair[0]
     given = {name: origin for origin, name in names.items() if name not in asked.leaves_out}
@@ -308,14 +330,14 @@ def _all_values(
     chosen = [
         f.name
         for f in fields
-        if f.name in given and not (is_update and given[f.name] in _equal_to(on, f.name))
+        if f.name in given and not (is_update and given[f.name] in _equal_to(keys, f.name))
     ]
-    return [(name, quoted(source.alias, given[name])) for name in chosen]
+    return [(name, given[name]) for name in chosen]
 
 
-def _equal_to(on: MatchCondition, name: str) -> set[str]:
+def _equal_to(keys: Sequence[KeyPair], name: str) -> set[str]:
     """The columns of the source that equal a column of the table in every pair."""
-    pairs = (pair.columns for pair in on.keys)
+    pairs = (pair.columns for pair in keys)
     return {pair[1] for pair in pairs if pair is not None and pair[0] == name}
 
 
@@ -324,8 +346,12 @@ def quoted(*parts: str) -> str:
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
-def _check_reachable(asked: Sequence[AskedClause]) -> None:
-    """Refuse a clause that no row can reach."""
+def check_reachable(asked: Sequence[AskedClause]) -> None:
+    """Refuse a clause that no row can reach.
+
+    Raises:
+        InvalidInput: names it, and the clause before it.
+    """
     closed: dict[Rows, AskedClause] = {}
     for clause in asked:
         before = closed.get(clause.rows)

@@ -27,7 +27,20 @@ def strategy_of(schema: TableSchema) -> Strategy:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowChangeResult(CommitResult):
+class WriteResult(CommitResult):
+    """What a write of rows did."""
+
+    rows_rejected: int = 0  # that did not fit: skipped, or in quarantine
+
+    @staticmethod
+    def of(done: CommitResult, rows_rejected: int = 0) -> "WriteResult":
+        """A commit, and how many rows were not in it."""
+        counts = {f.name: getattr(done, f.name) for f in fields(CommitResult)}
+        return WriteResult(**counts, rows_rejected=rows_rejected)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowChangeResult(WriteResult):
     """What an operation on rows did; ``snapshot_id`` is None if it changed no row.
 
     ``rows_inserted``, ``rows_updated`` and ``rows_deleted`` count rows as a reader sees them, and

@@ -23,6 +23,7 @@ from emberlake.predicates import (
     Predicate,
     and_all,
     columns_of,
+    computed_of,
     evaluate,
     leaves_of,
     split_conjuncts,
@@ -221,9 +222,12 @@ def test_partitions(
     """For every file: can its partition hold a matching row."""
     if on_partition is None or not len(entries):
         return np.ones(len(entries), bool)
-    batch = pa.RecordBatch.from_arrays(
-        _partition_columns(store, entries), names=list(store.schema.partition_keys)
-    )
+    # By a struct: a batch without columns would forget how many partitions there are.
+    columns = _partition_columns(store, entries)
+    names = list(store.schema.partition_keys)
+    nothing = pa.array([{}] * len(entries.partitions), pa.struct([]))
+    rows = pa.StructArray.from_arrays(columns, names) if names else nothing
+    batch = pa.RecordBatch.from_struct_array(rows)
     matches = evaluate(on_partition, batch).fill_null(False).to_numpy(zero_copy_only=False)
     found: Mask = matches[entries.partition_codes]
     return found
@@ -289,6 +293,8 @@ def _bucket_key_literals(store: TableStore, predicate: Predicate) -> list[tuple[
 
 def _pinned_values(part: Predicate) -> tuple[str, list[Value]] | None:
     """The column that a conjunct pins down, and the values that it allows."""
+    if computed_of(part):
+        return None
     leaves = leaves_of(part)
     names = {leaf.column.name for leaf in leaves}
     if len(names) != 1 or any(leaf.op not in (Op.EQUAL, Op.IN) or leaf.path for leaf in leaves):

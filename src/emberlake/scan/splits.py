@@ -146,7 +146,7 @@ class DataSplit:
         folder = self.bucket_path
         if folder is None:
             return []
-        return [f.external_path or f"{folder}/{f.file_name}" for f in self.files]
+        return [file.path_in(folder) for file in self.files]
 
     @property
     def total_buckets(self) -> int | None:

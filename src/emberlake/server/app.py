@@ -1,7 +1,7 @@
 """HTTP: an ASGI application that routes requests, knows who asks, and answers errors as JSON.
 
 What most clients ask for all the time (a table, its latest snapshot) is answered on the event loop
-with one query. Everything else runs in threads.
+with one query. Everything else runs in threads; commits that come together are made together.
 """
 
 import asyncio
@@ -12,7 +12,8 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, unquote_plus
 
 from emberlake.errors import EmberlakeError
@@ -24,7 +25,8 @@ from emberlake.server.access.authentication import Authentication, Identity
 from emberlake.server.access.grants import Principal, Resource, ResourceKind
 from emberlake.server.access.needs import NEEDS, is_allowed, resource_of
 from emberlake.server.audit import AuditLog, Entry
-from emberlake.server.calls import Call, Refused, Services, forbidden
+from emberlake.server.calls import Call, Refused, Services, forbidden, missing
+from emberlake.server.commit_queue import CommitQueue
 from emberlake.server.endpoints.handlers import HANDLERS, Answer
 from emberlake.server.endpoints.query_auth import check_columns
 from emberlake.server.endpoints.snapshots import snapshot_answer
@@ -32,13 +34,14 @@ from emberlake.server.endpoints.tables import table_answer
 from emberlake.server.failures import answer_of
 from emberlake.server.heads import split_object
 from emberlake.server.metrics import Metrics
-from emberlake.server.records import TABLE, table_record
+from emberlake.server.records import TABLE, TableRecord, table_record
 from emberlake.server.settings import Limits
 from emberlake.server.warehouses import Warehouse
 
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
+T = TypeVar("T")
 
 LOG: Final = logging.getLogger("emberlake.server")
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -78,6 +81,7 @@ class App:
         self._metrics = Metrics()
         self._audit = AuditLog(services.database, services.env)
         self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="work")
+        self._commits = CommitQueue(services.heads, self._threads)
         self._waiting = 0
         self._is_ready = False
 
@@ -99,6 +103,7 @@ class App:
         self._is_ready = False
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._threads.shutdown)
+        await loop.run_in_executor(None, self._commits.stop)
         await loop.run_in_executor(None, self._audit.stop)
         await self._services.database.stop()
 
@@ -180,9 +185,13 @@ class App:
         await self._authorise(principal, warehouse, route)
         body = await self._read_body(receive) if exchange.method == "POST" else None
         call = Call(principal, warehouse, route.names, query, body, exchange.request_id)
-        quick = await self._quick_answer(call, route.endpoint)
-        answer = quick if quick is not None else await self._work(route.endpoint, call)
-        return _encoded(answer), _JSON
+        return _encoded(await self._answer_to(route.endpoint, call)), _JSON
+
+    async def _answer_to(self, endpoint: Endpoint, call: Call) -> Answer:
+        if endpoint is Endpoint.COMMIT:
+            return await self._commit(call)
+        quick = await self._quick_answer(call, endpoint)
+        return quick if quick is not None else await self._work(endpoint, call)
 
     async def _identify(self, headers: Mapping[bytes, bytes]) -> Identity:
         header = headers.get(b"authorization")
@@ -230,10 +239,11 @@ class App:
         if is_allowed(principal, need, resource):
             return
         # Who may list names, or take them, may learn that one is free. Nobody else learns that.
+        # It is answered here: by the time a handler looks, somebody may have created the thing.
         if resource.name and principal.knows_names(resource.database):
             found = await self._is_there(warehouse, resource)
             if not found:
-                return
+                raise missing(resource)
         raise forbidden(resource)
 
     async def _is_there(self, warehouse: Warehouse, resource: Resource) -> bool:
@@ -290,13 +300,37 @@ class App:
         check_columns(call, found)
         return snapshot_answer(found)
 
+    async def _table_to_commit(self, call: Call) -> TableRecord | None:
+        """The table of a commit that can be made together with others; None if it needs more."""
+        if not call.warehouse.is_local:
+            return None
+        table, branch = split_object(call.names["table"])
+        rows = await self._services.database.fetch(
+            TABLE, call.warehouse.name, call.names["database"], table, branch
+        )
+        found = table_record(rows[0]) if rows else None
+        return None if found is None or found.is_external else found
+
+    async def _commit(self, call: Call) -> Answer:
+        """Commit together with others, where that is faster."""
+        table = await self._table_to_commit(call)
+        if table is None:
+            return await self._work(Endpoint.COMMIT, call)
+        begin = partial(self._commits.add, call.warehouse, table, call.body)
+        return {"success": await self._awaited(Endpoint.COMMIT, begin)}
+
     async def _work(self, endpoint: Endpoint, call: Call) -> Answer:
         """Answer in a thread."""
+        loop, handler = asyncio.get_running_loop(), HANDLERS[endpoint]
+        begin = partial(loop.run_in_executor, self._threads, handler, self._services, call)
+        return await self._awaited(endpoint, begin)
+
+    async def _awaited(self, endpoint: Endpoint, begin: "Callable[[], asyncio.Future[T]]") -> T:
+        """The result of work that is begun now, unless there is too much or it takes too long."""
         if self._waiting >= self._limits.threads + self._limits.waiting:
             raise Refused(503, "the server is busy; come again")
         self._waiting += 1
-        loop = asyncio.get_running_loop()
-        work = loop.run_in_executor(self._threads, HANDLERS[endpoint], self._services, call)
+        work = begin()
         work.add_done_callback(self._done)
         try:
             return await asyncio.wait_for(asyncio.shield(work), self._limits.work_seconds)
@@ -304,7 +338,7 @@ class App:
             code = 503 if endpoint is Endpoint.COMMIT or endpoint.method == "GET" else 500
             raise Refused(code, "this took too long; whether it will be done is unknown") from None
 
-    def _done(self, work: "asyncio.Future[Answer]") -> None:
+    def _done(self, work: "asyncio.Future[Any]") -> None:
         self._waiting -= 1
         if not work.cancelled():
             work.exception()  # whoever waited has it; if nobody did, nobody complains

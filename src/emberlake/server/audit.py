@@ -17,6 +17,18 @@ from emberlake.server.records import insert
 
 _WAITING: Final = 10_000
 _BATCH: Final = 200
+_PAUSE_S: Final = 0.1  # in which entries gather: each batch costs a transaction
+_COLUMNS: Final = (
+    "id",
+    "at",
+    "principal",
+    "request_id",
+    "action",
+    "catalog",
+    "resource",
+    "outcome",
+)
+_INSERT: Final = insert("audit_log", dict.fromkeys(_COLUMNS))[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +51,7 @@ class AuditLog:
         self._env = env
         self._queue: queue.Queue[tuple[int, Entry] | None] = queue.Queue(_WAITING)
         self._thread: threading.Thread | None = None
+        self._is_ending = threading.Event()
 
     def start(self) -> None:
         """Begin to write."""
@@ -48,6 +61,7 @@ class AuditLog:
     def stop(self) -> None:
         """Write what is left."""
         if self._thread is not None:
+            self._is_ending.set()
             self._queue.put(None)
             self._thread.join(10)
 
@@ -58,6 +72,7 @@ class AuditLog:
 
     def _write(self) -> None:
         while (first := self._queue.get()) is not None:
+            self._is_ending.wait(_PAUSE_S)
             batch, is_over = [first], False
             while len(batch) < _BATCH:
                 try:
@@ -74,19 +89,12 @@ class AuditLog:
                 return
 
     def _insert(self, batch: list[tuple[int, Entry]]) -> None:
+        rows = [
+            (
+                *(self._env.new_id(), at, entry.principal, entry.request_id, entry.action),
+                *(entry.catalog, entry.resource, entry.outcome),
+            )
+            for at, entry in batch
+        ]
         with self._database.transaction() as session:
-            for at, entry in batch:
-                sql, arguments = insert(
-                    "audit_log",
-                    {
-                        "id": self._env.new_id(),
-                        "at": at,
-                        "principal": entry.principal,
-                        "request_id": entry.request_id,
-                        "action": entry.action,
-                        "catalog": entry.catalog,
-                        "resource": entry.resource,
-                        "outcome": entry.outcome,
-                    },
-                )
-                session.run(sql, *arguments)
+            session.run_each(_INSERT, rows)

@@ -87,6 +87,12 @@ def forbidden(resource: Resource) -> Refused:
     return Refused(403, str(error), ERROR_TYPES[resource.kind], name)
 
 
+def missing(resource: Resource) -> Refused:
+    """The answer to somebody who may know that there is no such thing, and no more than that."""
+    text = f"{resource.database}.{resource.name} does not exist"
+    return Refused(404, text, ERROR_TYPES[resource.kind])
+
+
 # --- pages ----------------------------------------------------------------------------------------
 
 

@@ -5,21 +5,26 @@
       it is not the next one                   -> false
       it was built on another snapshot         -> false
       put its file, if absent                  -> from here on it is committed
-      record it as the head
+      record it as the head, write the hint
     unlock, answer
+
+Commits to several tables that wait are made together (``commit_together``).
 
 A server that dies before the file has changed nothing; after it, whoever looks next finds the file
 and records it.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any
+from functools import cached_property
+from itertools import chain
+from typing import Any, Final
 
 from emberlake.errors import (
+    EmberlakeError,
     FileNotFound,
     InvalidInput,
     StorageError,
@@ -27,7 +32,7 @@ from emberlake.errors import (
 )
 from emberlake.rest.commits import CommitRequest, PartitionStatistics
 from emberlake.rest.reading import Fields
-from emberlake.server.heads import UNKNOWN_TOTALS, Heads, snapshot_text
+from emberlake.server.heads import UNKNOWN_TOTALS, Advance, Heads, snapshot_text
 from emberlake.server.records import TableRecord
 from emberlake.server.warehouses import Warehouse
 from emberlake.store.snapshots import SnapshotStore
@@ -57,6 +62,11 @@ class Commit:
     def id(self) -> int:
         return self.request.snapshot.id
 
+    @cached_property
+    def text(self) -> str:
+        """The snapshot as its file and answers have it."""
+        return snapshot_text(self.snapshot)
+
 
 class Verdict(Enum):
     """What is to be done with a commit, as far as the head tells."""
@@ -83,6 +93,21 @@ def judge(commit: Commit, head: Mapping[str, Any] | None) -> Verdict:
     return Verdict.NEXT
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A commit to a table, as the table was found."""
+
+    table: TableRecord
+    commit: Commit
+
+
+_TOGETHER: Final = 16  # files that are put by one thread, and wait for the disk together
+
+Outcome = bool | Exception  # whether it is the next snapshot, or why that is not known
+Put = Callable[[Sequence[Candidate]], list[Outcome]]
+Spread = Callable[[Put, Sequence[Sequence[Candidate]]], Iterable[list[Outcome]]]
+
+
 def commit_snapshot(heads: Heads, warehouse: Warehouse, table: TableRecord, commit: Commit) -> bool:
     """Make a snapshot the next one; False if it cannot be.
 
@@ -91,49 +116,144 @@ def commit_snapshot(heads: Heads, warehouse: Warehouse, table: TableRecord, comm
         InvalidInput: the snapshot has a schema that the table does not have.
         StorageError: it is not known whether the snapshot was published.
     """
-    wanted = commit.request.table_id
-    if wanted is not None and wanted != table.id:
-        raise TableNotFound(
-            f"{table.database}.{table.object_name} was dropped and created again; open it again"
-        )
     with heads.locked(warehouse, table) as current:
-        verdict = judge(commit, None if current.snapshot is None else json.loads(current.snapshot))
+        (outcome,) = _decide(heads, warehouse, [Candidate(current, commit)], map)
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def commit_together(
+    heads: Heads, warehouse: Warehouse, candidates: Sequence[Candidate], spread: Spread
+) -> list[Outcome | None]:
+    """Commit to several tables, with few trips to the database; each has an outcome of its own.
+
+    None is the outcome of a table that others have locked: nobody was waited for.
+
+    Args:
+        heads: The heads of the tables.
+        warehouse: The one that all the tables are in.
+        candidates: One for each table.
+        spread: Publishes many files side by side.
+    """
+    tables = [each.table for each in candidates]
+    with heads.locked_together(warehouse, tables) as found:
+        outcomes: dict[str, Outcome] = {}
+        current: list[Candidate] = []
+        for each in candidates:
+            match found.get(each.table.id):
+                case TableRecord() as table:
+                    current.append(Candidate(table, each.commit))
+                case EmberlakeError() as error:
+                    outcomes[each.table.id] = error
+                case None:
+                    pass
+        decided = _decide(heads, warehouse, current, spread)
+        outcomes.update(zip((each.table.id for each in current), decided, strict=True))
+    return [outcomes.get(table.id) for table in tables]
+
+
+def _decide(
+    heads: Heads, warehouse: Warehouse, candidates: Sequence[Candidate], spread: Spread
+) -> list[Outcome]:
+    """Decide about commits to tables that are locked, and publish those that are the next."""
+    outcomes = [_verdict(warehouse, each) for each in candidates]
+    following = [place for place, outcome in enumerate(outcomes) if outcome is None]
+    chosen = [candidates[place] for place in following]
+    if not warehouse.is_local:
+        for each in chosen:
+            heads.mark_pending(each.table)
+    groups = [chosen[at : at + _TOGETHER] for at in range(0, len(chosen), _TOGETHER)]
+    spread_out = spread if len(groups) > 1 else map
+    published = list(chain(*spread_out(lambda group: _publish(warehouse, group), groups)))
+    _record(heads, warehouse, chosen, published)
+    for place, outcome in zip(following, published, strict=True):
+        outcomes[place] = outcome
+    return [outcome for outcome in outcomes if outcome is not None]
+
+
+def _verdict(warehouse: Warehouse, candidate: Candidate) -> Outcome | None:
+    """What is to be answered, if nothing is to be published."""
+    table, commit = candidate.table, candidate.commit
+    wanted, schema_id = commit.request.table_id, commit.request.snapshot.schema_id
+    name = f"{table.database}.{table.object_name}"
+    if wanted is not None and wanted != table.id:
+        return TableNotFound(f"{name} was dropped and created again; open it again")
+    try:
+        verdict = judge(commit, None if table.snapshot is None else json.loads(table.snapshot))
         match verdict:
             case Verdict.REPEATED:
                 return True
             case Verdict.LOST:
                 return False
             case Verdict.OLDER:
-                return _stands(warehouse, current, commit)
+                return _stands(warehouse, table, commit)
+            case Verdict.NEXT if schema_id > table.schema_id:
+                known = f"{name} has schemas up to {table.schema_id}"
+                return InvalidInput(f"the snapshot has schema {schema_id}; {known}")
             case Verdict.NEXT:
-                is_ours = _publish(heads, warehouse, current, commit)
-    if is_ours:
-        _write_hints(warehouse, table, commit.id)
-    return is_ours
+                return None
+    except EmberlakeError as error:
+        return error
 
 
-def _publish(heads: Heads, warehouse: Warehouse, table: TableRecord, commit: Commit) -> bool:
-    schema_id = commit.request.snapshot.schema_id
-    if schema_id > table.schema_id:
-        raise InvalidInput(
-            f"the snapshot has schema {schema_id}; {table.database}.{table.object_name} has "
-            f"schemas up to {table.schema_id}"
-        )
-    if not warehouse.is_local:
-        heads.mark_pending(table)
-    text = snapshot_text(commit.snapshot)
-    path = table.layout.snapshot(commit.id)
+def _publish(warehouse: Warehouse, group: Sequence[Candidate]) -> list[Outcome]:
+    """Put the files of snapshots, unless others are there."""
+    files = [
+        (each.table.layout.snapshot(each.commit.id), each.commit.text.encode()) for each in group
+    ]
+    put = warehouse.files.put_each_if_absent(files)
+    return [_settled(warehouse, each, done) for each, done in zip(group, put, strict=True)]
+
+
+def _settled(warehouse: Warehouse, candidate: Candidate, done: bool | StorageError) -> Outcome:  # noqa: FBT001
+    """Whether the snapshot is there, whatever putting its file said."""
+    if done is True:
+        return True
+    failure = done if isinstance(done, StorageError) else None
+    if failure is not None and failure.had_no_effect:
+        return failure
     try:
-        is_ours = warehouse.files.put_if_absent(path, text.encode())
-    except StorageError as error:
-        if error.had_no_effect or not _stands(warehouse, table, commit):
-            raise
-        is_ours = True  # the answer was lost, not the file
-    if not is_ours and not _stands(warehouse, table, commit):
-        heads.reread(warehouse, table)
-        return False
-    heads.advance(table, commit.id, text, _new_totals(table, commit))
-    return True
+        # The answer may be lost, not the file.
+        is_there = _stands(warehouse, candidate.table, candidate.commit)
+    except EmberlakeError as error:
+        return failure or error
+    return True if is_there else (failure or False)
+
+
+def _record(
+    heads: Heads,
+    warehouse: Warehouse,
+    candidates: Sequence[Candidate],
+    outcomes: list[Outcome],
+) -> None:
+    """Record which snapshot each table has now. What cannot be recorded is not answered."""
+    done = [place for place, outcome in enumerate(outcomes) if outcome is True]
+    lost = [place for place, outcome in enumerate(outcomes) if outcome is False]
+    for places, record in ((done, _advance), (lost, _reread)):
+        chosen = [candidates[place] for place in places]
+        try:
+            record(heads, warehouse, chosen)
+        except EmberlakeError as error:
+            for place in places:
+                outcomes[place] = error
+
+
+def _advance(heads: Heads, warehouse: Warehouse, candidates: Sequence[Candidate]) -> None:
+    if not candidates:
+        return
+    heads.advance([_advanced(each.table, each.commit) for each in candidates])
+    for each in candidates:
+        _write_hints(warehouse, each.table, each.commit.id)
+
+
+def _advanced(table: TableRecord, commit: Commit) -> Advance:
+    return Advance(table, commit.id, commit.text, _new_totals(table, commit))
+
+
+def _reread(heads: Heads, warehouse: Warehouse, candidates: Sequence[Candidate]) -> None:
+    for each in candidates:
+        heads.reread(warehouse, each.table)
 
 
 def _stands(warehouse: Warehouse, table: TableRecord, commit: Commit) -> bool:
@@ -167,9 +287,9 @@ def _new_totals(table: TableRecord, commit: Commit) -> str | None:
 
 
 def _write_hints(warehouse: Warehouse, table: TableRecord, snapshot_id: int) -> None:
-    """Save readers of files a search. Whoever reads a hint does not trust it."""
+    """Write the number of the latest snapshot, which says where a search may begin."""
     snapshots = SnapshotStore(warehouse.files, table.layout)
     with suppress(StorageError):
         snapshots.write_latest_hint(snapshot_id)
         if snapshot_id == 1:
-            snapshots.write_earliest_hint(snapshot_id)
+            snapshots.write_first_hint()

@@ -1,5 +1,6 @@
 """Errors as answers."""
 
+import errno
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -54,6 +55,10 @@ def answer_of(
     return answer
 
 
+def _is_name_too_long(error: StorageError) -> bool:
+    return isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.ENAMETOOLONG
+
+
 def _engine_answer(
     error: EmberlakeError, endpoint: Endpoint | None, names: Mapping[str, str]
 ) -> ErrorAnswer:
@@ -64,6 +69,8 @@ def _engine_answer(
             return ErrorAnswer(Code.NOT_FOUND, "No Snapshot", ResourceType.SNAPSHOT, table)
         case BranchNotFound() if "$branch_" in table and "branch" not in names:
             return ErrorAnswer(Code.NOT_FOUND, str(error), ResourceType.TABLE, table)
+        case StorageError() if _is_name_too_long(error):
+            return ErrorAnswer(Code.BAD_REQUEST, "a name is longer than a file's may be")
         case StorageError() if not isinstance(error, ServerError):
             is_safe = error.had_no_effect or endpoint in _REPEATABLE
             return ErrorAnswer(Code.UNAVAILABLE if is_safe else Code.FAILURE, str(error))

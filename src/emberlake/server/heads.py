@@ -7,8 +7,9 @@ the row is marked as pending before the first of them.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from emberlake.base.env import Env
@@ -22,7 +23,7 @@ from emberlake.errors import (
 from emberlake.inspect.totals import load_partition_totals
 from emberlake.options import TYPE
 from emberlake.rest.values import schema_to_json
-from emberlake.server.database.database import Database
+from emberlake.server.database.database import Database, Rows
 from emberlake.server.records import HEAD, TABLE, TableRecord, table_record
 from emberlake.server.warehouses import Warehouse
 from emberlake.spec.identifier import Identifier, NameKind, check_name
@@ -36,6 +37,16 @@ from emberlake.store.snapshots import SnapshotStore
 from emberlake.store.table_store import TableStore
 
 UNKNOWN_TOTALS: Final = "[-1, -1, -1, -1]"
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """A table and its next snapshot."""
+
+    table: TableRecord
+    snapshot_id: int
+    snapshot: str
+    totals: str | None
 
 
 class Heads:
@@ -68,16 +79,41 @@ class Heads:
             TableNotFound: it was dropped meanwhile.
         """
         with self._database.lock(table.id):
-            yield self._current(warehouse, table)
+            rows = self._database.run(HEAD, table.id, table.branch)
+            yield self._current(warehouse, table, rows)
 
-    def _current(self, warehouse: Warehouse, table: TableRecord) -> TableRecord:
-        rows = self._database.run(HEAD, table.id, table.branch)
+    @contextmanager
+    def locked_together(
+        self, warehouse: Warehouse, tables: Sequence[TableRecord]
+    ) -> Iterator[Mapping[str, TableRecord | EmberlakeError]]:
+        """Keep others from changing several tables, without waiting for those who do already.
+
+        What is given has the tables as they are then, by their ids; those that others have locked
+        are not in it.
+        """
+        with self._database.try_locks([table.id for table in tables]) as held:
+            mine = [table for table in tables if table.id in held]
+            heads = self._database.run_each(HEAD, [(table.id, table.branch) for table in mine])
+            yield {
+                table.id: self._current_or_error(warehouse, table, rows)
+                for table, rows in zip(mine, heads, strict=True)
+            }
+
+    def _current(self, warehouse: Warehouse, table: TableRecord, rows: Rows) -> TableRecord:
         if not rows:
             raise table_missing(table.database, table.object_name)
         current = table_record(rows[0])
         return (
             self._reread(warehouse, current) if self.may_be_behind(warehouse, current) else current
         )
+
+    def _current_or_error(
+        self, warehouse: Warehouse, table: TableRecord, rows: Rows
+    ) -> TableRecord | EmberlakeError:
+        try:
+            return self._current(warehouse, table, rows)
+        except EmberlakeError as error:
+            return error
 
     def settled(self, warehouse: Warehouse, table: TableRecord) -> TableRecord:
         """The table as its files say.
@@ -110,19 +146,15 @@ class Heads:
             table.branch,
         )
 
-    def advance(
-        self, table: TableRecord, snapshot_id: int, snapshot: str, totals: str | None
-    ) -> None:
-        """Record the next snapshot. Not durable: its file is."""
-        self._database.run(
+    def advance(self, advances: Sequence[Advance]) -> None:
+        """Record the next snapshots of tables. Not durable: their files are."""
+        self._database.run_each(
             "UPDATE branches SET snapshot_id = ?, snapshot = ?, totals = ?, pending_since = NULL "
             "WHERE table_id = ? AND name = ?",
-            snapshot_id,
-            snapshot,
-            totals,
-            table.id,
-            table.branch,
-            durable=False,
+            [
+                (each.snapshot_id, each.snapshot, each.totals, each.table.id, each.table.branch)
+                for each in advances
+            ],
         )
 
     def reread(self, warehouse: Warehouse, table: TableRecord) -> TableRecord:

@@ -1,7 +1,9 @@
 """Puts a server together from its settings, and runs it."""
 
 import asyncio
+import gc
 import logging
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,12 +20,14 @@ from emberlake.server.database.database import Database
 from emberlake.server.database.opening import open_database
 from emberlake.server.endpoints.dropping import purge
 from emberlake.server.heads import Heads
+from emberlake.server.listening import Listening, listen
 from emberlake.server.settings import Settings
 from emberlake.server.vending import LocalVending, RoleVending, VendingRules
 from emberlake.server.warehouses import Warehouse
 
 ADMIN: Final = "admin"
 _PURGE_S: Final = 600
+_SWITCH_S: Final = 0.001
 LOG: Final = logging.getLogger("emberlake.server")
 
 
@@ -145,10 +149,25 @@ def _first_administrator(
     return None
 
 
-def run_server(server: Server) -> None:
-    """Serve until the process is told to end; requests that were begun are finished."""
+def check_installed() -> None:
+    """Find out before a token is shown, once, whether the server can run at all.
+
+    Raises:
+        Unsupported: the extra ``server`` is not installed.
+    """
+    for name in ("uvicorn", "httptools"):
+        load_extra(name, extra="server")
+
+
+def run_server(server: Server, listening: Listening | None = None) -> None:
+    """Serve until the process is told to end; requests that were begun are finished.
+
+    Args:
+        server: What to run.
+        listening: Where it listens, if ``listen`` was called before.
+    """
+    check_installed()
     uvicorn = load_extra("uvicorn", extra="server")
-    load_extra("httptools", extra="server")
     connections = load_extra("emberlake.server.connections", extra="server")
     settings = server.settings
     config = uvicorn.Config(
@@ -167,17 +186,29 @@ def run_server(server: Server) -> None:
     async def serve() -> None:
         keeping = asyncio.create_task(_keep_house(server))
         try:
-            await uvicorn.Server(config).serve()
+            await uvicorn.Server(config).serve(
+                sockets=[listening or listen(settings.host, settings.port)]
+            )
         finally:
             keeping.cancel()
             with suppress(asyncio.CancelledError):
                 await keeping
 
+    _make_even()
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(serve())
     finally:
         server.services.database.close()
+
+
+def _make_even() -> None:
+    """Keep single requests from taking much longer than the others."""
+    # What was loaded stays: to look through all of it for garbage stops every thread.
+    gc.collect()
+    gc.freeze()
+    # A thread that has waited for the disk or the database must not wait as long again to go on.
+    sys.setswitchinterval(_SWITCH_S)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

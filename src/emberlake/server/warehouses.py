@@ -1,12 +1,14 @@
 """The warehouses that a server manages: a name, a folder, and the storage that it is on."""
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Final
 
-from emberlake.errors import InvalidInput
+from emberlake.errors import InvalidInput, StorageError
 from emberlake.io import RoutedStorage, Storage, open_storage
 from emberlake.io.registry import scheme_of
 from emberlake.spec.identifier import NameKind, check_name
@@ -69,6 +71,27 @@ def open_warehouse(
     location = location.rstrip("/")
     files = RoutedStorage(storage, location, dict(options))
     return Warehouse(name, location, files, options, external)
+
+
+def check_reachable(warehouse: Warehouse) -> None:
+    """Find out before the first client does whether the folder of a warehouse can be used.
+
+    Raises:
+        StorageError: it cannot be listed, or, on this machine, not be created or written to.
+    """
+    local = warehouse.storage.local_file(warehouse.location)
+    if local is None:
+        next(iter(warehouse.storage.list(warehouse.location)), None)
+        return
+    folder = Path(local)
+    if folder.exists() and not folder.is_dir():
+        raise StorageError(f"the warehouse {warehouse.name} is at {folder}, which is no folder")
+    warehouse.storage.make_folder(warehouse.location)
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        raise StorageError(
+            f"the user that runs this server may not read and write {folder}, the folder of the "
+            f"warehouse {warehouse.name}"
+        )
 
 
 def parse_warehouse(text: str) -> tuple[str, str]:

@@ -42,7 +42,7 @@ from emberlake.session.commit_written import as_replacement, commit_written, dis
 from emberlake.session.compact_written import CompactingWriter, WrittenCompaction
 from emberlake.spec.manifest import HASH_INDEX
 from emberlake.spec.replacement import Replacement
-from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Operation, Snapshot
 from emberlake.spec.support import check_writable
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
@@ -62,6 +62,7 @@ class WriteSession:
         callbacks: Who is told of every commit.
         stale_after: Kinds of commits that others may not have made since the messages' base,
             because the messages depend on rows that were read then.
+        operation: What snapshots say that was done.
     """
 
     store: TableStore
@@ -69,6 +70,7 @@ class WriteSession:
     replaces: Replacement | None = None
     callbacks: Sequence[CommitCallback] = ()
     stale_after: frozenset[CommitKind] = frozenset()
+    operation: Operation | None = None
 
     # --- rows to messages -------------------------------------------------------------------------
 
@@ -254,6 +256,7 @@ class WriteSession:
         committer = self._committer
 
         def commit(parts: Sequence[Change]) -> CommitResult:
+            parts = [replace(part, operation=self.operation) for part in parts]
             return committer.commit_all(parts, identifier, properties=properties)
 
         return commit_written(self.store, commit, changes, messages)

@@ -11,24 +11,34 @@ from emberlake.base.extras import load_extra
 
 if TYPE_CHECKING:
     from emberlake.jobs import compact, delete, merge, read_paimon, update, write_paimon
+    from emberlake.spark.starting import session
     from emberlake.spark.write import SparkWriteResult
+    from emberlake.sql.on_spark.lake import Lake, attach, sql
 
 _HOMES: Final = {
+    "Lake": "emberlake.sql.on_spark.lake",
     "SparkWriteResult": "emberlake.spark.write",
+    "attach": "emberlake.sql.on_spark.lake",
     "compact": "emberlake.jobs",
     "delete": "emberlake.jobs",
     "merge": "emberlake.jobs",
     "read_paimon": "emberlake.jobs",
+    "session": "emberlake.spark.starting",
+    "sql": "emberlake.sql.on_spark.lake",
     "update": "emberlake.jobs",
     "write_paimon": "emberlake.jobs",
 }
 
 __all__ = [
+    "Lake",
     "SparkWriteResult",
+    "attach",
     "compact",
     "delete",
     "merge",
     "read_paimon",
+    "session",
+    "sql",
     "update",
     "write_paimon",
 ]

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pyspark.sql import types as spark
 
 from emberlake.base.names import choices
-from emberlake.errors import DataMismatch, InvalidInput, InvalidSchema
+from emberlake.errors import DataMismatch, InvalidInput, InvalidSchema, Unsupported
 from emberlake.merge.plan import plan_merge
 from emberlake.options import ROWKIND_FIELD
-from emberlake.spark.types import arrow_input_schema, type_name
-from emberlake.spec.literals import cast_literal
+from emberlake.spark.types import arrow_input_schema, to_paimon_type, type_name
+from emberlake.spec.default_values import default_value
 from emberlake.spec.schema import TableSchema
+from emberlake.spec.widening import is_widening
 from emberlake.types import (
     ArrayType,
     AtomicType,
@@ -53,6 +54,47 @@ def check_alignment(
     if problems:
         lines = "".join(f"\n  - {problem}" for problem in problems)
         raise DataMismatch(f"the DataFrame does not fit the table:{lines}")
+
+
+def check_values(given: spark.StructType, schema: TableSchema) -> None:
+    """Refuse columns whose values could never be written to the columns of the same names.
+
+    Raises:
+        DataMismatch: lists every difference.
+    """
+    problems = [
+        f"{'.'.join((column.name, *path))}: {problem}"
+        for column in given
+        for path, problem in _type_problems(column.dataType, schema.field_by_name[column.name].type)
+    ]
+    if problems:
+        lines = "".join(f"\n  - {problem}" for problem in problems)
+        raise DataMismatch(f"the values do not fit the table:{lines}")
+
+
+def may_have_bad_rows(df_schema: spark.StructType, schema: TableSchema) -> bool:
+    """Whether rows of a DataFrame that fits may still be refused, because of their values."""
+    columns = {column.name: column for column in df_schema}
+    if ROW_KIND_COLUMN in columns or schema.options.value(ROWKIND_FIELD) is not None:
+        return True
+    return any(
+        not _always_fits(columns[field.name], field)
+        for field in schema.fields
+        if field.name in columns
+    )
+
+
+def _always_fits(column: spark.StructField, field: DataField) -> bool:
+    if column.nullable and not field.type.nullable:
+        return False
+    try:
+        given = to_paimon_type(column.dataType)
+    except (InvalidSchema, Unsupported):
+        return False
+    if isinstance(field.type, AtomicType):
+        wanted = field.type.with_nullable(True)
+        return given == wanted or is_widening(given, wanted)
+    return given == field.type.with_nullable(True)
 
 
 def _problems(
@@ -147,7 +189,7 @@ def _missing_problems(field: DataField, *, is_declared: bool) -> Iterator[str]:
         yield f"{field.name}: is declared by with_write_type but not given"
     elif field.default_value is not None:
         try:
-            cast_literal(field.type, field.default_value)
+            default_value(field.type, field.default_value)
         except InvalidInput as error:
             yield f"{field.name}: is missing, and its default value cannot be used: {error}"
     elif not field.type.nullable:

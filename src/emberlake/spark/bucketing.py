@@ -18,7 +18,7 @@ from emberlake.spark.filters import to_literal
 from emberlake.spark.row_hash import row_hash
 from emberlake.spark.types import to_spark_type
 from emberlake.spec.bucket import assign_buckets, bucket_of, check_bucket_key
-from emberlake.spec.literals import cast_literal
+from emberlake.spec.default_values import default_value
 from emberlake.spec.schema import TableSchema
 from emberlake.types import AtomicType, DataField, TypeRoot, arrow_type
 
@@ -74,7 +74,7 @@ def missing_column(field: DataField) -> Column:
     """The value that a write uses for a column that a DataFrame leaves out."""
     if field.default_value is None:
         return sql.lit(None)
-    value = cast_literal(field.type, field.default_value)
+    value = default_value(field.type, field.default_value)
     if isinstance(field.type, AtomicType) and field.type.root is not TypeRoot.TIME:
         return to_literal(field.type, value)
     return sql.lit(value)  # milliseconds: times are hashed in Python

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from emberlake.base.parallel import limit_threads
 from emberlake.commit.change import NOTHING_COMMITTED, CommitResult
 from emberlake.compaction.buckets import with_present_schema
-from emberlake.maintenance.compact import Place, compact_places, compaction_places
+from emberlake.maintenance.compact import CompactionShare, compact_places, compaction_places
 from emberlake.options import POSTPONE_BUCKET
 from emberlake.predicates import Predicate
 from emberlake.session.write_session import WriteSession
@@ -18,7 +18,7 @@ from emberlake.spark.failures import reported_errors, typed_errors
 from emberlake.spark.job import Job
 from emberlake.spark.job_files import task_store
 from emberlake.spark.reports import REPORT_SCHEMA, Reports, TaskReport, gather, report_batch
-from emberlake.spark.session import check_workers
+from emberlake.spark.sessions import check_workers
 from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.support import check_compactable
 from emberlake.store.table_store import TableStore
@@ -78,9 +78,9 @@ def _compact(
         return gather(compacted, total=len(places))
 
 
-def spread(places: Sequence[Place], max_tasks: int) -> list[list[Place]]:
+def spread(places: Sequence[CompactionShare], max_tasks: int) -> list[list[CompactionShare]]:
     """The places of every task: the largest first, each to the task with the least to do."""
-    tasks: list[list[Place]] = [[] for _ in range(min(len(places), max_tasks))]
+    tasks: list[list[CompactionShare]] = [[] for _ in range(min(len(places), max_tasks))]
     loads = [0] * len(tasks)
     for place in sorted(places, key=lambda place: place.file_size, reverse=True):
         least = loads.index(min(loads))
@@ -102,7 +102,7 @@ class CompactTask:
         """Compact the places of all batches; yield a report of each."""
         limit_threads()
         rows = [row for batch in batches for row in batch.to_pylist()]
-        numbers = {Place(row["partition"], row["bucket"]): row["number"] for row in rows}
+        numbers = {CompactionShare(row["partition"], row["bucket"]): row["number"] for row in rows}
         with reported_errors():
             store = task_store(self.store, self.job_id)
             snapshot = store.snapshots.load(self.snapshot_id)
@@ -113,7 +113,7 @@ class CompactTask:
         yield report_batch([TaskReport.of(self.job_id, n, found[n]) for n in found])
 
 
-def _place_of(message: CommitMessage, places: Container[Place]) -> Place:
+def _place_of(message: CommitMessage, places: Container[CompactionShare]) -> CompactionShare:
     """The bucket of a message, or its whole partition if rows were waiting for their bucket."""
-    bucket = Place(message.partition, message.bucket)
-    return bucket if bucket in places else Place(message.partition, POSTPONE_BUCKET)
+    bucket = CompactionShare(message.partition, message.bucket)
+    return bucket if bucket in places else CompactionShare(message.partition, POSTPONE_BUCKET)

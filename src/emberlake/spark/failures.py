@@ -43,14 +43,18 @@ def reported_errors() -> Iterator[None]:
 
 @contextmanager
 def typed_errors() -> Iterator[None]:
-    """On the driver: raise an emberlake error that failed a job with its own type."""
+    """On the driver: raise an emberlake error that failed a job with its own type, and alone.
+
+    Spark's exception has dozens of lines of Java, and the same message at their end. It is not
+    printed; ``__context__`` has it.
+    """
     try:
         yield
     except Exception as failure:
         error = error_in(str(failure))
         if error is None:
             raise
-        raise error from failure
+        raise error from None
 
 
 def error_in(text: str) -> EmberlakeError | None:

@@ -18,7 +18,7 @@ from typing import Any, Final, assert_never
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
-from emberlake.predicates import And, Leaf, Op, Or, Predicate
+from emberlake.predicates import And, Computed, Leaf, Op, Or, Predicate
 from emberlake.predicates.like import LikeToken, Wildcard, escape_like, parse_like
 from emberlake.spark.types import is_same_in_spark, to_spark_type
 from emberlake.spec.values import NANOS_OF_UNIT, NANOS_PER_DAY, Value, format_value, nanos_per_tick
@@ -46,6 +46,8 @@ def to_column(predicate: Predicate) -> Column | None:
             return _join(operator.and_, children, nothing=True)
         case Or(children):
             return _join(operator.or_, children, nothing=False)
+        case Computed():  # workers compute it, with our own functions
+            return None
         case _:
             assert_never(predicate)
 

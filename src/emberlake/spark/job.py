@@ -5,7 +5,8 @@ messages: it deletes those of a failed job and of attempts that do not count, un
 have reported.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from emberlake.spark.job_files import open_job
@@ -17,10 +18,21 @@ from emberlake.wire import CommitMessage
 
 @dataclass(frozen=True)
 class Job:
-    """A job by its id, which is in the name of every file that its tasks write."""
+    """A job by its id, which is in the name of every file that its tasks write.
+
+    Args:
+        store: The table that its tasks write to.
+        id: The id.
+        beside: Other tables that they write to as well.
+    """
 
     store: TableStore
     id: str
+    beside: tuple[TableStore, ...] = ()
+
+    @property
+    def _stores(self) -> tuple[TableStore, ...]:
+        return (self.store, *self.beside)
 
     def run(self, work: Callable[[], Reports]) -> tuple[list[CommitMessage], Reports]:
         """Let tasks write while ``work`` runs; returns what all of them wrote.
@@ -28,8 +40,12 @@ class Job:
         Raises:
             IncompleteJob: not every task reported; the files are left in place.
         """
-        with swept_unless_done(self.store, self.id):
-            with open_job(self.store, self.id):
+        with ExitStack() as swept:
+            for store in self._stores:
+                swept.enter_context(swept_unless_done(store, self.id))
+            with ExitStack() as opened:
+                for store in self._stores:
+                    opened.enter_context(open_job(store, self.id))
                 reports = work()
             return self.messages(reports), reports
 
@@ -41,5 +57,13 @@ class Job:
         """
         messages = reports.messages(self.id)
         # Attempts that Spark repeated may have left files that no message names.
-        sweep_repeated(self.store, self.id, messages, reports.total)
+        for store in self._stores:
+            sweep_repeated(store, self.id, self._of_table(store, messages), reports.total)
         return messages
+
+    def _of_table(
+        self, store: TableStore, messages: Sequence[CommitMessage]
+    ) -> Sequence[CommitMessage]:
+        if not self.beside:
+            return messages
+        return [message for message in messages if message.table == store.layout.metadata_root]

@@ -102,6 +102,7 @@ class JobStorage(WrappedStorage):
         return is_ours
 
     create_all = OneByOne.create_all  # each is checked
+    put_each_if_absent = OneByOne.put_each_if_absent
     put_or_read = OneByOne.put_or_read
 
     def put(self, path: str, data: bytes) -> None:

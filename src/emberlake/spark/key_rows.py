@@ -5,6 +5,7 @@ kept until it is written, so that it can be counted and looked at first.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -21,12 +22,15 @@ from emberlake.read.table_reader import TableReader
 from emberlake.rowops.clauses import Editor
 from emberlake.rowops.edits import Prepared
 from emberlake.rowops.key_changes import Choose, KeyWriting
+from emberlake.rowops.merge import ambiguous_keys
+from emberlake.rowops.merge_builder import repeated_keys
 from emberlake.rowops.result import Tally
 from emberlake.scan.plan import plan_target
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.failures import reported_errors, typed_errors
+from emberlake.spark.kept import kept
 from emberlake.spark.read import read_dataframe
-from emberlake.spark.session import fast_arrow
+from emberlake.spark.sessions import fast_arrow
 from emberlake.spark.types import handed_out, nullable_fields, spark_schema, to_spark_batch
 from emberlake.spark.write import WriteJob
 from emberlake.spark.write_task import gathered
@@ -47,6 +51,7 @@ from emberlake.write.align import align
 from emberlake.write.row_kinds import ROW_KIND_COLUMN
 
 _MICROSECONDS = 6  # what Spark counts
+_SHOWN = 100
 
 
 def check_exact(fields: Sequence[DataField]) -> None:
@@ -154,7 +159,14 @@ class KeyChangeTask:
 
 
 def write_key_rows(
-    session: WriteSession, snapshot: Snapshot | None, records: DataFrame, *, is_dry: bool = False
+    session: WriteSession,
+    snapshot: Snapshot | None,
+    records: DataFrame,
+    *,
+    is_dry: bool = False,
+    is_unique: bool = True,
+    is_stable: bool = False,
+    tally: Tally | None = None,
 ) -> Prepared:
     """Write records (``records_schema``), each with a key of its own, and count them.
 
@@ -163,19 +175,61 @@ def write_key_rows(
         snapshot: The state that was read.
         records: What is to be written.
         is_dry: Whether they are only counted.
+        is_unique: Whether it is known that each has a key of its own.
+        is_stable: Whether they are the same each time they are computed, at little cost.
+        tally: What they are, if it is known that each has a key of its own.
+
+    Raises:
+        DataMismatch: several records would change or make the same row; to delete it twice does
+            no harm.
     """
-    spark = records.sparkSession
-    with typed_errors(), fast_arrow(spark):
-        kept = records.localCheckpoint()  # computed once: what is counted is what is written
-        rows = kept.groupBy("kind").agg(sql.count(sql.lit(1)).alias("rows")).collect()
-    counts = {row["kind"]: row["rows"] for row in rows}
-    tally = Tally(
+    schema = session.store.schema
+    # What is counted is what is written.
+    with nullcontext(records) if is_stable else kept(records) as found:
+        if tally is None:
+            with typed_errors(), fast_arrow(records.sparkSession):
+                tally = _counted(found) if is_unique else _counted_once(found, schema)
+        if is_dry or tally.changes_nothing:
+            return Prepared((), tally)
+        named = found.toDF(ROW_KIND_COLUMN, *schema.field_names)
+        messages, _ = WriteJob(session=session, as_of=snapshot).write(named)
+        return Prepared(tuple(messages), tally)
+
+
+def _counted(records: DataFrame) -> Tally:
+    rows = records.groupBy("kind").agg(sql.count(sql.lit(1)).alias("rows")).collect()
+    return _tally({row["kind"]: row["rows"] for row in rows})
+
+
+def _counted_once(records: DataFrame, schema: TableSchema) -> Tally:
+    """The records, counted by their keys."""
+    numbers = {
+        f.name: n.name for f, n in zip(schema.fields, numbered(schema.fields, "t"), strict=True)
+    }
+    keys = [numbers[name] for name in schema.primary_keys]
+    by_key = records.groupBy(*keys).agg(
+        sql.count(sql.lit(1)).alias("rows"), sql.max("kind").alias("kind"),
+        sql.min("kind").alias("least"),
+    )  # fmt: skip
+    is_harmed = (sql.col("rows") > 1) & (
+        (sql.col("kind") != RowKind.DELETE.symbol) | (sql.col("least") != RowKind.DELETE.symbol)
+    )
+    counts = by_key.groupBy("kind").agg(
+        sql.count(sql.lit(1)).alias("rows"), sql.count_if(is_harmed).alias("harmed")
+    )
+    found = counts.collect()
+    if any(row["harmed"] for row in found):
+        are_new = all(row["kind"] == RowKind.INSERT.symbol for row in found if row["harmed"])
+        harmed = by_key.filter(is_harmed).select(*keys).limit(_SHOWN).toArrow()
+        if are_new:
+            raise repeated_keys(harmed)
+        raise ambiguous_keys([*row.values()] for row in harmed.to_pylist())
+    return _tally({row["kind"]: row["rows"] for row in found})
+
+
+def _tally(counts: dict[str, int]) -> Tally:
+    return Tally(
         inserted=counts.get(RowKind.INSERT.symbol, 0),
         updated=counts.get(RowKind.UPDATE_AFTER.symbol, 0),
         deleted=counts.get(RowKind.DELETE.symbol, 0),
     )
-    if is_dry or tally.changes_nothing:
-        return Prepared((), tally)
-    named = kept.toDF(ROW_KIND_COLUMN, *session.store.schema.field_names)
-    messages, _ = WriteJob(session=session, as_of=snapshot).write(named)
-    return Prepared(tuple(messages), tally)

@@ -1,32 +1,27 @@
-"""A Spark session for one command: starts it, watches its tasks, stops it."""
+"""A Spark session for one command: starts it, watches what it reads, stops it."""
 
 import logging
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from threading import Event, Thread
 from typing import IO, Any, Final
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from emberlake.errors import InvalidState
+from emberlake.spark.starting import LOOPBACK, PYTHON_VARIABLES, added_variables
 
-_PYTHON_VARIABLES: Final = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 _POLL_SECONDS: Final = 0.2
 _DEFAULTS: Final = {
     # No web page.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-}
-# Listen only on this machine. On a cluster, executors must be able to reach the driver.
-_LOOPBACK: Final = {
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
 }
 
 
@@ -48,12 +43,14 @@ def local_session(
     if active is not None:
         yield active
         return
-    loopback = _LOOPBACK if master.startswith("local") else {}
+    loopback = LOOPBACK if master.startswith("local") else {}
     conf = SparkConf().setMaster(master).setAppName("emberlake")
     for key, value in {**loopback, **_DEFAULTS, **(settings or {})}.items():
         conf = conf.set(key, value)
     quiet = nullcontext() if verbose else _quiet()
-    with _python_of_workers(), quiet, tempfile.TemporaryFile() as log:
+    # Workers use the Python of this process, which has emberlake, unless set otherwise.
+    python = added_variables(dict.fromkeys(PYTHON_VARIABLES, sys.executable))
+    with python, quiet, tempfile.TemporaryFile() as log:
         session = _start(conf, None if verbose else log)
         try:
             yield session
@@ -97,32 +94,51 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _python_of_workers() -> Iterator[None]:
-    """Let workers use the Python of this process, which has emberlake, unless set otherwise."""
-    added = [name for name in _PYTHON_VARIABLES if name not in os.environ]
-    os.environ.update(dict.fromkeys(added, sys.executable))
-    try:
-        yield
-    finally:
-        for name in added:
-            os.environ.pop(name, None)
-
-
-@contextmanager
 def watch_tasks(spark: SparkSession, advance: Callable[[int, int], None]) -> Iterator[None]:
     """Report how many tasks of the running stages are done, while the work inside runs."""
     tracker = spark.sparkContext.statusTracker()
+
+    def look() -> None:
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        running = [stage for stage in stages if stage is not None]
+        if running:
+            advance(
+                sum(stage.numCompletedTasks for stage in running),
+                sum(stage.numTasks for stage in running),
+            )
+
+    with _looking(look):
+        yield
+
+
+@contextmanager
+def watch_input(spark: SparkSession, advance: Callable[[int, int], None]) -> Iterator[None]:
+    """Report how many bytes and rows were read from files, while the work inside runs."""
+    # What Spark's pages show. It counts when tasks end, and every few seconds before.
+    store = spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - no public name
+    tracker = spark.sparkContext.statusTracker()
+    seen: set[int] = set()
+
+    def look() -> None:
+        seen.update(tracker.getActiveStageIds())
+        read = [store.lastStageAttempt(stage) for stage in seen]
+        advance(
+            sum(stage.inputBytes() for stage in read), sum(stage.inputRecords() for stage in read)
+        )
+
+    with _looking(look):
+        yield
+
+
+@contextmanager
+def _looking(look: Callable[[], None]) -> Iterator[None]:
+    """Look again and again, on a thread of its own, while the work inside runs."""
     stop = Event()
 
     def watch() -> None:
         while not stop.wait(_POLL_SECONDS):
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            running = [stage for stage in stages if stage is not None]
-            if running:
-                advance(
-                    sum(stage.numCompletedTasks for stage in running),
-                    sum(stage.numTasks for stage in running),
-                )
+            with suppress(Py4JError):  # a stage that is not listed yet, or a session that ended
+                look()
 
     watcher = Thread(target=watch, name="emberlake-progress", daemon=True)
     watcher.start()

@@ -1,4 +1,8 @@
-"""The DataFrames of a merge: the source with its keys, the keys of the table, and their pairs."""
+"""The DataFrames of a merge: the source with its keys, the keys of the table, and their pairs.
+
+Where keys are plain columns, Spark reads and compares them by itself. Everything else that a
+condition says is evaluated in workers (``merge_tasks``).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,47 +10,54 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import (
     BooleanType,
     IntegerType,
     LongType,
+    StringType,
     StructField,
     StructType,
 )
 
 from emberlake.errors import DataMismatch
 from emberlake.expressions import columns_used
-from emberlake.predicates import Predicate, and_all
-from emberlake.predicates.builder import Target
+from emberlake.predicates import Predicate, and_all, columns_of
 from emberlake.rowops.clauses import SOURCE, TARGET, Action, Clause
 from emberlake.rowops.merge import Merge
-from emberlake.rowops.merge_plan import MergePlan, plain_column
-from emberlake.scan.splits import DataSplit
-from emberlake.spark.key_rows import check_exact
+from emberlake.rowops.merge_plan import MergePlan
+from emberlake.session.write_session import WriteSession
+from emberlake.spark.filters import to_column
+from emberlake.spark.kept import release
+from emberlake.spark.key_ranges import KeyRanges, key_ranges
+from emberlake.spark.key_rows import check_exact, numbered
+from emberlake.spark.located import (
+    FILE,
+    PLACE,
+    POSITION,
+    LocatedRows,
+    located_rows,
+    quoted_name,
+)
 from emberlake.spark.merge_tasks import (
     CLAUSE,
     ID,
-    PART,
-    POSITION,
-    UNIT,
     USED,
     ChooseTask,
     Columns,
-    ScanTask,
+    KeyTask,
     SourceTask,
     key_type,
+    native_key,
 )
-from emberlake.spark.packing import pack_partitions, weight_of
-from emberlake.spark.read_task import PARTITION, split_table
+from emberlake.spark.owners import with_units
+from emberlake.spark.small_source import PAIRS, FindTask, SmallSource, over_units
 from emberlake.spark.types import nullable_fields, spark_schema
+from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
-from emberlake.types import DataField, arrow_type
+from emberlake.types import AtomicType, DataField, DataType, TypeRoot
 
-_MOST_LITERALS: Final = 1000  # more rows than this prune by the range of their keys alone
-_MOST_SENT: Final = 500_000  # more rows of the source than this are shuffled, if Spark wants to
 _SHOWN: Final = 100
 
 
@@ -88,15 +99,31 @@ class MergeFrames:
         A source that is not the same each time it is computed would change other rows than those
         that were found.
         """
+        keys = [native_key(pair.source) for pair in self.plan.on.keys]
+        if self.plan.on.of_source is not None or None in keys:
+            return self._checkpoint
+        names = self.columns.by_name
+        found = [sql.col(names[f.name]) for f in keys if f is not None]
+        return self._checkpoint.select(sql.lit(True).alias(USED), *self.as_keys(found), "*")
+
+    @cached_property
+    def _checkpoint(self) -> DataFrame:
+        """What is kept of the source: keys only where Spark does not make them by itself."""
         numbers = [number for number, f in enumerate(self.fields) if f in self.columns.fields]
         plain = self.df.toDF(*(f"c{number}" for number in range(len(self.fields))))
         plain = plain.select([sql.col(f"c{n}").alias(f"s{i}") for i, n in enumerate(numbers)])
-        shape = StructType(
-            [StructField(USED, BooleanType()), *self.keys, *nullable_fields(plain.schema).fields]
-        )
-        task = SourceTask(self.plan, self.columns, shape, self.now_ms)
-        keyed = plain.mapInArrow(task, shape)
-        return keyed.withColumn(ID, sql.monotonically_increasing_id()).localCheckpoint()
+        keys = [native_key(pair.source) for pair in self.plan.on.keys]
+        if self.plan.on.of_source is not None or None in keys:
+            others = nullable_fields(plain.schema).fields
+            shape = StructType([StructField(USED, BooleanType()), *self.keys, *others])
+            task = SourceTask(self.plan, self.columns, shape, self.now_ms)
+            plain = plain.mapInArrow(task, shape)
+        return plain.withColumn(ID, sql.monotonically_increasing_id()).localCheckpoint()
+
+    def close(self) -> None:
+        """Let executors forget the source."""
+        if "_checkpoint" in self.__dict__:
+            release(self._checkpoint)
 
     @cached_property
     def keys(self) -> list[StructField]:
@@ -107,19 +134,50 @@ class MergeFrames:
         )
         return nullable_fields(spark_schema(fields)).fields
 
+    def as_keys(self, columns: Sequence[Column]) -> list[Column]:
+        """Plain columns as keys: in the type that both sides have."""
+        named = zip(columns, self.keys, strict=True)
+        return [column.cast(key.dataType).alias(key.name) for column, key in named]
+
     @cached_property
     def used(self) -> DataFrame:
         """The rows of the source that can match."""
         return self.source.filter(USED)
 
     @cached_property
-    def count(self) -> int:
-        """How many there are."""
-        return self.used.count()
+    def ranges(self) -> KeyRanges:
+        """What their keys say."""
+        keys = [sql.col(key.name) for key in self.keys]
+        return key_ranges(self.plan.on.keys, self.used, keys, self._texts)
+
+    @property
+    def _texts(self) -> list[Column]:
+        """The columns that decide whose values have any length."""
+        columns = self.columns
+        named = zip(columns.fields, columns.names, strict=True)
+        tested = self.plan.tested(SOURCE)
+        return [sql.col(n) for f, n in named if f.name in tested and _has_length(f.type)]
+
+    @cached_property
+    def small(self) -> SmallSource | None:
+        """What decides of the source, collected; None: it is too large for that."""
+        names = self.plan.tested(SOURCE)
+        columns, sent = self.columns.of(names), self.columns.only(names)
+        is_plain = all(isinstance(f.type, AtomicType) for f in columns.fields)
+        if not is_plain or not self.ranges.is_small or not self.ranges.is_light:
+            return None
+        named = zip(sent, columns.names, strict=True)
+        found = self.used.select(ID, *(sql.col(old).alias(new) for old, new in named)).toArrow()
+        ids = found.column(ID).to_numpy()
+        return SmallSource(
+            self.store.env.new_id(), self.plan, columns.rows(found), ids, self.now_ms
+        )
 
     @cached_property
     def has_repeated_keys(self) -> bool:
-        """Whether rows of the source have the same keys."""
+        """Whether rows of the source that can match have the same keys."""
+        if self.small is not None:
+            return not self.small.merge.index.is_unique
         groups = self.used.groupBy(*(key.name for key in self.keys)).count()
         return bool(groups.filter("count > 1").limit(1).count())
 
@@ -131,38 +189,9 @@ class MergeFrames:
             return None
         return Merge(self.plan, found, self.now_ms).ambiguous(np.arange(found.num_rows))
 
-    # --- pruning ----------------------------------------------------------------------------------
-
     def pruning(self) -> Predicate | None:
         """What rows of the table must satisfy to match; None: nothing is known."""
-        on = self.plan.on
-        names = [key.name for key in self.keys]
-        if self.count <= _MOST_LITERALS:
-            known = self.used.select(*names).toArrow()
-            ranges = [self._key_range(n, known.column(n), is_all=True) for n in range(len(names))]
-        else:
-            bounds = [f(name).alias(f"{f.__name__}_{name}") for name in names for f in _BOUNDS]
-            found = self.used.agg(*bounds).toArrow()
-            ranges = []
-            for number in range(len(names)):
-                least, most = found.column(2 * number), found.column(2 * number + 1)
-                both = pa.chunked_array([*least.chunks, *most.chunks])
-                ranges.append(self._key_range(number, both, is_all=False))
-        return and_all([on.predicate, *ranges])
-
-    def _key_range(self, number: int, keys: pa.ChunkedArray, *, is_all: bool) -> Predicate | None:
-        pair = self.plan.on.keys[number]
-        side = plain_column(pair.target.typed)
-        kind = pair.source.typed.type
-        if side is None or pair.matches_null or kind is None or pa.types.is_boolean(keys.type):
-            return None
-        target = Target(side.field, side.path, side.type)
-        values = _as_type(keys.drop_null(), arrow_type(kind))
-        if not len(values):
-            return target.is_in([])
-        if is_all:
-            return target.is_in(list(values.unique()))
-        return target.between(values[0], values[1])
+        return and_all([self.plan.on.predicate, self.ranges.predicate])
 
     # --- pairs ------------------------------------------------------------------------------------
 
@@ -171,7 +200,7 @@ class MergeFrames:
         source = self.used.select(
             ID, *(sql.col(k.name).alias(f"j{k.name}") for k in self.keys), *columns
         )
-        if self.count <= _MOST_SENT:
+        if self.ranges.is_small:
             source = sql.broadcast(source)
         return target.join(source, self._is_pair(), "inner")
 
@@ -182,50 +211,78 @@ class MergeFrames:
             is_pair &= left.eqNullSafe(right) if pair.matches_null else left == right
         return is_pair
 
-    def split_rows(
-        self, splits: Sequence[DataSplit]
-    ) -> tuple[pa.Table, tuple[Predicate | None, ...]]:
-        """A row for each split, with its number."""
-        options = self.store.options
-        places = pack_partitions([weight_of(split, options) for split in splits], options)
-        work, predicates = split_table(splits, places)
-        return work.append_column(UNIT, pa.array(range(len(splits)), pa.int32())), predicates
+    def located(self, session: WriteSession, snapshot: Snapshot | None) -> LocatedRows:
+        """The rows of the table that can match, with the columns that decide."""
+        names = set(self.plan.tested(TARGET))
+        if self.plan.orphaned and self.plan.on.predicate is not None:
+            names |= set(columns_of(self.plan.on.predicate))  # the read does not test it
+        return located_rows(
+            session, snapshot, self.spark, predicate=self.predicate, columns=sorted(names)
+        )
 
-    def hits(self, splits: Sequence[DataSplit], predicate: Predicate | None) -> DataFrame:
+    @property
+    def decisive(self) -> tuple[str, ...]:
+        """The columns of the table that decide."""
+        return tuple(sorted(self.plan.tested(TARGET)))
+
+    @cached_property
+    def predicate(self) -> Predicate | None:
+        """What rows of the table are read by; None: all of them."""
+        return None if self.plan.orphaned else self.pruning()
+
+    def hits(self, located: LocatedRows) -> DataFrame:
         """The pairs that match: where the row of the table is, that of the source, the clause."""
+        if self.small is None:
+            return with_units(located, self._joined_hits(located))
+        task = FindTask(self.store, self.small, self.predicate, self.decisive)
+        return over_units(self.spark, located.units, task, PAIRS)
+
+    def _joined_hits(self, located: LocatedRows) -> DataFrame:
         tested = _tested(self.plan, TARGET)
         known = self.plan.scope.sources[TARGET].fields
         columns = Columns(tuple(f for f in known if f.name in tested), "t")
         check_exact(columns.fields)
-        place = [StructField(UNIT, IntegerType()), StructField(PART, IntegerType())]
-        place.append(StructField(POSITION, LongType()))
-        others = spark_schema(
-            tuple(
-                DataField(0, n, f.type) for n, f in zip(columns.names, columns.fields, strict=True)
-            )
-        )
-        shape = StructType([*place, *self.keys, *nullable_fields(others).fields])
-        work, predicates = self.split_rows(splits)
-        tasks = work.column(PARTITION)[-1].as_py() + 1
-        scan = ScanTask(self.store, self.plan, columns, predicate, predicates, shape, self.now_ms)
-        frame = self.spark.createDataFrame(work).repartitionById(tasks, sql.col(PARTITION))
         source = self.columns.of(_tested(self.plan, SOURCE))
         sent = self.columns.only(_tested(self.plan, SOURCE))
-        pairs = self.joined(frame.mapInArrow(scan, shape), sent)
+        pairs = self.joined(self._keyed(located, columns), sent)
         if not tested and not source.fields and _is_plain(self.plan):
             clause = 0 if self.plan.matched else -1
-            return pairs.select(UNIT, PART, POSITION, ID, sql.lit(clause).alias(CLAUSE))
+            return pairs.select(FILE, POSITION, ID, sql.lit(clause).alias(CLAUSE))
         pairs = pairs.select(
-            UNIT, PART, POSITION, ID, *columns.names,
+            FILE, POSITION, ID, *columns.names,
             *(sql.col(old).alias(new) for old, new in zip(sent, source.names, strict=True)),
         )  # fmt: skip
-        shape = StructType(
-            [*place, StructField(ID, LongType()), StructField(CLAUSE, IntegerType())]
-        )
+        about = [StructField(ID, LongType()), StructField(CLAUSE, IntegerType())]
+        shape = StructType([*_PLACE_FIELDS, *about])
         return pairs.mapInArrow(ChooseTask(self.plan, columns, source, shape, self.now_ms), shape)
 
+    def _keyed(self, located: LocatedRows, columns: Columns) -> DataFrame:
+        """Rows of the table with their keys: ``file``, ``pos``, ``k0``, ... and ``t0``, ..."""
+        late = self.plan.on.predicate if self.plan.orphaned else None
+        condition = None if late is None else to_column(late)
+        keys = [native_key(pair.target) for pair in self.plan.on.keys]
+        place = [sql.col(f"{PLACE}.{part}").alias(part) for part in (FILE, POSITION)]
+        rows = located.rows
+        if None not in keys and (late is None or condition is not None):
+            if condition is not None:
+                rows = rows.filter(condition)
+            found = [sql.col(quoted_name(f.name)) for f in keys if f is not None]
+            named = zip(columns.fields, columns.names, strict=True)
+            others = [sql.col(quoted_name(f.name)).alias(name) for f, name in named]
+            return rows.select(*place, *self.as_keys(found), *others)
+        known = {f.name: f for f in self.plan.scope.sources[TARGET].fields}
+        read = Columns(tuple(known[n] for n in rows.columns if n != PLACE), "t")
+        more = nullable_fields(spark_schema(numbered(columns.fields, "t"))).fields
+        shape = StructType([*_PLACE_FIELDS, *self.keys, *more])
+        task = KeyTask(self.plan, read, columns, late, shape, self.now_ms)
+        plain = [
+            sql.col(quoted_name(f.name)).alias(n)
+            for f, n in zip(read.fields, read.names, strict=True)
+        ]
+        return rows.select(*place, *plain).mapInArrow(task, shape)
 
-_BOUNDS: Final = (sql.min, sql.max)
+
+_PLACE_FIELDS: Final = (StructField(FILE, StringType()), StructField(POSITION, LongType()))
 
 
 def updates_of(clauses: Sequence[Clause]) -> list[int]:
@@ -241,14 +298,16 @@ def _tested(plan: MergePlan, side: int) -> frozenset[str]:
     return frozenset().union(*used)
 
 
+def _has_length(data_type: DataType) -> bool:
+    return isinstance(data_type, AtomicType) and data_type.root in _WITH_LENGTH
+
+
+_WITH_LENGTH: Final = frozenset(
+    {TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY}
+)
+
+
 def _is_plain(plan: MergePlan) -> bool:
     """Whether equal keys are all that decides."""
     has_conditions = any(clause.where is not None for clause in plan.matched)
     return plan.on.of_pairs is None and not has_conditions
-
-
-def _as_type(keys: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    values = keys.combine_chunks()
-    if pa.types.is_time(kind) and kind.bit_width == 32:
-        values = values.cast(pa.int32())
-    return values if values.type == kind else values.cast(kind)

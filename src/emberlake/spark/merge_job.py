@@ -5,39 +5,42 @@ they are travels to the tasks that own the files, with the values of the source 
 rows of the table stay where they are. All that is written becomes one commit.
 """
 
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from emberlake.commit.discard import discard
 from emberlake.errors import DataMismatch, InvalidInput
-from emberlake.predicates import Predicate
 from emberlake.rowops.clauses import NO_CLAUSE, SOURCE
 from emberlake.rowops.edits import Prepared
-from emberlake.rowops.merge_builder import MergeBuilder, new_merge
-from emberlake.rowops.merge_plan import MergePlan, On
-from emberlake.rowops.result import Tally
-from emberlake.scan.plan import plan_target
-from emberlake.scan.splits import DataSplit
+from emberlake.rowops.merge_builder import MergeBuilder, Outline, new_merge
+from emberlake.rowops.merge_plan import On
 from emberlake.session.write_session import WriteSession
+from emberlake.spark.changes import check_reachable
+from emberlake.spark.column_changes import uses_columns
 from emberlake.spark.failures import typed_errors
-from emberlake.spark.job import Job
-from emberlake.spark.merge_frames import MergeFrames, updates_of
-from emberlake.spark.merge_keys import merge_keys, new_rows
-from emberlake.spark.merge_tasks import CLAUSE, ID, PART, POSITION, UNIT, OwnerTask
-from emberlake.spark.read_task import PARTITION
-from emberlake.spark.reports import REPORT_SCHEMA, Reports, counted, gather
-from emberlake.spark.row_changes import check_shared, tally_in
-from emberlake.spark.session import check_workers, fast_arrow
+from emberlake.spark.kept import kept
+from emberlake.spark.located import POSITION
+from emberlake.spark.merge_columns import ColumnMerge
+from emberlake.spark.merge_frames import MergeFrames
+from emberlake.spark.merge_keys import merge_keys
+from emberlake.spark.merge_tasks import CLAUSE, ID, Columns
+from emberlake.spark.owners import NEW_UNIT, UNIT, FileWork, change_files
+from emberlake.spark.replacing import replace_rows
+from emberlake.spark.sessions import fast_arrow
 from emberlake.spark.types import paimon_fields
-from emberlake.spark.write import WriteJob
+from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.types import arrow_schema
-from emberlake.wire import CommitMessage
 
-_MOST_OWNERS: Final = 200  # tasks that change files
+# What an executor kept of a merge is lost with it: the merge is computed anew.
+_LOST: Final = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+_TRIES: Final = 3
+_MOST_SENT: Final = 4_000_000  # more pairs than this are not sent to every executor
 
 
 @dataclass
@@ -46,20 +49,60 @@ class SparkMergeBuilder(MergeBuilder):
 
     _df: DataFrame | None = None
 
-    def _outline(self, current: WriteSession) -> tuple[MergePlan, Predicate | None, int]:
+    def _check_where(self, where: Any) -> None:
+        if not isinstance(where, Column):
+            super()._check_where(where)
+
+    @property
+    def _by_columns(self) -> bool:
+        """Whether Spark evaluates the merge."""
+        values = (value for c in self._clauses for value in (c.values or {}).values())
+        return uses_columns([self._on, *(c.where for c in self._clauses), *values])
+
+    def _check(self, schema: TableSchema) -> None:
+        if self._by_columns:
+            self._column_merge(schema).actions.check(schema)
+        else:
+            super()._check(schema)
+
+    def _outline(self, current: WriteSession) -> Outline:
         with typed_errors():
-            frames = self._frames(current)
-            pruning = None if frames.plan.orphaned else frames.pruning()
-            return frames.plan, pruning, frames.source.count()
+            if self._by_columns:
+                return self._column_merge(current.store.schema).outline()
+            with closing(self._frames(current)) as frames:
+                pruning = None if frames.plan.orphaned else frames.pruning()
+                return Outline.of(frames.plan, pruning, frames.source.count())
 
     def _prepare(
         self, current: WriteSession, snapshot: Snapshot | None, *, is_dry: bool = False
     ) -> Prepared:
-        frames = self._frames(current)
-        with typed_errors(), fast_arrow(frames.spark):
+        for _ in range(_TRIES - 1):
+            try:
+                return self._try(current, snapshot, is_dry=is_dry)
+            except PySparkException as error:
+                if _LOST not in str(error):
+                    raise
+        return self._try(current, snapshot, is_dry=is_dry)
+
+    def _try(self, current: WriteSession, snapshot: Snapshot | None, *, is_dry: bool) -> Prepared:
+        if self._by_columns:
+            merge = self._column_merge(current.store.schema)
+            return merge.prepare(current, snapshot, is_dry=is_dry)
+        with closing(self._frames(current)) as frames, typed_errors(), fast_arrow(frames.spark):
             if current.store.schema.profile.has_keys:
                 return merge_keys(current, snapshot, frames, is_dry=is_dry)
             return _merge_files(current, snapshot, frames, is_dry=is_dry)
+
+    def _column_merge(self, schema: TableSchema) -> ColumnMerge:
+        assert self._df is not None
+        return ColumnMerge(
+            self._df,
+            self._on,
+            tuple(self._clauses),
+            self._scope(schema),
+            self._fields(schema),
+            self._merges_schema,
+        )
 
     def _frames(self, current: WriteSession) -> MergeFrames:
         store = current.store
@@ -68,7 +111,9 @@ class SparkMergeBuilder(MergeBuilder):
         return MergeFrames(store, plan, self._df, self._source_fields, store.env.now_ms())
 
 
-def merge_on_spark(session: WriteSession, df: Any, on: On, **options: Any) -> SparkMergeBuilder:
+def merge_on_spark(
+    session: WriteSession, df: Any, on: On | Column, **options: Any
+) -> SparkMergeBuilder:
     """Start a merge of a DataFrame into a table.
 
     Raises:
@@ -79,13 +124,12 @@ def merge_on_spark(session: WriteSession, df: Any, on: On, **options: Any) -> Sp
         raise InvalidInput(f"merge takes a Spark DataFrame, not {type(df).__name__}")
     if df.isStreaming:
         raise InvalidInput("a stream is merged batch by batch: use merge in foreachBatch")
-    check_shared(session.store)
-    check_workers(df.sparkSession)
+    check_reachable(session, df.sparkSession)
     names = df.columns
     if len(set(names)) < len(names):
         raise DataMismatch("the source has several columns with the same name")
     rows = arrow_schema(paimon_fields(df.schema)).empty_table()
-    builder = new_merge(session, rows, on, **options)
+    builder = new_merge(session, rows, on, **options)  # type: ignore[arg-type]
     known = {f: getattr(builder, f) for f in builder.__dataclass_fields__}
     return SparkMergeBuilder(**known, _df=df)
 
@@ -98,77 +142,50 @@ def _merge_files(
     Raises:
         DataMismatch: several rows of the source would change the same row.
     """
-    store, plan = session.store, frames.plan
-    predicate = None if plan.orphaned else frames.pruning()
-    splits = plan_target(store, snapshot, predicate, None).splits
-    messages: list[CommitMessage] = []
-    tally = Tally()
-    matched = frames.spark.createDataFrame([], f"{ID} bigint")
-    try:
-        if splits:
-            hits = frames.hits(splits, predicate).localCheckpoint()
-            matched = hits.select(ID)
-            if frames.has_repeated_keys:
-                _check_once(frames, hits)
-            if plan.for_table:
-                made, reports = _change(session, snapshot, frames, splits, hits, is_dry=is_dry)
-                messages += made
-                tally += tally_in(reports)
-        if plan.new:
-            new = new_rows(frames, matched, store.schema).toDF(*store.schema.field_names)
-            if is_dry:
-                tally += Tally(inserted=new.count())
-            else:
-                made, _ = WriteJob(session=session).write(new)
-                messages += made
-                tally += Tally(inserted=sum(f.row_count for m in made for f in m.new_files))
-    except BaseException:
-        discard(store, messages)
-        raise
-    return Prepared(tuple(messages), tally)
-
-
-def _check_once(frames: MergeFrames, hits: DataFrame) -> None:
-    place = [UNIT, PART, POSITION]
-    acting = hits.filter(sql.col(CLAUSE) != NO_CLAUSE)
-    is_update = sql.col(CLAUSE).isin(updates_of(frames.plan.for_table))
-    groups = acting.groupBy(*place).agg(
-        sql.count(sql.lit(1)).alias("n"), sql.max(is_update).alias("harms")
+    plan = frames.plan
+    located = frames.located(session, snapshot)
+    used = (clause.columns(SOURCE) for clause in (*plan.matched, *plan.new))
+    tests = (clause.tested(SOURCE) for clause in plan.new)
+    names = frozenset().union(*used, *tests)
+    columns = frames.columns.of(names)
+    work = FileWork(
+        plan.for_table,
+        plan.new,
+        columns,
+        frames.now_ms,
+        plan.orphaned,
+        tuple(pair.target for pair in plan.on.keys),
     )
-    harmed = groups.filter("n > 1 AND harms").select(*place)
-    error = frames.ambiguous(acting.join(harmed, place, "left_semi").select(ID))
-    if error is not None:
-        raise error
+    replaced = None if is_dry else replace_rows(located, frames, work)
+    if replaced is not None:
+        return replaced
+    hits = frames.hits(located)
+    has_values = bool(plan.new or columns.fields)
+    sent = frames.columns.only(names)
+    with _with_values(frames, hits, columns, sent) if has_values else nullcontext(hits) as pairs:
+        # Where rows that match nothing change, too, a match that no clause changes still counts.
+        changes = pairs if plan.orphaned else pairs.filter(sql.col(CLAUSE) != NO_CLAUSE)
+        return change_files(located, changes.drop(ID), work, is_dry=is_dry)
 
 
-def _change(
-    session: WriteSession,
-    snapshot: Snapshot | None,
-    frames: MergeFrames,
-    splits: tuple[DataSplit, ...] | list[DataSplit],
-    hits: DataFrame,
-    *,
-    is_dry: bool,
-) -> tuple[list[CommitMessage], Reports]:
-    """Let each split be changed by the task that owns it."""
-    store, plan, spark = session.store, frames.plan, frames.spark
-    work, predicates = frames.split_rows(splits)
-    names = frozenset().union(*(clause.columns(SOURCE) for clause in plan.matched))
-    values, sent = frames.columns.of(names), frames.columns.only(names)
-    if not plan.orphaned:  # or a match that no clause changes still counts
-        hits = hits.filter(sql.col(CLAUSE) != NO_CLAUSE)
-    if sent:
-        # Two steps: so many columns may be too large to send everywhere, unlike keys.
-        renamed = [sql.col(old).alias(new) for old, new in zip(sent, values.names, strict=True)]
-        hits = hits.join(frames.used.select(ID, *renamed), ID)
-    whole = spark.createDataFrame(work).drop(PARTITION)
-    whole = whole.withColumns({PART: sql.lit(-1), POSITION: sql.lit(-1).cast("bigint")})
-    owners = min(len(splits), _MOST_OWNERS)
-    rows = whole.unionByName(hits.drop(ID), allowMissingColumns=True)
-    owned = rows.repartitionById(owners, sql.pmod(sql.col(UNIT), sql.lit(owners)))
-    owned = owned.sortWithinPartitions(UNIT, PART, POSITION)
-    job = Job(store, store.env.new_id())
-    task = OwnerTask(
-        session, job.id, snapshot, plan, values, predicates, frames.now_ms, is_dry=is_dry
-    )
-    return job.run(lambda: gather(counted(owned.mapInArrow(task, REPORT_SCHEMA))))
+@contextmanager
+def _with_values(
+    frames: MergeFrames, hits: DataFrame, columns: Columns, sent: Sequence[str]
+) -> Iterator[DataFrame]:
+    """The pairs with values of the source, and the rows of the source that are in no pair.
+
+    In a second step: so many columns may be too large to send everywhere, unlike keys.
+    """
+    source = frames.source if frames.plan.new else frames.used
+    is_new = sql.col(UNIT).isNull()
+    used = frozenset().union(*(clause.columns(SOURCE) for clause in frames.plan.matched))
+    values = [
+        # What only new rows need does not travel with the others.
+        (sql.col(old) if field.name in used else sql.when(is_new, sql.col(old))).alias(new)
+        for old, new, field in zip(sent, columns.names, columns.fields, strict=True)
+    ]
+    unit = sql.coalesce(UNIT, sql.lit(NEW_UNIT)).alias(UNIT)
+    with kept(hits) as found:
+        few = sql.broadcast(found) if found.count() <= _MOST_SENT else found
+        pairs = source.join(few, ID, "left" if frames.plan.new else "inner")
+        yield pairs.fillna({CLAUSE: 0}).select(unit, POSITION, CLAUSE, *values)

@@ -1,6 +1,7 @@
 """Merge into a table with a primary key on Spark: pairs and new rows become records."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ from emberlake.rowops.merge_builder import repeated_keys
 from emberlake.rowops.merge_plan import MergePlan
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.failures import reported_errors
+from emberlake.spark.kept import kept
 from emberlake.spark.key_rows import (
     KeyChangeTask,
     Records,
@@ -39,7 +41,9 @@ from emberlake.spark.merge_tasks import (
     chosen_pairs,
     handed,
     key_columns,
+    native_key,
 )
+from emberlake.spark.upserts import upsert_keys
 from emberlake.spark.write_task import gathered
 from emberlake.spec.key_value import RowKind
 from emberlake.spec.schema import TableSchema
@@ -57,6 +61,9 @@ def merge_keys(
     Raises:
         DataMismatch: several rows of the source would change the same row, or make the same key.
     """
+    made = upsert_keys(session, snapshot, frames, is_dry=is_dry)
+    if made is not None:
+        return made
     plan, schema = frames.plan, session.store.schema
     predicate = None if plan.orphaned else frames.pruning()
     rows = read_rows(session.store, snapshot, predicate, frames.spark)
@@ -66,25 +73,35 @@ def merge_keys(
     pairs = frames.joined(keyed.filter(USED), frames.columns.names)
     shape = _pairs_schema(schema)
     pair_task = PairTask(session.store, plan, target, frames.columns, shape, frames.now_ms)
-    made = pairs.select(ID, *target.names, *frames.columns.names).mapInArrow(pair_task, shape)
-    made = made.localCheckpoint()
-    marks, records = made.filter("kind IS NULL"), made.filter("kind IS NOT NULL").drop(ID, CLAUSE)
-    if frames.has_repeated_keys:
-        _check_once(frames, marks, key_names)
-        records = records.dropDuplicates(key_names)  # to delete a row twice does no harm
-    if plan.orphaned:
-        alone = rows.join(marks.select(*key_names), key_names, "left_anti").select(*target.names)
-        editor = Editor(plan.for_table, None, frames.now_ms)
-        task = KeyChangeTask(session.store, editor, Orphans(plan, frames.now_ms))
-        records = records.union(changed_rows(alone, task, schema))
-    if plan.new:
-        records = records.union(_new_records(frames, marks, schema, key_names))
-    return write_key_rows(session, snapshot, records, is_dry=is_dry)
+    every = pairs.select(ID, *target.names, *frames.columns.names).mapInArrow(pair_task, shape)
+    with ExitStack() as stack:
+        every = stack.enter_context(kept(every))
+        marks, records = every.filter("kind IS NULL"), every.filter("kind IS NOT NULL")
+        records = records.drop(ID, CLAUSE)
+        if frames.has_repeated_keys:
+            _check_once(frames, marks, key_names)
+            records = records.dropDuplicates(key_names)  # to delete a row twice does no harm
+        if plan.orphaned:
+            matched = marks.select(*key_names)
+            alone = rows.join(matched, key_names, "left_anti").select(*target.names)
+            editor = Editor(plan.for_table, None, frames.now_ms)
+            task = KeyChangeTask(session.store, editor, Orphans(plan, frames.now_ms))
+            records = records.union(changed_rows(alone, task, schema))
+        if plan.new:
+            new = stack.enter_context(kept(new_rows(frames, marks.select(ID), schema)))
+            _check_new(new, key_names)
+            records = records.union(new.select(sql.lit(RowKind.INSERT.symbol).alias("kind"), "*"))
+        return write_key_rows(session, snapshot, records, is_dry=is_dry)
 
 
 def _with_keys(
     rows: DataFrame, frames: MergeFrames, target: Columns, predicate: Predicate | None
 ) -> DataFrame:
+    keys = [native_key(pair.target) for pair in frames.plan.on.keys]
+    if predicate is None and None not in keys:
+        names = target.by_name
+        found = frames.as_keys([sql.col(names[f.name]) for f in keys if f is not None])
+        return rows.select(sql.lit(True).alias(USED), *found, "*")
     shape = StructType([StructField(USED, BooleanType()), *frames.keys, *rows.schema.fields])
     task = TargetTask(frames.plan, target, predicate, shape, frames.now_ms)
     return rows.mapInArrow(task, shape)
@@ -107,15 +124,11 @@ def _check_once(frames: MergeFrames, marks: DataFrame, key_names: list[str]) -> 
         raise error
 
 
-def _new_records(
-    frames: MergeFrames, marks: DataFrame, schema: TableSchema, key_names: list[str]
-) -> DataFrame:
-    new = new_rows(frames, marks.select(ID), schema).localCheckpoint()
+def _check_new(new: DataFrame, key_names: list[str]) -> None:
     counts = new.groupBy(*key_names).count().filter("count > 1").limit(_SHOWN)
     repeated = counts.select(*key_names).toArrow()
     if repeated.num_rows:
         raise repeated_keys(repeated)
-    return new.select(sql.lit(RowKind.INSERT.symbol).alias("kind"), "*")
 
 
 def new_rows(frames: MergeFrames, matched: DataFrame, schema: TableSchema) -> DataFrame:

@@ -51,12 +51,28 @@ def _opens_none(path: str, spark_path: str, size: int) -> bool:
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class NativeFile:
+    """A file that Spark reads by itself."""
+
+    path: str
+    partition: bytes
+
+    @property
+    def folder(self) -> str:
+        return self.path.rpartition("/")[0]
+
+
 @dataclass(frozen=True)
 class Division:
     """The files that Spark reads by itself, and the rest, for our own reader."""
 
-    paths: tuple[str, ...]
+    files: tuple[NativeFile, ...]
     rest: tuple[DataSplit, ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(file.path for file in self.files)
 
 
 def divide(
@@ -72,15 +88,15 @@ def divide(
     scan = NativeScan(reader, opens)
     if not scan.is_possible:
         return Division((), tuple(splits))
-    paths: list[str] = []
+    files: list[NativeFile] = []
     rest: list[DataSplit] = []
     for split in splits:
         found = scan.native_paths(split)
-        native = [path for path in found if path is not None]
-        paths += native
+        native = [NativeFile(path, split.partition) for path in found if path is not None]
+        files += native
         if len(native) < max(1, len(found)):
             rest.append(split.take([path is None for path in found]) if native else split)
-    return Division(tuple(paths), tuple(rest))
+    return Division(tuple(files), tuple(rest))
 
 
 @dataclass(frozen=True)
@@ -119,9 +135,17 @@ class NativeScan:
         groups = split.groups if split.is_grouped else ()
         beside = {f.file_name for g in groups if len(g.all_files) > 1 for f in g.all_files}
         return [
-            self._path(file.external_path or f"{folder}/{file.file_name}", file)
+            self._path(file.path_in(folder), file)
             if file.file_name not in beside and self._is_native(split, file)
             else None
+            for file in split.files
+        ]
+
+    def paths_of_records(self, split: DataSplit) -> list[str | None]:
+        """For every file of a key table, the path for Spark to read its records, merged or not."""
+        folder = self.reader.store.bucket_folder(split.partition, split.bucket)
+        return [
+            self._path(file.path_in(folder), file) if self._is_plain(split, file) else None
             for file in split.files
         ]
 
@@ -142,11 +166,15 @@ class NativeScan:
         )
 
     def _is_native(self, split: DataSplit, file: DataFile) -> bool:
+        has_kinds = self.reader.store.schema.profile.has_keys and may_retract(file)
+        return not has_kinds and self._is_plain(split, file)
+
+    def _is_plain(self, split: DataSplit, file: DataFile) -> bool:
+        """Whether Spark reads the columns of a whole file as we do."""
         return (
             self._name_pattern.fullmatch(file.file_name) is not None
             and file.file_name not in split.deletion_files
             and file.file_name not in split.ranges
-            and not (self.reader.store.schema.profile.has_keys and may_retract(file))
             and self._fits(file)
         )
 

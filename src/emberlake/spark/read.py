@@ -18,17 +18,18 @@ from emberlake.read.projection import ROW_KIND, Output
 from emberlake.read.table_reader import TableReader
 from emberlake.scan.splits import DataSplit
 from emberlake.spark.filters import to_column
-from emberlake.spark.native_scan import Division, NativeScan, divide
+from emberlake.spark.native_scan import Division, NativeFile, NativeScan, divide
 from emberlake.spark.packing import pack_partitions, spread_partitions, weight_of
+from emberlake.spark.partitioned_scan import partitioned_frame, why_not
 from emberlake.spark.read_task import PARTITION, ReadTask, split_table
-from emberlake.spark.session import check_workers
 from emberlake.spark.session_files import SessionFiles
+from emberlake.spark.sessions import check_workers
 from emberlake.spark.types import handed_out, nullable_fields, spark_schema, to_spark_type
 from emberlake.types import AtomicType, DataField, DataType, RowType, TypeRoot
 
 # Dates and timestamps are stored in Spark's own calendar; a missing or damaged file is an error,
 # whatever the session says.
-_READ_OPTIONS: Final = {
+READ_OPTIONS: Final = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
     "ignoreCorruptFiles": "false",
@@ -64,8 +65,8 @@ def read_dataframe(
     else:
         division = Division((), tuple(splits))
     parts = []
-    if division.paths:
-        parts.append(_read_natively(spark, reader, division.paths, condition))
+    if division.files:
+        parts.append(read_natively(spark, reader, division.files, condition))
     if division.rest:
         parts.append(_read_by_workers(spark, reader, division.rest, num_partitions))
     if not parts:
@@ -83,8 +84,14 @@ def explain_dataframe(reader: TableReader, splits: Sequence[DataSplit], spark: S
     else:
         division = divide(reader, splits, files.opens)
     left = sum(len(split.files) for split in division.rest)
-    told = f"{len(division.paths)} files by Spark's own reader, {left} by Python workers"
-    return "; ".join([told, *(f"{what}: {why}" for what, why in files.refused.items())])
+    told = f"{len(division.files)} files by Spark's own reader, {left} by Python workers"
+    reasons = [f"{what}: {why}" for what, why in files.refused.items()]
+    if division.files and reader.store.schema.partition_keys:
+        fields = NativeScan(reader).fields
+        problem = why_not(spark, reader.store, fields, division.files)
+        prunes = "Spark prunes partitions by its own conditions"
+        reasons.append(prunes if problem is None else f"partitions: {problem}")
+    return "; ".join([told, *reasons])
 
 
 def _check_partitions(count: int | None) -> None:
@@ -108,14 +115,25 @@ def _fields(reader: TableReader) -> tuple[DataField, ...]:
 # --- Spark's own reader ---------------------------------------------------------------------------
 
 
-def _read_natively(
-    spark: SparkSession, reader: TableReader, paths: Sequence[str], condition: Column | None
+def read_natively(
+    spark: SparkSession,
+    reader: TableReader,
+    files: Sequence[NativeFile],
+    condition: Column | None,
+    more: Sequence[Column] = (),
 ) -> DataFrame:
-    schema = nullable_fields(spark_schema(NativeScan(reader).fields))
-    rows = spark.read.schema(schema).options(**_READ_OPTIONS).parquet(*paths)
+    """The rows of files that ``divide`` left to Spark; ``more`` are columns after the others."""
+    fields = NativeScan(reader).fields
+    rows: DataFrame | None = None
+    if why_not(spark, reader.store, fields, files) is None:
+        rows = partitioned_frame(spark, reader.store, fields, files, READ_OPTIONS)
+    if rows is None:
+        schema = nullable_fields(spark_schema(fields))
+        paths = [file.path for file in files]
+        rows = spark.read.schema(schema).options(**READ_OPTIONS).parquet(*paths)
     if condition is not None:
         rows = rows.filter(condition)
-    return rows.select(*(_output(output) for output in reader.projection.outputs))
+    return rows.select(*(_output(output) for output in reader.projection.outputs), *more)
 
 
 def _output(output: Output) -> Column:

@@ -17,14 +17,14 @@ from emberlake.spark.types import to_spark_batch
 
 PARTITION: Final = "partition"
 _PLAN: Final = "plan"
-_SPLIT: Final = "split"
+SPLIT: Final = "split"
 # One row per split: the partition that reads it, the number of the predicate that it was planned
 # with, and its byte form.
 SPLIT_SCHEMA: Final = pa.schema(
     [
         pa.field(PARTITION, pa.int32(), nullable=False),
         pa.field(_PLAN, pa.int32(), nullable=False),
-        pa.field(_SPLIT, pa.binary(), nullable=False),
+        pa.field(SPLIT, pa.binary(), nullable=False),
     ]
 )
 
@@ -64,5 +64,5 @@ def splits_in(
     """The splits of rows that ``split_table`` made."""
     for batch in batches:
         plans = batch.column(_PLAN).to_pylist()
-        for plan, raw in zip(plans, batch.column(_SPLIT), strict=True):
+        for plan, raw in zip(plans, batch.column(SPLIT), strict=True):
             yield split_from_bytes(raw.as_py(), predicates[plan])

@@ -13,7 +13,6 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql.functions import col
 
 from emberlake.base.parallel import limit_threads
-from emberlake.errors import InvalidInput, Unsupported
 from emberlake.predicates import Predicate
 from emberlake.rowops.attempts import run_change
 from emberlake.rowops.change import change_clause
@@ -24,10 +23,13 @@ from emberlake.rowops.key_changes import found_rows
 from emberlake.rowops.result import RowChangeResult, Tally
 from emberlake.scan.plan import plan_target
 from emberlake.session.write_session import WriteSession
+from emberlake.spark.changes import check_reachable
+from emberlake.spark.column_changes import change_by_columns, uses_columns
 from emberlake.spark.failures import reported_errors, typed_errors
 from emberlake.spark.job import Job
 from emberlake.spark.job_files import task_store
 from emberlake.spark.key_rows import KeyChangeTask, changed_rows, read_rows, write_key_rows
+from emberlake.spark.owners import tally_in
 from emberlake.spark.packing import pack_partitions, weight_of
 from emberlake.spark.read_task import PARTITION, split_table, splits_in
 from emberlake.spark.reports import (
@@ -39,18 +41,19 @@ from emberlake.spark.reports import (
     report_batch,
     task_number,
 )
-from emberlake.spark.session import check_workers, fast_arrow
+from emberlake.spark.sessions import fast_arrow
 from emberlake.spec.snapshot import Snapshot
-from emberlake.store.table_store import TableStore
 
 
 def change_on_spark(
     session: WriteSession,
     spark: SparkSession,
-    where: Predicate | str | None,
+    where: Predicate | str | Column | None,
     values: Mapping[str, object] | None,
 ) -> RowChangeResult:
     """Delete the rows that match (no values), or set columns of them, in one commit.
+
+    If the condition or a value is a Column, Spark evaluates all of them (``column_changes``).
 
     Raises:
         InvalidExpression, InvalidPredicate, ColumnNotFound: values or condition do not fit.
@@ -58,33 +61,10 @@ def change_on_spark(
         Unsupported: rows of this table cannot be changed like this.
         CommitConflict: others changed the same rows again and again.
     """
-    check_given([where, *(values or {}).values()])
-    check_shared(session.store)
-    check_workers(spark)
+    if isinstance(where, Column) or uses_columns((values or {}).values()):
+        return change_by_columns(session, spark, where, values)
+    check_reachable(session, spark)
     return run_change(session, lambda now, state: _prepare(now, state, spark, where, values))
-
-
-def check_given(given: list[object]) -> None:
-    """Refuse Spark's expressions, which only Spark's own rows could be tested with.
-
-    Raises:
-        InvalidInput: one of the values is a Column.
-    """
-    if any(isinstance(value, Column) for value in given):
-        raise InvalidInput(
-            "a Spark Column cannot be evaluated on files: write the condition or the value as "
-            'text, such as "price * 1.1", or use lit() of emberlake for a value'
-        )
-
-
-def check_shared(store: TableStore) -> None:
-    """Refuse tables that only this process can see.
-
-    Raises:
-        Unsupported: the table is in memory.
-    """
-    if not store.storage.traits.is_shared:
-        raise Unsupported("Spark's workers cannot reach a table in memory")
 
 
 def _prepare(
@@ -116,14 +96,6 @@ def _prepare(
 
     messages, reports = job.run(run)
     return Prepared(tuple(messages), tally_in(reports))
-
-
-def tally_in(reports: Reports) -> Tally:
-    """The sum of what tasks counted."""
-    counts = reports.counts()
-    return (
-        Tally(**dict(zip(Tally.__dataclass_fields__, counts, strict=True))) if counts else Tally()
-    )
 
 
 @dataclass(frozen=True, slots=True)

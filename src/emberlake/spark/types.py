@@ -30,6 +30,7 @@ from emberlake.types import (
     TypeRoot,
 )
 from emberlake.types.data_types import MAX_DECIMAL_PRECISION
+from emberlake.write.row_kinds import ROW_KIND_COLUMN
 
 # Spark stores times more precisely than the format, but declares at most this many digits.
 MAX_TIME_PRECISION: Final = 6
@@ -188,6 +189,21 @@ def paimon_fields(struct: spark.StructType) -> tuple[DataField, ...]:
         text = "; ".join(f"{name}: {problem}" for name, problem in problems)
         raise (Unsupported if is_known else InvalidSchema)(f"columns without a Paimon type: {text}")
     return assign_field_ids(fields, next_id=0)
+
+
+def new_table_fields(struct: spark.StructType) -> tuple[DataField, ...]:
+    """The columns of a table that is created from a DataFrame, or grows to it.
+
+    All of them can be null, as in tables that Spark creates: whether a column of a DataFrame is
+    nullable depends on how it was computed. Row kinds are no column, and neither is what is always
+    null.
+    """
+    columns = [
+        spark.StructField(column.name, column.dataType, True, column.metadata)
+        for column in struct
+        if column.name != ROW_KIND_COLUMN and not isinstance(column.dataType, spark.NullType)
+    ]
+    return paimon_fields(spark.StructType(columns))
 
 
 def _paimon_type(spark_type: spark.DataType, nullable: bool) -> DataType:  # noqa: FBT001

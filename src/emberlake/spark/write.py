@@ -1,8 +1,8 @@
 """Write a DataFrame: many tasks write files, and the driver commits them at once."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, fields
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, fields, replace
 from time import perf_counter
 from typing import Any
 
@@ -10,7 +10,8 @@ from pyspark.resource import ResourceProfile
 from pyspark.sql import DataFrame
 
 from emberlake.commit.change import CommitResult
-from emberlake.errors import InvalidInput, Unsupported
+from emberlake.errors import EmberlakeError, InvalidInput, Unsupported
+from emberlake.rowops.result import WriteResult
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.alignment import check_alignment
 from emberlake.spark.clustering import cluster, plan_clustering
@@ -18,15 +19,17 @@ from emberlake.spark.failures import typed_errors
 from emberlake.spark.job import Job
 from emberlake.spark.reports import REPORT_SCHEMA, Reports, counted, gather
 from emberlake.spark.resources import find_profile
-from emberlake.spark.session import check_workers, fast_arrow, small_pieces
+from emberlake.spark.sessions import check_workers, fast_arrow, small_pieces
+from emberlake.spark.sifting import Sifting, read_text_columns, without_texts
 from emberlake.spark.write_task import WriteTask
 from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.support import check_writable
+from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparkWriteResult(CommitResult):
+class SparkWriteResult(WriteResult):
     """What a distributed write did, with how many tasks, and how long its stages took."""
 
     tasks: int = 0  # that wrote, or had nothing to write
@@ -42,6 +45,11 @@ class WriteJob:
     concurrency: int | None = None
     resource_profile: ResourceProfile | Mapping[str, object] | None = None
     as_of: Snapshot | None = None  # the state that the rows were read from, if it was the table
+    sifting: Sifting | None = None  # what happens to rows that do not fit; None: the write fails
+
+    def on(self, store: TableStore) -> "WriteJob":
+        """The same write, to the same table with other columns."""
+        return replace(self, session=replace(self.session, store=store))
 
     def run(self, df: DataFrame) -> SparkWriteResult:
         """Write all rows and make them visible in one snapshot.
@@ -55,39 +63,62 @@ class WriteJob:
         """
         seconds: dict[str, float] = {}
         with _timed(seconds, "check"):
-            self._check(df)
+            job, df = self._reading_texts(df)
+            job.check(df)
             profile = find_profile(self.resource_profile, df.sparkSession)
             check_workers(df.sparkSession)
         with _timed(seconds, "write"):
-            messages, reports = self.write(df, profile)
+            messages, reports = job.write(df, profile)
         with _timed(seconds, "commit"):
-            done = self.session.commit_or_abort(messages)
+            done = self._commit(messages)
         counts: dict[str, Any] = {f.name: getattr(done, f.name) for f in fields(CommitResult)}
-        return SparkWriteResult(**counts, tasks=reports.total or 0, seconds=seconds)
+        return SparkWriteResult(
+            **counts,
+            tasks=reports.total or 0,
+            rows_rejected=sum(reports.counts()),
+            seconds=seconds,
+        )
+
+    def _reading_texts(self, df: DataFrame) -> tuple["WriteJob", DataFrame]:
+        """Where bad rows are allowed, text is read as what the table wants."""
+        check_writable(self.session.store.schema)
+        check_frame(df)
+        if self.sifting is None:
+            return self, df
+        df, texts = read_text_columns(df, self.session.store.schema)
+        return replace(self, sifting=replace(self.sifting, texts=texts)), df
+
+    def _commit(self, messages: list[CommitMessage]) -> CommitResult:
+        """Commit bad rows to quarantine first: a row must not be in neither of the tables."""
+        if self.sifting is None or self.sifting.quarantine is None:
+            return self.session.commit_or_abort(messages)
+        written, rejected = self.sifting.divided(messages)
+        try:
+            self.sifting.quarantine.commit_or_abort(rejected)
+        except EmberlakeError:
+            with suppress(EmberlakeError):  # why it failed matters more than what is left
+                self.session.abort(written)
+            raise
+        return self.session.commit_or_abort(written)
 
     def write(
         self, df: DataFrame, profile: ResourceProfile | None = None
     ) -> tuple[list[CommitMessage], Reports]:
         """Write all rows of a DataFrame that fits; returns what is to be committed."""
         store = self.session.store
-        job = Job(store, store.env.new_id())
+        job = Job(store, store.env.new_id(), () if self.sifting is None else self.sifting.stores)
         return job.run(lambda: self._write(df, job.id, profile))
 
-    def _check(self, df: DataFrame) -> None:
-        check_writable(self.session.store.schema)
-        if not isinstance(df, DataFrame):
-            raise InvalidInput(f"write_spark takes a Spark DataFrame, not {type(df).__name__}")
+    def check(self, df: DataFrame) -> None:
+        """Refuse a DataFrame that cannot be written, before any task starts."""
         tasks = self.concurrency
         if tasks is not None and (type(tasks) is not int or tasks < 1):  # a bool is an int
             raise InvalidInput(f"concurrency is a number of tasks, not {tasks!r}")
-        if df.isStreaming:
-            raise InvalidInput(
-                "a stream is written batch by batch: use writeStream.format('emberlake'), or "
-                "write_paimon in foreachBatch"
-            )
         if not self.session.store.storage.traits.is_shared:
             raise Unsupported("Spark's workers cannot reach a table in memory")
-        check_alignment(df.schema, self.session.store.schema, self.write_columns)
+        check_alignment(
+            without_texts(df.schema, self.sifting), self.session.store.schema, self.write_columns
+        )
 
     def _write(self, df: DataFrame, job_id: str, profile: ResourceProfile | None) -> Reports:
         schema = self.session.store.schema
@@ -99,6 +130,7 @@ class WriteJob:
             self.write_columns,
             as_of=self.as_of,
             assigners=clustering.assigners,
+            sifting=self.sifting,
         )
         clustered = cluster(df, schema, clustering)
         written = counted(clustered.mapInArrow(task, REPORT_SCHEMA, profile=profile))
@@ -106,6 +138,21 @@ class WriteJob:
         pieces = small_pieces(session) if clustering.shares_partitions else nullcontext()
         with typed_errors(), fast_arrow(session), pieces:
             return gather(written)
+
+
+def check_frame(df: object) -> None:
+    """Refuse what is no batch DataFrame.
+
+    Raises:
+        InvalidInput: says what to use instead.
+    """
+    if not isinstance(df, DataFrame):
+        raise InvalidInput(f"write_spark takes a Spark DataFrame, not {type(df).__name__}")
+    if df.isStreaming:
+        raise InvalidInput(
+            "a stream is written batch by batch: use writeStream.format('emberlake'), or "
+            "write_paimon in foreachBatch"
+        )
 
 
 @contextmanager

@@ -13,9 +13,12 @@ from emberlake.session.write_session import WriteSession
 from emberlake.spark.failures import reported_errors
 from emberlake.spark.job_files import task_store
 from emberlake.spark.reports import TaskReport, report_batch, task_number
+from emberlake.spark.sifting import Sifting, TaskSifter
 from emberlake.spec.snapshot import Snapshot
+from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
 from emberlake.write.dynamic_bucket import SINGLE_ASSIGNER, Assigner
+from emberlake.write.rows_writer import RowsWriter
 
 # Spark passes small batches; the cost of a call pays off only for more rows.
 _GATHER_ROWS: Final = 250_000
@@ -32,16 +35,20 @@ class WriteTask:
     write_columns: tuple[str, ...] | None = None
     as_of: Snapshot | None = None  # the state that the rows were read from, if it was the table
     assigners: int = 1  # how many tasks assign dynamic buckets, each numbered like its partition
+    sifting: Sifting | None = None  # what happens to rows that do not fit; None: the task fails
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all batches, or none; yield one report."""
         limit_threads()
         number = task_number()
         with reported_errors():
-            messages = self._write(batches, number)
-        yield report_batch([TaskReport.of(self.job_id, number, messages)])
+            messages, rejected = self._write(batches, number)
+        counts = [] if self.sifting is None else [rejected]
+        yield report_batch([TaskReport.of(self.job_id, number, messages, counts)])
 
-    def _write(self, batches: Iterator[pa.RecordBatch], number: int) -> list[CommitMessage]:
+    def _write(
+        self, batches: Iterator[pa.RecordBatch], number: int
+    ) -> tuple[list[CommitMessage], int]:
         store = task_store(self.session.store, self.job_id, number)
         assigner = Assigner(number, self.assigners) if self.assigners > 1 else SINGLE_ASSIGNER
         # Closing it deletes what was not returned.
@@ -49,9 +56,28 @@ class WriteTask:
         with closing(session.new_writer(assigner, as_of=self.as_of)) as writer:
             if self.write_columns is not None:
                 writer.set_write_columns(self.write_columns)
+            if self.sifting is not None:
+                return self._sift(writer, self.sifting, batches, number)
             for table in gathered(batches):
                 writer.write(table.rename_columns(self.columns))
-            return writer.prepare()
+            return writer.prepare(), 0
+
+    def _sift(
+        self,
+        writer: RowsWriter,
+        sifting: Sifting,
+        batches: Iterator[pa.RecordBatch],
+        number: int,
+    ) -> tuple[list[CommitMessage], int]:
+        schema = self.session.store.schema
+
+        def place(store: TableStore) -> TableStore:
+            return task_store(store, self.job_id, number)
+
+        with closing(TaskSifter(writer, schema, sifting, self.job_id, place)) as sifter:
+            for table in gathered(batches):
+                sifter.write(table.rename_columns(self.columns))
+            return sifter.prepare(), sifter.rows_rejected
 
 
 def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

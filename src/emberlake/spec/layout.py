@@ -119,9 +119,7 @@ class TableLayout:
         self, partition_path: str, bucket: int, file: DataFile, data_directory: str = ""
     ) -> str:
         """The path of a data file, which may lie outside the table."""
-        if file.external_path is not None:
-            return file.external_path
-        return f"{self.bucket_folder(partition_path, bucket, data_directory)}/{file.file_name}"
+        return file.path_in(self.bucket_folder(partition_path, bucket, data_directory))
 
     def extra_file(self, data_file_path: str, name: str) -> str:
         """The path of an extra file of a data file; both are in the same folder."""

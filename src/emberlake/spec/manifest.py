@@ -71,7 +71,12 @@ class DataFile:
     write_cols: tuple[str, ...] | None = None
     write_cols_sequences: tuple[int, ...] | None = None
 
+    def path_in(self, folder: str) -> str:
+        """Where the file is, if those of its bucket are in a folder; it may be elsewhere."""
+        return self.external_path or f"{folder}/{self.file_name}"
 
+
+BucketKey = tuple[bytes, int]  # partition and bucket
 FileIdentity = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]
 
 
@@ -165,3 +170,13 @@ class IndexManifestEntry:
     partition: bytes
     bucket: int
     index_file: IndexFile
+
+    @property
+    def identity(self) -> tuple[bytes, int, str]:
+        """Two entries with the same identity are about the same index file."""
+        return self.partition, self.bucket, self.index_file.file_name
+
+    @property
+    def slot(self) -> tuple[bytes, int, str]:
+        """The bucket, and the kind of index, of which it often has only one."""
+        return self.partition, self.bucket, self.index_file.index_type

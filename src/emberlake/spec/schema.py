@@ -11,9 +11,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from emberlake.base.html import html_box, html_title
 from emberlake.errors import CorruptFile, EmberlakeError, InvalidSchema, Unsupported
 from emberlake.options import BUCKET_KEY, DATA_EVOLUTION, TableOptions
 from emberlake.spec.profile import TableProfile, profile_of
+from emberlake.spec.schema_text import schema_html, schema_line
 from emberlake.types import DataField, from_arrow_schema
 from emberlake.types.json import field_from_json, field_to_json
 
@@ -61,6 +63,15 @@ class Schema:
         has_blobs = str((options or {}).get(DATA_EVOLUTION.key, "")).strip().lower() == "true"
         fields = from_arrow_schema(pa_schema, has_blobs=has_blobs)
         return Schema(fields, partition_keys, primary_keys, options, comment)
+
+    def __repr__(self) -> str:
+        keys = self.partition_keys, self.primary_keys
+        return f"Schema({schema_line(self.fields, *keys, self.options)})"
+
+    def _repr_html_(self) -> str:
+        keys = self.partition_keys, self.primary_keys
+        columns = schema_html(self.fields, *keys, self.options)
+        return html_box(html_title("Schema", self.comment or ""), columns)
 
 
 @dataclass(frozen=True)
@@ -110,6 +121,15 @@ class TableSchema:
     def bucket_keys(self) -> tuple[str, ...]:
         """The columns that decide a row's bucket."""
         return self.options.value(BUCKET_KEY) or self.trimmed_primary_keys
+
+    def __repr__(self) -> str:
+        keys = self.partition_keys, self.primary_keys
+        return f"TableSchema(id={self.id}: {schema_line(self.fields, *keys, self.options)})"
+
+    def _repr_html_(self) -> str:
+        keys = self.partition_keys, self.primary_keys
+        columns = schema_html(self.fields, *keys, self.options)
+        return html_box(html_title(f"Schema {self.id}", self.comment or ""), columns)
 
     def with_options(self, overrides: Mapping[str, str | None]) -> "TableSchema":
         """This schema with dynamic options; it is not written anywhere."""

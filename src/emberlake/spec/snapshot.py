@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from emberlake.base.html import html_box, html_facts, html_title
+from emberlake.base.times import shown_time
 from emberlake.errors import CorruptFile, Unsupported
 
 SNAPSHOT_VERSION: Final = 3
@@ -22,6 +24,15 @@ class CommitKind(StrEnum):
     COMPACT = "COMPACT"
     OVERWRITE = "OVERWRITE"
     ANALYZE = "ANALYZE"
+
+
+class Operation(StrEnum):
+    """What a user did to make a snapshot. Stored in snapshots. Never rename."""
+
+    DELETE = "DELETE"
+    UPDATE = "UPDATE"
+    MERGE = "MERGE"
+    TRUNCATE = "TRUNCATE"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +80,35 @@ class Snapshot:
         Not every server that publishes snapshots keeps their uuids.
         """
         return self.delta_manifest_list
+
+    def __repr__(self) -> str:
+        return (
+            f"Snapshot(id={self.id}, {self.commit_kind}, {shown_time(self.time_millis)}, "
+            f"rows={self.total_record_count}, rows_added={self.delta_record_count}, "
+            f"schema_id={self.schema_id})"
+        )
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {
+            "time": shown_time(self.time_millis),
+            "operation": self.operation,
+            "rows": self.total_record_count,
+            "rows added": self.delta_record_count,
+            "rows of the changelog": self.changelog_record_count,
+            "watermark": self.watermark,
+            "next row id": self.next_row_id or None,
+            "schema": self.schema_id,
+            "commit user": self.commit_user,
+            "commit identifier": (
+                None
+                if self.commit_identifier == BATCH_COMMIT_IDENTIFIER
+                else str(self.commit_identifier)
+            ),
+            "written by": self.writer_version,
+            **self.properties,
+        }
+        known = {name: value for name, value in facts.items() if value is not None}
+        return html_box(html_title(f"Snapshot {self.id}", self.commit_kind), html_facts(known))
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object of the snapshot file; absent values are left out."""

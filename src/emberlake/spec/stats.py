@@ -15,6 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from emberlake.base.arrow_arrays import used_values
 from emberlake.errors import InvalidOption
 from emberlake.options import STATS_KEEP_FIRST_N, STATS_MODE, TableOptions
 from emberlake.spec.binary_row import decode_row, encode_row
@@ -86,6 +87,16 @@ def column_stats_modes(fields: Sequence[DataField], options: TableOptions) -> tu
     return tuple(modes)
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnStats:
+    """What is known about some values of a column; None is unknown."""
+
+    low: Value
+    high: Value
+    null_count: int
+    has_values: bool  # that are not null
+
+
 class StatsCollector:
     """Collects the statistics of one data file, batch by batch."""
 
@@ -97,6 +108,18 @@ class StatsCollector:
         for column in self._columns:
             if column.mode.kind is not StatsKind.NONE:
                 column.update(batch.column(column.field.name))
+
+    def update_column(self, name: str, values: pa.ChunkedArray) -> None:
+        """Add values of one column. Columns may be updated by several threads, each by one."""
+        for column in self._columns:
+            if column.field.name == name and column.mode.kind is not StatsKind.NONE:
+                column.update(values)
+
+    def adopt(self, name: str, known: "ColumnStats") -> None:
+        """Add values of one column that are known only by their statistics."""
+        for column in self._columns:
+            if column.field.name == name:
+                column.adopt(known)
 
     def finish(self, *, dense: bool) -> tuple[SimpleStats, tuple[str, ...] | None]:
         """The statistics, and the columns that they cover; None for all columns."""
@@ -120,6 +143,17 @@ def encode_stats(
 ) -> SimpleStats:
     """Statistics as manifests store them; an unknown value or count is None."""
     return SimpleStats(encode_row(types, mins), encode_row(types, maxs), tuple(null_counts))
+
+
+def decode_stats(
+    fields: Sequence[DataField], stats: SimpleStats
+) -> dict[str, tuple[Value, Value, int | None]]:
+    """Minimum, maximum and null count by column; of statistics that cover exactly these columns."""
+    types = [f.type for f in fields]
+    lows, highs = (decode_row(types, raw) for raw in (stats.min_values, stats.max_values))
+    counts = stats.null_counts or (None,) * len(types)
+    found = zip((f.name for f in fields), lows, highs, counts, strict=True)
+    return {name: (low, high, count) for name, low, high, count in found}
 
 
 def partition_stats(types: Sequence[DataType], partitions: Sequence[bytes]) -> SimpleStats:
@@ -192,6 +226,16 @@ class _Column:
             if chunk.null_count < len(chunk):
                 self._widen(*_bounds_of(chunk))
 
+    def adopt(self, known: ColumnStats) -> None:
+        """Add values of which only this is known."""
+        self.null_count += known.null_count
+        if not known.has_values or self._is_unbounded:
+            return
+        if known.low is None or known.high is None:
+            self._is_unbounded = True
+        else:
+            self._widen(known.low, known.high)
+
     def repeat(self, value: Value, count: int) -> None:
         """Add the same value ``count`` times."""
         if value is None:
@@ -225,6 +269,8 @@ def _has_bounds(data_type: DataType) -> bool:
 
 def _bounds_of(chunk: pa.Array) -> tuple[Value, Value]:
     """The minimum and the maximum of a chunk that has a value; NaN if it has a NaN."""
+    if pa.types.is_dictionary(chunk.type):
+        chunk = used_values(chunk)
     if pa.types.is_floating(chunk.type):
         return _float_bounds(chunk)
     found = pc.min_max(chunk)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from emberlake.types import AtomicType, DataType, TypeRoot
+from emberlake.types.data_types import MAX_LENGTH
 
 
 def is_widening(old: DataType, new: DataType) -> bool:
@@ -26,6 +27,8 @@ def is_widening(old: DataType, new: DataType) -> bool:
             | (TypeRoot.VARBINARY, TypeRoot.VARBINARY)
         ):
             return new.length >= old.length
+        case TypeRoot.BOOLEAN | TypeRoot.DATE, TypeRoot.VARCHAR:
+            return new.length == MAX_LENGTH
         case (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP) | (
             TypeRoot.TIMESTAMP_LTZ,
             TypeRoot.TIMESTAMP_LTZ,
@@ -50,4 +53,6 @@ def _integer_widens(old: AtomicType, new: AtomicType) -> bool:
         return _INTEGERS[new.root][0] >= digits
     if new.root is TypeRoot.DECIMAL:
         return new.precision - new.scale >= digits
+    if new.root is TypeRoot.VARCHAR:  # every number has one text
+        return new.length == MAX_LENGTH
     return new.root in floats

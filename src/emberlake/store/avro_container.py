@@ -21,11 +21,11 @@ from emberlake.base.arrow_arrays import values_array
 from emberlake.base.avro_blocks import (
     BAD_BYTES,
     Container,
-    UnknownCodec,
     check_items,
     encode_long,
     parse_container,
 )
+from emberlake.base.avro_codecs import UnknownCodec
 from emberlake.errors import CorruptFile, Unsupported
 from emberlake.store.avro_lanes import FindRecords, decode_lanes
 
@@ -64,7 +64,7 @@ def decode_container(
         records = decode_lanes(container, schema, _record_type(columns), find)
         if records is not None:
             return _flatten(records, columns, path)
-    return _as_table(_decode_rows(container, path, columns), path, columns)
+    return _as_table(_read_records(container, path), path, columns)
 
 
 def decode_together(
@@ -74,24 +74,28 @@ def decode_together(
 
     To make the columns takes most of the time where a container has few records.
     """
-    parts = [decode_rows(raw, path, columns) for raw, path in files]
-    rows = [row for part in parts for row in part]
-    return _as_table(rows, files[0][1], columns), [len(part) for part in parts]
-
-
-def _as_table(rows: list[dict[str, Any]], path: str, columns: tuple[Column, ...]) -> pa.Table:
-    try:
-        arrays = [
-            values_array([row[column.name] for row in rows], column.type) for column in columns
-        ]
-    except (*BAD_BYTES, pa.ArrowException) as error:
-        raise CorruptFile(path, f"its records cannot be decoded: {error}") from error
-    return pa.Table.from_arrays(arrays, names=[column.name for column in columns])
+    parts = [_read_records(_parse(raw, path), path) for raw, path in files]
+    records = [record for part in parts for record in part]
+    return _as_table(records, files[0][1], columns), [len(part) for part in parts]
 
 
 def decode_rows(raw: bytes, path: str, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
     """Like ``decode_container``, but one dictionary per record; lists are tuples."""
-    return _decode_rows(_parse(raw, path), path, columns)
+    found = _columns_of(_read_records(_parse(raw, path), path), path, columns)
+    values = [[tuple(v) if isinstance(v, list) else v for v in column] for column in found]
+    names = [column.name for column in columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def _as_table(records: list[Any], path: str, columns: tuple[Column, ...]) -> pa.Table:
+    found = _columns_of(records, path, columns)
+    try:
+        arrays = [
+            values_array(values, column.type) for values, column in zip(found, columns, strict=True)
+        ]
+    except (*BAD_BYTES, pa.ArrowException) as error:
+        raise CorruptFile(path, f"its records cannot be decoded: {error}") from error
+    return pa.Table.from_arrays(arrays, names=[column.name for column in columns])
 
 
 def _parse(raw: bytes, path: str) -> Container:
@@ -222,25 +226,35 @@ def _full_name(name: str, namespace: str) -> str:
 
 @lru_cache(maxsize=16)
 def _fastavro_schema(schema: str) -> Any:
-    return fastavro.parse_schema({"type": "array", "items": _plain_schema(schema)})
+    # In a record, which adds no bytes: fastavro would parse an array's schema again at every call.
+    records = {"name": _RECORDS, "type": {"type": "array", "items": _plain_schema(schema)}}
+    return fastavro.parse_schema({"type": "record", "name": "container", "fields": [records]})
 
 
-def _decode_rows(
-    container: Container, path: str, columns: tuple[Column, ...]
-) -> list[dict[str, Any]]:
-    records = _read_records(container, path) if container.count else []
-    rows = [{c.name: _value_at(record, c.path) for c in columns} for record in records]
-    _check_required([c for c in columns if any(row[c.name] is None for row in rows)], path)
-    return rows
+_RECORDS: Final = "records"
 
 
-def _value_at(record: Any, path: tuple[str, ...]) -> Any:
-    for name in path:
-        record = None if record is None else record.get(name)
-    return tuple(record) if isinstance(record, list) else record
+def _columns_of(records: list[Any], path: str, columns: tuple[Column, ...]) -> list[list[Any]]:
+    """The values of each column; None where a record lacks it, or what it is in."""
+    known: dict[tuple[str, ...], list[Any]] = {(): records}
+    found = [_values_at(known, column.path) for column in columns]
+    lacking = [c for c, values in zip(columns, found, strict=True) if None in values]
+    _check_required(lacking, path)
+    return found
+
+
+def _values_at(known: dict[tuple[str, ...], list[Any]], path: tuple[str, ...]) -> list[Any]:
+    values = known.get(path)
+    if values is None:
+        name = path[-1]
+        above = _values_at(known, path[:-1])
+        values = known[path] = [None if v is None else v.get(name) for v in above]
+    return values
 
 
 def _read_records(container: Container, path: str) -> list[Any]:
+    if not container.count:
+        return []
     # An Avro array is blocks of a count and that many items, then a zero. So the blocks of the
     # container make one array, which a single call decodes.
     parts: list[bytes] = []
@@ -250,11 +264,12 @@ def _read_records(container: Container, path: str) -> list[Any]:
     source = io.BytesIO(data)
     schema = _parse_schema(_fastavro_schema, container, path)
     try:
-        records: list[Any] = fastavro.schemaless_reader(source, schema, None)
+        found: dict[str, list[Any]] = fastavro.schemaless_reader(source, schema, None)
         if source.tell() != len(data):
             raise ValueError("there are bytes after the last record")
     except BAD_BYTES as error:
         raise CorruptFile(path, f"its records cannot be decoded: {error}") from error
+    records = found[_RECORDS]
     _check_count(len(records), container, path)
     return records
 

@@ -26,12 +26,20 @@ class ConsumerStore:
 
     def earliest_next(self) -> int | None:
         """The first snapshot that any consumer has yet to read; None without consumers."""
-        found = (
-            self.next_snapshot(info.name.removeprefix(CONSUMER_PREFIX))
+        found = map(self.next_snapshot, self.list())
+        return min((number for number in found if number is not None), default=None)
+
+    def list(self) -> list[str]:
+        """The ids of all consumers, sorted."""
+        return sorted(
+            info.name.removeprefix(CONSUMER_PREFIX)
             for info in self._storage.list(self._layout.consumer_folder)
             if info.name.startswith(CONSUMER_PREFIX) and not info.is_folder
         )
-        return min((number for number in found if number is not None), default=None)
+
+    def delete(self, consumer_id: str) -> None:
+        """Forget a consumer; the snapshots that it would have read may expire."""
+        self._storage.delete(self._layout.consumer(_checked(consumer_id)))
 
     def save(self, consumer_id: str, next_snapshot: int) -> None:
         """Record what a consumer reads next."""

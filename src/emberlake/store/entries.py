@@ -186,6 +186,8 @@ class ManifestEntries:
     def slice(self, start: int, stop: int) -> "ManifestEntries":
         """The entries from ``start`` up to ``stop``; their columns are shared, not copied."""
         count = stop - start
+        if count == len(self):
+            return self
         return self._view(count, lambda name: self.column(name).slice(start, count))
 
     def entries(self) -> list[ManifestEntry]:

@@ -5,7 +5,6 @@ Spec: "Manifest list, manifest, index manifest".
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from itertools import accumulate
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -51,19 +50,15 @@ def decode_entries(raw: bytes, path: str) -> ManifestEntries:
     return _entries_of(decode_container(raw, path, MANIFEST_COLUMNS, find=find_entries), path)
 
 
-def decode_small_manifests(files: Sequence[tuple[bytes, str]]) -> list[ManifestEntries]:
-    """The entries of each of some manifest files with few entries."""
+def decode_small_manifests(files: Sequence[tuple[bytes, str]]) -> tuple[ManifestEntries, list[int]]:
+    """The entries of some manifest files with few entries, and how many there are of each."""
     try:
         table, counts = decode_together(files, MANIFEST_COLUMNS)
-        entries = _entries_of(table, files[0][1])
+        return _entries_of(table, files[0][1]), counts
     except (CorruptFile, Unsupported):
         # One by one, the failure says which file it is.
-        return [decode_entries(raw, path) for raw, path in files]
-    starts = accumulate(counts, initial=0)
-    return [
-        ManifestEntries(entries.table.slice(start, count))
-        for start, count in zip(starts, counts, strict=False)
-    ]
+        parts = [decode_entries(raw, path) for raw, path in files]
+        return ManifestEntries.concat(parts), [len(part) for part in parts]
 
 
 def _entries_of(table: pa.Table, path: str) -> ManifestEntries:

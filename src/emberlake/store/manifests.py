@@ -9,11 +9,12 @@ from functools import partial
 from itertools import groupby, islice
 from typing import Final, TypeVar
 
-from emberlake.base.avro_blocks import AVRO_CODECS, Block, compressor, encode_container
+from emberlake.base.avro_blocks import Block, encode_container
+from emberlake.base.avro_codecs import AVRO_CODECS, compressor
 from emberlake.base.parallel import parallel_map
 from emberlake.base.requests import ask_all
 from emberlake.errors import CorruptFile, InvalidInput
-from emberlake.io.cache import CACHE, file_key
+from emberlake.io.cache import CACHE, Key, file_key
 from emberlake.io.storage import Storage
 from emberlake.options import MEBIBYTE
 from emberlake.spec.layout import TableLayout
@@ -46,6 +47,7 @@ from emberlake.store.metadata_cache import (
     keep_entries,
     keep_index_manifest,
     keep_manifest_list,
+    keep_small_manifests,
 )
 from emberlake.types import DataType
 
@@ -112,42 +114,49 @@ class ManifestStore:
 
     def read_manifests(self, manifests: Sequence[ManifestFile]) -> ManifestEntries:
         """The entries of some manifests, in their order."""
-        unread = [m for m in manifests if not self._is_cached(m)]
-        if len(unread) < 2:
-            return ManifestEntries.concat([self.read_manifest(m) for m in manifests])
         if not self._storage.traits.is_remote:
-            return ManifestEntries.concat(parallel_map(self.read_manifest, manifests))
-        fetched = dict(self._fetch(unread))
+            is_read = [CACHE.find(self._key(m.file_name)) is not None for m in manifests]
+            each = map if sum(is_read) + 1 >= len(manifests) else parallel_map
+            return ManifestEntries.concat(each(self.read_manifest, manifests))
+        found = [find_entries(self._key(m.file_name)) for m in manifests]
+        unread = [m for m, entries in zip(manifests, found, strict=True) if entries is None]
+        fetched = list(self._fetch(unread))
+        entries = ManifestEntries.concat(part for part, _ in fetched)
         return ManifestEntries.concat(
-            fetched[m.file_name] if m.file_name in fetched else self.read_manifest(m)
-            for m in manifests
+            _in_order(found, entries, [count for _, counts in fetched for count in counts])
         )
 
-    def _fetch(self, manifests: Sequence[ManifestFile]) -> Iterator[tuple[str, ManifestEntries]]:
-        """The entries of manifests by name: fetched side by side, decoded as they come."""
+    def _fetch(
+        self, manifests: Sequence[ManifestFile]
+    ) -> Iterator[tuple[ManifestEntries, list[int]]]:
+        """The entries of manifests, with the count of each: fetched side by side."""
         for group in _groups(manifests):
-            raws = iter(self._storage.read_many([*map(self._path, group)]))
+            raws = iter(
+                self._storage.read_many([self._layout.manifest(m.file_name) for m in group])
+            )
             fetched = ((some, [*islice(raws, len(some))]) for some in _together(group))
             # Small ones keep the interpreter busy, so that more threads would not help.
             is_small = all(map(_is_small, group))
-            for decoded in parallel_map(self._decode, fetched, workers=1 if is_small else None):
-                yield from decoded
+            yield from parallel_map(self._decode, fetched, workers=1 if is_small else None)
 
     def _decode(
         self, fetched: tuple[list[ManifestFile], list[bytes]]
-    ) -> list[tuple[str, ManifestEntries]]:
+    ) -> tuple[ManifestEntries, list[int]]:
+        """The entries of manifests that are decoded together, with the count of each."""
         manifests, raws = fetched
+        paths = [self._layout.manifest(m.file_name) for m in manifests]
         files = [
-            (_checked(raw, self._path(manifest), manifest.file_size), self._path(manifest))
-            for manifest, raw in zip(manifests, raws, strict=True)
+            (_checked(raw, path, manifest.file_size), path)
+            for manifest, raw, path in zip(manifests, raws, paths, strict=True)
         ]
-        found = decode_small_manifests(files) if len(files) > 1 else [decode_entries(*files[0])]
-        for (_, path), entries in zip(files, found, strict=True):
-            keep_entries(file_key(self._storage, path), entries)
-        return [(m.file_name, entries) for m, entries in zip(manifests, found, strict=True)]
-
-    def _path(self, manifest: ManifestFile) -> str:
-        return self._layout.manifest(manifest.file_name)
+        keys = [file_key(self._storage, path) for path in paths]
+        if len(files) == 1:
+            entries = decode_entries(*files[0])
+            keep_entries(keys[0], entries)
+            return entries, [len(entries)]
+        entries, counts = decode_small_manifests(files)
+        keep_small_manifests(keys, entries, counts)
+        return entries, counts
 
     def read_index(self, name: str) -> tuple[IndexManifestEntry, ...]:
         """The index files that an index manifest names."""
@@ -204,9 +213,8 @@ class ManifestStore:
         self._write(name, INDEX_MANIFEST_SCHEMA, self._pack(entries, encode_index_entry), into)
         return name
 
-    def _is_cached(self, manifest: ManifestFile) -> bool:
-        path = self._layout.manifest(manifest.file_name)
-        return CACHE.find(file_key(self._storage, path)) is not None
+    def _key(self, name: str) -> Key:
+        return file_key(self._storage, self._layout.manifest(name))
 
     def _read(self, path: str, size: int | None) -> bytes:
         return _checked(self._storage.read(path), path, size)
@@ -275,13 +283,30 @@ def _checked(raw: bytes, path: str, size: int | None) -> bytes:
 def _groups(manifests: Sequence[ManifestFile]) -> Iterator[list[ManifestFile]]:
     """Manifests that are held in memory together."""
     group: list[ManifestFile] = []
+    size = 0
     for manifest in manifests:
         group.append(manifest)
-        if sum(m.file_size for m in group) > _BYTES_AT_ONCE:
+        size += manifest.file_size
+        if size > _BYTES_AT_ONCE:
             yield group
-            group = []
+            group, size = [], 0
     if group:
         yield group
+
+
+def _in_order(
+    found: Sequence[ManifestEntries | None], fetched: ManifestEntries, counts: Sequence[int]
+) -> Iterator[ManifestEntries]:
+    """The entries that were cached, and in the gaps those that were fetched."""
+    sizes = iter(counts)
+    start = 0
+    for is_gap, run in groupby(found, lambda entries: entries is None):
+        if not is_gap:
+            yield from (entries for entries in run if entries is not None)
+            continue
+        stop = start + sum(islice(sizes, len([*run])))
+        yield fetched.slice(start, stop)
+        start = stop
 
 
 def _together(manifests: Sequence[ManifestFile]) -> Iterator[list[ManifestFile]]:

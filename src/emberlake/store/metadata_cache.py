@@ -58,6 +58,28 @@ def keep_entries(key: Key, entries: ManifestEntries) -> None:
         CACHE.keep(key, entries, sum(column.nbytes for column in columns) + _TABLE_BYTES)
         return
     (batch,) = entries.table.combine_chunks().to_batches()
+    _keep_batch(key, batch)
+
+
+def keep_small_manifests(
+    keys: Sequence[Key], entries: ManifestEntries, counts: Sequence[int]
+) -> None:
+    """Cache small manifests that were decoded together: the entries of all, and each one's count.
+
+    A manifest by itself would be a table first, which takes longer than to write its buffer.
+    """
+    if not len(entries):
+        for key in keys:
+            keep_entries(key, entries)
+        return
+    (batch,) = entries.table.combine_chunks().to_batches()
+    start = 0
+    for key, count in zip(keys, counts, strict=True):
+        _keep_batch(key, batch.slice(start, count))
+        start += count
+
+
+def _keep_batch(key: Key, batch: pa.RecordBatch) -> None:
     buffer = batch.serialize()
     CACHE.keep(key, buffer, buffer.size + _BUFFER_BYTES)
 

@@ -15,6 +15,7 @@ from emberlake.io.storage import Storage
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.manifest import ManifestEntry
+from emberlake.spec.schema_change import SchemaChange
 from emberlake.spec.snapshot import Snapshot
 
 
@@ -240,6 +241,13 @@ class BranchServer(Protocol):
         """Give the table the history of a branch."""
 
 
+class SchemaServer(Protocol):
+    """A server that keeps the schema of a table and changes it by itself."""
+
+    def alter(self, changes: Sequence[SchemaChange]) -> None:
+        """Make all changes, or none."""
+
+
 class Publisher(Protocol):
     """Publishes the snapshots of a table: a frozen value that pickles.
 
@@ -248,6 +256,9 @@ class Publisher(Protocol):
 
     def branch_server(self, identity: TableIdentity) -> BranchServer | None:
         """Who makes the branches of a table; None: whoever asks for one, as files."""
+
+    def schema_server(self, identity: TableIdentity) -> SchemaServer | None:
+        """Who changes the schema of a table; None: whoever creates its next file."""
 
     def snapshots(
         self, storage: Storage, layout: TableLayout, identity: TableIdentity

@@ -36,8 +36,9 @@ from emberlake.spec.identifier import MAIN_BRANCH, Identifier
 from emberlake.spec.instant import Instant
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.manifest import ManifestEntry
+from emberlake.spec.schema_change import SchemaChange
 from emberlake.spec.snapshot import Snapshot
-from emberlake.store.publishing import BranchServer, Snapshots, TableIdentity
+from emberlake.store.publishing import BranchServer, SchemaServer, Snapshots, TableIdentity
 from emberlake.store.snapshots import SnapshotStore
 
 # Besides these, the server may have done what was asked, or may do it yet.
@@ -242,6 +243,18 @@ class RestBranches:
 
 
 @dataclass(frozen=True)
+class RestSchema:
+    """The schema of a table, which its server changes."""
+
+    api: RestApi
+    table: Identifier
+
+    def alter(self, changes: Sequence[SchemaChange]) -> None:
+        """Make all changes, or none."""
+        self.api.alter_table(self.table, changes)
+
+
+@dataclass(frozen=True)
 class RestPublisher:
     """Where the server is, and how partitions are spelled: a worker that gets it asks the same."""
 
@@ -258,6 +271,10 @@ class RestPublisher:
     def branch_server(self, identity: TableIdentity) -> BranchServer:
         """The server makes branches."""
         return RestBranches(self._api, identity.identifier)
+
+    def schema_server(self, identity: TableIdentity) -> SchemaServer:
+        """The server keeps schemas."""
+        return RestSchema(self._api, identity.identifier)
 
     @property
     def _api(self) -> RestApi:

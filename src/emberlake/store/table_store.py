@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Final, Protocol, TypeVar
 
 from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.base.requests import begin
@@ -40,6 +40,7 @@ from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.values import Value
 from emberlake.store.branches import BranchStore
 from emberlake.store.manifests import ManifestStore
+from emberlake.store.new_schema import NewSchema
 from emberlake.store.publishing import Publisher, Snapshots, TableIdentity
 from emberlake.store.schemas import SchemaStore
 from emberlake.store.snapshots import FILE_PUBLISHER
@@ -47,6 +48,14 @@ from emberlake.store.tags import TagStore
 from emberlake.types import DataType
 
 _T = TypeVar("_T")
+_OF_THE_PROCESS: Final = ("env", "siblings")
+
+
+class Siblings(Protocol):
+    """Opens other tables of the catalog that a table was opened by."""
+
+    def quarantine(self, target: str) -> "TableStore":
+        """The table that keeps bad rows, by its name or its path; created if it is missing."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,12 @@ class TableStore:
     _: KW_ONLY
     identity: TableIdentity
     publisher: Publisher = FILE_PUBLISHER
+    new_schema: NewSchema | None = None  # what the next commit publishes before its snapshot
+    siblings: Siblings | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        # Builders and writers hold a store: what they show must stay short.
+        return f"TableStore({self.layout.root!r}, branch={self.layout.branch!r})"
 
     @property
     def options(self) -> TableOptions:
@@ -67,7 +82,21 @@ class TableStore:
 
     @cached_property
     def schemas(self) -> SchemaStore:
-        return SchemaStore(self.storage, self.layout)
+        schemas = SchemaStore(self.storage, self.layout)
+        if self.new_schema is not None:
+            schemas.know(self.new_schema.schema)  # new files have it already
+        return schemas
+
+    def publish_schema(self) -> None:
+        """Publish the new schema, if there is one; a commit does so right before its snapshot.
+
+        Raises:
+            CommitConflict: somebody else has changed the schema meanwhile.
+        """
+        if self.new_schema is not None:
+            # Not by ``schemas``, which knows the new schema before it is there.
+            there = SchemaStore(self.storage, self.layout)
+            self.new_schema.publish(there, self.publisher.schema_server(self.identity))
 
     @cached_property
     def snapshots(self) -> Snapshots:
@@ -236,10 +265,11 @@ class TableStore:
         return store
 
     def __getstate__(self) -> dict[str, object]:
-        # Open stores are not pickled; caches are rebuilt where the value arrives.
-        kept = (each.name for each in fields(self) if each.name != "env")
+        # Open stores are not pickled; caches are rebuilt where the value arrives. A worker opens no
+        # other tables, so it gets no catalog.
+        kept = (each.name for each in fields(self) if each.name not in _OF_THE_PROCESS)
         return {name: getattr(self, name) for name in kept}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        for name, value in {**state, "env": SYSTEM_ENV}.items():
+        for name, value in {**state, "env": SYSTEM_ENV, "siblings": None}.items():
             object.__setattr__(self, name, value)

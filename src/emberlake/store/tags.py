@@ -104,11 +104,10 @@ class TagStore:
 
 
 def check_tag_name(name: str) -> None:
-    """Refuse names that other engines cannot use: blank, digits only, or with a slash."""
-    if not name.strip() or name.isdigit() or "/" in name:
+    """Refuse names that other engines cannot use: blank, or with a slash."""
+    if not name.strip() or "/" in name:
         raise InvalidIdentifier(
-            f"{name!r} cannot be the name of a tag: it must not be blank, nor all digits, nor "
-            "contain a slash"
+            f"{name!r} cannot be the name of a tag: it must not be blank, nor contain a slash"
         )
 
 

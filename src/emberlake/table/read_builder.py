@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 
 from emberlake.base.extras import load_extra
+from emberlake.base.html import html_box, html_facts, html_note, html_title
+from emberlake.base.names import listed
 from emberlake.errors import InvalidInput, Unsupported
+from emberlake.expressions.filters import bind_row_filter
 from emberlake.predicates import (
     Leaf,
     Op,
     Predicate,
     PredicateBuilder,
     and_all,
-    bind_filter,
     bind_partition_filter,
 )
 from emberlake.read.projection import Projection, project, project_all, project_type
 from emberlake.read.table_reader import TableReader
-from emberlake.scan.explain import Explanation, explain_scan
+from emberlake.scan.explain import explain_scan
+from emberlake.scan.explanation import Explanation
 from emberlake.scan.plan import ScanPlan, plan_scan
 from emberlake.scan.share import Shard, Share, Slice
 from emberlake.scan.splits import DataSplit, attach_folders
@@ -46,9 +49,19 @@ class ReadBuilder:
     # The name of the table for people; by default that of its folder.
     _name: str | None = field(default=None, repr=False, compare=False)
 
+    def __repr__(self) -> str:
+        parts = [
+            self._name or self.store.layout.root,
+            *([] if self._projection is None else [f"columns {listed(self._column_names)}"]),
+            *([] if self._predicate is None else [f"filter {str(self._predicate)!r}"]),
+            *([] if self._limit is None else [f"limit {self._limit}"]),
+        ]
+        return f"ReadBuilder({', '.join(parts)})"
+
     def with_filter(self, predicate: Predicate | str | None) -> Self:
         """Keep only matching rows: a predicate, or text such as ``"city = 'paris'"``."""
-        self._filter = bind_filter(predicate, self.store.schema, self._aliases)
+        now_ms = self.store.env.now_ms
+        self._filter = bind_row_filter(predicate, self.store.schema, now_ms, self._aliases)
         return self
 
     def with_partition_filter(self, partition_filter: Predicate | str | None) -> Self:
@@ -131,6 +144,10 @@ class ReadBuilder:
         outputs = self._projection.outputs if self._projection else ()
         return {output.field.name: output.path for output in outputs}
 
+    @property
+    def _column_names(self) -> list[str]:
+        return [f.name for f in self.read_type()]
+
     def read_type(self) -> list[DataField]:
         """The columns of the result."""
         projection = self._projection or project_all(self.store.schema.fields)
@@ -149,12 +166,11 @@ class ReadBuilder:
             spark: Also say how Spark would read them: by itself, or with Python workers.
         """
         check_readable(self.store.schema)
-        names = [f.name for f in self.read_type()]
         explained = explain_scan(
             self.store,
             self._predicate,
             self._limit,
-            columns=names,
+            columns=self._column_names,
             is_projected=self._projection is not None,
             name=self._name,
             verbose=verbose,
@@ -244,3 +260,22 @@ class Plan:
     def snapshot_id(self) -> int | None:
         """The snapshot that is read; None for an empty table."""
         return None if self._plan.snapshot is None else self._plan.snapshot.id
+
+    def __repr__(self) -> str:
+        return "Plan(" + ", ".join(f"{name}={value}" for name, value in self._facts.items()) + ")"
+
+    def _repr_html_(self) -> str:
+        facts = {name.replace("_", " "): value for name, value in self._facts.items()}
+        more = "explain() of the read builder says which files are skipped, and why"
+        return html_box(html_title("Plan"), html_facts(facts), html_note(more))
+
+    @property
+    def _facts(self) -> dict[str, object]:
+        splits = self._plan.splits
+        return {
+            "snapshot_id": self.snapshot_id,
+            "splits": len(splits),
+            "files": sum(len(split.entries) for split in splits),
+            "rows": sum(split.row_count for split in splits),
+            "bytes": sum(split.file_size for split in splits),
+        }

@@ -10,9 +10,13 @@ from emberlake import rowops
 from emberlake.commit.change import CommitResult
 from emberlake.predicates import Predicate, columns_of
 from emberlake.read.key_read import may_retract
-from emberlake.read.short_reads import ShortReads
-from emberlake.rowops.keys import delete_keys, upsert
-from emberlake.rowops.write import write_rows
+from emberlake.read.scan import Scan
+from emberlake.read.short_reads import ShortReads, asked_for
+from emberlake.rowops.keys import check_upsert, delete_keys
+from emberlake.rowops.quarantine import FAIL
+from emberlake.rowops.result import WriteResult
+from emberlake.rowops.short_writes import BadRowTarget, ShortWrite
+from emberlake.scan.explanation import Explanation
 from emberlake.scan.splits import DataSplit
 from emberlake.spec.replacement import Replacement
 from emberlake.store.table_store import TableStore
@@ -22,6 +26,17 @@ from emberlake.table.write_builder import BatchWriteBuilder, session_of
 if TYPE_CHECKING:
     from emberlake.rowops.merge_builder import MergeBuilder
     from emberlake.rowops.result import RowChangeResult
+
+
+class FileScan(Scan[ReadBuilder]):
+    """A scan of data files; it can say which of them it reads, and why."""
+
+    def explain(self, verbose: bool = False) -> Explanation:  # noqa: FBT001, FBT002
+        """Which files it would open now, which it skips, and why."""
+        return self._builder.explain(verbose)
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()
 
 
 class ShortForms(ShortReads):
@@ -36,7 +51,13 @@ class ShortForms(ShortReads):
 
     # --- writing ----------------------------------------------------------------------------------
 
-    def append(self, data: object) -> CommitResult:
+    def append(
+        self,
+        data: object,
+        *,
+        merge_schema: bool = False,
+        on_bad_rows: "str | ShortForms" = FAIL,
+    ) -> WriteResult:
         """Add rows, in one commit.
 
         In a table with a primary key, a row replaces or merges with the row that has its key.
@@ -44,15 +65,30 @@ class ShortForms(ShortReads):
         Args:
             data: An Arrow table or batch, a pandas or Polars DataFrame, or anything with
                 ``__arrow_c_stream__``; its columns are found by name.
+            merge_schema: Whether the table gets the columns that it lacks, and wider types for
+                numbers, together with the rows. This object has them from then on; others of the
+                same table have them when they are opened again.
+            on_bad_rows: ``"fail"``: one row that does not fit fails the write. ``"skip"``: such
+                rows are left out. A table, its name or its path: they go there, with the reason;
+                it is created if it does not exist. Text is read as the values that the table
+                wants, unless the write fails. The result counts them (``rows_rejected``).
 
         Raises:
             DataMismatch: listing every column that does not fit; nothing was written.
             CommitConflict: a concurrent change makes the commit wrong; nothing changes, unless
                 the error says that a snapshot stands.
         """
-        return write_rows(session_of(self.new_batch_write_builder()), data)
+        write = self._short_write(self.new_batch_write_builder(), merge_schema, on_bad_rows)
+        return self._take(write.run(_rows_of(data)))
 
-    def upsert(self, data: object, on: Sequence[str] | None = None) -> CommitResult:
+    def upsert(
+        self,
+        data: object,
+        on: Sequence[str] | None = None,
+        *,
+        merge_schema: bool = False,
+        on_bad_rows: "str | ShortForms" = FAIL,
+    ) -> WriteResult:
         """Replace the rows that have the same keys, and add the others, in one commit.
 
         Args:
@@ -60,15 +96,19 @@ class ShortForms(ShortReads):
             on: The columns that identify a row. For a table with a primary key that is the key,
                 and can be left out. In a table without one, all rows that are equal in these
                 columns are replaced; null equals nothing.
+            merge_schema: As for ``append``.
+            on_bad_rows: As for ``append``.
 
         Raises:
             Unsupported: the table has no primary key, and ``on`` is not given.
             DataMismatch: rows that do not fit, or several with the same values in ``on``.
         """
-        session = session_of(self.new_batch_write_builder())
-        if on and not self.store.schema.primary_keys:
-            return rowops.merge_builder.upsert_by(session, _rows_of(data), on)
-        return upsert(session, _rows_of(data), on)
+        schema, rows = self.store.schema, _rows_of(data)
+        by_merge = bool(on) and not schema.primary_keys
+        if not by_merge:
+            check_upsert(schema, on)
+        write = self._short_write(self.new_batch_write_builder(), merge_schema, on_bad_rows)
+        return self._take(write.upsert_by(rows, on or ()) if by_merge else write.run(rows))
 
     def merge(
         self,
@@ -107,8 +147,13 @@ class ShortForms(ShortReads):
         )
 
     def overwrite(
-        self, data: object, partition: Mapping[str, object] | None = None
-    ) -> CommitResult:
+        self,
+        data: object,
+        partition: Mapping[str, object] | None = None,
+        *,
+        merge_schema: bool = False,
+        on_bad_rows: "str | ShortForms" = FAIL,
+    ) -> WriteResult:
         """Replace existing rows, in one commit.
 
         Args:
@@ -116,6 +161,8 @@ class ShortForms(ShortReads):
             partition: What is replaced: by default the partitions of the new rows, or the whole
                 table if it has no partitions; ``{"dt": "2026-06-26"}`` all partitions that match,
                 even if there are no new rows; ``{}`` the whole table.
+            merge_schema: As for ``append``.
+            on_bad_rows: As for ``append``; a row outside of ``partition`` always fails it.
 
         Raises:
             DataMismatch: rows that do not fit the table, or outside of ``partition``.
@@ -128,7 +175,8 @@ class ShortForms(ShortReads):
         else:
             replaced = Replacement.whole_table(schema)
         builder = self.new_batch_write_builder().overwrite(replaced)
-        return write_rows(session_of(builder), data)
+        write = self._short_write(builder, merge_schema, on_bad_rows)
+        return self._take(write.run(_rows_of(data)))
 
     def delete(self, where: Predicate | str) -> "RowChangeResult":
         """Delete the rows that match, in one commit.
@@ -176,7 +224,40 @@ class ShortForms(ShortReads):
         """
         return delete_keys(session_of(self.new_batch_write_builder()), data)
 
+    def _short_write(
+        self,
+        builder: BatchWriteBuilder,
+        merge_schema: bool,  # noqa: FBT001
+        on_bad_rows: "str | ShortForms",
+    ) -> ShortWrite:
+        told = on_bad_rows.store if isinstance(on_bad_rows, ShortForms) else on_bad_rows
+        target = BadRowTarget.of(self.store, told)
+        return ShortWrite(session_of(builder), merge_schema, target)
+
+    def _take(self, done: tuple[WriteResult, TableStore]) -> WriteResult:
+        """The result of a write, after which this object has the columns of the table."""
+        result, store = done
+        object.__setattr__(self, "store", store)
+        return result
+
     # --- reading ----------------------------------------------------------------------------------
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Predicate | str | None = None,  # noqa: A002
+        limit: int | None = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+    ) -> FileScan:
+        """Say what to read, for libraries that take Arrow streams: DuckDB, Polars, pandas 3.
+
+        Nothing is read before they ask, and each time the rows are those of that moment. The
+        arguments are those of ``to_arrow``. ``explain()`` says which files it reads.
+        """
+        builder: ReadBuilder = self._reading(columns, filter, limit, snapshot, tag)
+        given = asked_for(columns, filter, limit, snapshot, tag)
+        return FileScan(str(self.identifier), builder, given)
 
     def count(self, filter: Predicate | str | None = None) -> int:  # noqa: A002
         """The number of rows, or of those that match.

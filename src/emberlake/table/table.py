@@ -1,5 +1,6 @@
 """A table as users hold it: what it is, and builders for reading and writing it."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -7,27 +8,30 @@ from typing import TYPE_CHECKING, Final
 
 from emberlake import maintenance
 from emberlake.base.env import SYSTEM_ENV, Env
-from emberlake.base.html import html_table, html_title
-from emberlake.commit.change import CommitResult
-from emberlake.errors import InvalidOption, InvalidSchema, TableNotFound
+from emberlake.base.html import html_box, html_note, html_title
+from emberlake.base.secrets import shown_options
+from emberlake.errors import EmberlakeWarning, InvalidOption, InvalidSchema, TableNotFound
 from emberlake.io import RoutedStorage, open_storage
 from emberlake.io.storage import Storage
 from emberlake.options import BRANCH, BUCKET, TableOptions
-from emberlake.predicates import Predicate, bind_partition_filter
 from emberlake.scan.travel import between as load_between
 from emberlake.scan.travel import check_scan_options, is_incremental, is_travelling, travel
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.layout import MAIN_BRANCH, TableLayout
 from emberlake.spec.option_changes import remove_option, set_option
 from emberlake.spec.option_columns import rename_all_in_options
+from emberlake.spec.option_spelling import misspelled
 from emberlake.spec.schema import TableSchema
+from emberlake.spec.schema_text import schema_html
 from emberlake.store.publishing import TableIdentity
 from emberlake.store.schemas import SchemaStore
 from emberlake.store.table_store import TableStore
+from emberlake.table.listings import Listings
 from emberlake.table.managers import SchemaManager
 from emberlake.table.read_builder import ReadBuilder
 from emberlake.table.short_forms import ShortForms
 from emberlake.table.stream_read import StreamReadBuilder
+from emberlake.table.upkeep import Upkeep
 from emberlake.table.versions import VersionedTable
 from emberlake.table.write_builder import (
     BatchWriteBuilder,
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
     from emberlake.maintenance.expire import ExpireResult
     from emberlake.maintenance.orphans import OrphanResult
 
+_SHOWN_COLUMNS: Final = 20
 _SHOWN_OPTIONS: Final = 6
 
 
@@ -59,7 +64,7 @@ class Comment(str):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Table(VersionedTable, ShortForms):
+class Table(VersionedTable, ShortForms, Listings, Upkeep):
     """A table of a catalog; it pickles, so workers can use it."""
 
     def __init__(
@@ -178,6 +183,8 @@ class Table(VersionedTable, ShortForms):
         texts = {key: None if value is None else _text(value) for key, value in options.items()}
         if BRANCH.key in texts:
             return self._on_branch(texts.pop(BRANCH.key)).copy(texts)
+        for problem in misspelled(texts):
+            warnings.warn(f"{self.identifier}: {problem}", EmberlakeWarning, stacklevel=2)
         schema = _with_dynamic_options(self._present_schema(), texts)
         store = self.store.with_schema(schema)
         check_scan_options(schema.options)
@@ -313,50 +320,25 @@ class Table(VersionedTable, ShortForms):
             self.store, snapshot_id=snapshot_id, read_data=read_data, progress=progress
         )
 
-    def compact(self, full: bool = False, where: Predicate | str | None = None) -> CommitResult:  # noqa: FBT001, FBT002
-        """Merge files and commit that: no row changes, but reads get faster.
-
-        Args:
-            full: Whether to merge all files of a bucket into as few as possible, and drop deleted
-                rows, instead of merging only those that are due by the table's options.
-            where: Which partitions: a predicate on partition columns, or text.
-
-        Raises:
-            CommitConflict: another writer compacted the same files; nothing changes.
-        """
-        self._check_present()
-        bound = bind_partition_filter(where, self.store.schema)
-        user = new_commit_user(self.store)
-        return maintenance.compact.compact_table(self.store, user, full=full, where=bound)
-
     def __repr__(self) -> str:
         schema = self.store.schema
         lines = [f"Table {self.identifier} at {self.table_path}"]
-        lines += [f"  {f}" for f in schema.fields]
+        lines += _first([f"{f}" for f in schema.fields], _SHOWN_COLUMNS, "columns")
         if schema.partition_keys:
             lines.append(f"  partitioned by {', '.join(schema.partition_keys)}")
         if schema.profile.has_keys:
             lines.append(f"  primary key {', '.join(schema.primary_keys)}")
-        shown = list(schema.options.items())[:_SHOWN_OPTIONS]
-        lines += [f"  {key} = {value}" for key, value in shown]
-        if len(schema.options) > _SHOWN_OPTIONS:
-            lines.append(f"  and {len(schema.options) - _SHOWN_OPTIONS} more options")
-        return "\n".join(lines)
+        options = [f"{key} = {value}" for key, value in shown_options(schema.options).items()]
+        return "\n".join([*lines, *_first(options, _SHOWN_OPTIONS, "options")])
 
     def _repr_html_(self) -> str:
         schema = self.store.schema
-        columns = html_table(
-            ("column", "type", "", "comment"),
-            [(f.name, str(f.type), self._role(f.name), f.description or "") for f in schema.fields],
+        keys = schema.partition_keys, schema.primary_keys
+        return html_box(
+            html_title(f"Table {self.identifier}", self.table_path),
+            html_note(schema.comment) if schema.comment else "",
+            schema_html(schema.fields, *keys, schema.options),
         )
-        options = html_table(("option", "value"), sorted(schema.options.items()))
-        title = html_title(f"Table {self.identifier}", self.table_path)
-        return title + columns + (options if schema.options else "")
-
-    def _role(self, name: str) -> str:
-        schema = self.store.schema
-        roles = {"primary key": schema.primary_keys, "partition": schema.partition_keys}
-        return ", ".join(role for role, names in roles.items() if name in names)
 
     def _present_schema(self) -> TableSchema:
         """The schema to copy from: with time travel, the table has the columns of another time."""
@@ -409,6 +391,13 @@ def _as_of(then: TableSchema, store: TableStore) -> TableSchema:
     )
     removed = (key for key, value in own.items() if value is None)
     return then.with_options({**dict.fromkeys(removed), **renamed})
+
+
+def _first(lines: list[str], shown: int, what: str) -> list[str]:
+    left = len(lines) - shown
+    return [f"  {line}" for line in lines[:shown]] + (
+        [f"  and {left:,} more {what}"] if left > 0 else []
+    )
 
 
 def _text(value: object) -> str:

@@ -142,7 +142,7 @@ class TableRead:
                 splits. Splits are not divided: with more partitions than splits, some are empty.
         """
         load_extra("pyspark", extra="spark")
-        session = load_extra("emberlake.spark.session", extra="spark").find_session(spark)
+        session = load_extra("emberlake.spark.sessions", extra="spark").find_session(spark)
         read = load_extra("emberlake.spark.read", extra="spark").read_dataframe
         rows: DataFrame = read(self._reader, splits, session, num_partitions)
         return rows

@@ -6,17 +6,22 @@ what they read.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
 from emberlake import rowops
+from emberlake.base.closing import Closing
 from emberlake.base.names import choices, listed
 from emberlake.errors import ColumnNotFound, InvalidInput, Unsupported
 from emberlake.predicates import Predicate, PredicateBuilder
+from emberlake.scan.share import Shard
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.row_tracking import ROW_ID, readable_fields
 from emberlake.wire import CommitMessage
+
+if TYPE_CHECKING:
+    from emberlake.rowops.shards import ShardedState, ShardUpdate
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,8 @@ class BatchTableUpdate:
     def __init__(self, session: WriteSession) -> None:
         self._session = session
         self._columns: tuple[str, ...] | None = None
+        self._read_columns: tuple[str, ...] | None = None
+        self._sharded: ShardedState | None = None
         if session.store.schema.profile.has_keys:
             raise Unsupported(
                 "new_update() is for tables without a primary key; use update(), delete() and "
@@ -97,6 +104,11 @@ class BatchTableUpdate:
                 f"no such columns: {listed(unknown)}; {choices(unknown, names, 'the table has')}"
             )
         self._columns = tuple(update_cols)
+        return self
+
+    def with_read_projection(self, projection: Sequence[str]) -> Self:
+        """Shards are read with these columns; row ids may be among them."""
+        self._read_columns = tuple(projection)
         return self
 
     def new_predicate_builder(self) -> PredicateBuilder:
@@ -172,10 +184,66 @@ class BatchTableUpdate:
         ]
         return rowops.merge_builder.prepare_merge(self._session, source, on, clauses)
 
+    def new_shard_updator(self, shard_num: int, total_shard_count: int) -> "ShardTableUpdator":
+        """Gives all rows of a shard new values, in the order in which they are read.
+
+        All shards of one ``new_update()`` are parts of the same snapshot. Updators pickle, so a
+        driver makes them, workers use them, and the driver commits the messages of all.
+
+        Raises:
+            InvalidInput: there is no such shard.
+            ColumnNotFound: ``with_read_projection`` names a column that does not exist.
+        """
+        shard = Shard(shard_num, total_shard_count)
+        if self._sharded is None:
+            self._sharded = rowops.shards.ShardedState.of(self._session)
+        return ShardTableUpdator(
+            rowops.shards.ShardUpdate(self._sharded, shard, self._columns, self._read_columns)
+        )
+
     def _check_columns(self, names: Sequence[str]) -> None:
         outside = [name for name in names if self._columns and name not in self._columns]
         if outside:
             raise InvalidInput(f"with_update_type does not name {listed(outside)}")
+
+
+class ShardTableUpdator(Closing):
+    """Gives all rows of one shard new values; made by ``new_shard_updator``."""
+
+    def __init__(self, update: "ShardUpdate") -> None:
+        self._update = update
+
+    def arrow_reader(self) -> pa.RecordBatchReader:
+        """The rows of the shard; deleted ones are left out."""
+        return self._update.reader()
+
+    def update_by_arrow_batch(self, data: pa.RecordBatch | pa.Table) -> None:
+        """Give the next rows of the shard new values: one row for each that the reader returns.
+
+        Raises:
+            InvalidInput: other columns than those to be updated, or more rows than the shard has.
+            InvalidExpression, DataMismatch: values that do not fit their columns.
+            Unsupported: the table does not take new values for these columns.
+        """
+        self._update.update(
+            pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+        )
+
+    def prepare_commit(self) -> list[CommitMessage]:
+        """The messages of the shard, once; none if no new values were given at all.
+
+        Raises:
+            InvalidInput: new values were given for some of the rows only.
+        """
+        return self._update.prepare()
+
+    def abort(self) -> None:
+        """End the update, and delete what ``prepare_commit`` has not handed over."""
+        self._update.abort()
+
+    def close(self) -> None:
+        """The same as ``abort``."""
+        self._update.abort()
 
 
 def _spec(spec: Spec | None) -> Mapping[str, object] | str | None:

@@ -1,8 +1,10 @@
 """The versions of a table: its snapshots, tags and branches."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from emberlake import maintenance
 from emberlake.errors import InvalidInput, InvalidState, SnapshotNotFound
 from emberlake.maintenance.expire_tags import expire_tags
 from emberlake.maintenance.moments import to_millis
@@ -11,6 +13,7 @@ from emberlake.options import TAG_RETAINED
 from emberlake.scan.travel import is_incremental, is_travelling
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.snapshot import Snapshot
+from emberlake.store.consumers import ConsumerStore
 from emberlake.store.table_store import TableStore
 from emberlake.table.managers import BranchManager, SnapshotManager, TagManager
 
@@ -36,6 +39,21 @@ class VersionedTable:
     def branch_manager(self) -> BranchManager:
         """The branches of the table."""
         return BranchManager(self.store)
+
+    def consumer_manager(self) -> ConsumerStore:
+        """How far the readers of the table's changes have got."""
+        return ConsumerStore(self.store.storage, self.store.layout)
+
+    def mark_partitions_done(self, partitions: Sequence[Mapping[str, str]]) -> None:
+        """Mark partitions as complete, by a file ``_SUCCESS`` in their folders.
+
+        Args:
+            partitions: For each, the text of every partition column.
+
+        Raises:
+            Unsupported: the table asks for other marks (``partition.mark-done-action``).
+        """
+        maintenance.partition_done.mark_done(self.store, partitions)
 
     def latest_snapshot(self) -> Snapshot | None:
         """The newest snapshot, or None if nothing was ever committed."""

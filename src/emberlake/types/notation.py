@@ -4,6 +4,7 @@ import re
 from enum import StrEnum
 from typing import Final
 
+from emberlake.base.names import did_you_mean
 from emberlake.errors import InvalidSchema
 
 MAX_LENGTH: Final = 2_147_483_647
@@ -114,7 +115,9 @@ def _parse_root(
     if name == "TIME" and rest in ("", "WITHOUT TIME ZONE"):
         return TypeRoot.TIME, _precision(text, numbers, default=0), ""
     if rest or name not in TypeRoot.__members__:
-        raise InvalidSchema(f"{text!r} is not a type")
+        known = [*TypeRoot.__members__, *_UNBOUNDED, *_ALIASES]
+        near = "" if name in known else did_you_mean([name], known, before="; ")
+        raise InvalidSchema(f"{text!r} is not a type{near}")
     root = TypeRoot(name)
     if root is TypeRoot.TIMESTAMP_LTZ:
         return root, _precision(text, numbers, default=6), ""

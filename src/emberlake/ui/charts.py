@@ -17,6 +17,7 @@ WIDTH: Final = 1000  # of everything that stretches
 _LANE: Final = 16  # pixels between lanes
 _HEIGHT: Final = 100
 _LANE_COLOURS: Final = 6
+_ABOVE: Final = -1  # a pixel of the row above, or a gap would show where rows are not whole pixels
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def bar(shares: Iterable[Share], kind: str = "bar") -> Markup:
 
 
 def run(drawn: Run, texts: Sequence[str]) -> Markup:
-    """The files of a sorted run on the axis of keys; what is deleted in them is hatched."""
+    """The files of a sorted run on the axis of keys; what is deleted in them has its own colour."""
     parts: list[Markup] = []
     for block, text in zip(drawn.blocks, texts, strict=True):
         x, width = block.start * WIDTH, max((block.end - block.start) * WIDTH, 2)
@@ -131,13 +132,13 @@ def _piece(each: Rail, *, is_expired: bool) -> Markup:
             kind = f"node {style}{' expired' if is_expired else ''}"
             return element("circle", kind=kind, cx=x, cy="50%", r=5)
         case Piece.UP:
-            return element("line", kind=style, x1=x, y1="0", x2=x, y2="50%")
+            return element("line", kind=style, x1=x, y1=_ABOVE, x2=x, y2="50%")
         case Piece.DOWN:
             return element("line", kind=style, x1=x, y1="50%", x2=x, y2="100%")
         case Piece.PAST:
-            return element("line", kind=style, x1=x, y1="0", x2=x, y2="100%")
+            return element("line", kind=style, x1=x, y1=_ABOVE, x2=x, y2="100%")
         case Piece.FORK:
-            return element("line", kind=style, x1=x, y1="0", x2=12 + each.to * _LANE, y2="50%")
+            return element("line", kind=style, x1=x, y1=_ABOVE, x2=12 + each.to * _LANE, y2="50%")
 
 
 def _spread(values: Sequence[int]) -> list[float]:

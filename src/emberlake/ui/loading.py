@@ -18,7 +18,7 @@ from emberlake.inspect.totals import describe_partitions, load_bucket_totals, lo
 from emberlake.maintenance.check_report import DAMAGE
 from emberlake.predicates import columns_of as columns_of_filter
 from emberlake.read.row_texts import cells_of
-from emberlake.scan.explain import ExplainedFile, Reason
+from emberlake.scan.explanation import ExplainedFile, Reason
 from emberlake.scan.files import delta_manifests_of
 from emberlake.scan.runs import key_ranges
 from emberlake.spec.layout import TableLayout

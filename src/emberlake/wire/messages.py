@@ -86,6 +86,16 @@ class CommitMessage:
     vector_edits: tuple[VectorEdit, ...] = ()
     compact_vector_edits: tuple[VectorEdit, ...] = ()
 
+    def __repr__(self) -> str:
+        held = {f.name: getattr(self, f.name) for f in fields(self)}
+        counts = ", ".join(
+            f"{name}={len(value)}" for name, value in held.items() if value and type(value) is tuple
+        )
+        return (
+            f"CommitMessage({self.table!r}, {self.mode}, bucket={self.bucket}"
+            f"{', ' if counts else ''}{counts})"
+        )
+
     def is_empty(self) -> bool:
         """Whether committing this message alone would change nothing."""
         return not any(

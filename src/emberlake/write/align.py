@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from emberlake.base.names import choices
 from emberlake.errors import DataMismatch, EmberlakeError, InvalidInput
 from emberlake.formats.nested import relabelled
-from emberlake.spec.literals import cast_literal
+from emberlake.spec.default_values import default_value
 from emberlake.spec.values import Value, to_arrow_scalar
 from emberlake.types import (
     ArrayType,
@@ -76,6 +76,15 @@ def align(
     return pa.Table.from_arrays(columns, schema=arrow_schema(fields))
 
 
+def misfit(array: pa.Array, data_type: DataType) -> str | None:
+    """Why some of the values cannot be written as this type; None if all of them can."""
+    try:
+        _fit(array, data_type)
+    except _Mismatch as mismatch:
+        return str(mismatch)
+    return None
+
+
 class _Mismatch(EmberlakeError):
     """One column does not fit."""
 
@@ -116,7 +125,7 @@ def _fill_column(field: DataField, rows: int) -> pa.ChunkedArray:
 
 def _default(field: DataField) -> Value:
     try:
-        return cast_literal(field.type, field.default_value)
+        return default_value(field.type, field.default_value or "")
     except InvalidInput as error:
         raise _Mismatch(f"its default value cannot be used: {error}") from error
 
@@ -143,17 +152,18 @@ def _has_inner_rules(data_type: DataType) -> bool:
         case MapType(key=key, value=value):
             return not value.nullable or _has_inner_rules(key) or _has_inner_rules(value)
         case _:
-            return _limit(data_type) is not None
+            return length_limit(data_type) is not None
 
 
-def _limit(data_type: DataType) -> int | None:
+def length_limit(data_type: DataType) -> int | None:
+    """The most characters or bytes that values of the type have; None if there is no bound."""
     if isinstance(data_type, AtomicType) and 0 < data_type.length < MAX_LENGTH:
         return data_type.length
     return None
 
 
 def _check_length(array: pa.Array, data_type: AtomicType) -> None:
-    limit = _limit(data_type)
+    limit = length_limit(data_type)
     if limit is None:
         return
     lengths = pc.utf8_length(array) if data_type.root.is_text else pc.binary_length(array)

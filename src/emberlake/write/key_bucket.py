@@ -26,34 +26,47 @@ from emberlake.write.rolling import RollingFiles, Written
 
 _SLICE_ROWS: Final = 1_000_000
 _SLICE_BYTES: Final = 32 * MEBIBYTE
+_COPIED_BYTES: Final = 16 * MEBIBYTE
 # Arrow can join up to 2 GiB of text in a column.
 _MAX_JOINED_BYTES: Final = 1024 * MEBIBYTE
 
 
 class RecordBuffer:
-    """Records in order of arrival; they get their sequence numbers when they are taken out."""
+    """Records in order of arrival; they get their sequence numbers when they are taken out.
+
+    The columns of a batch that came in a stream share its memory, which is released only with the
+    last of them. So batches are copied as soon as there are enough, and not all of them at the end.
+    """
 
     def __init__(self, next_sequence: int) -> None:
         self.next_sequence = next_sequence
         self.bytes = 0
-        self._tables: list[pa.Table] = []
+        self._tables: list[pa.Table] = []  # whose columns have memory of their own
+        self._arrived: list[pa.Table] = []  # after them
+        self._arrived_bytes = 0
 
     def add(self, table: pa.Table) -> None:
-        self._tables.append(table)
+        self._arrived.append(table)
+        self._arrived_bytes += table.nbytes
         self.bytes += table.nbytes
+        if self._arrived_bytes >= _COPIED_BYTES:
+            self._tables.append(pa.concat_tables(self._arrived).combine_chunks())
+            self._arrived, self._arrived_bytes = [], 0
 
     def take(self) -> pa.Table | None:
         """All records, numbered; None when there are none."""
-        if not self._tables:
-            return None
-        rows = _joined(self._tables)
+        tables = [*self._tables, *self._arrived]
         self.clear()
+        if not tables:
+            return None
+        rows = _joined(tables)
         first, self.next_sequence = self.next_sequence, self.next_sequence + rows.num_rows
         numbers = pa.array(np.arange(first, self.next_sequence))
         return rows.append_column(SEQUENCE, numbers)
 
     def clear(self) -> None:
-        self._tables, self.bytes = [], 0
+        self._tables, self._arrived = [], []
+        self.bytes = self._arrived_bytes = 0
 
 
 def _joined(tables: list[pa.Table]) -> pa.Table:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from emberlake.formats import FileWriter, open_writer
+from emberlake.formats.parquet_parts import ColumnWriter
 from emberlake.options import (
     DATA_FILE_PREFIX,
     FILE_BLOCK_SIZE,
@@ -20,17 +20,15 @@ from emberlake.options import (
     FILE_FORMAT,
     FILE_SUFFIX_COMPRESSION,
     MEBIBYTE,
-    STATS_DENSE_STORE,
     TARGET_FILE_ROWS,
     TARGET_FILE_SIZE,
     TableOptions,
 )
 from emberlake.spec.external_paths import FilePlaces
-from emberlake.spec.key_value import SEQUENCE
 from emberlake.spec.manifest import DataFile
-from emberlake.spec.stats import StatsCollector, column_stats_modes
 from emberlake.store.table_store import TableStore
 from emberlake.types import DataField
+from emberlake.write.append_record import AppendRecord, EditedRows, Recorded
 
 _ROW_GROUP_ROWS: Final = 1_000_000  # smaller row groups cost time and space
 _ROW_GROUP_BYTES: Final = 128 * MEBIBYTE
@@ -131,6 +129,12 @@ class _OpenFile:
         finally:
             recorded.result()
 
+    def write_columns(self, rows: EditedRows, *, workers: int) -> None:
+        assert isinstance(self._writer, ColumnWriter)
+        assert isinstance(self._record, AppendRecord)
+        self.rows += rows.num_rows
+        self._writer.write_columns(Recorded(rows, self._record), workers=workers)
+
     def close(self) -> DataFile:
         file = self._record.describe(self.name, self._writer.close(), self.rows)
         return replace(file, external_path=self.external_path) if self.external_path else file
@@ -166,6 +170,14 @@ class RollingFiles:
             is_full = self._open.bytes_written >= self.limits.file_bytes
             if is_full or self._open.rows >= self.limits.file_rows:
                 self.close_file()
+
+    def write_columns(self, rows: EditedRows, *, workers: int) -> None:
+        """Write one row group, so many columns at a time; files are Parquet."""
+        if self._open is None:
+            self._open = self._open_file()
+        self._open.write_columns(rows, workers=workers)
+        if self._open.bytes_written >= self.limits.file_bytes:
+            self.close_file()
 
     def close_file(self) -> None:
         """End the file that is being written, if any; the next rows start another."""
@@ -288,6 +300,15 @@ class AppendWriter:
         self._clear()
         self._files.write(table, pool)
 
+    @property
+    def takes_columns(self) -> bool:
+        """Whether rows can be written column by column."""
+        return self._files.names.file_format == "parquet"
+
+    def write_columns(self, rows: EditedRows, *, workers: int) -> None:
+        """Write one row group, so many columns at a time; nothing is buffered."""
+        self._files.write_columns(rows, workers=workers)
+
     def close_file(self) -> None:
         """End the file that is being written, if any; the next rows start another."""
         self._files.close_file()
@@ -304,95 +325,5 @@ class AppendWriter:
     def _clear(self) -> None:
         self._buffer, self.buffered_rows, self.buffered_bytes = [], 0, 0
 
-    def _new_record(self) -> "_AppendRecord":
-        return _AppendRecord(self)
-
-
-class _AppendRecord:
-    """Statistics of columns, and the numbers that order or date the rows."""
-
-    def __init__(self, writer: AppendWriter) -> None:
-        fields, options = writer.fields, writer.store.options
-        self._writer = writer
-        self._stats = StatsCollector(fields, column_stats_modes(fields, options))
-        self._numbers: FileNumbers = CountedRows(writer)
-        if writer.store.schema.profile.tracks_rows:
-            has_own = any(f.name == SEQUENCE for f in fields)
-            self._numbers = DatedRows() if has_own else NewRows()
-
-    def update(self, rows: pa.Table) -> None:
-        self._stats.update(rows)
-        self._numbers.update(rows)
-
-    def describe(self, name: str, file_size: int, row_count: int) -> DataFile:
-        writer = self._writer
-        store = writer.store
-        low, high = self._numbers.bounds(row_count)
-        stats, stats_columns = self._stats.finish(dense=store.options.value(STATS_DENSE_STORE))
-        is_whole = writer.fields == store.schema.fields
-        return DataFile(
-            file_name=name,
-            file_size=file_size,
-            row_count=row_count,
-            value_stats=stats,
-            value_stats_cols=stats_columns,
-            min_sequence_number=low,
-            max_sequence_number=high,
-            schema_id=store.schema.id,
-            creation_time=store.env.local_now_ms(),
-            write_cols=None if is_whole else tuple(f.name for f in writer.fields),
-        )
-
-
-class FileNumbers(Protocol):
-    """Finds the least and the greatest sequence number of a file."""
-
-    def update(self, rows: pa.Table) -> None: ...
-
-    def bounds(self, row_count: int) -> tuple[int, int]: ...
-
-
-@dataclass
-class CountedRows:
-    """Rows are numbered in the order in which they come to their bucket."""
-
-    writer: AppendWriter
-
-    def update(self, rows: pa.Table) -> None:
-        pass
-
-    def bounds(self, row_count: int) -> tuple[int, int]:
-        first = self.writer.next_sequence
-        self.writer.next_sequence += row_count
-        return first, first + row_count - 1
-
-
-class NewRows:
-    """Rows get the number of the snapshot, which the commit puts in the place of 0."""
-
-    def update(self, rows: pa.Table) -> None:
-        pass
-
-    def bounds(self, row_count: int) -> tuple[int, int]:
-        del row_count
-        return 0, 0
-
-
-class DatedRows:
-    """Rows keep the number of the snapshot that last changed them; null: this commit does."""
-
-    def __init__(self) -> None:
-        self._known: list[tuple[int, int]] = []
-        self._has_null = False
-
-    def update(self, rows: pa.Table) -> None:
-        found = pc.min_max(rows.column(SEQUENCE))
-        self._has_null |= bool(rows.column(SEQUENCE).null_count)
-        if found["min"].is_valid:
-            self._known.append((found["min"].as_py(), found["max"].as_py()))
-
-    def bounds(self, row_count: int) -> tuple[int, int]:
-        del row_count
-        low = min((low for low, _ in self._known), default=0)
-        high = max((high for _, high in self._known), default=0)
-        return low, 0 if self._has_null else high
+    def _new_record(self) -> AppendRecord:
+        return AppendRecord(self.store, self.fields, self)

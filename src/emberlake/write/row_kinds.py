@@ -116,6 +116,28 @@ def check_kinds(rows: pa.Table, plan: MergePlan) -> None:
             )
 
 
+def kind_column_of(data: pa.Table, schema: TableSchema) -> tuple[str, pa.ChunkedArray] | None:
+    """The column of the data that tells row kinds, and its name; None if there is none."""
+    column = _kind_column(data, schema)
+    if column is not None:
+        return ROW_KIND_COLUMN, column
+    name = schema.options.value(ROWKIND_FIELD)
+    return (name, data.column(name)) if name and name in data.column_names else None
+
+
+def row_kind_codes(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """The number of every row kind; null where the text is none.
+
+    Raises:
+        DataMismatch: the column is not text.
+    """
+    try:
+        symbols = column.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataMismatch(f"column {name}: row kinds are text, not {column.type}") from error
+    return pc.index_in(symbols, value_set=pa.array(_SYMBOLS))
+
+
 def _kind_column(data: pa.Table, schema: TableSchema) -> pa.ChunkedArray | None:
     # If the table has a column of that name, it is an ordinary column.
     if ROW_KIND_COLUMN in schema.field_by_name or ROW_KIND_COLUMN not in data.column_names:
@@ -126,13 +148,9 @@ def _kind_column(data: pa.Table, schema: TableSchema) -> pa.ChunkedArray | None:
 
 
 def _parse(column: pa.ChunkedArray, name: str) -> Kinds:
-    try:
-        symbols = column.cast(pa.string())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DataMismatch(f"column {name}: row kinds are text, not {column.type}") from error
-    codes = pc.index_in(symbols, value_set=pa.array(_SYMBOLS))
+    codes = row_kind_codes(column, name)
     if codes.null_count:
-        wrong = symbols.filter(pc.is_null(codes))[0].as_py()
+        wrong = column.cast(pa.string()).filter(pc.is_null(codes))[0].as_py()
         raise DataMismatch(
             f"column {name} holds {wrong!r}, which is not a row kind: "
             f"expected one of {', '.join(_SYMBOLS)}"

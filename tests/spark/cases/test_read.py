@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -467,6 +468,94 @@ def test_only_what_is_selected_is_read_by_spark(
     assert "ReadSchema: struct<id:bigint,price:double>" in plan
     assert "GreaterThan(id,3)" in plan
     assert "MapInArrow" not in plan
+
+
+PARTITION_TYPES = {
+    "text": (pa.string(), ["a b", "x/y", "007"], "text = 'a b'"),
+    "day": (
+        pa.date32(),
+        [date(2026, 1, 1), date(1969, 12, 31), date(1, 1, 1)],
+        "day = '2026-01-01'",
+    ),
+    "n": (pa.int8(), [-1, 0, 127], "n < 0"),
+    "big": (pa.int64(), [1 << 40, -(1 << 62), 3], "big = 1099511627776"),
+    "yes": (pa.bool_(), [True, False, True], "NOT yes"),
+    "price": (pa.decimal128(20, 3), [Decimal("1.500"), Decimal("-2.001"), Decimal(0)], "price > 1"),
+    "at": (
+        pa.timestamp("us"),
+        [1_767_262_272_345_678, -315_619_200_000_000, 1_767_225_600_000_000],
+        "at > '2026-01-01 10:00:00'",
+    ),
+    "now": (
+        pa.timestamp("ms", "UTC"),
+        [datetime(2026, 1, 1, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC), None],
+        "now < timestamp'2026-06-01 00:00:00Z'",
+    ),
+    "f": (pa.float64(), [1.5, float("nan"), -0.0], "f = 0"),
+}
+
+
+@pytest.mark.on_disk
+@pytest.mark.parametrize("legacy", ["true", "false"])
+def test_spark_prunes_partitions_of_every_type_and_reads_their_exact_values(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], legacy: str
+) -> None:
+    for name, (kind, values, where) in PARTITION_TYPES.items():
+        if name == "now" and legacy == "false":
+            continue  # tables have no such partitions
+        columns = pa.schema([("id", pa.int64()), (name, kind)])
+        table = new_table(
+            tmp_path / name,
+            columns=columns,
+            partition_keys=[name],
+            partition__legacy_name=legacy,
+        )
+        ids, parts = range(len(values) + 1), pa.array([*values, None], kind)
+        table = write_arrow(table, pa.table([ids, parts], schema=columns))
+        files = len({*values, None})
+
+        df = read(table, spark)
+
+        check_divided(table, files, 0)
+        assert spark_rows(df) == local_rows(table), name
+        assert df.where(f"{name} IS NULL").count() == 1 + values.count(None)
+        chosen = df.where(where)
+        plain = spark.createDataFrame(df.collect(), df.schema).where(where)
+        assert spark_rows(chosen) == spark_rows(plain), name
+        chosen.explain()
+        is_pruned = "PartitionFilters: []" not in capsys.readouterr().out
+        assert is_pruned == (name != "f" and not is_connect(spark)), name
+
+
+@pytest.mark.on_disk
+def test_files_of_pruned_partitions_are_not_opened(spark: SparkSession, tmp_path: Path) -> None:
+    table = write(new_table(tmp_path, partition_keys=["day"]))
+    for path in path_of(table.table_path).rglob("day=2026-01-01/*/*.parquet"):
+        path.write_bytes(b"not a file to read")
+    df = read(table, spark)
+
+    chosen = df.where("day = '2026-01-02'")
+    if is_connect(spark):  # its sessions take no partition values, so Spark opens every file
+        with pytest.raises(Exception, match="not a Parquet file"):
+            chosen.count()
+    else:
+        assert chosen.count() == 3
+    with pytest.raises(Exception, match="not a Parquet file"):
+        df.select("id").collect()
+
+
+@pytest.mark.on_disk
+def test_a_file_of_a_partition_that_is_gone_is_loud(spark: SparkSession, tmp_path: Path) -> None:
+    table = write(new_table(tmp_path, partition_keys=["day"]))
+    reader, splits = planned(table)
+    next(path_of(table.table_path).rglob("day=2026-01-01/*/*.parquet")).unlink()
+
+    with pytest.raises(Exception, match="PATH_NOT_FOUND"):
+        read_dataframe(reader, splits, spark).collect()
+
+
+def is_connect(spark: SparkSession) -> bool:
+    return type(spark) is not SparkSession
 
 
 FLOATS = pa.schema(

@@ -8,8 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from emberlake import CatalogFactory
-from emberlake.spark import compact, read_paimon, write_paimon
+from emberlake.spark import compact, delete, merge, read_paimon, update, write_paimon
+from interop.judges import catalog_options, java_judge
 from rest_server import TOKEN, RestServer, serving
+from server.processes import served
 from servers import SECRET, proxy_of, s3_server
 from spark.conftest import MODE
 from spark.short_keys import ACCESS_KEYS
@@ -58,6 +60,55 @@ def test_a_table_is_written_read_compacted_and_streamed_and_no_token_is_shown(
             shown += executions(spark)
         shown += [f"{key}={value}" for key, value in spark.sparkContext.getConf().getAll()]
     assert [text for text in shown if TOKEN in text] == []
+
+
+@pytest.mark.interop
+@pytest.mark.slow  # what it does is tested with a folder; that it is done with a server, above
+def test_everything_that_spark_does_with_a_folder_it_does_with_a_server(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Through `emberlake serve`; Java Paimon reads the result through it, too."""
+    with served(tmp_path) as lake:
+        options = catalog_options(lake)
+        catalog = CatalogFactory.create(options)
+        catalog.create_database("db")
+        vectors = {"deletion-vectors.enabled": "true"}
+        catalog.create_table("db.rows", COLUMNS, options=vectors)
+        catalog.create_table("db.keys", COLUMNS, primary_keys=["id"], options={"bucket": "2"})
+        catalog.create_table("db.sink", COLUMNS)
+        for name in ("db.rows", "db.keys"):
+            write_paimon(frame(spark, some_rows(range(20))), name, options)
+            save = frame(spark, some_rows(range(20, 30))).write.format("emberlake")
+            save.options(**options).mode("append").save(name)
+
+            update(name, options, {"name": "upper(name)"}, "id % 3 = 0", spark=spark)
+            delete(name, options, "id < 5 OR id % 7 = 0", spark=spark)
+            source = frame(spark, some_rows(range(25, 40), name="merged"))
+            made = merge(source, name, options, ["id"])
+            made.when_matched_update_all().when_not_matched_insert_all().execute()
+            compact(name, options, full=True)
+
+        copied = (
+            spark.readStream.format("emberlake").options(**options).load("db.rows")
+            .writeStream.format("emberlake").options(**options)
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True).start("db.sink")
+        )  # fmt: skip
+        copied.awaitTermination()
+
+        merged = {row[0]: row for row in some_rows(range(25, 40), name="merged")}
+        kept = [row for row in some_rows(range(5, 25)) if row[0] % 7]
+        changed = [(*row[:2], row[2].upper(), row[3]) if row[0] % 3 == 0 else row for row in kept]
+        expected = sorted([*changed, *merged.values()])
+        by_source = spark.read.format("emberlake").options(**options).load("db.keys")
+        assert sorted(tuple(row) for row in by_source.collect()) == expected
+        for name in ("db.rows", "db.keys", "db.sink"):
+            assert sorted(tuple(row) for row in read_paimon(name, options).collect()) == expected
+            assert len(java_judge().rows(lake, name)) == len(expected)
+            table = catalog.get_table(name)
+            assert table.check().ok
+            table.expire_snapshots(retain_max=1, retain_min=1)
+            assert sorted(tuple(row.values()) for row in table.to_arrow().to_pylist()) == expected
 
 
 def test_a_job_that_outlives_many_tokens_finishes(

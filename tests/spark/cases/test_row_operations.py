@@ -5,13 +5,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException, ArithmeticException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from emberlake import DataMismatch, InvalidInput, Table, lit
+from emberlake import DataMismatch, Table, lit
 from emberlake.rowops.merge_builder import MergeBuilder
 from emberlake.rowops.result import RowChangeResult
-from emberlake.spark import delete, merge, update
+from emberlake.spark import delete, key_ranges, merge, update
 from spark.reads import write
 from spark.tables import COLUMNS, frame, new_table, reopened, rows_of, some_rows, warehouse_of
 from table_reads import left_over
@@ -25,6 +26,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "keys": {"primary_keys": ["id"], "bucket": "2"},
 }
 COUNTS = ("rows_inserted", "rows_updated", "rows_deleted", "strategy")
+
+
+def quick(first: str, *others: str) -> list[Any]:
+    """Kinds of tables, of which the first is tried in every run."""
+    return [first, *(pytest.param(kind, marks=pytest.mark.slow) for kind in others)]
 
 
 def twins(folder: Path, kind: str) -> tuple[Table, Table]:
@@ -88,11 +94,30 @@ def test_a_value_that_cannot_be_computed_changes_nothing(
 
     with pytest.raises(DataMismatch, match=r"'1 / \(id - 7\)' cannot be computed"):
         update("db.t", options(table), {"price": "1 / (id - 7)"}, spark=spark)
-    with pytest.raises(InvalidInput, match="a Spark Column cannot be evaluated on files"):
-        delete("db.t", options(table), sql.col("id") > 3, spark=spark)  # type: ignore[arg-type]
+    with pytest.raises(ArithmeticException, match="DIVIDE_BY_ZERO"):
+        update("db.t", options(table), {"price": 1 / (sql.col("id") - 7)}, spark=spark)
+    with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+        delete("db.t", options(table), sql.col("idd") > 3, spark=spark)
 
     assert rows_of(table) == before
     assert left_over(table) == set()
+
+
+@pytest.mark.parametrize("kind", quick("vectors", "rewrite", "keys"))
+def test_rows_are_deleted_and_updated_by_columns_of_spark(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    on_spark, here = twins(tmp_path, kind)
+    values = {"name": sql.concat(sql.upper("name"), sql.lit("!")), "price": lit(0.5)}
+
+    updated = update("db.t", options(on_spark), values, sql.col("id") % 3 == 0, spark=spark)
+    expected = here.update({"name": "upper(name) || '!'", "price": 0.5}, "id % 3 = 0")
+    check_equal(on_spark, here, updated, expected)
+
+    where = sql.col("name").rlike("^FIRST-[1-3]") | (sql.col("id") < 20)
+    deleted = delete("db.t", options(on_spark), where, spark=spark)
+    local = reopened(here).delete("id < 20 OR (id % 3 = 0 AND id < 40)")
+    check_equal(on_spark, here, deleted, local)
 
 
 def arrow(rows: list[Any]) -> pa.Table:
@@ -116,6 +141,19 @@ def every_clause(builder: MergeBuilder) -> MergeBuilder:
 def test_a_merge_does_what_it_does_without_spark(
     spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:
+    check_merges(spark, tmp_path, kind)
+
+
+@pytest.mark.parametrize("kind", quick("vectors", "rewrite", "columns", "keys"))
+def test_spark_joins_the_keys_of_a_source_that_is_too_large_to_be_sent_everywhere(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(key_ranges, "_MOST_SENT", 0)
+
+    check_merges(spark, tmp_path, kind)
+
+
+def check_merges(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     on_spark, here = twins(tmp_path, kind)
     rows = some_rows(range(50, 80, 2), name="second") + some_rows(range(5, 30, 5), name="third")
     source = frame(spark, rows)
@@ -130,6 +168,40 @@ def test_a_merge_does_what_it_does_without_spark(
     made = every_clause(merge(source, "db.t", options(on_spark), condition))
     local = every_clause(reopened(here).merge(arrow(rows), condition))
     check_equal(on_spark, here, made.execute(), local.execute())
+
+
+@pytest.mark.parametrize("kind", quick("rewrite", "columns", "keys"))
+def test_a_merge_takes_columns_of_spark(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    on_spark, here = twins(tmp_path, kind)
+    rows = some_rows(range(50, 80, 2), name="second") + some_rows(range(5, 30, 5), name="third")
+    t_id, s_id, s_price = sql.col("t.id"), sql.col("s.id"), sql.col("s.price")
+
+    made = (
+        merge(frame(spark, rows), "db.t", options(on_spark), (t_id == s_id) & (s_price < 37))
+        .when_matched_delete((s_id % 5 == 0) & (sql.col("t.price") < 20))
+        .when_matched_update({"name": sql.concat("t.name", "s.name"), "price": "s.price"})
+        .when_not_matched_insert_all(s_price < 35)
+        .when_not_matched_insert({"id": s_id, "day": "s.day", "name": lit("late")})
+        .when_not_matched_by_source_update({"price": sql.col("t.price") + 100}, "t.id < 4")
+        .when_not_matched_by_source_delete(t_id == 59)
+    )
+    local = (
+        here.merge(arrow(rows), "t.id = s.id AND s.price < 37")
+        .when_matched_delete("s.id % 5 = 0 AND t.price < 20")
+        .when_matched_update({"name": "t.name || s.name", "price": "s.price"})
+        .when_not_matched_insert_all("s.price < 35")
+        .when_not_matched_insert({"id": "s.id", "day": "s.day", "name": lit("late")})
+        .when_not_matched_by_source_update({"price": "t.price + 100"}, "t.id < 4")
+        .when_not_matched_by_source_delete("t.id = 59")
+    )
+
+    assert "when matched delete where" in made.explain()
+    counted = made.dry_run()
+    result = made.execute()
+    assert (counted.rows_updated, counted.rows_deleted) == (
+        result.rows_updated, result.rows_deleted,
+    )  # fmt: skip
+    check_equal(on_spark, here, result, local.execute())
 
 
 def test_a_merge_names_the_keys_of_rows_that_would_change_the_same_row(
@@ -147,6 +219,35 @@ def test_a_merge_names_the_keys_of_rows_that_would_change_the_same_row(
         deleted = merge(source, "db.t", options(table), ["id"]).when_matched_delete().execute()
         assert deleted.rows_deleted == 2
         assert rows_of(table) == [row for row in before if row[0] not in (3, 4)]
+
+
+def test_a_row_of_the_source_replaces_every_row_that_it_matches(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    on_spark, here = twins(tmp_path, "vectors")
+    on_spark, here = (write(table, [3, 3, 25]) for table in (on_spark, here))
+    rows = some_rows([3, 25, 40, 99], name="second")
+
+    made = merge(frame(spark, rows), "db.t", options(on_spark), ["id"])
+    local = here.merge(arrow(rows), ["id"])
+    results = [
+        builder.when_matched_update_all().when_not_matched_insert_all().execute()
+        for builder in (made, local)
+    ]
+
+    check_equal(on_spark, here, *results)
+    assert (results[0].rows_updated, results[0].rows_inserted) == (6, 1)
+
+
+def test_executors_forget_the_source_of_a_merge(spark: SparkSession, tmp_path: Path) -> None:
+    table, _ = twins(tmp_path, "vectors")
+    contexts = spark.sparkContext._jsc
+    before = set(contexts.getPersistentRDDs())
+
+    builder = merge(frame(spark, some_rows([3, 99])), "db.t", options(table), ["id"])
+    builder.when_matched_update({"price": "t.price + 1"}).when_not_matched_insert_all().execute()
+
+    assert set(contexts.getPersistentRDDs()) <= before
 
 
 def test_a_merge_that_changes_nothing_makes_no_snapshot(

@@ -1,8 +1,9 @@
 """Use a table on S3 in every way, with Spark's UI and event log on; what they show goes to a file.
 
-python -m spark.drivers.watched_lake HOME OPTIONS
+python -m spark.drivers.watched_lake HOME OPTIONS WRONG
 
-OPTIONS are catalog options as JSON. HOME/shown has a line for each text: where it was, and itself.
+OPTIONS are catalog options as JSON, WRONG has by name what makes them fail. HOME/shown has a line
+for each text: where it was, and itself.
 """
 
 import json
@@ -95,13 +96,10 @@ def work(spark: SparkSession, options: dict[str, str], home: Path) -> Shown:
             yield f"checkpoint {path.name}", path.read_text(errors="replace")
 
 
-def failures(spark: SparkSession, options: dict[str, str]) -> Shown:
+def failures(
+    spark: SparkSession, options: dict[str, str], wrong: dict[str, dict[str, str]]
+) -> Shown:
     rows = spark.range(1).selectExpr("id", "'x' v")
-    wrong = {
-        "bucket": {"warehouse": "s3://no-such-bucket/w"},
-        "endpoint": {"s3.endpoint": "http://127.0.0.1:1"},
-        "key": {"s3.access-key": "nobody"},
-    }
     for name, change in wrong.items():
         given = {**options, **change}
         for how in ("load", "save"):
@@ -127,12 +125,12 @@ def pages(spark: SparkSession) -> Shown:
             yield path, answer.read().decode()
 
 
-def main(home: str, raw: str) -> None:
+def main(home: str, raw: str, wrong: str) -> None:
     folder, options = Path(home), json.loads(raw)
     spark = watched_session(folder)
     shown = [
         *work(spark, options, folder),
-        *failures(spark, options),
+        *failures(spark, options, json.loads(wrong)),
         *(("status store", text) for text in executions(spark)),
         *pages(spark),
     ]

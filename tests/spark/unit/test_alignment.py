@@ -7,7 +7,7 @@ from pyspark.sql import types as t
 
 from emberlake.errors import DataMismatch, InvalidSchema
 from emberlake.options import TableOptions
-from emberlake.spark.alignment import check_alignment
+from emberlake.spark.alignment import check_alignment, may_have_bad_rows
 from emberlake.spark.types import arrow_input_schema
 from emberlake.spec.schema import TableSchema
 from emberlake.types import (
@@ -355,3 +355,23 @@ def test_a_dataframe_is_refused_if_and_only_if_its_rows_would_be(given, wanted, 
         fits = False
 
     assert (problems(frame, TableSchema(0, fields, 9), declared) == []) == fits
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "may"),
+    [
+        (t.LongType(), "BIGINT", False),
+        (t.IntegerType(), "BIGINT", False),
+        (t.LongType(), "INT", True),
+        (t.LongType(), "BIGINT NOT NULL", True),
+        (t.StringType(), "STRING", False),
+        (t.StringType(), "VARCHAR(3)", True),
+        (t.DoubleType(), "DOUBLE", False),
+    ],
+)
+def test_the_schema_says_whether_a_row_may_be_refused(
+    given: t.DataType, wanted: str, may: bool
+) -> None:
+    columns = t.StructType().add("c", given, True)
+
+    assert may_have_bad_rows(columns, a_schema(c=wanted)) is may

@@ -9,20 +9,23 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.datasource import WriterCommitMessage
 
-from emberlake import Table
-from emberlake.datasource import batch_write
+from emberlake import CatalogFactory, Table
+from emberlake.datasource import batch_write, stream_write
 from emberlake.datasource.batch_write import BatchWriter
 from emberlake.datasource.options import Use, parse_options
 from emberlake.datasource.stream_write import StreamWriter
 from emberlake.datasource.written import WrittenFiles, write_rows
 from emberlake.errors import IncompleteJob, InvalidState, StorageError
+from emberlake.session.write_session import WriteSession
 from emberlake.spark import job
 from emberlake.spark.job_files import marked
 from emberlake.spark.reports import TaskReport
 from emberlake.spark.types import spark_schema
+from emberlake.types import DataField, from_arrow_schema
 from spark.tables import COLUMNS, data_files, live_files, new_table, rows_of, some_rows
 
 ROWS = some_rows(range(4))
+FIELDS = from_arrow_schema(COLUMNS)
 
 
 def options(table: Table, **more: str) -> dict[str, str]:
@@ -103,7 +106,7 @@ def stream_writer(table: Table) -> StreamWriter:
 
 def stream_task(table: Table, number: int = 0, job_id: str = "the-job") -> WrittenFiles:
     """What a task of a micro-batch does."""
-    messages = write_rows(marked(table.store, job_id, number), batches(), commit_user="spark-q")
+    messages, _ = write_rows(marked(table.store, job_id, number), batches(), commit_user="spark-q")
     return WrittenFiles(TaskReport.of(job_id, number, messages), "spark-q", "q")
 
 
@@ -116,6 +119,77 @@ def test_files_of_other_attempts_are_gone_when_a_micro_batch_is_committed(tmp_pa
 
     assert not copy.exists()
     assert rows_of(table) == ROWS
+
+
+# --- rows that do not fit -------------------------------------------------------------------------
+
+LOOSE = spark_schema(tuple(DataField(f.id, f.name, f.type.with_nullable(True)) for f in FIELDS))
+
+
+def with_a_bad_row() -> Iterator[pa.RecordBatch]:
+    """The rows, and one without an id."""
+    rows = zip(*[*ROWS, (None, "2026-01-01", "no id", 1.0)], strict=True)
+    loose = pa.schema([field.with_nullable(True) for field in COLUMNS])
+    yield pa.RecordBatch.from_arrays([pa.array(values) for values in rows], schema=loose)
+
+
+def kept_rows(table: Table) -> list[dict[str, Any]]:
+    catalog = CatalogFactory.create({"warehouse": str(Path(table.table_path).parents[1])})
+    rows: list[dict[str, Any]] = catalog.get_table("db.t_bad_rows").to_arrow().to_pylist()
+    return rows
+
+
+def failing_commits(table: Table, monkeypatch: pytest.MonkeyPatch, *, of_table: bool) -> None:
+    """Commits of the table fail, or those of the quarantine."""
+    real = WriteSession.commit
+
+    def commit(session: WriteSession, *args: Any, **kwargs: Any) -> Any:
+        if (session.store.layout.root == table.store.layout.root) == of_table:
+            raise StorageError("the disk is gone")
+        return real(session, *args, **kwargs)
+
+    monkeypatch.setattr(WriteSession, "commit", commit)
+
+
+@pytest.mark.parametrize("of_table", [False, True])
+def test_a_batch_that_is_repeated_after_a_crash_brings_no_row_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_table: bool
+) -> None:
+    table = new_table(tmp_path)
+    monkeypatch.setattr(stream_write, "_query_id", lambda: "q")
+
+    def run() -> None:
+        chosen = parse_options(options(table, checkpointlocation="c"), Use.STREAM_WRITE)
+        writer = StreamWriter(chosen, LOOSE, overwrite=False)
+        writer.commit([writer.write(with_a_bad_row())], 7)
+
+    with monkeypatch.context() as broken:
+        failing_commits(table, broken, of_table=of_table)
+        with pytest.raises(StorageError):
+            run()
+    assert rows_of(table) == []
+    run()
+    run()  # once more, as after a crash right before Spark noted the end of the batch
+
+    assert rows_of(table) == ROWS
+    assert [row["reason"] for row in kept_rows(table)] == ["id: is null, and is NOT NULL"]
+
+
+def test_no_row_is_committed_if_bad_rows_cannot_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(tmp_path)
+    told = {"on-bad-rows": "db.t_bad_rows"}
+    chosen = parse_options(options(table, **told), Use.BATCH_WRITE)
+    writer = BatchWriter(chosen, LOOSE, overwrite=False)
+    message = writer.write(with_a_bad_row())
+
+    with monkeypatch.context() as broken:
+        failing_commits(table, broken, of_table=False)
+        with pytest.raises(StorageError):
+            writer.commit([message])
+
+    assert (rows_of(table), data_files(table)) == ([], [])
 
 
 # --- what does not reach the driver ---------------------------------------------------------------

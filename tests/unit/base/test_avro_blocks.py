@@ -5,21 +5,19 @@ import io
 import json
 import lzma
 from collections.abc import Callable
+from contextlib import suppress
 
 import fastavro
+import pyarrow as pa
 import pytest
 
 from emberlake.base.avro_blocks import (
-    AVRO_CODECS,
     BAD_BYTES,
     SYNC_BYTES,
     Block,
     Container,
     Header,
-    UnknownCodec,
-    compressor,
     count_records,
-    decompressor,
     encode_bytes,
     encode_container,
     encode_long,
@@ -27,6 +25,7 @@ from emberlake.base.avro_blocks import (
     parse_container,
     read_header,
 )
+from emberlake.base.avro_codecs import AVRO_CODECS, UnknownCodec, compressor, decompressor
 
 SCHEMA = '{"type":"record","name":"r","fields":[{"name":"x","type":"long"}]}'
 WRITTEN = sorted(set(AVRO_CODECS.values()))
@@ -108,6 +107,20 @@ def test_a_container_may_be_empty() -> None:
     assert list(fastavro.reader(io.BytesIO(raw))) == []
     assert parse_container(raw) == Container(SCHEMA, ())
     assert stream_count(raw) == 0
+
+
+def test_a_container_that_begins_like_the_last_one_has_its_own_rest() -> None:
+    first, second = a_container(), a_container(records=49)
+    parsed = parse_container(second)
+
+    parse_container(first)
+
+    assert parse_container(second) == parsed
+    header = len(Header(SCHEMA, "zstandard", SYNC).encode())
+    with pytest.raises(BAD_BYTES):
+        parse_container(first[:header] + second[header:])
+    with pytest.raises(BAD_BYTES):
+        parse_container(first[: header - 1])
 
 
 def test_blocks_without_records_are_left_out() -> None:
@@ -214,3 +227,48 @@ def test_an_unknown_codec_is_named() -> None:
         parse_container(raw)
     with pytest.raises(UnknownCodec, match="lzo is unknown"):
         compressor("lzo", 1)
+
+
+def zstd_stream(data: bytes) -> bytes:
+    """A frame whose header does not say how long it is, as streams write it."""
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(data)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 300, 65_791, 65_792, 1 << 20])
+def test_zstd_frames_are_read_whether_or_not_they_say_their_size(size: int) -> None:
+    plain = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    told = pa.compress(plain, codec="zstd", asbytes=True)
+    decompress = decompressor("zstandard")
+
+    assert decompress(told) == plain
+    assert decompress(zstd_stream(plain)) == plain
+    assert decompress(told + told) == plain * 2  # several frames in one block
+    assert decompress(told + zstd_stream(plain)) == plain * 2
+
+
+@pytest.mark.parametrize("codec", ["zstandard", "snappy"])
+def test_a_size_that_cannot_be_is_not_believed(codec: str) -> None:
+    packed = bytearray(compressor(codec, 1)(bytes(300)))
+    if codec == "snappy":
+        packed[:2] = b"\xff\xff\xff\xff\x03"
+    else:
+        packed[4:7] = b"\xa0" + (1 << 31).to_bytes(4, "little")  # a size of four bytes
+
+    with pytest.raises(BAD_BYTES):
+        decompressor(codec)(bytes(packed))
+
+
+@pytest.mark.parametrize("codec", ["zstandard", "snappy"])
+def test_bytes_of_a_block_that_are_wrong_are_bad_bytes(codec: str) -> None:
+    packed = compressor(codec, 1)(bytes(range(256)) * 9)
+
+    for at in range(len(packed)):
+        wrong = bytearray(packed)
+        wrong[at] ^= 0xFF
+        with suppress(BAD_BYTES):
+            assert len(decompressor(codec)(bytes(wrong))) <= 1 << 30
+        with pytest.raises(BAD_BYTES):
+            decompressor(codec)(packed[:at])

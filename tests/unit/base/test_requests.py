@@ -1,5 +1,6 @@
 import threading
 import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -43,21 +44,24 @@ def test_there_are_never_more_than_the_process_makes_at_once() -> None:
     assert counter.most == MOST_AT_ONCE
 
 
-@pytest.mark.parametrize(("patience_s", "threads"), [(60.0, 8), (0.0, MOST_AT_ONCE)])
-def test_there_are_few_threads_until_an_answer_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch, patience_s: float, threads: int
+def test_few_are_made_at_once_while_answers_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "_AT_ONCE_S", 60.0)
+    counter = Counter(until=8)
+
+    ask_all([counter] * 300, 1000)
+
+    assert counter.most == 8
+
+
+def test_more_are_made_at_once_while_an_answer_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(requests, "_pools", {})
-    monkeypatch.setattr(requests, "_AT_ONCE_S", patience_s)
+    monkeypatch.setattr(requests, "_AT_ONCE_S", 0.0)
+    counter = Counter(until=9)
 
-    def ask() -> int:
-        time.sleep(0.002)
-        return 1
+    ask_all([counter] * 300, 1000)
 
-    assert sum(ask_each([ask] * 300, 1000)) == 300
-
-    assert requests._pools["requests"]._count <= threads
-    assert (requests._pools["requests"]._count > 8) is (threads > 8)
+    assert counter.most >= 9
 
 
 def test_one_at_a_time_is_made_where_it_is_asked_for() -> None:
@@ -90,6 +94,49 @@ def test_the_first_failure_in_order_is_raised_after_those_that_have_begun() -> N
     with pytest.raises(KeyError):
         ask_all([fail, slow, slow], 3)
     assert len(ended) == 2
+
+
+def test_after_a_failure_no_other_request_is_made() -> None:
+    made = []
+
+    def fail() -> None:
+        made.append("it")
+        raise KeyError("no")
+
+    def works() -> Iterator[Callable[[], None]]:
+        yield fail
+        while not made:
+            time.sleep(0.001)
+        time.sleep(0.02)  # until it has failed
+        yield from [lambda: made.append("another")] * 5
+
+    with pytest.raises(KeyError):
+        ask_all(works(), 4)
+    assert made == ["it"]
+
+
+def test_a_long_series_does_not_keep_others_waiting() -> None:
+    is_asked, is_answered = threading.Event(), threading.Event()
+    begun = threading.Semaphore(0)
+
+    def first() -> None:
+        begun.release()
+        is_asked.wait(5)
+
+    def later() -> bool:
+        return is_answered.wait(5)
+
+    answers: list[object] = []
+    works = [first] * MOST_AT_ONCE + [later] * MOST_AT_ONCE
+    series = threading.Thread(target=lambda: answers.extend(ask_each(works, MOST_AT_ONCE)))
+    series.start()
+    for _ in range(MOST_AT_ONCE):
+        begun.acquire()
+    begin(is_answered.set, MOST_AT_ONCE)
+    is_asked.set()
+    series.join()
+
+    assert answers == [None] * MOST_AT_ONCE + [True] * MOST_AT_ONCE
 
 
 def test_requests_that_nobody_takes_are_not_made() -> None:

@@ -63,6 +63,50 @@ def test_a_file_is_published_once_it_and_what_it_refers_to_are_on_the_disk(
     assert len(steps) == 5  # and the folder
 
 
+def test_files_that_are_put_together_are_all_on_the_disk_before_one_is_visible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    flush, link = os.fsync, os.link
+    monkeypatch.setattr(os, "fsync", lambda handle: (flush(handle), steps.append("flush"))[0])
+    monkeypatch.setattr(os, "link", lambda *names: (link(*names), steps.append("link"))[0])
+
+    LocalStorage().put_each_if_absent([(f"{tmp_path}/{name}/snapshot-1", b"1") for name in "ab"])
+
+    assert steps == ["flush", "flush", "link", "link", "flush", "flush"]  # at the end the folders
+
+
+def test_of_files_that_are_put_together_one_fails_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = os.link
+    monkeypatch.setattr(
+        os, "link", lambda *names: fail() if names[1].endswith("/b") else link(*names)
+    )
+    (tmp_path / "file").touch()
+
+    linked, failed, unwritten = LocalStorage().put_each_if_absent(
+        [(f"{tmp_path}/{name}", b"1") for name in ("a", "b", "file/c")]
+    )
+
+    assert linked is True
+    assert isinstance(failed, StorageError)
+    assert isinstance(unwritten, StorageError)
+    assert (failed.had_no_effect, unwritten.had_no_effect) == (False, True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "file"]
+
+
+def test_files_that_are_put_together_and_cannot_be_flushed_are_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", fail)
+
+    outcomes = LocalStorage().put_each_if_absent([(f"{tmp_path}/{name}", b"1") for name in "ab"])
+
+    assert all(isinstance(each, StorageError) and each.had_no_effect for each in outcomes)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_publication_that_fails_before_it_is_visible_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,19 +135,37 @@ def test_a_hint_of_another_user_in_a_shared_folder_is_replaced(
 
     monkeypatch.setattr(io, "FileIO", refuse_what_is_there)
 
-    LocalStorage().put_hint(str(hint), b"2")
+    LocalStorage().put_hint(str(hint), b"22")
 
-    assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"2"]
+    assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"22"]
 
 
-@pytest.mark.parametrize("problem", [OSError(24, "Too many open files"), KeyboardInterrupt()])
+def test_a_hint_is_never_seen_empty_or_half_written_while_it_counts(tmp_path: Path) -> None:
+    hint = tmp_path / "LATEST"
+    storage = LocalStorage()
+    storage.put_hint(str(hint), b"10")
+    inode, opened = hint.stat().st_ino, hint.open("rb", buffering=0)
+    for number in (*range(11, 20), 19, 18):
+        storage.put_hint(str(hint), b"%d" % number)
+
+        opened.seek(0)
+        assert opened.read() == b"%d" % number
+        assert hint.stat().st_ino == inode
+    for other in (b"20", b"100", b"9", b"", b"7"):
+        storage.put_hint(str(hint), other)
+
+        assert hint.read_bytes() == other
+    opened.close()
+
+
+@pytest.mark.parametrize("problem", [OSError(5, "Input/output error"), KeyboardInterrupt()])
 def test_a_replacement_that_is_cut_off_leaves_no_temporary_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: BaseException
 ) -> None:
     def stop(*_: object) -> None:
         raise problem
 
-    monkeypatch.setattr(os, "open", stop)
+    monkeypatch.setattr(os, "fsync", stop)
 
     with pytest.raises((StorageError, KeyboardInterrupt)):
         LocalStorage().put(f"{tmp_path}/tag", b"1")

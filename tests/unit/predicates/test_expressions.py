@@ -13,7 +13,6 @@ from emberlake.predicates import (
     and_all,
     columns_of,
     leaves_of,
-    map_columns,
     never,
     or_all,
     split_conjuncts,
@@ -40,13 +39,6 @@ def test_the_type_of_a_nested_leaf_is_that_of_the_field():
 def test_a_path_that_leads_nowhere_is_refused():
     with pytest.raises(InvalidPredicate, match="has no field y"):
         _ = replace(BX, path=("y",)).type
-
-
-def test_columns_can_be_replaced():
-    renamed = map_columns(And((A1, Or((A2, BX)))), lambda f: replace(f, name=f.name.upper()))
-
-    assert columns_of(renamed) == {"A", "B"}
-    assert str(renamed) == "A = 1 AND (A = 2 OR B.x < 1.0)"
 
 
 def test_conjuncts_are_split_and_joined():

@@ -98,7 +98,7 @@ def test_not_is_resolved(text, canonical):
         ("i IN (1, 2", r"expected '\)'"),
         ("i IS 5", "expected NULL, found '5' at position 6"),
         ("i BETWEEN 1 OR 2", "expected AND, found 'OR'"),
-        ("i", "expected a comparison, BETWEEN, IN, LIKE or IS NULL, found the end"),
+        ("i", "expected a comparison, BETWEEN, IN, LIKE, ILIKE or IS NULL, found the end"),
         ("i ~ 3", "'~ 3' at position 3 .* not understood"),
         ("city = 'x", "position 8 .* a quote that is not closed"),
         ("in = 5", "expected the name of a column, found 'in' at position 1"),

@@ -13,6 +13,8 @@ from builders import NUMBERED, Row, alter, create_key_table, forget_deletes, lif
 from effort import examples
 from emberlake import SchemaChange, Table
 from emberlake.predicates import PredicateBuilder
+from emberlake.read.projection import project_all
+from emberlake.read.table_reader import TableReader
 from emberlake.types import AtomicType, arrow_schema
 from table_reads import planned_files, read_rows
 
@@ -326,6 +328,27 @@ def test_a_whole_read_has_kinds_too() -> None:
     upsert(table, numbered([2], "b"), "+U")
 
     assert [row["_row_kind"] for row in kinds_of(table)] == ["+I", "+U"]
+
+
+def test_a_read_with_deletes_has_the_last_record_of_every_key() -> None:
+    table = create_key_table(NUMBERED)
+    upsert(table, numbered([1, 2, 3]))
+    upsert(table, numbered([1]), "-D")
+    builder = table.new_read_builder()
+    splits = builder.new_scan().plan().splits()
+    every = TableReader(
+        table.store, project_all(table.table_schema.fields), with_kind=True, with_deletes=True
+    )
+
+    rows = every.read_table(splits).to_pylist()
+    streams = pa.Table.from_batches(list(every.read_batches(splits))).to_pylist()
+
+    assert rows == streams
+    assert [(row["_row_kind"], row["v"]) for row in rows] == [
+        ("-D", "a1"),
+        ("+I", "a2"),
+        ("+I", "a3"),
+    ]
 
 
 def test_splits_are_read_elsewhere() -> None:

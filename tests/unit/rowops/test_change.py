@@ -367,3 +367,37 @@ def test_an_update_that_would_lose_by_its_sequence_field_is_refused() -> None:
     table.update({"price": "price + 1"}, "id = 3")
     table.update({"city": lit("oslo")}, "id = 3")
     assert rows_of(table)[2] == (3, "oslo", 31, "mon")
+
+
+@every_kind
+def test_snapshots_say_what_was_done(kind: str) -> None:
+    table = filled(kind)
+    table.delete("id = 1")
+    deleted = table.store.snapshots.latest()
+    table.update({"price": 0}, "id = 2")
+    updated = table.store.snapshots.latest()
+    source = pa.table({"id": [3], "price": pa.array([5], pa.int32())})
+    table.merge(source, on=["id"]).when_matched_update({"price": "s.price"}).execute()
+    merged = table.store.snapshots.latest()
+
+    assert [s.operation for s in (deleted, updated, merged)] == ["DELETE", "UPDATE", "MERGE"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "where", "operation"),
+    [
+        ("rewrite", "TRUE", "TRUNCATE"),
+        ("partitioned", "day = 'mon'", "TRUNCATE"),
+        ("partitioned vectors", "day <> 'mon'", "TRUNCATE"),
+        ("partitioned", "day = 'mon' AND id > 0", "DELETE"),
+        ("keys", "TRUE", "DELETE"),
+    ],
+)
+def test_a_delete_of_whole_partitions_is_a_truncation(
+    kind: str, where: str, operation: str
+) -> None:
+    table = filled(kind)
+
+    table.delete(where)
+
+    assert table.store.snapshots.latest().operation == operation

@@ -21,7 +21,6 @@ from table_reads import files_under, latest_snapshot, live_files
 from tracked_tables import (
     COLUMNS,
     EVOLVING,
-    TRACKED,
     changed_in,
     columns_for,
     commit,
@@ -160,14 +159,14 @@ def test_after_a_rollback_ids_are_other_rows() -> None:
 @pytest.mark.parametrize(
     ("values", "error", "why"),
     [
-        ({ROW_ID: [0, 0], "v": ["x", "y"]}, InvalidInput, "given twice: 0"),
-        ({ROW_ID: [0, 9, -1], "v": ["x", "y", "z"]}, InvalidInput, "no row .*: -1, 9"),
+        ({ROW_ID: [0, 0], "v": ["x", "y"]}, DataMismatch, "keys: 0"),
+        ({ROW_ID: [0, 9, -1], "v": ["x", "y", "z"]}, InvalidInput, "no row .*: 9, -1"),
         ({ROW_ID: [1], "v": ["x"]}, InvalidInput, "no row .*: 1"),
         ({ROW_ID: [None], "v": ["x"]}, InvalidInput, "1 nulls"),
         ({"v": ["x"]}, InvalidInput, "no column _ROW_ID"),
-        ({ROW_ID: [0]}, InvalidInput, "no columns to write"),
+        ({ROW_ID: [0]}, InvalidInput, "say what to set"),
         ({ROW_ID: [0], "w": ["x"]}, ColumnNotFound, "w"),
-        ({ROW_ID: [0], "p": ["x"]}, Unsupported, "p are partition columns"),
+        ({ROW_ID: [0], "p": ["x"]}, Unsupported, "stay in their partition: p"),
         ({ROW_ID: [0], "n": [2**40]}, (DataMismatch, pa.ArrowInvalid), "n|too large"),
     ],
     ids=str,
@@ -181,14 +180,6 @@ def test_what_cannot_be_written_is_refused(values, error, why) -> None:
 
     with pytest.raises(error, match=why):
         columns_for(table, values)
-
-
-def test_tables_without_data_evolution_have_no_single_columns() -> None:
-    table = create_table(columns=COLUMNS, options=TRACKED)
-    put(table, (1, "a", 1))
-
-    with pytest.raises(Unsupported, match=r"data-evolution.enabled=true"):
-        columns_for(table, {ROW_ID: [0], "v": ["x"]})
 
 
 def test_rows_are_appended_with_some_of_the_columns() -> None:

@@ -6,7 +6,7 @@ import pytest
 from builders import COLUMNS, alter, append, create_table, open_catalog, rows_of
 from emberlake import Schema, SchemaChange
 from emberlake.io import MemoryStorage
-from emberlake.scan.explain import Reason
+from emberlake.scan.explanation import Reason
 from emberlake.table import Table
 from table_reads import planned_files
 

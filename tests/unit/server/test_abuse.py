@@ -101,6 +101,48 @@ def test_names_lead_nowhere_else(client: Client, endpoint: Endpoint, tmp_path: P
     }
 
 
+NAME_TRICKS = (
+    "..", ".", "", "../../x", "/etc/x", "a/b", "a\\b", "a\0b", "\n", "x" * 300, "t$branch_../x",
+    "file:///etc/x", "%2E%2E%2Fx", "'; DROP TABLE tables; --", "\u202e", "💩",
+)  # fmt: skip
+
+
+def with_each_text_replaced(body: Any, text: str) -> Iterator[Any]:
+    """The same body as often as it has texts, each time with another one of them replaced."""
+    match body:
+        case str():
+            yield text
+        case dict():
+            for key, value in body.items():
+                for changed in with_each_text_replaced(value, text):
+                    yield {**body, key: changed}
+        case list():
+            for place, value in enumerate(body):
+                for changed in with_each_text_replaced(value, text):
+                    yield [*body[:place], changed, *body[place + 1 :]]
+        case _:
+            pass
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("endpoint", [each for each in BODIES if each.method == "POST"])
+def test_names_in_bodies_lead_nowhere_else(tmp_path: Path, endpoint: Endpoint) -> None:
+    with serving(tmp_path, limits=Limits(threads=2)) as admin:
+        admin.database().table()
+        admin.post("/databases/db/views", VIEW_BODY)
+        admin.post("/databases/db/functions", FUNCTION_BODY)
+        for trick in NAME_TRICKS:
+            for body in with_each_text_replaced(BODIES[endpoint], trick):
+                reply = admin.post(path_of_request(endpoint), body)
+
+                assert reply.status in (200, 400, 403, 404, 409, 501), (trick, body, reply.body)
+                assert reply.status < 400 or reply.error[0] == reply.status
+        assert admin.get("/databases").status == 200
+    outside = {path.name for path in tmp_path.iterdir()} - {"lake"}
+    assert {name for name in outside if not name.startswith("server.db")} == set()
+    assert not Path("/etc/x").exists()
+
+
 @pytest.mark.parametrize("endpoint", [each for each in Endpoint if each.method == "POST"])
 def test_wrong_bodies_are_bad_requests(client: Client, endpoint: Endpoint) -> None:
     path = path_of_request(endpoint)

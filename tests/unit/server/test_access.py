@@ -13,6 +13,7 @@ from emberlake.server.access.needs import NEEDS
 from server_requests import BODIES, FUNCTION_BODY, TABLE_BODY, VIEW_BODY, path_of_request
 
 E = Endpoint
+ROOT = Path(__file__).parents[3]
 K = ResourceKind
 # role -> what it is granted
 ROLES: dict[str, tuple[Grant, ...]] = {
@@ -103,6 +104,31 @@ def roles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Client
 
 def test_every_endpoint_has_a_row() -> None:
     assert set(ALLOWED) == set(Endpoint) == set(NEEDS)
+
+
+def test_the_page_on_security_shows_who_could_do_what() -> None:
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    shown = page.partition("<!-- who -->\n")[2].partition("<!-- end of who -->")[0]
+
+    assert shown == table_of_access(), "put what table_of_access() returns between the marks"
+
+
+def table_of_access() -> str:
+    """The table above, as the page has it: requests that the same roles may make share a line."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for endpoint in Endpoint:
+        groups.setdefault(ALLOWED[endpoint], []).append(endpoint.name.lower().replace("_", " "))
+    lines = [
+        f"| requests | {' | '.join(ROLES)} |",
+        f"|---|{'---|' * len(ROLES)}",
+        *(
+            f"| {', '.join(requests)} | "
+            + " | ".join("yes" if role in allowed else "" for role in ROLES)
+            + " |"
+            for allowed, requests in groups.items()
+        ),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 @pytest.mark.parametrize("endpoint", [each for each in Endpoint if each not in _DROPS])

@@ -1,6 +1,9 @@
 """Whether a snapshot becomes the next one: the checks, in their order."""
 
 import json
+import shutil
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ import pytest
 from catalog_server import Client, snapshot
 from emberlake.errors import InvalidInput
 from emberlake.server.commits import Commit, Verdict, judge
+from emberlake.server.heads import Heads
 
 
 def commit_of(number: int, **more: Any) -> Commit:
@@ -136,3 +140,104 @@ def test_branches_have_heads_of_their_own(client: Client, tmp_path: Path) -> Non
     found = client.get("/databases/db/tables/t%24branch_b").json
     assert found["name"] == "t$branch_b"
     assert found["path"] == client.get("/databases/db/tables/t").json["path"]
+
+
+# --- commits that come together -------------------------------------------------------------------
+
+
+def commit_to(table: str, new: dict[str, Any], **more: Any) -> tuple[str, object]:
+    body = {"tableId": None, "snapshot": new, "statistics": [], **more}
+    return f"/databases/db/tables/{table}/commit", body
+
+
+def test_commits_to_many_tables_are_made_together(client: Client, tmp_path: Path) -> None:
+    names = [f"t{number}" for number in range(12)]
+    for name in names:
+        client.table(name)
+    asked: list[int] = []
+    advance = Heads.advance
+
+    def count(self: Heads, advances: Any) -> None:
+        asked.append(len(advances))
+        advance(self, advances)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Heads, "advance", count)
+        for number in (1, 2, 3):
+            replies = client.post_together([commit_to(each, snapshot(number)) for each in names])
+
+            assert [reply.json for reply in replies] == [{"success": True}] * len(names)
+    assert sum(asked) == 36
+    assert max(asked) > 1
+    for name in names:
+        folder = tmp_path / f"lake/db.db/{name}/snapshot"
+        assert (folder / "LATEST").read_text() == "3"
+        found = client.get(f"/databases/db/tables/{name}/snapshot").json["snapshot"]["snapshot"]
+        assert found == json.loads((folder / "snapshot-3").read_text()) == snapshot(3)
+
+
+def test_what_fails_in_a_batch_fails_alone(client: Client, tmp_path: Path) -> None:
+    names = ["first", "good", "behind", "taken", "wrong", "gone", "another"]
+    for name in names:
+        client.table(name)
+    for name, number in (("behind", 1), ("taken", 1)):  # files that others left there
+        folder = tmp_path / f"lake/db.db/{name}/snapshot"
+        folder.mkdir()
+        (folder / f"snapshot-{number}").write_text(json.dumps(snapshot(number, "other")))
+    shutil.rmtree(tmp_path / "lake/db.db/gone")
+    (tmp_path / "lake/db.db/gone").write_text("a file where a folder should be")
+    requests = [
+        commit_to("first", snapshot(1)),  # begins alone; all others wait for the next batch
+        commit_to("good", snapshot(1)),
+        commit_to("behind", snapshot(2)),
+        commit_to("taken", snapshot(1)),
+        commit_to("wrong", {"id": 1}),
+        commit_to("gone", snapshot(1)),
+        commit_to("another", snapshot(1), tableId="of-another-table"),
+        commit_to("good", snapshot(1, "rival")),
+        commit_to("good", snapshot(1)),
+    ]
+
+    replies = client.post_together(requests)
+
+    assert [(reply.status, reply.json.get("success")) for reply in replies] == [
+        (200, True),
+        (200, True),
+        (200, True),
+        (200, False),
+        (400, None),
+        (503, None),
+        (404, None),
+        (200, False),
+        (200, True),
+    ]
+    assert client.get("/databases/db/tables/taken/snapshot").json["snapshot"]["snapshot"] == (
+        snapshot(1, "other")
+    )
+
+
+def test_a_table_that_somebody_has_locked_holds_up_no_other(client: Client, tmp_path: Path) -> None:
+    for name in ("held", "free"):
+        client.table(name)
+    heads, (warehouse,) = client.server.services.heads, client.server.settings.warehouses
+    held = heads.find(warehouse, "db", "held")
+    other = tmp_path / "lake/db.db/free/snapshot/snapshot-1"
+    is_locked, seen = threading.Event(), []
+
+    def hold() -> None:
+        with heads.locked(warehouse, held):
+            is_locked.set()
+            deadline = time.monotonic() + 20
+            while not other.exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            seen.append(other.exists())
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    is_locked.wait(20)
+
+    replies = client.post_together([commit_to("held", snapshot(1)), commit_to("free", snapshot(1))])
+
+    holder.join()
+    assert seen == [True]
+    assert [reply.json for reply in replies] == [{"success": True}] * 2

@@ -1,6 +1,8 @@
 """Databases and tables: names in the database, schemas and snapshots in files."""
 
 import json
+import threading
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +11,9 @@ import pytest
 from catalog_server import SCHEMA, Client, serving, snapshot
 from emberlake import CatalogFactory, Schema
 from emberlake.base.env import Env
-from emberlake.server.endpoints.dropping import list_dropped, purge, restore
+from emberlake.errors import NotFound, StorageError, TableAlreadyExists
+from emberlake.server.endpoints.dropping import list_dropped, purge, settle_dropped
+from emberlake.server.endpoints.restoring import restore
 from emberlake.server.takeover import register_warehouse, release_warehouse
 
 T = "/databases/db/tables/t"
@@ -241,6 +245,76 @@ def test_a_dropped_table_can_be_restored_with_its_history(client: Client, tmp_pa
     assert restore(services, lake, dropped["id"], None) == "db.t"
     assert client.get(f"{T}/snapshot").json["snapshot"]["snapshot"]["id"] == 2
     assert filesystem.list_tables("db") == ["t"]
+
+
+def test_a_table_that_is_restored_keeps_its_folder(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.table()
+    client.commits(1)
+    client.delete(T)
+    services, (lake,) = client.server.services, client.server.settings.warehouses
+    (dropped,) = list_dropped(services, lake)
+    others: list[threading.Thread] = []
+    move = lake.storage.move_folder
+
+    def meanwhile(source: str, target: str) -> None:
+        move(source, target)
+        monkeypatch.undo()
+        for other in (lambda: settle_dropped(services, lake), lambda: purge(services, lake)):
+            others.append(threading.Thread(target=other))
+            others[-1].start()
+        time.sleep(0.05)  # until they wait
+
+    monkeypatch.setattr(type(lake.storage), "move_folder", lambda _, *paths: meanwhile(*paths))
+    restore(services, lake, dropped["id"], None)
+    for other in others:
+        other.join()
+
+    assert len(others) == 2
+    assert (tmp_path / "lake/db.db/t/snapshot/snapshot-1").exists()
+    assert client.get(f"{T}/snapshot").json["snapshot"]["snapshot"]["id"] == 1
+
+
+def test_a_table_whose_files_are_being_deleted_cannot_be_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1_000_000]
+    with serving(tmp_path, env=Env(now_ms=lambda: now[0]), keep_dropped_ms=1000) as client:
+        client.database().table()
+        client.delete(T)
+        services, (lake,) = client.server.services, client.server.settings.warehouses
+        (dropped,) = list_dropped(services, lake)
+        now[0] += 1001
+
+        def fail(*_: object) -> None:
+            raise StorageError("the disk is away")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(lake.storage), "delete_folder", fail)
+            with pytest.raises(StorageError):
+                purge(services, lake)
+
+        assert list_dropped(services, lake) == []
+        with pytest.raises(NotFound):
+            restore(services, lake, dropped["id"], None)
+        assert purge(services, lake) == 1
+        assert [*(tmp_path / "lake/.dropped").rglob("schema-*")] == []
+
+
+def test_a_table_is_not_restored_under_a_name_that_is_taken(client: Client) -> None:
+    client.table()
+    client.delete(T)
+    services, (lake,) = client.server.services, client.server.settings.warehouses
+    (dropped,) = list_dropped(services, lake)
+    client.table()
+
+    with pytest.raises(TableAlreadyExists, match="another name"):
+        restore(services, lake, dropped["id"], None)
+
+    assert [each["id"] for each in list_dropped(services, lake)] == [dropped["id"]]
+    assert restore(services, lake, dropped["id"], "old") == "db.old"
+    assert client.get("/databases/db/tables").json["tables"] == ["old", "t"]
 
 
 def test_a_table_of_the_same_name_never_inherits_old_files(client: Client) -> None:

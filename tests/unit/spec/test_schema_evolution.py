@@ -234,7 +234,7 @@ def test_a_renamed_column_is_renamed_in_sequence_groups():
         (SchemaChange.rename_column("no", "k"), ColumnNotFound, "no"),
         (SchemaChange.rename_column("a", "_ROW_ID"), InvalidSchema, "the format reserves"),
         (SchemaChange.update_column_type("k", T("INT")), InvalidSchema, "only widen"),
-        (SchemaChange.update_column_type("a", T("STRING")), InvalidSchema, "only widen"),
+        (SchemaChange.update_column_type("a", T("VARCHAR(20)")), InvalidSchema, "only widen"),
         (SchemaChange.update_column_type("p", T("STRING")), InvalidSchema, "partition column"),
         (SchemaChange.update_column_type("a", T("BIGINT NOT NULL")), InvalidSchema, "nulls"),
         (SchemaChange.update_column_type("r", T("STRING")), InvalidSchema, "only widen"),

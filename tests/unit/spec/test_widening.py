@@ -15,6 +15,9 @@ WIDENINGS = [
     ("CHAR(3)", "CHAR(5)"),
     ("CHAR(3)", "VARCHAR(3)"),
     ("VARCHAR(3)", "STRING"),
+    ("INT", "STRING"),
+    ("BOOLEAN", "STRING"),
+    ("DATE", "STRING"),
     ("BINARY(3)", "VARBINARY(9)"),
     ("VARBINARY(3)", "BYTES"),
     ("TIMESTAMP(3)", "TIMESTAMP(9)"),
@@ -33,7 +36,8 @@ NARROWINGS = [
     ("DATE", "TIMESTAMP(3)"),
     ("TIMESTAMP(3)", "TIMESTAMP_LTZ(3)"),
     ("TIME(0)", "TIME(3)"),
-    ("INT", "STRING"),
+    ("INT", "VARCHAR(20)"),
+    ("TIMESTAMP(6)", "STRING"),
     ("BOOLEAN", "INT"),
 ]
 

@@ -33,6 +33,7 @@ from emberlake.store.manifest_avro import (
 )
 from emberlake.store.manifests import ManifestStore, describe_manifest, forget_manifests
 from emberlake.types.data_types import AtomicType
+from remote_storage import RemoteStorage
 
 INT = AtomicType("INT")
 
@@ -533,11 +534,43 @@ def test_small_manifests_that_are_decoded_together_are_those_of_each_file(
         for manifest in written
     ]
 
-    together = decode_small_manifests(files)
+    together, found = decode_small_manifests(files)
 
     apart = [decode_entries(*file) for file in files]
-    assert [entries.entries() for entries in together] == [one.entries() for one in apart]
-    assert [len(entries) for entries in together] == [*counts]
+    assert together.entries() == [entry for one in apart for entry in one.entries()]
+    assert found == [*counts]
+
+
+def test_manifests_that_are_fetched_stand_between_those_that_are_cached() -> None:
+    storage, ids = RemoteStorage(), itertools.count()
+    store = ManifestStore(storage, TableLayout("t"), new_id=lambda: str(next(ids)))
+    counts = (2, 1, 200, 1, 3, 0, 2)  # a large one is decoded by itself
+    written = [
+        store.write_manifests([an_entry(row_count=n)] * count, [INT])[0]
+        if count
+        else empty_manifest(store, storage)
+        for n, count in enumerate(counts)
+    ]
+    for cached in (written[1], written[4]):
+        store.read_manifest(cached)
+
+    for _ in range(2):
+        entries = store.read_manifests(written)
+
+        expected = [n for n, count in enumerate(counts) for _ in range(count)]
+        assert entries.row_count.tolist() == expected
+    reads = [call for call in storage.calls if call.startswith("read")]
+    assert len(reads) == len(set(reads)) == len(counts)
+
+
+def empty_manifest(store: ManifestStore, storage: RemoteStorage) -> ManifestFile:
+    (manifest,) = store.write_manifests([an_entry()], [INT])
+    path = f"t/manifest/{manifest.file_name}"
+    schema, _ = stored_records(storage.storage, manifest.file_name)
+    sink = io.BytesIO()
+    fastavro.writer(sink, schema, [])
+    storage.storage.put(path, sink.getvalue())
+    return replace(manifest, file_size=len(sink.getvalue()), num_added_files=0)
 
 
 def test_a_wrong_manifest_among_small_ones_is_named(

@@ -97,7 +97,7 @@ def test_tags_are_listed_in_the_order_of_their_snapshots(store: TagStore) -> Non
     assert [(name, s.id) for name, s in store.list().items()] == [("z", 1), ("a", 2), ("b", 2)]
 
 
-@pytest.mark.parametrize("name", ["", "  ", "123", "a/b"])
+@pytest.mark.parametrize("name", ["", "  ", "a/b"])
 def test_names_that_no_engine_can_use_are_refused(store: TagStore, name: str) -> None:
     with pytest.raises(InvalidIdentifier, match="tag"):
         store.create(name, a_snapshot(1))

@@ -263,3 +263,33 @@ def test_an_overwritten_partition_gets_new_ids() -> None:
     overwrite(table, rows_of([4], "tue"))
 
     assert with_ids(table) == {0: (1, "mon"), 1: (2, "mon"), 3: (4, "tue")}
+
+
+def test_a_system_table_has_all_rows_with_their_ids() -> None:
+    catalog = open_catalog(MemoryStorage())
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), options=TRACKED)
+    table.append(pa.table({"id": [1, 2, 3]}))
+    table.delete("id = 2")
+
+    tracked = catalog.get_table("db.t$row_tracking")
+
+    assert tracked.field_names == ["id", "_ROW_ID", "_SEQUENCE_NUMBER"]
+    assert tracked.to_arrow().to_pylist() == [
+        {"id": 1, "_ROW_ID": 0, "_SEQUENCE_NUMBER": 1},
+        {"id": 3, "_ROW_ID": 2, "_SEQUENCE_NUMBER": 1},
+    ]
+    assert tracked.to_arrow(["_ROW_ID"], "id = 3").to_pylist() == [{"_ROW_ID": 2}]
+    assert (tracked.count(), tracked.count("id = 2")) == (2, 0)
+    assert tracked.to_arrow(["id"], snapshot=1).to_pydict() == {"id": [1, 2, 3]}
+    with pytest.raises(Unsupported, match="read-only"):
+        tracked.new_batch_write_builder()
+
+
+def test_the_system_table_of_a_table_without_ids_is_refused() -> None:
+    catalog = open_catalog(MemoryStorage())
+    catalog.create_database("db")
+    catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
+
+    with pytest.raises(Unsupported, match=r"row-tracking\.enabled"):
+        catalog.get_table("db.t$row_tracking")

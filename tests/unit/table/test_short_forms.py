@@ -4,7 +4,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from builders import NUMBERED, append, create_key_table, create_table, numbered, rows_of
+from builders import NUMBERED, create_key_table, create_table, numbered
 from emberlake.errors import (
     ColumnNotFound,
     DataMismatch,
@@ -12,7 +12,7 @@ from emberlake.errors import (
     SnapshotNotFound,
     TagNotFound,
 )
-from table_reads import data_files, read_ids
+from table_reads import read_ids
 
 DAYS = pa.table({"id": [1, 2, 3], "day": ["mon", "tue", "tue"]})
 
@@ -171,28 +171,14 @@ def test_a_lone_delete_counts_for_nothing():
     assert table.count() == 1
 
 
-# --- notebooks ------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [("1 = 1", [1, 2, 3]), ("1 = 2", []), ("NOT null", []), ("null IS NULL AND id < 3", [1, 2])],
+)
+def test_a_filter_may_name_no_column(text, ids):
+    of_days, plain = a_week(), create_table(options={"bucket": "-1"})
+    plain.append(DAYS)
 
-
-def test_notebooks_show_tables_plans_results_and_reports():
-    table = create_table(
-        partition_keys=["day"],
-        columns=pa.schema([("<b>", pa.int64()), ("day", pa.string())]),
-    )
-    result = table.append(pa.table({"<b>": [1], "day": ["mon"]}))
-
-    shown = table._repr_html_()
-    assert "<td>&lt;b&gt;</td>" in shown
-    assert "<td>partition</td>" in shown
-    assert "rows added" in result._repr_html_()
-    assert "1 of 1 read" in table.new_read_builder().explain()._repr_html_()
-    assert "Nothing is wrong" in table.check()._repr_html_()
-
-
-def test_damage_is_shown_in_a_table():
-    table = create_table()
-    append(table, rows_of([1]))
-    (path,) = data_files(table)
-    table.store.storage.delete(path)
-
-    assert f"<td>{path}</td>" in table.check()._repr_html_()
+    for table in (of_days, plain):
+        assert sorted(table.to_arrow(["id"], text)["id"].to_pylist()) == ids
+        assert table.count(text) == len(ids)

@@ -171,12 +171,19 @@ def test_tags_that_cannot_be_are_refused(table: Table) -> None:
         table.create_tag("future", 99)
     with pytest.raises(TagNotFound):
         table.rename_tag("nothing", "something")
-    for name in ("", " ", "17", "../evil", "a/b"):
+    for name in ("", " ", "../evil", "a/b"):
         with pytest.raises(InvalidIdentifier):
             table.create_tag(name)
     with pytest.raises(SnapshotNotFound):
         create_table().create_tag("empty")
     assert table.list_tags() == ["taken"]
+
+
+def test_a_tag_may_look_like_a_snapshot_id(table: Table) -> None:
+    table.create_tag("17", 1)
+
+    assert table.list_tags() == ["17"]
+    assert table.to_arrow(tag="17").num_rows == table.to_arrow(snapshot=1).num_rows
 
 
 # --- rollback -------------------------------------------------------------------------------------

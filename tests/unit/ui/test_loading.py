@@ -5,7 +5,7 @@ import pytest
 
 from builders import append, create_key_table, create_table, delete_rows, lift
 from emberlake.errors import ColumnNotFound, InvalidPredicate, NotFound
-from emberlake.scan.explain import Reason
+from emberlake.scan.explanation import Reason
 from emberlake.table import Table
 from emberlake.ui import loading
 from emberlake.ui.views.overview import HIDDEN, shown_options

@@ -1,5 +1,8 @@
 """The files that writes to primary-key tables make."""
 
+import weakref
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -7,10 +10,11 @@ from builders import create_key_table, data_of, prepare, upsert
 from emberlake.errors import DataMismatch, InvalidState, Unsupported
 from emberlake.formats import open_reader
 from emberlake.spec.binary_row import decode_row
-from emberlake.spec.key_value import key_value_fields
+from emberlake.spec.key_value import SEQUENCE, key_value_fields
 from emberlake.spec.manifest import FileSource
 from emberlake.spec.snapshot import CommitKind
 from emberlake.types import AtomicType
+from emberlake.write.key_bucket import RecordBuffer
 from table_reads import all_records, data_files, live_files, records_in, records_of
 
 BIGINT, STRING = AtomicType("BIGINT"), AtomicType("STRING")
@@ -360,6 +364,31 @@ def test_a_buffer_is_written_before_it_is_more_than_arrow_can_join(monkeypatch) 
         commit.commit(write.prepare_commit())
 
     assert [entry.file.row_count for entry in live_files(table)] == [2, 1]
+
+
+def test_batches_of_a_stream_do_not_stay_in_memory_until_the_buffer_is_written(monkeypatch) -> None:
+    # The columns of a batch share its memory: it would be there until the last one is copied.
+    monkeypatch.setattr("emberlake.write.key_bucket._COPIED_BYTES", 256 * 1024)
+    buffer = RecordBuffer(0)
+    batch = pa.table({"a": np.arange(4096), "b": np.arange(4096)})
+    streamed = pa.BufferOutputStream()
+    with pa.ipc.new_stream(streamed, batch.schema) as sink:
+        sink.write_table(batch)
+    raw = streamed.getvalue()
+    holders: list[weakref.ref[np.ndarray]] = []
+
+    for _ in range(20):
+        memory = np.frombuffer(raw, np.uint8).copy()
+        holders.append(weakref.ref(memory))
+        buffer.add(pa.ipc.open_stream(pa.py_buffer(memory)).read_all())
+        del memory
+
+    assert sum(holder() is not None for holder in holders) < 4
+    rows = buffer.take()
+    assert rows is not None
+    assert rows.column("a").to_pylist() == list(range(4096)) * 20
+    assert rows.column(SEQUENCE).to_pylist() == list(range(20 * 4096))
+    assert buffer.take() is None
 
 
 def test_levels_may_have_formats_of_their_own() -> None:

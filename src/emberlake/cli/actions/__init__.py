@@ -18,10 +18,13 @@ __all__ = [
     "maintenance",
     "pictures",
     "plan",
+    "prompting",
     "reading",
     "refs",
+    "script_text",
     "serving",
     "serving_access",
+    "statements",
     "tables",
 ]
 
@@ -36,10 +39,13 @@ if TYPE_CHECKING:
         maintenance,
         pictures,
         plan,
+        prompting,
         reading,
         refs,
+        script_text,
         serving,
         serving_access,
+        statements,
         tables,
     )
 else:

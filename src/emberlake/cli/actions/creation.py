@@ -2,6 +2,7 @@
 
 import json
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -109,7 +110,8 @@ def rehearse(catalog: Catalog, target: Identifier, schema: Schema) -> TableSchem
     """
     rehearsal = FileSystemCatalog(MemoryStorage(), "/rehearsal", catalog.options)
     rehearsal.create_database(target.database)
-    return rehearsal.create_table(target, schema).table_schema
+    with warnings.catch_warnings(action="ignore"):  # the real catalog warns
+        return rehearsal.create_table(target, schema).table_schema
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
@@ -11,19 +12,25 @@ from emberlake.base.texts import count_text, seconds_text, size_text
 from emberlake.cli.actions.creation import check_key_flags
 from emberlake.cli.actions.outcome import commit_document, commit_facts
 from emberlake.cli.actions.partitions import check_partition_columns, partition_text
-from emberlake.cli.actions.sources import Source, find_source
+from emberlake.cli.actions.sifting import Load, first_misfit, load_sifted
+from emberlake.cli.actions.sources import Source, find_source, iter_data_files
 from emberlake.cli.actions.tables import kind_of
+from emberlake.cli.actions.text_files import is_json_array
 from emberlake.cli.choices import IngestMode, SourceFormat
 from emberlake.cli.failures import UsageError
 from emberlake.cli.progress import Progress, progress
 from emberlake.cli.report import Block, Done, Facts, Grid, Note, Report, words
 from emberlake.cli.session import Session
-from emberlake.errors import TableNotFound
+from emberlake.errors import DatabaseNotFound, DataMismatch, InvalidInput, TableNotFound
 from emberlake.options import DYNAMIC_PARTITION_OVERWRITE, PARTITION_DEFAULT_NAME
+from emberlake.rowops.quarantine import FAIL, BadRowRule
+from emberlake.rowops.schema_growth import growing
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.new_table import build_table_schema
 from emberlake.spec.schema import Schema, TableSchema
 from emberlake.table import Table
+from emberlake.table.table import table_of
+from emberlake.table.write_builder import BatchWriteBuilder
 
 _SHOWN_PARTITIONS: Final = 20
 
@@ -43,6 +50,8 @@ class Asked:
     partition_keys: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     concurrency: int | None = None
+    merge_schema: bool = False
+    on_bad_rows: str = FAIL
 
 
 @dataclass(frozen=True)
@@ -70,11 +79,15 @@ class Stages:
 def ingest(session: Session, asked: Asked, where: Where, *, dry_run: bool, yes: bool) -> Report:
     """Load files into a table in one commit."""
     source = find_source(asked.sources, asked.source_format)
+    asked = _recognised(asked, source)
+    rule = _rule_of(asked)
     table = _find_table(session, asked)
     if table is not None:
         mode = choose_mode(asked, table.table_schema)
         if mode is IngestMode.OVERWRITE and not dry_run:
             session.confirm(f"This replaces {_replaced(asked, table)}", yes=yes)
+    if not rule.fails or (_is_array(asked, source) and table is not None and not dry_run):
+        return _sift(asked, source, table, rule, dry_run=dry_run)
     load_extra("pyspark", extra="spark")
     local = load_extra("emberlake.spark.local", extra="spark")
     failures = load_extra("emberlake.spark.source_failures", extra="spark")
@@ -82,11 +95,14 @@ def ingest(session: Session, asked: Asked, where: Where, *, dry_run: bool, yes: 
     with (
         progress("starting Spark") as bar,
         local.local_session(where.master, where.settings, verbose=session.settings.debug) as spark,
+        _located(asked, source, table),
         failures.source_errors(),
     ):
         stages.lap("start")
         bar.name("looking at the source")
         rows = _read(spark, asked, source, table)
+        if table is not None and asked.merge_schema:
+            table = _growing(table, rows)
         schema = _new_schema(asked, rows) if table is None else None
         stages.lap("read")
         if dry_run:
@@ -125,7 +141,7 @@ def _find_table(session: Session, asked: Asked) -> Table | None:
                 f"{asked.into} does not exist; --create creates it with the columns of the source",
                 identifier=error.identifier,
             ) from error
-        session.catalog.get_database(Identifier.parse(asked.into).database)
+        _check_database(session, Identifier.parse(asked.into).database)
         return None
     declared = [
         flag
@@ -143,12 +159,19 @@ def _find_table(session: Session, asked: Asked) -> Table | None:
     return table
 
 
+def _check_database(session: Session, name: str) -> None:
+    try:
+        session.catalog.get_database(name)
+    except DatabaseNotFound as error:
+        raise UsageError(f"{error}; create it with: emberlake db create {name}") from error
+
+
 def _read(spark: Any, asked: Asked, source: Source, table: Table | None) -> Any:
     sources = load_extra("emberlake.spark.sources", extra="spark")
     fields = None if table is None else table.fields
-    rows = sources.read_source(
-        spark, source.paths, source.format.value, fields, asked.source_options
-    )
+    # Columns that the table gets from the source need types; text would be all that CSV has.
+    options = {**({"inferSchema": "true"} if asked.merge_schema else {}), **asked.source_options}
+    rows = sources.read_source(spark, source.paths, source.format.value, fields, options)
     given = {key: value for key, value in asked.partition.items() if key not in rows.columns}
     if len(given) < len(asked.partition) and asked.mode is not IngestMode.OVERWRITE:
         own = ", ".join(key for key in asked.partition if key not in given)
@@ -182,22 +205,134 @@ def _created(session: Session, identifier: str, schema: Schema) -> Iterator[Tabl
         raise
 
 
+def _recognised(asked: Asked, source: Source) -> Asked:
+    """A JSON file may be one array, which Spark reads only if it is told."""
+    if source.format is not SourceFormat.JSON or not source.roots:
+        return asked
+    arrays = {is_json_array(file) for root in source.roots for file in iter_data_files(root)}
+    if len(arrays) > 1:
+        raise UsageError(
+            "some of the files are JSON arrays and others have one object per line; load them in "
+            "two steps"
+        )
+    options = {"multiLine": "true"} if True in arrays else {}
+    return replace(asked, source_options={**options, **asked.source_options})
+
+
+def _is_array(asked: Asked, source: Source) -> bool:
+    """Whether the source is JSON arrays; one is held in memory as a whole, by Spark as well.
+
+    So nothing is gained by starting Spark, which would also take their paths for patterns.
+    """
+    is_told = asked.source_options.get("multiLine") == "true"
+    return is_told and bool(source.roots) and not asked.merge_schema
+
+
+def _rule_of(asked: Asked) -> BadRowRule:
+    try:
+        rule = BadRowRule.parse(asked.on_bad_rows)
+    except InvalidInput as error:
+        raise UsageError(
+            f"--on-bad-rows {asked.on_bad_rows}: expected fail, skip, or a table that keeps them"
+        ) from error
+    if not rule.fails and asked.merge_schema:
+        raise UsageError(
+            "--merge-schema adds columns for all rows, --on-bad-rows leaves some out: load in two "
+            "steps"
+        )
+    return rule
+
+
+@contextmanager
+def _located(asked: Asked, source: Source, table: Table | None) -> Iterator[None]:
+    """Spark names the file of a value that does not fit; this finds its line and column."""
+    try:
+        yield
+    except DataMismatch as error:
+        where = None if table is None else first_misfit(_load(asked, source), table)
+        if where is None:
+            raise
+        raise DataMismatch(f"{where}; --on-bad-rows skip or TABLE loads the others") from error
+
+
+def _load(asked: Asked, source: Source) -> Load:
+    options = {key: value for key, value in asked.source_options.items() if key != "multiLine"}
+    return Load(source, options, asked.partition)
+
+
+def _growing(table: Table, rows: Any) -> Table:
+    """The table with the columns of the source, which it has when its rows are committed."""
+    fields = load_extra("emberlake.spark.types", extra="spark").new_table_fields(rows.schema)
+    return table_of(growing(table.store, fields))
+
+
+def _sift(
+    asked: Asked,
+    source: Source,
+    table: Table | None,
+    rule: BadRowRule,
+    *,
+    dry_run: bool,
+) -> Report:
+    """Load without Spark, row by row where rows do not fit."""
+    if table is None:
+        raise UsageError(
+            "--on-bad-rows needs a table that exists: its columns say which rows are bad; "
+            "create it with: emberlake table create"
+        )
+    if dry_run:
+        raise UsageError("--dry-run reads no rows, so it cannot say which are bad")
+    mode = choose_mode(asked, table.table_schema)
+    stages = Stages()
+    with progress("loading") as bar:
+        builder = _builder(asked, table, mode)
+        done = load_sifted(table, builder, _load(asked, source), rule, bar)
+    stages.lap("load")
+    document = {
+        "table": asked.into,
+        "mode": mode.value,
+        "dry_run": False,
+        "source": _source_document(source),
+        **commit_document(done.result),
+        "rows_rejected": done.rows_rejected,
+        "quarantine": done.quarantine,
+        "seconds": {stage: round(took, 3) for stage, took in stages.seconds.items()},
+    }
+    what = f"{count_text(done.result.rows_added, 'row')} into {asked.into} ({mode.value})"
+    blocks: list[Block] = [Done(f"loaded {what}")]
+    if done.result.snapshot_id is not None:
+        blocks.append(Facts([("source", _source_text(source)), *commit_facts(done.result)]))
+    if done.rows_rejected:
+        where = "left out" if done.quarantine is None else f"kept in {done.quarantine}"
+        rows = count_text(done.rows_rejected, "bad row")
+        blocks.append(Note(f"{rows} {where}; the first: {done.first}"))
+    return Report(document, blocks)
+
+
+def _builder(asked: Asked, table: Table, mode: IngestMode) -> BatchWriteBuilder:
+    if mode is not IngestMode.OVERWRITE:
+        return table.new_batch_write_builder()
+    # A named partition is replaced even if the source has no rows for it. Without a name, only
+    # partitions that the source has rows for are replaced, whatever the table's options say.
+    target = table.copy({DYNAMIC_PARTITION_OVERWRITE.key: not asked.partition})
+    builder = target.new_batch_write_builder()
+    builder.overwrite(dict(asked.partition) or None)
+    return builder
+
+
+def _show_read(bar: Progress, total: int | None, done: int, rows: int) -> None:
+    bar.advance_bytes(min(done, total) if total else done, total, rows)
+
+
 def _write(
     asked: Asked, source: Source, rows: Any, table: Table, bar: Progress, stages: Stages
 ) -> Report:
     local = load_extra("emberlake.spark.local", extra="spark")
     mode = choose_mode(asked, table.table_schema)
-    target = table
-    if mode is IngestMode.OVERWRITE:
-        # A named partition is replaced even if the source has no rows for it. Without a name, only
-        # partitions that the source has rows for are replaced, whatever the table's options say.
-        is_dynamic = not asked.partition
-        target = table.copy({DYNAMIC_PARTITION_OVERWRITE.key: is_dynamic})
-    builder = target.new_batch_write_builder()
-    if mode is IngestMode.OVERWRITE:
-        builder.overwrite(dict(asked.partition) or None)
+    builder = _builder(asked, table, mode)
     bar.name("writing")
-    with builder.new_write() as write, local.watch_tasks(rows.sparkSession, bar.advance):
+    read = partial(_show_read, bar, source.bytes)
+    with builder.new_write() as write, local.watch_input(rows.sparkSession, read):
         result = write.write_spark(rows, concurrency=asked.concurrency)
     seconds = {**stages.seconds, **result.seconds}
     document = {

@@ -10,7 +10,7 @@ from typing import Any
 from emberlake.base.env import SYSTEM_ENV
 from emberlake.base.extras import load_extra
 from emberlake.base.texts import size_text
-from emberlake.cli.actions.reading import whole_file
+from emberlake.cli.actions.row_output import whole_file
 from emberlake.cli.failures import UsageError
 from emberlake.cli.report import Done, Report
 from emberlake.cli.session import Session

@@ -8,7 +8,7 @@ from emberlake.base.texts import size_text
 from emberlake.cli.actions.reading import Asked, with_request
 from emberlake.cli.report import Block, Column, Facts, Grid, Note, Report, numbers, words
 from emberlake.cli.session import Session
-from emberlake.scan.explain import ExplainedFile, Explanation, Reason
+from emberlake.scan.explanation import ExplainedFile, Explanation, Reason
 
 _SHOWN_FILES: Final = 20  # of the files that are read, and of those that are skipped
 _SHORT: Final = {

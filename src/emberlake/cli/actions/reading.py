@@ -1,38 +1,41 @@
 """Read rows: show a few as a grid, or stream all of them to a file or to stdout."""
 
 import itertools
-import json
-import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 
 from emberlake.base.texts import count_text, size_text
+from emberlake.cli.actions.row_output import (
+    SHOWN_ROWS,
+    advance,
+    grid_columns,
+    whole_file,
+    write_document,
+    write_rows,
+)
 from emberlake.cli.choices import ReadFormat
 from emberlake.cli.failures import UsageError
 from emberlake.cli.progress import Progress, progress
-from emberlake.cli.report import Column, Done, Grid, Report
+from emberlake.cli.report import Done, Grid, Report
 from emberlake.cli.session import Session
 from emberlake.formats import open_writer
 from emberlake.inspect import SystemTable
 from emberlake.inspect.system_table import SystemReadBuilder
 from emberlake.io import LocalStorage
 from emberlake.options import SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, TableOptions
-from emberlake.read.row_texts import cells_of, csv_batch, iter_json_rows
+from emberlake.read.row_texts import cells_of
 from emberlake.table import Table
 from emberlake.table.read_builder import ReadBuilder
 from emberlake.types import DataField
 
-_SHOWN_ROWS: Final = 20
-_MIN_CELL: Final = 8  # a value truncated to less than this is useless
 _ROW_GROUP_BYTES: Final = 64 * 1024 * 1024
 _FORMAT_OF_SUFFIX: Final = {
     ".csv": ReadFormat.CSV,
@@ -133,14 +136,11 @@ def _choose_format(target: Target) -> ReadFormat:
 
 def _as_grid(session: Session, asked: Asked) -> Report:
     # A person sees the first rows; a pipe gets all of them.
-    shown_rows = _SHOWN_ROWS if sys.stdout.isatty() else None
+    shown_rows = SHOWN_ROWS if sys.stdout.isatty() else None
     limit = shown_rows if asked.limit is None else asked.limit or None
     # One more row than is shown tells whether there are more.
     rows = _open_rows(session, asked, None if limit is None else limit + 1)
-    columns = [
-        Column(f.name, "right" if _is_number(t) else "left", _MIN_CELL if _can_be_long(t) else None)
-        for f, t in zip(rows.fields, rows.stream.schema.types, strict=True)
-    ]
+    columns = grid_columns(rows.stream.schema)
     cells = (row for batch in rows.stream for row in cells_of(batch))
     grid = Grid(
         columns,
@@ -157,37 +157,14 @@ def _rest_of(cells: Iterator[Sequence[str | None]], limit: int | None) -> str | 
     return f"the first {count_text(limit or 0, 'row')}; -n 0 shows all" if has_more else None
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    )
-
-
-def _can_be_long(kind: pa.DataType) -> bool:
-    """Whether part of a value is still useful; part of a number or a time is not."""
-    return bool(
-        pa.types.is_nested(kind)
-        or pa.types.is_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-    )
-
-
 # --- streams --------------------------------------------------------------------------------------
 
 
 def _write_document(asked: Asked, rows: Rows) -> None:
     """Write all rows as one JSON document while they are read."""
-    out = sys.stdout
     columns = [{"name": f.name, "type": str(f.type)} for f in rows.fields]
     head = {"table": asked.table, "snapshot": rows.snapshot_id, "columns": columns}
-    out.write(json.dumps(head, ensure_ascii=False)[:-1] + ', "rows": [')
-    separator = ""
-    for batch in rows.stream:
-        for row in iter_json_rows(batch):
-            out.write(separator + json.dumps(row, ensure_ascii=False))
-            separator = ",\n"
-    out.write("]}\n")
+    write_document(head, rows.stream, sys.stdout)
 
 
 def _to_stdout(rows: Rows, output_format: ReadFormat) -> None:
@@ -195,7 +172,7 @@ def _to_stdout(rows: Rows, output_format: ReadFormat) -> None:
     if output_format is not ReadFormat.PARQUET:
         # Rows on the same terminal would break up a progress bar.
         with nullcontext(Progress()) if sys.stdout.isatty() else progress("reading") as bar:
-            _write(rows, output_format, out, bar)
+            write_rows(rows.stream, output_format, out, bar)
         return
     if sys.stdout.isatty():
         raise UsageError("Parquet cannot be shown on a terminal; give --out FILE, or pipe it")
@@ -217,7 +194,7 @@ def _to_file(
             count = _write_parquet(rows, file, bar)
         else:
             with file.open("wb") as stream:
-                count = _write(rows, output_format, stream, bar)
+                count = write_rows(rows.stream, output_format, stream, bar)
     size = out.stat().st_size
     document = {
         "table": asked.table,
@@ -231,45 +208,6 @@ def _to_file(
     return Report(document, [Done(text)])
 
 
-@contextmanager
-def whole_file(out: Path) -> Iterator[Path]:
-    """A temporary file that is renamed to ``out`` once it is complete."""
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
-        yield temporary
-        temporary.replace(out)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _write(rows: Rows, output_format: ReadFormat, out: BinaryIO, bar: Progress) -> int:
-    write_batch = _write_csv if output_format is ReadFormat.CSV else _write_json_lines
-    count = 0
-    if output_format is ReadFormat.CSV:
-        # There is a header even if there are no rows.
-        _write_csv(_empty_batch(rows.stream.schema), out, with_header=True)
-    for batch in rows.stream:
-        write_batch(batch, out)
-        count = _advance(bar, count, batch)
-    return count
-
-
-def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema=schema)
-
-
-def _write_csv(batch: pa.RecordBatch, out: BinaryIO, *, with_header: bool = False) -> None:
-    buffer = pa.BufferOutputStream()
-    options = pa_csv.WriteOptions(include_header=with_header)
-    pa_csv.write_csv(csv_batch(batch), buffer, options)
-    out.write(buffer.getvalue())
-
-
-def _write_json_lines(batch: pa.RecordBatch, out: BinaryIO) -> None:
-    lines = (json.dumps(row, ensure_ascii=False) for row in iter_json_rows(batch))
-    out.write("".join(f"{line}\n" for line in lines).encode())
-
-
 def _write_parquet(rows: Rows, file: Path, bar: Progress) -> int:
     writer = open_writer(LocalStorage(), str(file), rows.fields, TableOptions(), "parquet")
     count = waiting_bytes = 0
@@ -279,7 +217,7 @@ def _write_parquet(rows: Rows, file: Path, bar: Progress) -> int:
         for batch in rows.stream:
             waiting.append(batch)
             waiting_bytes += batch.nbytes
-            count = _advance(bar, count, batch)
+            count = advance(bar, count, batch)
             if waiting_bytes >= _ROW_GROUP_BYTES:
                 writer.write(pa.Table.from_batches(waiting, schema))
                 waiting, waiting_bytes = [], 0
@@ -289,10 +227,4 @@ def _write_parquet(rows: Rows, file: Path, bar: Progress) -> int:
     except BaseException:
         writer.abort()
         raise
-    return count
-
-
-def _advance(bar: Progress, count: int, batch: pa.RecordBatch) -> int:
-    count += batch.num_rows
-    bar.say(f"{count:,} rows")
     return count

@@ -1,6 +1,6 @@
 """Tags, branches and rollback."""
 
-from emberlake.base.names import listed
+from emberlake.base.names import did_you_mean, listed
 from emberlake.base.texts import count_text
 from emberlake.cli.actions.inspection import Shown, clock, count, listing, load_system
 from emberlake.cli.actions.reading import Asked
@@ -151,8 +151,10 @@ def fast_forward(
 
 
 def _branch(session: Session, table: Table, identifier: str, branch: str) -> Table:
-    if branch not in table.list_branches():
-        raise BranchNotFound(f"{identifier} has no branch {branch!r}", branch=branch)
+    branches = table.list_branches()
+    if branch not in branches:
+        near = did_you_mean([branch], branches, before="; ")
+        raise BranchNotFound(f"{identifier} has no branch {branch!r}{near}", branch=branch)
     return session.table(
         f"`{table.identifier.database}`.`{table.identifier.table}$branch_{branch}`"
     )

@@ -17,11 +17,13 @@ from emberlake.io.object.sts import Role
 from emberlake.server.calls import Services
 from emberlake.server.database.opening import open_database
 from emberlake.server.endpoints.dropping import list_dropped
-from emberlake.server.endpoints.dropping import restore as restore_table
+from emberlake.server.endpoints.restoring import restore as restore_table
+from emberlake.server.listening import listen
 from emberlake.server.serving import (
     ADMIN,
     Server,
     build_server,
+    check_installed,
     know_warehouse,
     open_services,
     run_server,
@@ -29,7 +31,12 @@ from emberlake.server.serving import (
 from emberlake.server.settings import DAY_MS, Limits, Oidc, Settings, default_database
 from emberlake.server.takeover import register_warehouse, release_warehouse, unregistered
 from emberlake.server.vending import VendingRules
-from emberlake.server.warehouses import Warehouse, open_warehouse, parse_warehouse
+from emberlake.server.warehouses import (
+    Warehouse,
+    check_reachable,
+    open_warehouse,
+    parse_warehouse,
+)
 
 ENV_TOKEN: Final = "EMBERLAKE_SERVER_TOKEN"  # noqa: S105 - the name of a variable
 ENV_DATABASE: Final = "EMBERLAKE_SERVER_DATABASE"
@@ -54,11 +61,14 @@ class ServeOptions:
 
 def serve(session: Session, options: ServeOptions) -> None:
     """Serve until the process is told to end."""
-    server = build_server(
-        _settings(session, options), first_token=os.environ.get(ENV_TOKEN) or None
-    )
-    _announce(server)
-    run_server(server)
+    check_installed()
+    settings = _settings(session, options)
+    with listen(settings.host, settings.port) as listening:
+        for warehouse in settings.warehouses:
+            check_reachable(warehouse)
+        server = build_server(settings, first_token=os.environ.get(ENV_TOKEN) or None)
+        _announce(server)
+        run_server(server, listening)
 
 
 def _settings(session: Session, options: ServeOptions) -> Settings:

@@ -7,9 +7,11 @@ import typer
 from emberlake.cli import actions
 from emberlake.cli.choices import SourceFormat
 from emberlake.cli.commands.arguments import DryRunOption, TableArgument, YesOption, flag
-from emberlake.cli.commands.declare import Section, pairs_of
+from emberlake.cli.commands.declare import Section
+from emberlake.cli.completing import COLUMN_VALUES, COLUMNS, FILTERS
 from emberlake.cli.report import Report
 from emberlake.cli.session import Session
+from emberlake.cli.typed_options import pairs_of
 
 section = Section("Rows")
 
@@ -18,6 +20,7 @@ _SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="COLUMN=EXPRESSION",
+        autocompletion=COLUMN_VALUES,
         help="A new value, such as price='price * 1.1' or city=\"'rome'\"; can be repeated.",
         show_default=False,
     ),
@@ -30,7 +33,9 @@ def delete(
     session: Session,
     table: TableArgument,
     *,
-    where: Annotated[str, typer.Option("--where", metavar="CONDITION", help=_WHERE_HELP)],
+    where: Annotated[
+        str, typer.Option("--where", metavar="CONDITION", autocompletion=FILTERS, help=_WHERE_HELP)
+    ],
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> Report:
@@ -47,7 +52,11 @@ def update(
     where: Annotated[
         str | None,
         typer.Option(
-            "--where", metavar="CONDITION", help=f"{_WHERE_HELP} Default: all.", show_default=False
+            "--where",
+            metavar="CONDITION",
+            autocompletion=FILTERS,
+            help=f"{_WHERE_HELP} Default: all.",
+            show_default=False,
         ),
     ] = None,
     dry_run: DryRunOption = False,
@@ -77,6 +86,7 @@ def merge(  # noqa: PLR0913
         typer.Option(
             "--on",
             metavar="COLUMNS",
+            autocompletion=COLUMNS,
             help="Columns that are equal in rows that match, separated by commas, or a condition "
             "such as 't.id = s.key'.",
         ),
@@ -95,6 +105,7 @@ def merge(  # noqa: PLR0913
         typer.Option(
             "--set",
             metavar="COLUMN=EXPRESSION",
+            autocompletion=COLUMN_VALUES,
             help="What matched rows get, such as qty='t.qty + s.qty', instead of all columns of "
             "the source; can be repeated.",
             show_default=False,
@@ -105,6 +116,7 @@ def merge(  # noqa: PLR0913
         typer.Option(
             "--when",
             metavar="CONDITION",
+            autocompletion=FILTERS,
             help="Only matched rows for which this is true, such as 's.ts > t.ts', change.",
             show_default=False,
         ),

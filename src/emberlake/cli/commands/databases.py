@@ -13,13 +13,17 @@ from emberlake.cli.commands.arguments import (
     flag,
 )
 from emberlake.cli.commands.declare import Section, command
+from emberlake.cli.completing import DATABASES
 from emberlake.cli.report import Report
 from emberlake.cli.session import Session
 
 section = Section("Databases and tables")
 group = section.group("db", "Databases: list, create, drop.")
 
-NameArgument = Annotated[str, typer.Argument(metavar="DATABASE", help="The name of the database.")]
+NameArgument = Annotated[
+    str,
+    typer.Argument(metavar="DATABASE", autocompletion=DATABASES, help="The name of the database."),
+]
 
 
 @command(group, "list")

@@ -14,19 +14,20 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import typer
-from typer.core import TyperGroup
 
 from emberlake.cli.commands.arguments import flag
+from emberlake.cli.completing import PROFILES
 from emberlake.cli.config import (
     ENV_CONFIG,
     ENV_PROFILE,
     ENV_WAREHOUSE,
-    Settings,
 )
-from emberlake.cli.failures import PipeClosed, UsageError
+from emberlake.cli.failures import PipeClosed
+from emberlake.cli.narrow_help import NarrowCommand, NarrowGroup
 from emberlake.cli.report import Report
 from emberlake.cli.screen import show
 from emberlake.cli.session import Session
+from emberlake.cli.typed_options import settings_of
 
 F = TypeVar("F", bound=Callable[..., Report])
 
@@ -48,6 +49,7 @@ ProfileOption = Annotated[
     typer.Option(
         "--profile",
         metavar="NAME",
+        autocompletion=PROFILES,
         help=f"The profile of the configuration file, instead of {ENV_PROFILE}.",
         rich_help_panel=_PANEL,
         show_default=False,
@@ -91,7 +93,7 @@ _COMMON: Final[Mapping[str, tuple[Any, Any]]] = {
 }
 
 
-class ListingGroup(TyperGroup):
+class ListingGroup(NarrowGroup):
     """A group whose ``list`` may be left out before a table: ``emberlake tags db.t``.
 
     Names of tables have a dot and names of commands do not, so nothing is guessed.
@@ -130,7 +132,7 @@ class Section:
         self.names.append(name)
         group = typer.Typer(
             help=help_text,
-            cls=ListingGroup if lists else None,
+            cls=ListingGroup if lists else NarrowGroup,
             no_args_is_help=not acts,
             invoke_without_command=acts,
             rich_markup_mode="rich",
@@ -148,46 +150,12 @@ def command(app: typer.Typer, name: str, *, panel: str | None = None) -> Callabl
     """
 
     def register(function: F) -> F:
-        app.command(name, help=inspect.getdoc(function), rich_help_panel=panel)(
+        app.command(name, cls=NarrowCommand, help=inspect.getdoc(function), rich_help_panel=panel)(
             _with_common_options(function)
         )
         return function
 
     return register
-
-
-def settings_of(common: Mapping[str, Any]) -> Settings:
-    """The common options, parsed."""
-    return Settings(
-        warehouse=common["warehouse"],
-        profile=common["profile"],
-        config=common["config"],
-        catalog_options=pairs_of(common["catalog_option"], "--catalog-option"),
-        as_json=common["as_json"],
-        debug=common["debug"],
-    )
-
-
-def pairs_of(texts: list[str] | None, option: str) -> dict[str, str]:
-    """``KEY=VALUE`` texts as a dictionary.
-
-    Raises:
-        UsageError: a text has no ``=``, or a key appears twice.
-    """
-    pairs: dict[str, str] = {}
-    for text in texts or ():
-        key, separator, value = text.partition("=")
-        if not separator or not key.strip():
-            raise UsageError(f"{option} {text}: expected KEY=VALUE")
-        if key.strip() in pairs:
-            raise UsageError(f"{option} {text}: {key.strip()} is given twice")
-        pairs[key.strip()] = value
-    return pairs
-
-
-def words_of(texts: list[str] | None) -> list[str]:
-    """Names that were separated by commas, given by repeating the option, or both."""
-    return [word.strip() for text in texts or () for word in text.split(",") if word.strip()]
 
 
 def _with_common_options(function: Callable[..., Report]) -> Callable[..., None]:

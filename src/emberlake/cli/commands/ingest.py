@@ -7,9 +7,11 @@ import typer
 from emberlake.cli import actions
 from emberlake.cli.choices import IngestMode, SourceFormat
 from emberlake.cli.commands.arguments import DryRunOption, YesOption, flag
-from emberlake.cli.commands.declare import Section, pairs_of, words_of
+from emberlake.cli.commands.declare import Section
+from emberlake.cli.completing import PARTITION_VALUES, TABLE_OPTIONS, TABLES
 from emberlake.cli.report import Report
 from emberlake.cli.session import Session
+from emberlake.cli.typed_options import pairs_of, words_of
 
 section = Section("Rows")
 
@@ -28,7 +30,12 @@ def ingest(  # noqa: PLR0913
         ),
     ],
     *,
-    into: Annotated[str, typer.Option("--into", "-t", metavar="TABLE", help="database.table.")],
+    into: Annotated[
+        str,
+        typer.Option(
+            "--into", "-t", metavar="TABLE", autocompletion=TABLES, help="database.table."
+        ),
+    ],
     mode: Annotated[
         IngestMode | None,
         typer.Option(
@@ -44,6 +51,7 @@ def ingest(  # noqa: PLR0913
         typer.Option(
             "--partition",
             metavar="COLUMN=VALUE",
+            autocompletion=PARTITION_VALUES,
             help="The partition of all rows; overwrite replaces it. Can be repeated.",
             show_default=False,
         ),
@@ -99,6 +107,7 @@ def ingest(  # noqa: PLR0913
         typer.Option(
             "--option",
             metavar="KEY=VALUE",
+            autocompletion=TABLE_OPTIONS,
             help="An option of the new table; can be repeated.",
             rich_help_panel=_CREATE,
             show_default=False,
@@ -131,6 +140,21 @@ def ingest(  # noqa: PLR0913
             show_default=False,
         ),
     ] = None,
+    merge_schema: Annotated[
+        bool,
+        flag("--merge-schema", help="Add the columns that only the source has to the table."),
+    ] = False,
+    on_bad_rows: Annotated[
+        str,
+        typer.Option(
+            "--on-bad-rows",
+            metavar="fail|skip|TABLE",
+            autocompletion=TABLES,
+            help="What happens to rows that do not fit: the load fails, they are left out, or a "
+            "table keeps them with the reason, the file and the line. Without fail, files on "
+            "this disk are loaded without Spark.",
+        ),
+    ] = "fail",
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> Report:
@@ -150,6 +174,8 @@ def ingest(  # noqa: PLR0913
         partition_keys=tuple(words_of(partition_by)),
         options=pairs_of(option, "--option"),
         concurrency=concurrency,
+        merge_schema=merge_schema,
+        on_bad_rows=on_bad_rows,
     )
     where = actions.ingestion.Where(master, pairs_of(conf, "--conf"))
     return actions.ingestion.ingest(session, asked, where, dry_run=dry_run, yes=yes)

@@ -14,6 +14,7 @@ from emberlake.cli.commands.arguments import (
     YesOption,
 )
 from emberlake.cli.commands.declare import Section, command
+from emberlake.cli.completing import PARTITIONS
 from emberlake.cli.report import Report
 from emberlake.cli.session import Session
 
@@ -103,6 +104,7 @@ def drop_partitions(
         list[str],
         typer.Argument(
             metavar="PARTITION",
+            autocompletion=PARTITIONS,
             help="dt=2026-06-26, or dt=2026-06-26/hour=3; with fewer columns, all that match.",
         ),
     ],

@@ -12,9 +12,11 @@ from emberlake.cli.commands.arguments import (
     YesOption,
     flag,
 )
-from emberlake.cli.commands.declare import Section, pairs_of
+from emberlake.cli.commands.declare import Section
+from emberlake.cli.completing import SNAPSHOTS
 from emberlake.cli.report import Report
 from emberlake.cli.session import Session
+from emberlake.cli.typed_options import pairs_of
 
 section = Section("Maintenance")
 
@@ -158,6 +160,7 @@ def check(
         typer.Option(
             "--snapshot",
             metavar="ID",
+            autocompletion=SNAPSHOTS,
             help="Check only this one; by default the latest, and the metadata of all others.",
             show_default=False,
         ),

@@ -8,6 +8,7 @@ import typer
 from emberlake.cli import actions
 from emberlake.cli.commands.arguments import TableArgument, flag
 from emberlake.cli.commands.declare import Section
+from emberlake.cli.completing import FILTERS
 from emberlake.cli.report import Report
 from emberlake.cli.session import Session
 
@@ -67,6 +68,7 @@ def report(
         typer.Option(
             "--where",
             metavar="FILTER",
+            autocompletion=FILTERS,
             help="Also explain a read with this filter; can be repeated.",
             show_default=False,
         ),

@@ -14,9 +14,11 @@ from emberlake.cli.commands.arguments import (
     WhereOption,
     flag,
 )
-from emberlake.cli.commands.declare import Section, words_of
+from emberlake.cli.commands.declare import Section
+from emberlake.cli.completing import COLUMNS, TABLES
 from emberlake.cli.report import Report
 from emberlake.cli.session import Session
+from emberlake.cli.typed_options import words_of
 
 section = Section("Rows")
 
@@ -26,6 +28,7 @@ ColumnsOption = Annotated[
         "--columns",
         "-c",
         metavar="NAMES",
+        autocompletion=COLUMNS,
         help="Only these columns, separated by commas; address.city is a field of a ROW column.",
         show_default=False,
     ),
@@ -39,6 +42,7 @@ def read_rows(  # noqa: PLR0913
         str,
         typer.Argument(
             metavar="TABLE",
+            autocompletion=TABLES,
             help="database.table, a branch (db.t$branch_b) or a system table (db.t$files).",
         ),
     ],

@@ -13,6 +13,7 @@ from emberlake.cli.commands.arguments import (
     YesOption,
 )
 from emberlake.cli.commands.declare import Section, command
+from emberlake.cli.completing import BRANCHES, SNAPSHOTS, TAGS
 from emberlake.cli.report import Report
 from emberlake.cli.session import Session
 
@@ -24,8 +25,12 @@ branch_group = section.group(
     "branches", "Branches: list them (the default), create, delete, fast-forward.", lists=True
 )
 
-TagArgument = Annotated[str, typer.Argument(metavar="TAG", help="The name of the tag.")]
-BranchArgument = Annotated[str, typer.Argument(metavar="BRANCH", help="The name of the branch.")]
+TagArgument = Annotated[
+    str, typer.Argument(metavar="TAG", autocompletion=TAGS, help="The name of the tag.")
+]
+BranchArgument = Annotated[
+    str, typer.Argument(metavar="BRANCH", autocompletion=BRANCHES, help="The name of the branch.")
+]
 
 
 @command(tag_group, "list")
@@ -45,6 +50,7 @@ def create_tag(
         typer.Option(
             "--snapshot",
             metavar="ID",
+            autocompletion=SNAPSHOTS,
             help="The snapshot to keep; by default the latest.",
             show_default=False,
         ),
@@ -99,6 +105,7 @@ def create_branch(
         typer.Option(
             "--tag",
             metavar="NAME",
+            autocompletion=TAGS,
             help="Start from this tag; by default the branch is empty.",
             show_default=False,
         ),
@@ -143,12 +150,22 @@ def rollback(
     snapshot: Annotated[
         int | None,
         typer.Option(
-            "--snapshot", metavar="ID", help="The snapshot to go back to.", show_default=False
+            "--snapshot",
+            metavar="ID",
+            autocompletion=SNAPSHOTS,
+            help="The snapshot to go back to.",
+            show_default=False,
         ),
     ] = None,
     tag: Annotated[
         str | None,
-        typer.Option("--tag", metavar="NAME", help="The tag to go back to.", show_default=False),
+        typer.Option(
+            "--tag",
+            metavar="NAME",
+            autocompletion=TAGS,
+            help="The tag to go back to.",
+            show_default=False,
+        ),
     ] = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,

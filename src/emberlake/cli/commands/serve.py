@@ -6,17 +6,11 @@ import typer
 
 from emberlake.cli import actions
 from emberlake.cli.commands.arguments import YesOption, flag
-from emberlake.cli.commands.declare import (
-    CatalogOption,
-    DebugOption,
-    Section,
-    command,
-    pairs_of,
-    words_of,
-)
+from emberlake.cli.commands.declare import CatalogOption, DebugOption, Section, command
 from emberlake.cli.config import Settings
 from emberlake.cli.report import Report
 from emberlake.cli.session import Session
+from emberlake.cli.typed_options import pairs_of, words_of
 
 section = Section("REST catalog server")
 group = section.group(

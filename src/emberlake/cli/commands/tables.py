@@ -14,9 +14,11 @@ from emberlake.cli.commands.arguments import (
     TableArgument,
     YesOption,
 )
-from emberlake.cli.commands.declare import Section, command, pairs_of, words_of
+from emberlake.cli.commands.declare import Section, command
+from emberlake.cli.completing import COLUMN_VALUES, COLUMNS, DATABASES, TABLE_OPTIONS
 from emberlake.cli.report import Report
 from emberlake.cli.session import Session
+from emberlake.cli.typed_options import pairs_of, words_of
 
 section = Section("Databases and tables")
 group = section.group("table", "Tables: list, create, show, alter, rename, drop.")
@@ -29,7 +31,11 @@ def list_tables(
     session: Session,
     database: Annotated[
         str | None,
-        typer.Argument(metavar="[DATABASE]", help="Only this database; by default all."),
+        typer.Argument(
+            metavar="[DATABASE]",
+            autocompletion=DATABASES,
+            help="Only this database; by default all.",
+        ),
     ] = None,
 ) -> Report:
     """List tables with their kind, rows and files."""
@@ -109,6 +115,7 @@ def create(  # noqa: PLR0913
         typer.Option(
             "--option",
             metavar="KEY=VALUE",
+            autocompletion=TABLE_OPTIONS,
             help="A table option; can be repeated.",
             show_default=False,
         ),
@@ -157,6 +164,7 @@ def alter_table(  # noqa: PLR0913
         typer.Option(
             "--drop-column",
             metavar="NAME",
+            autocompletion=COLUMNS,
             help="Drop a column, which hides its values; asks first. Can be repeated.",
             show_default=False,
         ),
@@ -166,6 +174,7 @@ def alter_table(  # noqa: PLR0913
         typer.Option(
             "--rename-column",
             metavar="OLD=NEW",
+            autocompletion=COLUMN_VALUES,
             help="Rename a column; can be repeated.",
             show_default=False,
         ),
@@ -184,6 +193,7 @@ def alter_table(  # noqa: PLR0913
         typer.Option(
             "--column-comment",
             metavar="NAME=TEXT",
+            autocompletion=COLUMN_VALUES,
             help="Describe a column; can be repeated.",
             show_default=False,
         ),
@@ -191,7 +201,11 @@ def alter_table(  # noqa: PLR0913
     set_option: Annotated[
         _Texts,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="Set an option; can be repeated.", show_default=False
+            "--set",
+            metavar="KEY=VALUE",
+            autocompletion=TABLE_OPTIONS,
+            help="Set an option; can be repeated.",
+            show_default=False,
         ),
     ] = None,
     unset_option: Annotated[

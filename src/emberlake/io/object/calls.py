@@ -14,7 +14,7 @@ from emberlake.io.object.clients import (
     note_reached,
 )
 from emberlake.io.object.config import StoreConfig
-from emberlake.io.object.credentials import FixedKeys, KeepingProvider
+from emberlake.io.object.credentials import FixedKeys
 from emberlake.io.object.failures import Failure, typed
 from emberlake.io.object.location import Location
 
@@ -65,11 +65,11 @@ def attempt(
     def call() -> _T:
         return work(obs, client_of(config, location, purpose))
 
-    provider = config.credentials.provider
+    provider, keeper = config.credentials.provider, config.credentials.keeper
     can_renew = is_repeatable and provider is not None and not isinstance(provider, FixedKeys)
     while True:
-        if isinstance(provider, KeepingProvider):
-            provider.make_ready()  # its errors say more than those that the library makes of them
+        if keeper is not None:
+            keeper.make_ready()  # its errors say more than those that the library makes of them
         try:
             answer = run_aside(call)
         except (obs.exceptions.BaseError, *_RAISED) as error:
@@ -85,8 +85,8 @@ def attempt(
             raise Failed(failure) from None
         # The library asks a provider only when credentials are about to end by their own account.
         can_renew = False
-        if isinstance(provider, KeepingProvider):
-            provider.forget()
+        if keeper is not None:
+            keeper.forget()
         forget_clients(config)
 
 

@@ -9,6 +9,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
@@ -75,7 +76,12 @@ class Credentials:
     @property
     def are_vended(self) -> bool:
         """Whether they were handed out for this table alone, so that Spark has none of them."""
-        return isinstance(self.provider, KeepingProvider)
+        return self.keeper is not None
+
+    @cached_property
+    def keeper(self) -> KeepingProvider | None:
+        """The provider, if it keeps what it has. Found once: every request asks for it."""
+        return self.provider if isinstance(self.provider, KeepingProvider) else None
 
 
 @dataclass(frozen=True)

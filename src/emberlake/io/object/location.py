@@ -53,6 +53,11 @@ class Location:
         """The location of a name inside this folder."""
         return replace(self, key=f"{self.key}/{name}" if self.key else name)
 
+    @property
+    def parent(self) -> "Location":
+        """The folder that this is in; the bucket, at last."""
+        return replace(self, key=self.key.rpartition("/")[0])
+
 
 def locate(path: str) -> Location:
     """Where an object or a folder is.

@@ -4,6 +4,7 @@ Amazon's, or that of a store of S3's protocol which has one at its own address.
 """
 
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,6 +16,8 @@ from emberlake.io.object.sending import Reach, Sender
 from emberlake.io.object.signing import Keys, encoded_query, signed_headers
 
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
+_FOR_NOW: Final = re.compile(r"^(status code: (5\d\d|429)\b|HttpError)")
+_PAUSES_S: Final = (0.2, 0.6)
 
 
 class RoleRefused(Exception):
@@ -61,10 +64,8 @@ class AssumedRole:
         given = self.source()
         keys = Keys(given["access_key_id"], given["secret_access_key"], given.get("token"))
         obs = load_extra("obstore", extra="s3")  # for its errors
-        asked = [("RoleArn", self.role), *self.asked]
         try:
-            place = (self.service.address, self.service.region)
-            found = decoded(ask_for_role(obs, self.service, place, keys, asked))
+            found = decoded(self._ask(obs, keys))
         except (obs.exceptions.BaseError, OSError) as error:
             code = _CODE.search(str(error))
             raise RoleRefused(code[1] if code else "NoAnswer") from None
@@ -76,6 +77,19 @@ class AssumedRole:
             "token": found.token,
             "expires_at": datetime.fromtimestamp(found.expires_at_ms / 1000, UTC),
         }
+
+    def _ask(self, obs: Any, keys: Keys) -> bytes:
+        """What the service answers; what fails for now is tried again, for about a second."""
+        place = (self.service.address, self.service.region)
+        asked = [("RoleArn", self.role), *self.asked]
+        for pause in _PAUSES_S:
+            try:
+                return ask_for_role(obs, self.service, place, keys, asked)
+            except (obs.exceptions.BaseError, OSError) as error:
+                if not _FOR_NOW.search(str(error)):
+                    raise
+            time.sleep(pause)
+        return ask_for_role(obs, self.service, place, keys, asked)
 
 
 def ask_for_role(

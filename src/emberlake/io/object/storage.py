@@ -7,7 +7,7 @@ hidden object of ours. What was answered is durable, and seen by everybody at on
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Any, Final
 
@@ -22,7 +22,15 @@ from emberlake.io.object.listing import PAGE, ask_for_list, pages_of
 from emberlake.io.object.location import Cloud, Location, locate
 from emberlake.io.object.probe import PROBE_PREFIX, check_conditions
 from emberlake.io.object.uploads import end_uploads, unfinished_uploads
-from emberlake.io.storage import FileInfo, Output, Standing, Storage, StorageTraits, Upload
+from emberlake.io.storage import (
+    FileInfo,
+    OneByOne,
+    Output,
+    Standing,
+    Storage,
+    StorageTraits,
+    Upload,
+)
 
 FOLDER_MARK: Final = ".emberlake-folder"
 _DELETIONS_AT_ONCE: Final = 4
@@ -34,7 +42,7 @@ class ObjectStorage:
 
     config: StoreConfig
 
-    @property
+    @cached_property
     def traits(self) -> StorageTraits:
         return StorageTraits(
             is_shared=True,
@@ -49,7 +57,11 @@ class ObjectStorage:
     # --- reading ----------------------------------------------------------------------------------
 
     def read(self, path: str) -> bytes:
-        return self.read_marked(path)[0]
+        location = self._locate(path)
+        found: bytes = self._ask(
+            location, "read", lambda obs, client: bytes(obs.get(client, location.key).bytes())
+        )
+        return found
 
     def read_marked(self, path: str) -> tuple[bytes, str | None]:
         location = self._locate(path)
@@ -89,6 +101,8 @@ class ObjectStorage:
 
     def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         return self.put_or_read(path, data, after).is_ours
+
+    put_each_if_absent = OneByOne.put_each_if_absent
 
     def put_or_read(self, path: str, data: bytes, after: Sequence[str] = ()) -> Standing:
         location = self._locate(path)

@@ -17,6 +17,7 @@ from emberlake.io.object.calls import ask
 from emberlake.io.object.config import StoreConfig
 from emberlake.io.object.location import Location
 from emberlake.io.object.publish import delete_quietly, put_or_read
+from emberlake.io.object.uploads import end_uploads, unfinished_uploads
 from emberlake.io.storage import Output
 from emberlake.options import MEBIBYTE
 
@@ -172,6 +173,10 @@ class ObjectOutput(Output):
                 self._ask_writer(
                     "abort", lambda _obs, _client: writer.__exit__(type(reason), reason, None)
                 )
+            # A store that is still taking in a part keeps the upload, and does not always say so.
+            with suppress(EmberlakeError):
+                uploads = unfinished_uploads(self._config, self._location.parent)
+                end_uploads(self._config, [one for one in uploads if one.path == self.path])
         if self._may_stand:
             delete_quietly(self._config, self._location)
 

@@ -19,6 +19,7 @@ _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdD
 _LEEWAY_S: Final = 30
 _KEYS_S: Final = 3600  # how long a key set is kept; an unknown key id asks again
 _MAX_CHARACTERS: Final = 16_384
+_GROUP: Final = "group:"  # between the prefix and the name of a group
 _AGAIN_S: Final = 10  # between two questions for a key set that has failed
 
 
@@ -71,12 +72,14 @@ class OidcProvider:
         name = claims.get(self._oidc.name_claim)
         if not isinstance(name, str) or not name:
             raise NotAuthenticated(f"the token has no claim {self._oidc.name_claim!r}")
+        if name.startswith(_GROUP):  # it would have the grants of that group
+            raise NotAuthenticated(f"the name in the token begins with {_GROUP!r}")
         found = claims.get(self._oidc.groups_claim) or ()
         groups = [found] if isinstance(found, str) else [*found]
         names = tuple(each for each in groups if isinstance(each, str))
         return Identity(
             f"{self._oidc.prefix}{name}",
-            tuple(f"{self._oidc.prefix}group:{each}" for each in names),
+            tuple(f"{self._oidc.prefix}{_GROUP}{each}" for each in names),
             is_admin=self._oidc.admin_group is not None and self._oidc.admin_group in names,
             expires_at=int(claims["exp"]) * 1000,
         )

@@ -5,8 +5,8 @@ the event loop (``fetch``); everything else runs in threads.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 Rows = Sequence[tuple[Any, ...]]
@@ -17,6 +17,9 @@ class Statements(Protocol):
 
     def run(self, sql: str, *arguments: object) -> Rows:
         """The rows of a statement; none if it has no result."""
+
+    def run_each(self, sql: str, arguments: Sequence[tuple[object, ...]]) -> None:
+        """Run one statement for each of several arguments, in one trip."""
 
 
 class TakenError(Exception):
@@ -52,6 +55,13 @@ class Database(ABC):
         """
 
     @abstractmethod
+    def run_each(self, sql: str, arguments: Sequence[tuple[object, ...]]) -> list[Rows]:
+        """The rows of one statement for each of several arguments, in one trip.
+
+        What it changes takes effect together, or not at all, and need not outlive a loss of power.
+        """
+
+    @abstractmethod
     def transaction(self) -> AbstractContextManager[Statements]:
         """Statements that take effect together, durably, at the end of the block, or never.
 
@@ -64,8 +74,14 @@ class Database(ABC):
         """Keep out all others who lock the same key, in all servers that share the database."""
 
     @abstractmethod
-    def try_lock(self, key: str) -> AbstractContextManager[bool]:
-        """The same, but False instead of waiting."""
+    def try_locks(self, keys: Sequence[str]) -> AbstractContextManager[frozenset[str]]:
+        """The same for those of several keys that nobody has locked; it waits for none."""
+
+    @contextmanager
+    def try_lock(self, key: str) -> Iterator[bool]:
+        """The same for one key; False instead of waiting."""
+        with self.try_locks([key]) as held:
+            yield key in held
 
     @abstractmethod
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Locks of this process, by name."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -20,18 +20,35 @@ class KeyedLocks:
         self._entries: dict[str, _Entry] = {}
 
     @contextmanager
-    def hold(self, key: str, *, wait: bool = True) -> Iterator[bool]:
-        """Hold the lock of a key; False if it is taken and the caller does not wait."""
+    def hold(self, key: str) -> Iterator[None]:
+        """Hold the lock of a key."""
         with self._guard:
             entry = self._entries.setdefault(key, _Entry())
             entry.users += 1
-        is_held = entry.lock.acquire(blocking=wait)
+        entry.lock.acquire()
         try:
-            yield is_held
+            yield
         finally:
-            if is_held:
-                entry.lock.release()
-            with self._guard:
-                entry.users -= 1
-                if not entry.users:
-                    del self._entries[key]
+            self._release(key)
+
+    @contextmanager
+    def hold_free(self, keys: Sequence[str]) -> Iterator[frozenset[str]]:
+        """Hold the locks of those keys that nobody holds or waits for."""
+        with self._guard:
+            held = frozenset(key for key in keys if key not in self._entries)
+            for key in held:
+                entry = self._entries[key] = _Entry(users=1)
+                entry.lock.acquire()
+        try:
+            yield held
+        finally:
+            for key in held:
+                self._release(key)
+
+    def _release(self, key: str) -> None:
+        with self._guard:
+            entry = self._entries[key]
+            entry.lock.release()
+            entry.users -= 1
+            if not entry.users:
+                del self._entries[key]

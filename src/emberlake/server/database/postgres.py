@@ -4,8 +4,9 @@ Locks are advisory locks of a connection: PostgreSQL releases those of a server 
 thread holds one, its statements use the same connection.
 """
 
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
@@ -21,7 +22,15 @@ from emberlake.server.database.migrate import migrate
 from emberlake.server.database.postgres_reads import PostgresReads
 
 _WAIT_S: Final = 30.0
+_CONNECT_S: Final = 10
 _MIGRATION_LOCK: Final = 4_201_337
+_LOCK: Final = "SELECT pg_advisory_lock(hashtextextended(?, 0))"
+_TRY_LOCKS: Final = (
+    "SELECT key, pg_try_advisory_lock(hashtextextended(key, 0)) FROM unnest(?::text[]) AS key"
+)
+_UNLOCKS: Final = (
+    "SELECT pg_advisory_unlock(hashtextextended(key, 0)) FROM unnest(?::text[]) AS key"
+)
 _VERSION: Final = "SELECT version FROM emberlake_schema_version"
 
 
@@ -45,12 +54,13 @@ class PostgresDatabase(Database):
             open=False,
         )
         try:
+            # The pool would try again for a while, and not say why it cannot connect.
+            psycopg.connect(url, connect_timeout=_CONNECT_S).close()
             self._pool.open(wait=True, timeout=_WAIT_S)
             self._migrate()
         except (psycopg.Error, PoolTimeout) as error:
             self._pool.close()
-            # The message of the driver may have the address, never the password.
-            raise StorageError(f"PostgreSQL cannot be used: {error}") from error
+            raise StorageError(f"PostgreSQL cannot be used: {_told(error, url)}") from None
 
     async def start(self) -> None:
         self._reading = PostgresReads(self._url)
@@ -84,6 +94,11 @@ class PostgresDatabase(Database):
         with self._connection() as connection:
             return _run(connection, sql, arguments)
 
+    def run_each(self, sql: str, arguments: Sequence[tuple[object, ...]]) -> list[Rows]:
+        with self._connection() as connection, connection.cursor() as cursor:
+            cursor.executemany(_translated(sql), arguments, returning=True)
+            return [_rows(each) for each in cursor.results()]
+
     @contextmanager
     def transaction(self) -> Iterator["_Statements"]:
         with self._connection() as connection:
@@ -98,36 +113,35 @@ class PostgresDatabase(Database):
     def lock(self, key: str) -> Iterator[None]:
         # Threads of this server wait here, where they need no connection.
         with self._locks.hold(key), self._connection() as connection:
-            _run(connection, "SELECT pg_advisory_lock(hashtextextended(?, 0))", (key,))
-            with self._locked(connection, key):
+            _run(connection, _LOCK, (key,))
+            with self._locked(connection, [key]):
                 yield
 
     @contextmanager
-    def try_lock(self, key: str) -> Iterator[bool]:
-        with self._locks.hold(key, wait=False) as is_free:
-            if not is_free:
-                yield False
+    def try_locks(self, keys: Sequence[str]) -> Iterator[frozenset[str]]:
+        with self._locks.hold_free(keys) as free:
+            if not free:
+                yield free
                 return
             with self._connection() as connection:
-                ask = "SELECT pg_try_advisory_lock(hashtextextended(?, 0))"
-                if not _run(connection, ask, (key,))[0][0]:
-                    yield False
-                    return
-                with self._locked(connection, key):
-                    yield True
+                rows = _run(connection, _TRY_LOCKS, (list(free),))
+                held = [key for key, is_held in rows if is_held]
+                with self._locked(connection, held):
+                    yield frozenset(held)
 
     def close(self) -> None:
         self._pool.close()
 
     @contextmanager
-    def _locked(self, connection: "psycopg.Connection[Any]", key: str) -> Iterator[None]:
+    def _locked(self, connection: "psycopg.Connection[Any]", keys: Sequence[str]) -> Iterator[None]:
+        before = self._held()
         self._own.connection = connection
         try:
             yield
         finally:
-            self._own.connection = None
-            if not connection.closed:  # otherwise the lock is gone with it
-                _run(connection, "SELECT pg_advisory_unlock(hashtextextended(?, 0))", (key,))
+            self._own.connection = before  # of a lock around this one
+            if keys and not connection.closed:  # otherwise the locks are gone with it
+                _run(connection, _UNLOCKS, (list(keys),))
 
     @contextmanager
     def _connection(self) -> "Iterator[psycopg.Connection[Any]]":
@@ -161,6 +175,19 @@ class PostgresDatabase(Database):
             connection.execute("INSERT INTO emberlake_schema_version VALUES (%s)", (newest,))
 
 
+def _told(error: Exception, url: str) -> str:
+    """What the driver says, which has parts of the password if the address is not well-formed."""
+    text = " ".join(str(error).split())
+    secret = url.rpartition("@")[0].partition("://")[2].partition(":")[2]
+    pieces = re.split(r"[^A-Za-z0-9]+", secret)
+    if any(len(piece) > 2 and piece in text for piece in pieces):
+        return (
+            "it does not understand the address, or does not reach it. What it said is not shown, "
+            "since it has parts of the password: are its special characters percent-encoded?"
+        )
+    return text
+
+
 def _configure(connection: "psycopg.Connection[Any]") -> None:
     # Most writes follow files, which are durable; transactions say that they are to be.
     connection.execute("SET synchronous_commit = off")
@@ -176,9 +203,16 @@ class _Statements:
         text = sql.replace(" TEXT", ' TEXT COLLATE "C"') if self._ddl else sql
         return _run(self._connection, text, arguments)
 
+    def run_each(self, sql: str, arguments: Sequence[tuple[object, ...]]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_translated(sql), arguments)
+
 
 def _run(connection: "psycopg.Connection[Any]", sql: str, arguments: tuple[object, ...]) -> Rows:
-    cursor = connection.execute(_translated(sql), arguments)
+    return _rows(connection.execute(_translated(sql), arguments))
+
+
+def _rows(cursor: "psycopg.Cursor[Any]") -> Rows:
     rows: Rows = cursor.fetchall() if cursor.description is not None else []
     return rows
 

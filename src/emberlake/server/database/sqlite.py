@@ -3,7 +3,7 @@
 import fcntl
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
@@ -67,6 +67,13 @@ class SqliteDatabase(Database):
         with self._write(connection, durable=durable):
             return connection.execute(sql, arguments).fetchall()
 
+    def run_each(self, sql: str, arguments: Sequence[tuple[object, ...]]) -> list[Rows]:
+        connection = self._connection()
+        if sql.startswith("SELECT"):
+            return [connection.execute(sql, each).fetchall() for each in arguments]
+        with self._write(connection, durable=False):
+            return [connection.execute(sql, each).fetchall() for each in arguments]
+
     @contextmanager
     def transaction(self) -> Iterator["_Statements"]:
         connection = self._connection()
@@ -79,9 +86,9 @@ class SqliteDatabase(Database):
             yield
 
     @contextmanager
-    def try_lock(self, key: str) -> Iterator[bool]:
-        with self._locks.hold(key, wait=False) as is_held:
-            yield is_held
+    def try_locks(self, keys: Sequence[str]) -> Iterator[frozenset[str]]:
+        with self._locks.hold_free(keys) as held:
+            yield held
 
     def close(self) -> None:
         for connection in self._opened:
@@ -136,6 +143,9 @@ class _Statements:
 
     def run(self, sql: str, *arguments: object) -> Rows:
         return self._connection.execute(sql, arguments).fetchall()
+
+    def run_each(self, sql: str, arguments: Sequence[tuple[object, ...]]) -> None:
+        self._connection.executemany(sql, arguments)
 
 
 def sqlite_path(url: str) -> Path:

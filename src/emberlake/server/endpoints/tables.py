@@ -118,6 +118,8 @@ def create_table(services: Services, call: Call) -> None:
 def register_table(services: Services, call: Call) -> None:
     """Take over the table of an existing folder; its files stay whose they are."""
     new = RegisteredTable.from_json(call.body)
+    if not new.path.strip():
+        raise InvalidInput("the folder of the table is missing: path is empty")
     add_table(services, call, own_identifier(call, new.identifier), None, new.path)
 
 

@@ -22,8 +22,8 @@ from emberlake.options import (
     MergeEngine,
     parse_words,
 )
+from emberlake.spec.default_values import default_value
 from emberlake.spec.external_paths import external_problems
-from emberlake.spec.literals import cast_literal
 from emberlake.spec.option_columns import column_lists, split_names
 from emberlake.spec.rules.check import Check, empty_names, repeated
 from emberlake.spec.schema import TableSchema
@@ -128,7 +128,7 @@ def _check_default_values(schema: TableSchema) -> Iterator[str]:
             if text is None or not isinstance(field.type, AtomicType):
                 continue
             try:
-                cast_literal(field.type, text)
+                default_value(field.type, text)
             except InvalidInput as error:
                 yield f"the default value of column {field.name} does not fit its type: {error}"
 

@@ -55,6 +55,15 @@ class HeatMap:
     most_bytes: int
     most_files: int
 
+    def steps(self, kind: str) -> list[int]:
+        """The heats that values can have, for a legend: few, if there are few values."""
+        most = self.most_bytes if kind == "size" else self.most_files
+        return sorted(
+            {heat_of(value, most) for value in range(1, most + 1)}
+            if most < STEPS
+            else range(1, STEPS + 1)
+        )
+
 
 def heat_map_of(partitions: Sequence[PartitionSize]) -> HeatMap:
     """The map of partitions, in the order of their values."""

@@ -1,21 +1,15 @@
 """A table in a few facts: what it is, its columns, its options, how large it is."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from emberlake.base.secrets import HIDDEN, may_be_secret
 from emberlake.io.object.spellings import is_secret_option
 from emberlake.spec.profile import BucketMode
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 
-HIDDEN: Final = "hidden"
-
-# Stores are not the only ones that have secrets, and a misspelt secret is a secret.
-_SECRET: Final = re.compile(
-    r"secret|password|passwd|token|credential|access.?key|private|\bsas\b", re.IGNORECASE
-)
 _BUCKETS: Final = {
     BucketMode.FIXED: "fixed",
     BucketMode.DYNAMIC: "dynamic",
@@ -97,7 +91,7 @@ def shown_options(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _shown(key: str, value: str) -> str:
-    return HIDDEN if is_secret_option(key) or _SECRET.search(key) else value
+    return HIDDEN if is_secret_option(key) or may_be_secret(key) else value
 
 
 def _role(schema: TableSchema, name: str) -> str:

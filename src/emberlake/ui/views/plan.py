@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from emberlake.scan.explain import ExplainedFile, Explanation, Reason
+from emberlake.scan.explanation import ExplainedFile, Explanation, Reason
 
 MAX_CELLS: Final = 800
 SHOWN_FILES: Final = 40  # of each reason

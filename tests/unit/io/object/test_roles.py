@@ -10,6 +10,7 @@ import pytest
 
 from emberlake.errors import StorageError
 from emberlake.io import open_storage
+from emberlake.io.object import roles
 from emberlake.io.object.credentials import FixedKeys
 from emberlake.io.object.roles import AssumedRole, RoleRefused, TokenService
 
@@ -26,6 +27,7 @@ class Service:
 
     address: str = ""
     answer: tuple[int, str] = (200, KEYS)
+    failures: list[tuple[int, str]] = field(default_factory=list)  # before that
     forms: list[dict[str, str]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
 
@@ -44,7 +46,7 @@ def service() -> Iterator[Service]:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             made.forms.append({name: values[0] for name, values in parse_qs(body).items()})
             made.headers.append({name.lower(): text for name, text in self.headers.items()})
-            status, text = made.answer
+            status, text = made.failures.pop() if made.failures else made.answer
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
@@ -106,6 +108,30 @@ def test_a_role_that_is_not_given_is_told_in_a_word(
         service.role()()
 
     assert str(raised.value) == told
+
+
+@pytest.mark.parametrize(
+    ("failure", "tries"),
+    [
+        ((503, "hidden"), 3),
+        ((429, "<Error><Code>Throttling</Code></Error>"), 3),
+        ((403, DENIED), 1),
+        ((400, "<Error><Code>ExpiredTokenException</Code></Error>"), 1),
+    ],
+)
+def test_what_fails_for_now_is_tried_again(
+    service: Service, monkeypatch: pytest.MonkeyPatch, failure: tuple[int, str], tries: int
+) -> None:
+    monkeypatch.setattr(roles, "_PAUSES_S", (0.001, 0.001))
+    service.failures = [failure] * 2
+
+    if tries > 1:
+        assert service.role()()["access_key_id"] == "role-key"
+    else:
+        with pytest.raises(RoleRefused):
+            service.role()()
+
+    assert len(service.forms) == tries
 
 
 def test_a_role_goes_to_other_processes_and_shows_no_secret(service: Service) -> None:

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from emberlake import InvalidState
-from emberlake.spark.session import fast_arrow, find_session, small_pieces
+from emberlake.spark.sessions import fast_arrow, find_session, small_pieces
 
 BOUND = "spark.sql.execution.arrow.maxBytesPerBatch"
 PIECES = "spark.sql.adaptive.advisoryPartitionSizeInBytes"

@@ -24,7 +24,10 @@ _NO_BOUND: Final = str(2**31 - 1)
 # to share one, pieces must be much smaller than the default of 64 MiB.
 _PIECE_BYTES: Final = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _SMALL_PIECE: Final = "4MB"
-_DEFAULT_BOUND: Final = ("67108864", "67108864b", "64MB", "64m")  # of both
+_64_MIB: Final = ("67108864", "67108864b", "64MB", "64m")
+# From how many paths on Spark looks for files in tasks rather than in the driver.
+_LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_DEFAULTS: Final = {_BATCH_BYTES: _64_MIB, _PIECE_BYTES: _64_MIB, _LISTING: ("32",)}
 # What a worker that lacks a package says. Spark itself notices a missing pyarrow.
 _MISSING: Final = re.compile(r"No module named|PACKAGE_NOT_INSTALLED|must be installed")
 
@@ -37,21 +40,22 @@ _checked: WeakSet[SparkSession] = WeakSet()
 def find_session(spark: SparkSession | None = None) -> SparkSession:
     """The given session, the active one of this thread, or the default one of the program.
 
-    This never creates a session.
+    This never creates a session; ``emberlake.spark.session`` does.
 
     Raises:
         InvalidState: there is none.
     """
-    session = spark or _active_session()
+    session = spark or active_session()
     if session is None:
         raise InvalidState(
-            "there is no active Spark session; create one "
-            "(SparkSession.builder.getOrCreate()), or pass it: spark=..."
+            "there is no active Spark session; start one (emberlake.spark.session(), or "
+            "SparkSession.builder.getOrCreate()), or pass it: spark=..."
         )
     return session
 
 
-def _active_session() -> SparkSession | None:
+def active_session() -> SparkSession | None:
+    """The session that runs; None if there is none."""
     try:
         session = SparkSession.active()
     except PySparkRuntimeError:
@@ -71,6 +75,11 @@ def fast_arrow(spark: SparkSession) -> AbstractContextManager[None]:
 def small_pieces(spark: SparkSession) -> AbstractContextManager[None]:
     """While our job runs, large partitions of a shuffle are split into smaller pieces."""
     return _borrowed(spark, _PIECE_BYTES, _SMALL_PIECE)
+
+
+def listed_by_driver(spark: SparkSession) -> AbstractContextManager[None]:
+    """While files of this disk are looked up, the driver does it, rather than a task for each."""
+    return _borrowed(spark, _LISTING, _NO_BOUND)
 
 
 @contextmanager
@@ -100,10 +109,10 @@ def _borrowed(spark: SparkSession, key: str, value: str) -> Iterator[None]:
 def _lift(spark: SparkSession, key: str, value: str) -> str | None:
     """Set the value; returns the value to restore afterwards, or None if nothing was changed."""
     before = spark.conf.get(key, None)
-    if before is not None and before not in _DEFAULT_BOUND:
+    if before is not None and before not in _DEFAULTS[key]:
         return None
     spark.conf.set(key, value)
-    return before or _DEFAULT_BOUND[0]
+    return before or _DEFAULTS[key][0]
 
 
 def check_workers(spark: SparkSession) -> None:

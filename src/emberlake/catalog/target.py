@@ -1,0 +1,240 @@
+"""The table that a write goes to: opened, or created from the data's columns."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+
+from emberlake.catalog.catalog import Catalog
+from emberlake.catalog.rules import as_identifier
+from emberlake.errors import (
+    DatabaseNotFound,
+    InvalidInput,
+    NotFound,
+    TableAlreadyExists,
+    TableNotFound,
+    Unsupported,
+)
+from emberlake.options import MergeEngine
+from emberlake.spec.identifier import Identifier
+from emberlake.spec.replacement import OVERWRITES
+from emberlake.spec.schema import Schema, TableSchema
+from emberlake.table import Table
+from emberlake.types import DataField
+
+
+class WriteMode(StrEnum):
+    """What a write does with the rows, and with a table that exists or does not."""
+
+    APPEND = "append"  # adds rows; where there is a key, they replace or merge
+    UPSERT = "upsert"  # the same, for tables with a key only
+    OVERWRITE = "overwrite"  # replaces rows
+    ERROR = "error"  # creates the table; it must not exist
+    IGNORE = "ignore"  # creates the table; if it exists, nothing happens
+
+    @property
+    def creates(self) -> bool:
+        """Whether the mode itself says that the table is to be created."""
+        return self in (WriteMode.ERROR, WriteMode.IGNORE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetRules:
+    """What a caller asks of the table that is written to.
+
+    Args:
+        mode: What happens to the rows, and to a table that exists or does not.
+        overwrite: What an overwrite replaces: False, True, or one of ``OVERWRITES``.
+        create: Whether a missing table is created, with its database.
+        primary_keys: The key of a new table.
+        partition_by: The partition columns of a new table.
+        table_options: The options of a new table.
+        merge_schema: Whether the table grows to the columns of the data; the write sees to it.
+    """
+
+    mode: WriteMode = WriteMode.APPEND
+    overwrite: bool | str = False
+    create: bool = False
+    primary_keys: tuple[str, ...] | None = None
+    partition_by: tuple[str, ...] | None = None
+    table_options: Mapping[str, str] | None = None
+    merge_schema: bool = False
+
+    @staticmethod
+    def of(
+        mode: str = WriteMode.APPEND,
+        *,
+        overwrite: bool | str = False,
+        create: bool = False,
+        primary_keys: Sequence[str] | None = None,
+        partition_by: Sequence[str] | None = None,
+        table_options: Mapping[str, object] | None = None,
+        merge_schema: bool = False,
+    ) -> "TargetRules":
+        """The rules that arguments say.
+
+        Raises:
+            InvalidInput: lists everything that is unknown, or contradicts something else.
+        """
+        problems = list(_problems(mode, overwrite))
+        chosen = WriteMode(_ALIASES.get(mode, mode)) if not problems else WriteMode.APPEND
+        described = {
+            "primary_keys": primary_keys,
+            "partition_by": partition_by,
+            "table_options": table_options,
+        }
+        told = [name for name, value in described.items() if value is not None]
+        if told and not (create or chosen.creates or problems):
+            problems.append(f"{', '.join(told)} describe a new table: add create=True")
+        problems += [
+            f"{name} is a list of columns, as in [{value!r}]"
+            for name, value in list(described.items())[:2]
+            if isinstance(value, str)
+        ]
+        if chosen is WriteMode.UPSERT and create and not primary_keys:
+            problems.append("mode='upsert' needs primary_keys for the table that it creates")
+        if problems:
+            raise InvalidInput("; ".join(problems))
+        options = None if table_options is None else {k: str(v) for k, v in table_options.items()}
+        return TargetRules(
+            mode=WriteMode.OVERWRITE if overwrite else chosen,
+            overwrite=overwrite or chosen is WriteMode.OVERWRITE,
+            create=create or chosen.creates,
+            primary_keys=None if primary_keys is None else tuple(primary_keys),
+            partition_by=None if partition_by is None else tuple(partition_by),
+            table_options=options,
+            merge_schema=merge_schema,
+        )
+
+
+# Spark's own words.
+_ALIASES: dict[str, str] = {"errorifexists": "error"}
+
+
+def _problems(mode: str, overwrite: bool | str) -> Iterator[str]:  # noqa: FBT001
+    modes = [*WriteMode]
+    if mode not in modes and mode not in _ALIASES:
+        yield f"mode={mode!r} is not one of {', '.join(modes)}"
+    elif overwrite and mode not in (WriteMode.APPEND, WriteMode.OVERWRITE):
+        yield (
+            f"mode={mode!r} contradicts overwrite={overwrite!r}: an overwrite is mode='overwrite', "
+            "and overwrite= says what it replaces"
+        )
+    if not isinstance(overwrite, bool) and overwrite not in OVERWRITES:
+        words = ", ".join(map(repr, OVERWRITES))
+        yield f"overwrite={overwrite!r} is not one of True, False, {words}"
+
+
+@contextmanager
+def open_target(
+    catalog: Catalog,
+    identifier: str | Identifier,
+    fields: Sequence[DataField],
+    rules: TargetRules,
+) -> Iterator[Table | None]:
+    """The table to write to; None if the mode says to leave it alone.
+
+    A table that was created here is dropped again if the write fails and nobody has written to it.
+
+    Args:
+        catalog: Where the table is, or will be.
+        identifier: ``"db.t"``.
+        fields: The columns of the data.
+        rules: What the caller asks for.
+
+    Raises:
+        TableNotFound: it does not exist, and is not to be created.
+        TableAlreadyExists: it exists, and the mode is ``error``.
+        InvalidInput: it exists with another key or other partitions.
+        Unsupported: its rows cannot be upserted.
+    """
+    identifier = as_identifier(identifier)
+    found = _find(catalog, identifier)
+    if isinstance(found, NotFound):
+        if not rules.create:
+            raise TableNotFound(
+                f"{found}; create=True creates it from the columns of the data",
+                identifier=identifier,
+            ) from found
+        created = _create(catalog, identifier, fields, rules)
+        with _dropped_unless_written(catalog, identifier, created):
+            yield created
+        return
+    if rules.mode is WriteMode.ERROR:
+        raise TableAlreadyExists(
+            f"{identifier} already exists, and mode='error' creates it; mode='append' adds rows",
+            identifier=identifier,
+        )
+    if rules.mode is WriteMode.IGNORE:
+        yield None
+        return
+    _check_described(identifier, found.table_schema, rules)
+    _check_upsert(identifier, found.table_schema, rules)
+    yield found
+
+
+def _find(catalog: Catalog, identifier: Identifier) -> Table | NotFound:
+    try:
+        found = catalog.get_table(identifier)
+    except (TableNotFound, DatabaseNotFound) as error:
+        return error
+    if not isinstance(found, Table):
+        raise InvalidInput(f"{identifier} is a system table; it cannot be written to")
+    return found
+
+
+def _create(
+    catalog: Catalog, identifier: Identifier, fields: Sequence[DataField], rules: TargetRules
+) -> Table:
+    if identifier.branch is not None:
+        raise InvalidInput(f"{identifier}: a branch is created by create_branch of its table")
+    schema = Schema(
+        tuple(fields),
+        list(rules.partition_by or ()),
+        list(rules.primary_keys or ()),
+        dict(rules.table_options or {}),
+    )
+    catalog.create_database(identifier.database, ignore_if_exists=True)
+    return catalog.create_table(identifier, schema)
+
+
+@contextmanager
+def _dropped_unless_written(
+    catalog: Catalog, identifier: Identifier, table: Table
+) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        if table.latest_snapshot() is None:
+            catalog.drop_table(identifier, ignore_if_not_exists=True)
+        raise
+
+
+def _check_described(identifier: Identifier, schema: TableSchema, rules: TargetRules) -> None:
+    """Refuse a description that the existing table contradicts."""
+    facts = (
+        ("primary_keys", rules.primary_keys, schema.primary_keys),
+        ("partition_by", rules.partition_by, schema.partition_keys),
+    )
+    wrong = [
+        f"{name}={list(asked)!r}, but it has {list(has)!r}"
+        for name, asked, has in facts
+        if asked is not None and set(asked) != set(has)
+    ]
+    if wrong:
+        raise InvalidInput(f"{identifier} exists, and is another table: {'; '.join(wrong)}")
+
+
+def _check_upsert(identifier: Identifier, schema: TableSchema, rules: TargetRules) -> None:
+    if rules.mode is not WriteMode.UPSERT:
+        return
+    if not schema.primary_keys:
+        raise Unsupported(
+            f"{identifier} has no primary key to upsert by: mode='append' adds rows, and merge() "
+            "matches them by other columns"
+        )
+    if schema.profile.merge_engine is MergeEngine.FIRST_ROW:
+        raise Unsupported(
+            f"{identifier} keeps the row that it has (merge-engine=first-row): mode='append' adds "
+            "rows with new keys"
+        )

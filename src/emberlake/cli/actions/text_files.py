@@ -1,0 +1,393 @@
+"""Rows of CSV and JSON files on this disk, with the lines that they are on, as the table's types.
+
+A value that is none of its column's type does not end the reading: it is a ``BadCells`` of its
+batch. Batches are small, so memory does not grow with the files; a JSON array is read as a whole.
+"""
+
+import bz2
+import csv
+import gzip
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import TextIOWrapper
+from pathlib import Path
+from typing import IO, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+
+from emberlake.cli.choices import SourceFormat
+from emberlake.cli.failures import UsageError
+from emberlake.errors import CorruptFile, DataMismatch, Unsupported
+from emberlake.read.casts.kernels import cast_array
+from emberlake.types import AtomicType, DataField, DataType, arrow_type
+from emberlake.write.bad_rows import BadCells
+
+_BATCH_ROWS: Final = 20_000
+_BLOCK_BYTES: Final = 4 << 20
+_TEXT: Final = AtomicType("STRING")
+_WHOLE: Final = r"^\s*[+-]?[0-9]+\s*$"
+_SHOWN: Final = 60  # characters of a value in a reason
+
+
+@dataclass(frozen=True, eq=False)
+class Torn:
+    """A piece of a file that is no row: its line, its text, and what is wrong with it."""
+
+    line: int
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class TextBatch:
+    """Some rows of a file: as text, as values, and what does not fit.
+
+    Args:
+        given: The rows as they are written.
+        rows: The same rows in the types of the table; null where a value does not fit.
+        known: The values that do not fit.
+        lines: Finds the lines of rows, by position; lines take a second look at the file.
+        torn: What is between these rows and is none.
+    """
+
+    given: pa.Table
+    rows: pa.Table
+    known: list[BadCells]
+    lines: Callable[[Sequence[int]], list[int]]
+    torn: list[Torn] = field(default_factory=list)
+
+
+def is_json_array(path: Path) -> bool:
+    """Whether a JSON file is one array, rather than one object per line."""
+    with _opened(path) as text:
+        start = text.read(4096).lstrip("\ufeff \t\r\n")
+    return start.startswith("[")
+
+
+def read_text_file(
+    path: Path,
+    source_format: SourceFormat,
+    fields: Sequence[DataField],
+    options: Mapping[str, str],
+) -> Iterator[TextBatch]:
+    """The rows of a file in batches.
+
+    Args:
+        path: The file.
+        source_format: CSV or JSON.
+        fields: The columns of the table; others stay text.
+        options: ``delimiter`` (or ``sep``) and ``header`` of CSV.
+
+    Raises:
+        UsageError: another option.
+        CorruptFile: it is not such a file at all.
+    """
+    if source_format is SourceFormat.CSV:
+        return _read_csv(path, fields, _csv_options(options))
+    if options:
+        raise UsageError(f"--source-option {', '.join(options)}: JSON is read without options here")
+    return _read_json_array(path, fields) if is_json_array(path) else _read_json(path, fields)
+
+
+# --- CSV ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _CsvOptions:
+    delimiter: str = ","
+    has_header: bool = True
+
+
+def _csv_options(options: Mapping[str, str]) -> _CsvOptions:
+    unknown = set(options) - {"delimiter", "sep", "header"}
+    if unknown:
+        raise UsageError(
+            f"--source-option {', '.join(sorted(unknown))}: with --on-bad-rows files are read "
+            "without Spark, which takes delimiter and header only"
+        )
+    return _CsvOptions(
+        options.get("delimiter", options.get("sep", ",")),
+        options.get("header", "true").lower() == "true",
+    )
+
+
+def _read_csv(path: Path, fields: Sequence[DataField], options: _CsvOptions) -> Iterator[TextBatch]:
+    names = _csv_names(path, fields, options)
+    invalid: list[Any] = []
+
+    def skip(row: Any) -> str:
+        invalid.append(row)
+        return "skip"
+
+    try:
+        reader = arrow_csv.open_csv(
+            str(path),
+            read_options=arrow_csv.ReadOptions(
+                use_threads=False,
+                block_size=_BLOCK_BYTES,
+                column_names=names,
+                skip_rows_after_names=1 if options.has_header else 0,
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=options.delimiter, invalid_row_handler=skip, newlines_in_values=True
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                null_values=[""],
+            ),
+        )
+        lines = _CsvLines(path, options.delimiter)
+        number = 1 if options.has_header else 0  # of records so far, torn ones included
+        for batch in reader:
+            torn_here, invalid[:] = list(invalid), []
+            numbers, number = _numbers(number, batch.num_rows, [row.number for row in torn_here])
+            yield _typed_batch(
+                pa.Table.from_batches([batch]),
+                fields,
+                _line_finder(lines, numbers),
+                [_torn(row, lines) for row in torn_here],
+            )
+        if invalid:
+            yield _typed_batch(
+                reader.schema.empty_table(), fields, list, [_torn(row, lines) for row in invalid]
+            )
+    except pa.ArrowInvalid as error:
+        raise CorruptFile(str(path), f"it is not CSV: {error}") from error
+
+
+def _csv_names(path: Path, fields: Sequence[DataField], options: _CsvOptions) -> list[str]:
+    if not options.has_header:
+        return [f.name for f in fields]
+    with _opened(path) as text:
+        first = next((row for row in csv.reader(text, delimiter=options.delimiter) if row), None)
+    if first is None:
+        raise CorruptFile(str(path), "it has no header")
+    return first
+
+
+def _numbers(
+    before: int, count: int, torn: Sequence[int]
+) -> tuple[np.ndarray[Any, np.dtype[np.int64]], int]:
+    """The numbers of the next records of a file, without those that are torn."""
+    total = count + len(torn)
+    is_torn = np.zeros(total, bool)
+    is_torn[[number - before - 1 for number in torn if 0 < number - before <= total]] = True
+    numbers = before + 1 + np.arange(total, dtype=np.int64)
+    return numbers[~is_torn][:count], before + total
+
+
+class _CsvLines:
+    """Finds the line of a record by reading the file once more, as far as it is asked."""
+
+    def __init__(self, path: Path, delimiter: str) -> None:
+        self._rows = _iter_lines(path, delimiter)
+        self._known: list[int] = []
+
+    def of(self, number: int) -> int:
+        """The line on which a record begins; records count from 1."""
+        while len(self._known) < number:
+            self._known.append(next(self._rows, 0))
+        return self._known[number - 1]
+
+
+def _iter_lines(path: Path, delimiter: str) -> Iterator[int]:
+    with _opened(path) as text:
+        reader = csv.reader(text, delimiter=delimiter)
+        begun = 1
+        for row in reader:
+            if row:
+                yield begun
+            begun = reader.line_num + 1
+
+
+def _line_finder(lines: _CsvLines, numbers: Any) -> Callable[[Sequence[int]], list[int]]:
+    return lambda positions: [lines.of(int(numbers[position])) for position in positions]
+
+
+def _torn(row: Any, lines: _CsvLines) -> Torn:
+    reason = f"{row.expected_columns} values expected, {row.actual_columns} found"
+    return Torn(lines.of(row.number), row.text, reason)
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+
+
+def _read_json(path: Path, fields: Sequence[DataField]) -> Iterator[TextBatch]:
+    """One object per line. Arrow's reader ends at the first value of another type, so Python's."""
+    with _opened(path) as text:
+        batch = _JsonBatch()
+        for line, written in enumerate(text, start=1):
+            if written.strip():
+                batch.add(line, written.strip().lstrip("\ufeff"))
+            if len(batch.objects) >= _BATCH_ROWS:
+                yield batch.typed(fields)
+                batch = _JsonBatch()
+        yield batch.typed(fields)
+
+
+def _read_json_array(path: Path, fields: Sequence[DataField]) -> Iterator[TextBatch]:
+    with _opened(path) as text:
+        content = text.read()
+    decoder, batch = json.JSONDecoder(), _JsonBatch()
+    at, line, counted = content.index("[") + 1, 1, 0
+    while True:
+        while at < len(content) and content[at] in " \t\r\n,":
+            at += 1
+        line, counted = line + content.count("\n", counted, at), at
+        if at >= len(content):
+            raise CorruptFile(str(path), f"the JSON array does not end (line {line})")
+        if content[at] == "]":
+            break
+        try:
+            value, end = decoder.raw_decode(content, at)
+        except ValueError as error:
+            raise CorruptFile(str(path), f"line {line} is not JSON: {error}") from error
+        batch.take(line, content[at:end], value)
+        at = end
+        if len(batch.objects) >= _BATCH_ROWS:
+            yield batch.typed(fields)
+            batch = _JsonBatch()
+    yield batch.typed(fields)
+
+
+@dataclass
+class _JsonBatch:
+    objects: list[dict[str, Any]] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    torn: list[Torn] = field(default_factory=list)
+
+    def add(self, line: int, text: str) -> None:
+        try:
+            self.take(line, text, json.loads(text))
+        except ValueError as error:
+            self.torn.append(Torn(line, text, f"is not JSON: {error}"))
+
+    def take(self, line: int, text: str, value: Any) -> None:
+        if not isinstance(value, dict):
+            self.torn.append(Torn(line, text, "is not an object"))
+            return
+        self.objects.append(value)
+        self.texts.append(text)
+        self.lines.append(line)
+
+    def typed(self, fields: Sequence[DataField]) -> TextBatch:
+        by_name = {f.name: f for f in fields}
+        names = list(dict.fromkeys(name for value in self.objects for name in value))
+        columns: dict[str, pa.Array] = {}
+        known: list[BadCells] = []
+        for name in names:
+            values = [value.get(name) for value in self.objects]
+            target = by_name[name].type if name in by_name else _TEXT
+            columns[name], bad = _from_json(values, target)
+            known.append(BadCells(name, *bad))
+        found = self.lines
+        return TextBatch(
+            given=pa.table({"json": pa.array(self.texts, pa.string())}),
+            rows=pa.table(columns) if columns else pa.table({}),
+            known=known,
+            lines=lambda positions: [found[position] for position in positions],
+            torn=self.torn,
+        )
+
+
+_Bad = tuple[np.ndarray[Any, np.dtype[np.int64]], pa.Array]
+
+
+def _from_json(values: list[Any], target: DataType) -> tuple[pa.Array, _Bad]:
+    """Values as a column; null where one does not fit."""
+    is_text = isinstance(target, AtomicType) and target.root.is_text
+    if is_text:
+        texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+        return pa.array(texts, pa.string()), _no_cells()
+    if isinstance(target, AtomicType) and any(isinstance(v, str) for v in values):
+        texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+        return _from_text(pa.array(texts, pa.string()), target)
+
+    def convert(some: list[Any]) -> pa.Array:
+        return pa.array(some, arrow_type(target))
+
+    return _sifted(values, convert, target, json.dumps)
+
+
+def _typed_batch(
+    given: pa.Table,
+    fields: Sequence[DataField],
+    lines: Callable[[Sequence[int]], list[int]],
+    torn: list[Torn],
+) -> TextBatch:
+    by_name = {f.name: f for f in fields}
+    columns: dict[str, pa.Array] = {}
+    known: list[BadCells] = []
+    for name in given.column_names:
+        texts = given.column(name).combine_chunks()
+        target = by_name[name].type if name in by_name else _TEXT
+        columns[name], bad = _from_text(texts, target)
+        known.append(BadCells(name, *bad))
+    return TextBatch(given, pa.table(columns), known, lines, torn)
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def _from_text(texts: pa.Array, target: DataType) -> tuple[pa.Array, _Bad]:
+    """Texts as values of a type; null where one is no such value."""
+    if not isinstance(target, AtomicType):
+        raise Unsupported(f"values of type {target} cannot be read from text; use JSON or Parquet")
+    if target.root.is_text:
+        return texts, _no_cells()
+    is_whole = target.root.is_integer
+
+    def convert(some: pa.Array) -> pa.Array:
+        if is_whole and not pc.all(pc.match_substring_regex(some, _WHOLE), min_count=0).as_py():
+            raise DataMismatch("it is no whole number")  # a cast would cut a fraction off
+        return cast_array(some, _TEXT, target.with_nullable(True))
+
+    return _sifted(texts, convert, target, str)
+
+
+def _sifted(
+    values: Any, convert: Callable[[Any], pa.Array], target: DataType, shown: Callable[[Any], str]
+) -> tuple[pa.Array, _Bad]:
+    """Values that can be converted, and the positions of the others, found by halving."""
+    parts: list[pa.Array] = []
+    positions: list[int] = []
+    reasons: list[str] = []
+
+    def sift(some: Any, start: int) -> None:
+        if not len(some):
+            return
+        try:
+            parts.append(convert(some))
+            return
+        except (DataMismatch, pa.ArrowException, TypeError, ValueError, OverflowError):
+            pass
+        if len(some) > 1:
+            middle = len(some) // 2
+            sift(some[:middle], start)
+            sift(some[middle:], start + middle)
+            return
+        value = some[0].as_py() if isinstance(some, pa.Array) else some[0]
+        parts.append(pa.nulls(1, arrow_type(target)))
+        positions.append(start)
+        reasons.append(f"{shown(value):.{_SHOWN}} is no {target.with_nullable(True)}")
+
+    sift(values, 0)
+    column = pa.concat_arrays(parts) if parts else pa.nulls(0, arrow_type(target))
+    return column, (np.array(positions, np.int64), pa.array(reasons, pa.string()))
+
+
+def _no_cells() -> _Bad:
+    return np.empty(0, np.int64), pa.array([], pa.string())
+
+
+def _opened(path: Path) -> IO[str]:
+    openers: dict[str, Callable[[Path, str], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
+    raw = openers.get(path.suffix.lower(), open)(path, "rb")
+    return TextIOWrapper(raw, encoding="utf-8", newline="")

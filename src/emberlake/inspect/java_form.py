@@ -1,0 +1,90 @@
+"""System tables in the notation of Java's engines, which statements of SQL compare with.
+
+Partitions are ``{p, q}``, keys ``[1, a]``, statistics ``{a=1, b=null}`` in the order of names.
+Elsewhere they are JSON, which programs can read.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+
+from emberlake.inspect.files import load_file_columns
+from emberlake.inspect.system_table import LazyColumns, SystemTable, SystemTableKind
+from emberlake.inspect.tables import SYSTEM_TABLES, braced_partitions
+from emberlake.inspect.totals import load_bucket_totals, load_live_files
+from emberlake.spec.snapshot import Snapshot
+from emberlake.store.table_store import TableStore
+
+
+def as_in_java(table: SystemTable) -> SystemTable:
+    """The same table as Java's engines show it."""
+    return replace(table, kind=_FORMS.get(table.kind.name, table.kind))
+
+
+def _load_files(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
+    columns = load_file_columns(store, snapshot)
+
+    def partition() -> pa.Array:
+        entries = load_live_files(store, snapshot)
+        names = braced_partitions(store, entries.partitions)
+        return pa.array(names, pa.string()).take(pa.array(entries.partition_codes))
+
+    return {
+        **columns,
+        "partition": partition,
+        **{name: partial(_rewritten, columns[name]) for name in _JSON_COLUMNS},
+    }
+
+
+def _load_buckets(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
+    columns = SYSTEM_TABLES["buckets"].load(store, snapshot)
+    totals = load_bucket_totals(store, snapshot)
+    names = braced_partitions(store, totals.partitions)
+    return {**columns, "partition": partial(pa.array, names, pa.string())}
+
+
+_JSON_COLUMNS: Final = (
+    "min_key",
+    "max_key",
+    "null_value_counts",
+    "min_value_stats",
+    "max_value_stats",
+)
+
+
+def _rewritten(column: Callable[[], pa.Array]) -> pa.Array:
+    texts = column().dictionary_encode()
+    known = [_shown(text) for text in texts.dictionary.to_pylist()]
+    return pa.array(known, pa.string()).take(texts.indices)
+
+
+def _shown(text: str) -> str:
+    value = json.loads(text, parse_int=str, parse_float=str)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_text, value))}]"
+    members = sorted(value.items())
+    return f"{{{', '.join(f'{name}={_text(member)}' for name, member in members)}}}"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _form(name: str, **changes: Any) -> SystemTableKind:
+    return replace(SYSTEM_TABLES[name], **changes)
+
+
+_FORMS: Final[Mapping[str, SystemTableKind]] = {
+    "files": _form("files", load=_load_files),
+    "buckets": _form("buckets", load=_load_buckets),
+    "snapshots": _form(
+        "snapshots",
+        fields=tuple(f for f in SYSTEM_TABLES["snapshots"].fields if f.name != "writer_version"),
+    ),
+}

@@ -1,0 +1,37 @@
+"""Mark partitions as done, for those who wait for that: a file ``_SUCCESS`` in their folders."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from emberlake.errors import FileNotFound, Unsupported
+from emberlake.spec.partition import escape_path_name
+from emberlake.store.table_store import TableStore
+
+SUCCESS_FILE: Final = "_SUCCESS"
+_ACTION: Final = "partition.mark-done-action"
+_SUCCESS_ACTION: Final = "success-file"
+
+
+def mark_done(store: TableStore, partitions: Sequence[Mapping[str, str]]) -> None:
+    """Write the mark of each partition; one that is there keeps the time of its creation.
+
+    Raises:
+        Unsupported: the table asks for other marks.
+    """
+    action = store.options.get(_ACTION, _SUCCESS_ACTION)
+    if action.strip().lower() != _SUCCESS_ACTION:
+        raise Unsupported(f"{_ACTION}={action}: emberlake only writes the file {SUCCESS_FILE}")
+    now = store.env.now_ms()
+    for spec in partitions:
+        folder = "/".join(f"{escape_path_name(k)}={escape_path_name(v)}" for k, v in spec.items())
+        path = f"{store.layout.root}/{folder}/{SUCCESS_FILE}"
+        mark = {"creationTime": _created(store, path) or now, "modificationTime": now}
+        store.storage.put(path, json.dumps(mark).encode())
+
+
+def _created(store: TableStore, path: str) -> int | None:
+    try:
+        return int(json.loads(store.storage.read(path))["creationTime"])
+    except (FileNotFound, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,134 @@
+"""Commits that wait are made together, so that a busy server needs few trips for each.
+
+A commit that comes alone begins at once. Those that come while others are made wait for the next
+batch, which holds at most one for each table: the others of a table follow one after the other.
+"""
+
+import asyncio
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+from emberlake.errors import EmberlakeError
+from emberlake.server.commits import (
+    Candidate,
+    Commit,
+    Outcome,
+    commit_snapshot,
+    commit_together,
+)
+from emberlake.server.heads import Heads
+from emberlake.server.records import TableRecord
+from emberlake.server.warehouses import Warehouse
+
+_AT_ONCE: Final = 2  # batches: while one waits for the disk, the other one computes
+_MOST: Final = 32  # commits of a batch
+_PUTTING: Final = 4  # threads that put files
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Waiting:
+    warehouse: Warehouse
+    table: TableRecord
+    body: Any
+    outcome: "asyncio.Future[bool]"
+
+
+class CommitQueue:
+    """Makes commits in threads, for requests on one event loop."""
+
+    def __init__(self, heads: Heads, threads: ThreadPoolExecutor) -> None:
+        self._heads = heads
+        self._threads = threads
+        self._putting = ThreadPoolExecutor(_PUTTING, thread_name_prefix="put")
+        self._waiting: deque[_Waiting] = deque()
+        self._busy: set[str] = set()  # tables of commits that are being made
+        self._running = 0
+
+    def add(self, warehouse: Warehouse, table: TableRecord, body: Any) -> "asyncio.Future[bool]":
+        """Commit what a body says; whether it is the next snapshot then."""
+        outcome: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(warehouse, table, body, outcome))
+        self._begin()
+        return outcome
+
+    def stop(self) -> None:
+        """End the threads; call it when nothing is waiting."""
+        self._putting.shutdown()
+
+    def _begin(self) -> None:
+        """Start batches as long as there is something to do."""
+        while self._running < _AT_ONCE and (batch := self._take()):
+            self._running += 1
+            loop = asyncio.get_running_loop()
+            work = loop.run_in_executor(self._threads, self._commit, batch)
+            work.add_done_callback(lambda work, batch=batch: self._end(batch, work))  # type: ignore[misc]
+
+    def _take(self) -> list[_Waiting]:
+        """The next batch: commits to one warehouse, to tables that nobody commits to now."""
+        batch: list[_Waiting] = []
+        later: list[_Waiting] = []
+        while self._waiting and len(batch) < _MOST:
+            each = self._waiting.popleft()
+            is_first = not batch or each.warehouse is batch[0].warehouse
+            if is_first and each.table.id not in self._busy:
+                self._busy.add(each.table.id)
+                batch.append(each)
+            else:
+                later.append(each)
+        self._waiting.extendleft(reversed(later))
+        return batch
+
+    def _end(self, batch: list[_Waiting], work: "asyncio.Future[list[Outcome | None]]") -> None:
+        self._running -= 1
+        failure = work.exception()
+        outcomes = [failure] * len(batch) if failure is not None else work.result()
+        for each, outcome in zip(batch, outcomes, strict=True):
+            if outcome is None:
+                self._wait_for_others(each)
+            else:
+                self._answer(each, outcome)
+        self._begin()
+
+    def _wait_for_others(self, waiting: _Waiting) -> None:
+        """Commit alone to a table that another server, or another request, has locked."""
+        work = asyncio.get_running_loop().run_in_executor(self._threads, self._commit_one, waiting)
+
+        def end(work: "asyncio.Future[bool]") -> None:
+            failure = work.exception()
+            self._answer(waiting, work.result() if failure is None else failure)
+            self._begin()
+
+        work.add_done_callback(end)
+
+    def _answer(self, waiting: _Waiting, outcome: bool | BaseException) -> None:  # noqa: FBT001
+        self._busy.discard(waiting.table.id)
+        if waiting.outcome.done():
+            return
+        if isinstance(outcome, BaseException):
+            waiting.outcome.set_exception(outcome)
+        else:
+            waiting.outcome.set_result(outcome)
+
+    # --- in threads -------------------------------------------------------------------------------
+
+    def _commit(self, batch: list[_Waiting]) -> "list[Outcome | None]":
+        outcomes: list[Outcome | None] = []
+        candidates: list[Candidate] = []
+        for each in batch:
+            try:
+                candidates.append(Candidate(each.table, Commit.from_json(each.body)))
+                outcomes.append(None)
+            except EmberlakeError as error:
+                outcomes.append(error)
+        made = iter(
+            commit_together(self._heads, batch[0].warehouse, candidates, self._putting.map)
+            if candidates
+            else ()
+        )
+        return [next(made) if outcome is None else outcome for outcome in outcomes]
+
+    def _commit_one(self, waiting: _Waiting) -> bool:
+        commit = Commit.from_json(waiting.body)
+        return commit_snapshot(self._heads, waiting.warehouse, waiting.table, commit)

@@ -1,0 +1,35 @@
+"""Takes the port of a server, so that one that is taken is told before anything else is done."""
+
+import socket
+from typing import Final
+
+from emberlake.errors import InvalidState
+
+_BACKLOG: Final = 2048  # connections that wait until the server takes them
+Listening = socket.socket
+
+
+def listen(host: str, port: int) -> Listening:
+    """Take the port that the server is to have, before anything else is done.
+
+    Raises:
+        InvalidState: it cannot be had.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(_BACKLOG)
+        except OSError:
+            listening.close()
+            raise
+    except OSError as error:
+        raise InvalidState(
+            f"the server cannot listen on port {port} of {host}: "
+            f"{error.strerror or error}; choose others with --port and --host"
+        ) from error
+    return listening

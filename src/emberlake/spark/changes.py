@@ -1,0 +1,296 @@
+"""Let Spark decide what happens to rows, and change them: the way from any expression to a commit.
+
+::
+
+    def decide(located):
+        located.rows.createOrReplaceTempView("t")  # the columns of the table, and PLACE
+        values = f"{PLACE}, {UPDATE} AS {ACTION}, price * 2 AS price"
+        return spark.sql(f"SELECT {values} FROM t WHERE id IN (SELECT id FROM sold)")
+
+    change_rows(session, spark, decide, RowActions(sets=("price",)))
+
+``decide`` gets the rows of one snapshot and returns the changes, as a DataFrame with these columns,
+in any order:
+
+``PLACE``
+    The value that the row had; null for a new row. It is handed through, never computed.
+``ACTION``
+    ``UPDATE``, ``DELETE`` or ``INSERT``, an integer.
+columns of the table
+    By their names: those of ``RowActions.sets`` hold the new values of rows that are updated, those
+    of ``RowActions.inserts`` the values of new rows. Their types need not be those of the table:
+    values are fitted as in any write, which refuses what would be lost (see ``write.align``). Where
+    another cast is meant, cast before. What a row's action does not need is ignored.
+
+Rows that are not among the changes stay as they are. All changes become one snapshot, or none: if
+nothing changes there is no snapshot. Changes are computed once, unless Spark repeats a task; what
+``decide`` reads should not change meanwhile. If others change the same rows before the commit,
+``decide`` is called again with the rows of the new snapshot, a few times.
+
+Refused, and nothing changes: two changes of one row (unless all of them delete it), nulls in NOT
+NULL columns, what the table does not take (``RowActions.check``).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from emberlake.base.names import choices, listed
+from emberlake.base.parallel import limit_threads
+from emberlake.errors import ColumnNotFound, InvalidExpression, InvalidInput, Unsupported
+from emberlake.expressions import Expression
+from emberlake.expressions.typed import Column as TypedColumn
+from emberlake.predicates import Predicate
+from emberlake.rowops.attempts import run_change
+from emberlake.rowops.change import check_changes
+from emberlake.rowops.clauses import SOURCE, TARGET, Action, Clause, Editor, inserted_rows
+from emberlake.rowops.edits import Prepared
+from emberlake.rowops.isolation import isolated
+from emberlake.rowops.key_changes import KeyWriting
+from emberlake.rowops.result import RowChangeResult
+from emberlake.session.write_session import WriteSession
+from emberlake.spark.alignment import check_values
+from emberlake.spark.failures import reported_errors, typed_errors
+from emberlake.spark.key_rows import Records, numbered, records_schema, write_key_rows
+from emberlake.spark.located import FILE, PLACE, POSITION, LocatedRows, located_rows, quoted_name
+from emberlake.spark.merge_tasks import CLAUSE, Columns
+from emberlake.spark.owners import FileWork, change_files, with_units
+from emberlake.spark.sessions import check_workers, fast_arrow
+from emberlake.spark.write_task import gathered
+from emberlake.spec.schema import TableSchema
+from emberlake.spec.snapshot import Snapshot
+from emberlake.store.table_store import TableStore
+from emberlake.types import DataField
+from emberlake.write.align import align
+
+ACTION: Final = "__action"  # what happens to a row:
+UPDATE: Final = 0
+DELETE: Final = 1
+INSERT: Final = 2
+_TOLD: Final = 4  # columns that tell rows apart in messages, if none are given
+
+Decide = Callable[[LocatedRows], DataFrame]
+
+
+@dataclass(frozen=True)
+class RowActions:
+    """What changes may do.
+
+    Args:
+        sets: The columns that updates set.
+        deletes: Whether rows are deleted.
+        inserts: The columns that new rows have; those that are left out become null, or their
+            default value.
+    """
+
+    sets: tuple[str, ...] = ()
+    deletes: bool = False
+    inserts: tuple[str, ...] = ()
+
+    def check(self, schema: TableSchema) -> None:
+        """Refuse what a table does not take, before anything is read.
+
+        Raises:
+            ColumnNotFound: there is no such column.
+            InvalidExpression: new rows would lack a NOT NULL column.
+            Unsupported: columns that cannot be set, or rows that cannot be updated or deleted.
+        """
+        unknown = [n for n in (*self.sets, *self.inserts) if n not in schema.field_by_name]
+        if unknown:
+            known = choices(unknown, list(schema.field_names), "the table has")
+            raise ColumnNotFound(f"no such columns: {listed(sorted(set(unknown)))}; {known}")
+        check_changes(
+            schema, updates=bool(self.sets), deletes=self.deletes, assigned=frozenset(self.sets)
+        )
+        lacking = [
+            f.name
+            for f in schema.fields
+            if f.name not in self.inserts and not f.type.nullable and f.default_value is None
+        ]
+        if self.inserts and lacking:
+            raise InvalidExpression(f"{listed(lacking)}: NOT NULL, but no value is given")
+
+    def fields(self, schema: TableSchema) -> tuple[DataField, ...]:
+        """The columns whose values come with changes; null where only other rows have one."""
+        names = {*self.sets, *self.inserts}
+        used = (f for f in schema.fields if f.name in names)
+        return tuple(replace(f, type=f.type.with_nullable(True), default_value=None) for f in used)
+
+    def clauses(self, columns: Columns) -> tuple[Clause, Clause, Clause]:
+        """What each action does; values are those of the columns that come with a row."""
+
+        def values(names: Sequence[str]) -> dict[str, Expression]:
+            found = (f for f in columns.fields if f.name in names)
+            return {f.name: Expression(TypedColumn(SOURCE, f, (), f.type), f.name) for f in found}
+
+        return (
+            Clause(Action.UPDATE, values=values(self.sets)),
+            Clause(Action.DELETE),
+            Clause(Action.INSERT, values=values(self.inserts)),
+        )
+
+
+def change_rows(  # noqa: PLR0913
+    session: WriteSession,
+    spark: SparkSession,
+    decide: Decide,
+    actions: RowActions,
+    *,
+    predicate: Predicate | None = None,
+    columns: Sequence[str] | None = None,
+    keys: Sequence[str] = (),
+    isolation: str = "snapshot",
+) -> RowChangeResult:
+    """Read the rows of a table, let ``decide`` say what happens to them, and commit it.
+
+    Args:
+        session: The write.
+        spark: The session that reads and decides.
+        decide: Makes changes of located rows; the module says how they look.
+        actions: What the changes may do.
+        predicate: Rows that do not match it are not read: files are pruned by it.
+        columns: The columns that ``decide`` needs; None: all. See ``located_rows``.
+        keys: Columns of the table that tell rows apart, for messages.
+        isolation: ``"serializable"``: start again after any commit that changed rows meanwhile.
+
+    Raises:
+        DataMismatch: two changes of one row, or values that do not fit; nothing changes.
+        ColumnNotFound, InvalidExpression, Unsupported: the table does not take such changes.
+        IncompleteJob: not every task reported what it wrote; nothing changes.
+        CommitConflict: others changed the same rows again and again.
+    """
+    check_reachable(session, spark)
+
+    def prepare(current: WriteSession, snapshot: Snapshot | None) -> Prepared:
+        actions.check(current.store.schema)
+        located = located_rows(current, snapshot, spark, predicate=predicate, columns=columns)
+        return prepare_changes(located, decide(located), actions, keys=keys)
+
+    return run_change(isolated(session, isolation), prepare)
+
+
+def check_reachable(session: WriteSession, spark: SparkSession) -> None:
+    """Refuse tables that workers cannot reach, and workers that cannot run emberlake.
+
+    Raises:
+        Unsupported: the table is in memory.
+        InvalidState: workers have another Python.
+    """
+    if not session.store.storage.traits.is_shared:
+        raise Unsupported("Spark's workers cannot reach a table in memory")
+    check_workers(spark)
+
+
+def prepare_changes(
+    located: LocatedRows,
+    changes: DataFrame,
+    actions: RowActions,
+    *,
+    keys: Sequence[str] = (),
+    is_dry: bool = False,
+) -> Prepared:
+    """Write what changes of located rows amount to; returns what is to be committed.
+
+    Args:
+        located: The rows that were read.
+        changes: What happens to some of them; the module says how it looks.
+        actions: What the changes may do.
+        keys: Columns of the table that tell rows apart, for messages.
+        is_dry: Whether nothing is written, only counted.
+    """
+    schema = located.store.schema
+    columns = Columns(actions.fields(schema), "s")
+    lacking = [
+        n for n in (PLACE, ACTION, *(f.name for f in columns.fields)) if n not in changes.columns
+    ]
+    if lacking:
+        raise InvalidInput(f"the changes lack the columns {listed(lacking)}")
+    values = changes.select(*(quoted_name(f.name) for f in columns.fields))
+    check_values(values.schema, schema)
+    named = zip(columns.fields, columns.names, strict=True)
+    sent = [sql.col(quoted_name(f.name)).alias(name) for f, name in named]
+    action = sql.col(ACTION).cast("int").alias(CLAUSE)
+    if located.has_keys:
+        return _change_keys(
+            located, changes.select(PLACE, action, *sent), columns, actions, is_dry=is_dry
+        )
+    place = (sql.col(f"{PLACE}.{part}").alias(part) for part in (FILE, POSITION))
+    rows = with_units(located, changes.select(*place, action, *sent))
+    update, delete, insert = actions.clauses(columns)
+    told = keys or schema.field_names[:_TOLD]
+    work = FileWork(
+        (update, delete),
+        (insert,) if actions.inserts else (),
+        columns,
+        located.store.env.now_ms(),
+        keys=tuple(_column(schema, name) for name in told),
+    )
+    return change_files(located, rows, work, is_dry=is_dry)
+
+
+def _column(schema: TableSchema, name: str) -> Expression:
+    field = schema.field_by_name[name]
+    return Expression(TypedColumn(TARGET, field, (), field.type), name)
+
+
+# --- tables with a primary key --------------------------------------------------------------------
+
+
+def _change_keys(
+    located: LocatedRows,
+    changes: DataFrame,
+    columns: Columns,
+    actions: RowActions,
+    *,
+    is_dry: bool,
+) -> Prepared:
+    store = located.store
+    old = [f.name for f in numbered(store.schema.fields, "t")]
+    flat = changes.select(CLAUSE, *(sql.col(f"{PLACE}.{name}") for name in old), *columns.names)
+    task = RecordTask(store, columns, actions, store.env.now_ms())
+    with typed_errors(), fast_arrow(located.spark):
+        records = flat.mapInArrow(task, records_schema(store.schema))
+        return write_key_rows(
+            located.session, located.snapshot, records, is_dry=is_dry, is_unique=False
+        )
+
+
+@dataclass(frozen=True)
+class RecordTask:
+    """Makes records of changes of rows that have a primary key."""
+
+    store: TableStore
+    columns: Columns
+    actions: RowActions
+    now_ms: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The records, in the form that Spark takes."""
+        limit_threads()
+        with reported_errors():
+            for table in gathered(batches):
+                yield from self._records(table)
+
+    def _records(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        fields = self.store.schema.fields
+        values = self.columns.rows(table)
+        *changing, insert = self.actions.clauses(self.columns)
+        records = Records()
+        source = values if self.columns.fields else None
+        writing = KeyWriting(self.store, Editor(tuple(changing), source, self.now_ms), records)
+        chosen = table.column(CLAUSE).to_numpy().astype(np.int8)
+        is_new = chosen == INSERT
+        is_old = np.flatnonzero(~is_new)
+        if len(is_old):
+            names = [f.name for f in numbered(fields, "t")]
+            stored = table.select(names).rename_columns([f.name for f in fields])
+            old = align(stored.take(pa.array(is_old)), fields)
+            writing.change(old, chosen[is_old], is_old)
+        if is_new.any():
+            writing.insert(inserted_rows(insert, values.filter(pa.array(is_new)), self.now_ms))
+        yield from records.take(fields)

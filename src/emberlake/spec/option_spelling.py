@@ -1,0 +1,22 @@
+"""Options that are probably misspelled."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from emberlake.base.names import nearest
+from emberlake.options import KNOWN_KEYS
+
+_ALIKE: Final = 0.9  # a letter or two
+
+
+def misspelled(keys: Iterable[str]) -> list[str]:
+    """What to say about options that look like known ones, but are not.
+
+    Other engines have options of their own, so an unknown one is no error.
+    """
+    found = []
+    for key in keys:
+        near = [] if key in KNOWN_KEYS else nearest(key, sorted(KNOWN_KEYS), cutoff=_ALIKE)
+        if near:
+            found.append(f"emberlake knows no option {key}: did you mean {near[0]}?")
+    return found

@@ -1,0 +1,47 @@
+"""What commands know of the session that they are carried out in."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from emberlake.catalog import Catalog
+from emberlake.inspect import SystemTable
+from emberlake.spec.identifier import Identifier
+from emberlake.sql.names import TableName
+from emberlake.table import Table
+
+
+class Settings(Protocol):
+    """Who keeps what SET says."""
+
+    def settings(self) -> Mapping[str, str]:
+        """All settings."""
+
+    def set_setting(self, key: str, value: str) -> None:
+        """SET key = value."""
+
+    def reset_setting(self, key: str | None) -> None:
+        """RESET key; None: all of them."""
+
+
+class Session(Protocol):
+    """A catalog, what statements call it, the current database, and what names mean."""
+
+    database: str
+
+    @property
+    def catalog(self) -> Catalog: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def engine(self) -> Settings: ...
+
+    def identify(self, name: TableName) -> Identifier | None:
+        """The table that a name means; None if it cannot be one of the lake."""
+
+    def find(self, name: TableName) -> Table | SystemTable | None:
+        """The table of that name; None if the lake has none."""
+
+    def table(self, name: TableName) -> Table:
+        """The data table of that name."""

@@ -1,0 +1,111 @@
+"""Text to a statement that moves no rows."""
+
+from collections.abc import Callable
+from typing import Final
+
+from emberlake.errors import InvalidSql, Unsupported
+from emberlake.sql.commands.clauses import read_literal
+from emberlake.sql.commands.parse_alter import parse_alter, parse_comment_on
+from emberlake.sql.commands.parse_define import (
+    parse_create,
+    parse_drop,
+    parse_replace,
+    parse_use,
+)
+from emberlake.sql.commands.parse_show import parse_analyze, parse_describe, parse_show
+from emberlake.sql.commands.values import Call, Literal, ResetOption, SetOption
+from emberlake.sql.commands.words import is_named
+from emberlake.sql.cursor import Cursor
+from emberlake.sql.statements import Command, Statement
+
+
+def parse_command(cursor: Cursor) -> Statement | None:
+    """The command at the cursor; None if it is none of the lake's, such as SHOW FUNCTIONS.
+
+    Raises:
+        InvalidSql: it begins like a command, but does not go on like one.
+        Unsupported: it is a command that there is no counterpart for; the message says what is.
+    """
+    start = cursor.at
+    for words, parse in _PARSERS:
+        if cursor.take(*words):
+            command = parse(cursor)
+            if command is None:
+                cursor.at = start
+            return command
+    return None
+
+
+def parse_call(cursor: Cursor) -> Call:
+    """After CALL."""
+    name = cursor.path()
+    cursor.expect("(")
+    named: list[tuple[str, Literal]] = []
+    positional: list[Literal] = []
+    while not cursor.take(")"):
+        if named or positional:
+            cursor.expect(",")
+        if not is_named(cursor):
+            positional.append(read_literal(cursor))
+        else:
+            key = cursor.name().lower()
+            cursor.expect("=>")
+            named.append((key, read_literal(cursor)))
+    cursor.expect_end()
+    if named and positional:
+        raise InvalidSql("CALL: name all arguments, or none of them")
+    keys = [key for key, _ in named]
+    twice = sorted({key for key in keys if keys.count(key) > 1})
+    if twice:
+        raise InvalidSql(f"CALL: {', '.join(twice)} is given twice")
+    return Call(name, tuple(named), tuple(positional))
+
+
+def parse_set(cursor: Cursor) -> SetOption | None:
+    """After SET: a key and its value, as Spark reads them; None for SET TIME ZONE, SET ROLE, ..."""
+    if cursor.is_done or cursor.is_at("TIME", "ZONE") or cursor.is_at("-"):
+        return None
+    key, has_value, value = cursor.rest().partition("=")
+    key = _unquoted(key)
+    if not has_value:
+        return SetOption(key)
+    return SetOption(key, _unquoted(value))
+
+
+def parse_reset(cursor: Cursor) -> ResetOption:
+    """After RESET."""
+    return ResetOption(_unquoted(cursor.rest()) if not cursor.is_done else None)
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    if len(text) > 1 and text[0] == text[-1] == "`":
+        return text[1:-1].replace("``", "`")
+    return text
+
+
+def _refuse_msck(_: Cursor) -> Command:
+    raise Unsupported("MSCK REPAIR TABLE is about tables of Hive; snapshots name their own files")
+
+
+def _refuse_load(_: Cursor) -> Command:
+    raise Unsupported("LOAD DATA is about tables of Hive; use INSERT INTO ... SELECT ...")
+
+
+_PARSERS: Final[tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement | None]], ...]] = (
+    (("CREATE",), parse_create),
+    (("REPLACE",), parse_replace),
+    (("DROP",), parse_drop),
+    (("ALTER",), parse_alter),
+    (("COMMENT", "ON"), parse_comment_on),
+    (("USE",), parse_use),
+    (("SHOW",), parse_show),
+    (("DESCRIBE",), parse_describe),
+    (("DESC",), parse_describe),
+    (("ANALYZE",), parse_analyze),
+    (("CALL",), parse_call),
+    (("SET",), parse_set),
+    (("RESET",), parse_reset),
+    (("MSCK",), _refuse_msck),
+    (("LOAD", "DATA"), _refuse_load),
+)

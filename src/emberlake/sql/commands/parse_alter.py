@@ -1,0 +1,211 @@
+"""ALTER TABLE and COMMENT ON, from text."""
+
+from dataclasses import replace
+
+from emberlake.errors import InvalidSql, Unsupported
+from emberlake.sql.commands.clauses import (
+    accept_if_exists,
+    accept_if_not_exists,
+    read_column,
+    read_columns,
+    read_keys,
+    read_names,
+    read_partitions,
+    read_properties,
+)
+from emberlake.sql.commands.types import read_type
+from emberlake.sql.commands.values import (
+    AddColumns,
+    AddPartitions,
+    AlterColumn,
+    CreateTag,
+    DeleteTag,
+    DropColumns,
+    DropPartitions,
+    RenameColumn,
+    RenameTable,
+    RenameTag,
+    SetTableProperties,
+    UnsetTableProperties,
+)
+from emberlake.sql.commands.words import is_text, read_integer, take_one_of
+from emberlake.sql.cursor import Cursor
+from emberlake.sql.names import TableName
+from emberlake.sql.statements import Command
+
+_UNITS = {"DAYS": "d", "DAY": "d", "HOURS": "h", "HOUR": "h", "MINUTES": "min", "MINUTE": "min"}
+
+
+def parse_alter(cursor: Cursor) -> Command | None:
+    """After ALTER: a table; None for everything else."""
+    if take_one_of(cursor, "DATABASE", "SCHEMA", "NAMESPACE"):
+        raise Unsupported("ALTER DATABASE is not supported: a database has no properties to alter")
+    if not cursor.take("TABLE"):
+        return None
+    table = cursor.table()
+    command = _parse_action(cursor, table)
+    cursor.expect_end()
+    return command
+
+
+def parse_comment_on(cursor: Cursor) -> Command | None:
+    """After COMMENT ON: a table or a column."""
+    if cursor.take("COLUMN"):
+        *parts, column = cursor.path()
+        cursor.expect("IS")
+        comment = _comment(cursor)
+        return AlterColumn(TableName(tuple(parts)), (column,), comment=comment)
+    if not cursor.take("TABLE"):
+        raise Unsupported("only tables and columns have comments: COMMENT ON TABLE db.t IS '...'")
+    table = cursor.table()
+    cursor.expect("IS")
+    comment = _comment(cursor)
+    cursor.expect_end()
+    return SetTableProperties(table, (("comment", comment),))
+
+
+def _comment(cursor: Cursor) -> str:
+    return "" if cursor.take("NULL") else cursor.string()
+
+
+def _parse_action(cursor: Cursor, table: TableName) -> Command:  # noqa: C901
+    match cursor.name().upper():
+        case "ADD":
+            return _parse_add(cursor, table)
+        case "DROP":
+            return _parse_drop(cursor, table)
+        case "RENAME":
+            return _parse_rename(cursor, table)
+        case "ALTER":
+            cursor.take("COLUMN")
+            return _parse_column(cursor, AlterColumn(table, cursor.path()))
+        case "CHANGE":
+            cursor.take("COLUMN")
+            return _parse_change(cursor, table)
+        case "SET" if cursor.take("TBLPROPERTIES"):
+            return SetTableProperties(table, read_properties(cursor))
+        case "UNSET" if cursor.take("TBLPROPERTIES"):
+            if_exists = accept_if_exists(cursor)
+            return UnsetTableProperties(table, read_keys(cursor), if_exists)
+        case "CREATE":
+            return _parse_create_tag(cursor, table)
+        case "REPLACE" if cursor.take("TAG"):
+            return replace(_parse_tag(cursor, table), or_replace=True, must_exist=True)
+        case "DELETE":
+            cursor.expect("TAG")
+            accept_if_exists(cursor)
+            return DeleteTag(table, _tag_name(cursor))
+        case action:
+            raise Unsupported(
+                f"ALTER TABLE ... {action} {cursor.rest()[:40]} is not supported; there are ADD, "
+                "DROP, RENAME and ALTER COLUMN, RENAME TO, SET and UNSET TBLPROPERTIES, DROP "
+                "PARTITION, and CREATE, REPLACE, RENAME and DELETE TAG"
+            )
+
+
+def _parse_add(cursor: Cursor, table: TableName) -> Command:
+    if cursor.take("COLUMN") or cursor.take("COLUMNS"):
+        if cursor.is_at("("):
+            return AddColumns(table, read_columns(cursor))
+        columns = [read_column(cursor)]
+        while cursor.take(","):
+            columns.append(read_column(cursor))
+        return AddColumns(table, tuple(columns))
+    accept_if_not_exists(cursor)
+    if cursor.is_at("PARTITION"):
+        return AddPartitions(table, read_partitions(cursor))
+    raise Unsupported(
+        f"ALTER TABLE ... ADD {cursor.rest()[:40]} is not supported; there are ADD COLUMN and "
+        "ADD COLUMNS"
+    )
+
+
+def _parse_drop(cursor: Cursor, table: TableName) -> Command:
+    if cursor.take("COLUMN") or cursor.take("COLUMNS"):
+        if_exists = accept_if_exists(cursor)
+        return DropColumns(table, read_names(cursor), if_exists)
+    if_exists = accept_if_exists(cursor)
+    partitions = read_partitions(cursor)
+    cursor.take("PURGE")
+    return DropPartitions(table, partitions, if_exists)
+
+
+def _parse_rename(cursor: Cursor, table: TableName) -> Command:
+    if cursor.take("COLUMN"):
+        column = cursor.path()
+        cursor.expect("TO")
+        return RenameColumn(table, column, cursor.name())
+    if cursor.take("TAG"):
+        tag = _tag_name(cursor)
+        cursor.expect("TO")
+        return RenameTag(table, tag, _tag_name(cursor))
+    cursor.expect("TO")
+    return RenameTable(table, cursor.table())
+
+
+def _parse_column(cursor: Cursor, command: AlterColumn) -> AlterColumn:  # noqa: C901
+    changed = command
+    while not cursor.is_done:
+        if cursor.take("TYPE"):
+            changed = replace(changed, type=read_type(cursor))
+        elif cursor.take("COMMENT"):
+            changed = replace(changed, comment=cursor.string())
+        elif cursor.take("SET", "NOT", "NULL"):
+            changed = replace(changed, nullable=False)
+        elif cursor.take("DROP", "NOT", "NULL"):
+            changed = replace(changed, nullable=True)
+        elif cursor.take("SET", "DEFAULT"):
+            changed = replace(changed, default=cursor.expression())
+        elif cursor.take("DROP", "DEFAULT"):
+            changed = replace(changed, drops_default=True)
+        elif cursor.take("FIRST"):
+            changed = replace(changed, is_first=True)
+        elif cursor.take("AFTER"):
+            changed = replace(changed, after=cursor.name())
+        else:
+            cursor.fail(
+                "expected TYPE, COMMENT, SET or DROP NOT NULL, SET or DROP DEFAULT, FIRST or AFTER"
+            )
+    if changed == command:
+        cursor.fail("expected what to change of the column")
+    return changed
+
+
+def _parse_change(cursor: Cursor, table: TableName) -> AlterColumn:
+    """Hive's form repeats the name and the type: CHANGE COLUMN a a BIGINT COMMENT '...'."""
+    command = AlterColumn(table, cursor.path())
+    if any(cursor.is_at(word) for word in ("TYPE", "COMMENT", "SET", "DROP", "FIRST", "AFTER")):
+        return _parse_column(cursor, command)
+    column = read_column(cursor)
+    if column.path[-1].lower() != command.column[-1].lower():
+        raise InvalidSql("CHANGE COLUMN cannot rename a column: use RENAME COLUMN a TO b")
+    return replace(
+        command,
+        type=column.type,
+        comment=column.comment,
+        is_first=column.is_first,
+        after=column.after,
+    )
+
+
+def _parse_create_tag(cursor: Cursor, table: TableName) -> CreateTag:
+    or_replace = cursor.take("OR", "REPLACE")
+    cursor.expect("TAG")
+    return replace(_parse_tag(cursor, table), or_replace=or_replace)
+
+
+def _parse_tag(cursor: Cursor, table: TableName) -> CreateTag:
+    if_not_exists = accept_if_not_exists(cursor)
+    tag = _tag_name(cursor)
+    snapshot_id = retained = None
+    if cursor.take("AS", "OF", "VERSION"):
+        snapshot_id = read_integer(cursor)
+    if cursor.take("RETAIN"):
+        number = read_integer(cursor)
+        unit = take_one_of(cursor, *_UNITS) or cursor.fail("expected DAYS, HOURS or MINUTES")
+        retained = f"{number} {_UNITS[unit]}"
+    return CreateTag(table, tag, snapshot_id, retained, if_not_exists)
+
+
+def _tag_name(cursor: Cursor) -> str:
+    return cursor.string() if is_text(cursor) else cursor.name()

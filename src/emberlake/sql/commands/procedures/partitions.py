@@ -1,0 +1,87 @@
+"""Procedures about partitions."""
+
+from datetime import datetime
+from typing import Final
+
+import pyarrow as pa
+
+from emberlake.errors import InvalidInput, Unsupported
+from emberlake.maintenance.expire_partitions import PartitionExpiry
+from emberlake.options import parse_duration
+from emberlake.sql.commands.answers import texts_of
+from emberlake.sql.commands.context import Session
+from emberlake.sql.commands.procedures.arguments import (
+    TABLE,
+    Arguments,
+    Procedure,
+    done,
+    optional,
+    options_of,
+    required,
+    table_of,
+)
+from emberlake.sql.commands.run_alter import partition_values
+
+_DEFAULT_MAX: Final = 100
+_VALUES_TIME: Final = "values-time"
+
+
+def expire_partitions(session: Session, given: Arguments) -> pa.Table:
+    """Carry out ``sys.expire_partitions``."""
+    table = table_of(session, given)
+    said = {**table.options, **options_of(given["options"])}
+    strategy = given["expire_strategy"] or said.get("partition.expiration-strategy", _VALUES_TIME)
+    if strategy != _VALUES_TIME:
+        raise Unsupported(f"expire_strategy {strategy!r} is not supported; there is {_VALUES_TIME}")
+    lifetime = given["expiration_time"] or said.get("partition.expiration-time")
+    if lifetime is None or not table.partition_keys:
+        raise InvalidInput(
+            "sys.expire_partitions needs a partitioned table and an expiration_time, such as '7 d'"
+        )
+    expiry = PartitionExpiry(
+        parse_duration(lifetime),
+        given["timestamp_formatter"] or said.get("partition.timestamp-formatter"),
+        given["timestamp_pattern"] or said.get("partition.timestamp-pattern"),
+    )
+    listed = session.catalog.list_partitions_paged(table.identifier).elements
+    now = datetime.now()  # noqa: DTZ005 - values of partitions are in local time, as in Java
+    expired = expiry.expired(listed, now)[: given["max_expires"] or _DEFAULT_MAX]
+    if not expired:
+        return texts_of(("expired_partitions",), [("No expired partitions.",)])
+    session.catalog.drop_partitions(table.identifier, [p.spec for p in expired])
+    shown = [(", ".join(f"{name}={text}" for name, text in p.spec.items()),) for p in expired]
+    return texts_of(("expired_partitions",), shown)
+
+
+def mark_partition_done(session: Session, given: Arguments) -> pa.Table:
+    """Carry out ``sys.mark_partition_done``."""
+    table = table_of(session, given)
+    specs = [
+        partition_values(table, tuple(options_of(part).items()))
+        for part in given["partitions"].split(";")
+        if part.strip()
+    ]
+    if any(set(spec) != set(table.partition_keys) for spec in specs):
+        raise InvalidInput(
+            f"give a value for every partition column: {', '.join(table.partition_keys)}"
+        )
+    table.mark_partitions_done([{k: str(spec[k]) for k in table.partition_keys} for spec in specs])
+    return done()
+
+
+PARTITIONS: Final = (
+    Procedure(
+        "expire_partitions",
+        (
+            TABLE,
+            optional("expiration_time"),
+            optional("timestamp_formatter"),
+            optional("timestamp_pattern"),
+            optional("expire_strategy"),
+            optional("max_expires", int),
+            optional("options"),
+        ),
+        expire_partitions,
+    ),
+    Procedure("mark_partition_done", (TABLE, required("partitions")), mark_partition_done),
+)

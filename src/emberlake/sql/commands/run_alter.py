@@ -1,0 +1,303 @@
+"""Carry out ALTER TABLE: changes of the schema, partitions and tags."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from emberlake.errors import ColumnNotFound, InvalidInput, InvalidSchema, NotFound, Unsupported
+from emberlake.options import PARTITION_DEFAULT_NAME
+from emberlake.spec.partition_match import partitions_of
+from emberlake.spec.schema_change import Move, SchemaChange
+from emberlake.sql.commands.context import Session
+from emberlake.sql.commands.run_tables import identifier_of
+from emberlake.sql.commands.values import (
+    AddColumns,
+    AddPartitions,
+    AlterColumn,
+    AnalyzeTable,
+    Column,
+    CreateTag,
+    DeleteTag,
+    DropColumns,
+    DropPartitions,
+    PartitionSpec,
+    Path,
+    RenameColumn,
+    RenameTable,
+    RenameTag,
+    SetTableProperties,
+    UnsetTableProperties,
+)
+from emberlake.sql.names import TableName
+from emberlake.table import Table
+from emberlake.types import ArrayType, DataField, DataType, MapType, RowType
+
+_COMMENT: Final = "comment"
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+def add_columns(command: AddColumns, session: Session) -> None:
+    """Carry out ADD COLUMNS."""
+    fields = session.table(command.table).fields
+    _alter(session, command.table, [_added(column, fields) for column in command.columns])
+
+
+def drop_columns(command: DropColumns, session: Session) -> None:
+    """Carry out DROP COLUMNS."""
+    fields = session.table(command.table).fields
+    changes = []
+    for column in command.columns:
+        try:
+            changes.append(SchemaChange.drop_column(column_path(fields, column)))
+        except ColumnNotFound:
+            if not command.if_exists:
+                raise
+    _alter(session, command.table, changes)
+
+
+def rename_column(command: RenameColumn, session: Session) -> None:
+    """Carry out RENAME COLUMN."""
+    fields = session.table(command.table).fields
+    path = column_path(fields, command.column)
+    taken = {f.name.lower() for f in _siblings(fields, path)} - {path[-1].lower()}
+    if command.new_name.lower() in taken:
+        raise InvalidSchema(
+            f"[FIELD_ALREADY_EXISTS] column {'.'.join(path)} cannot be renamed: there is a column "
+            f"{command.new_name} already"
+        )
+    _alter(session, command.table, [SchemaChange.rename_column(path, command.new_name)])
+
+
+def alter_column(command: AlterColumn, session: Session) -> None:
+    """Carry out ALTER COLUMN."""
+    fields = session.table(command.table).fields
+    path = column_path(fields, command.column)
+    changes: list[SchemaChange] = []
+    if command.type is not None:
+        changes.append(SchemaChange.update_column_type(path, command.type, keep_nullability=True))
+    if command.nullable is not None:
+        changes.append(SchemaChange.update_column_nullability(path, command.nullable))
+    if command.comment is not None:
+        changes.append(SchemaChange.update_column_comment(path, command.comment))
+    if command.default is not None or command.drops_default:
+        changes.append(SchemaChange.update_column_default_value(path, command.default))
+    if command.is_first or command.after is not None:
+        if len(path) > 1:
+            raise Unsupported(f"{'.'.join(path)}: fields of a struct cannot be moved")
+        changes.append(SchemaChange.update_column_position(_move(command, path, fields)))
+    _alter(session, command.table, changes)
+
+
+def _added(column: Column, fields: Sequence[DataField]) -> SchemaChange:
+    if column.default is not None:
+        raise InvalidSchema(
+            f"column {'.'.join(column.path)} cannot be added with a default: add it, then ALTER "
+            "COLUMN ... SET DEFAULT ..., which is for rows that are written from then on"
+        )
+    parents = column_path(fields, column.path[:-1]) if len(column.path) > 1 else ()
+    path = (*parents, column.path[-1])
+    siblings = _siblings(fields, path)
+    if column.path[-1].lower() in {f.name.lower() for f in siblings}:
+        raise InvalidSchema(
+            f"[FIELD_ALREADY_EXISTS] there is a column {'.'.join(column.path)} already"
+        )
+    move = _move(column, path, siblings) if column.is_first or column.after else None
+    return SchemaChange.add_column(path, column.type, column.comment, move)
+
+
+def _move(said: Column | AlterColumn, path: Path, siblings: Sequence[DataField]) -> Move:
+    if said.after is None:
+        return Move.first(path[-1])
+    return Move.after(path[-1], _found(siblings, said.after).name)
+
+
+def column_path(fields: Sequence[DataField], path: Path) -> Path:
+    """The names of a column as the table has them; those of a statement have no letter case.
+
+    Raises:
+        ColumnNotFound: there is none.
+    """
+    name, *rest = path
+    field = _found(fields, name)
+    return (field.name, *_inner_path(field.type, tuple(rest), path))
+
+
+def _inner_path(data_type: DataType, rest: Path, path: Path) -> Path:
+    if not rest:
+        return ()
+    word = rest[0].lower()
+    match data_type:
+        case RowType(fields=fields):
+            return column_path(fields, rest)
+        case ArrayType(element=inner) if word == "element":
+            return (word, *_inner_path(inner, rest[1:], path))
+        case MapType(key=inner) if word == "key":
+            return (word, *_inner_path(inner, rest[1:], path))
+        case MapType(value=inner) if word == "value":
+            return (word, *_inner_path(inner, rest[1:], path))
+        case _:
+            raise ColumnNotFound(f"there is no column {'.'.join(path)}", column=".".join(path))
+
+
+def _siblings(fields: Sequence[DataField], path: Path) -> Sequence[DataField]:
+    """The fields beside the one that a path leads to."""
+    if len(path) == 1:
+        return fields
+    data_type: DataType = _found(fields, path[0]).type
+    for word in path[1:-1]:
+        match data_type:
+            case RowType(fields=inner):
+                data_type = _found(inner, word).type
+            case ArrayType(element=inner_type) | MapType(value=inner_type):
+                data_type = inner_type
+            case _:
+                return ()
+    return data_type.fields if isinstance(data_type, RowType) else ()
+
+
+def _found(fields: Sequence[DataField], name: str) -> DataField:
+    for field in fields:
+        if field.name.lower() == name.lower():
+            return field
+    raise ColumnNotFound(
+        f"[UNRESOLVED_COLUMN.WITH_SUGGESTION] there is no column {name}; there are "
+        + ", ".join(f.name for f in fields),
+        column=name,
+    )
+
+
+# --- properties -----------------------------------------------------------------------------------
+
+
+def set_properties(command: SetTableProperties, session: Session) -> None:
+    """Carry out SET TBLPROPERTIES, and COMMENT ON TABLE."""
+    changes = [
+        SchemaChange.update_comment(value or None)
+        if key == _COMMENT
+        else SchemaChange.set_option(key, value)
+        for key, value in command.properties
+    ]
+    _alter(session, command.table, changes)
+
+
+def unset_properties(command: UnsetTableProperties, session: Session) -> None:
+    # An unknown key is no error, with and without IF EXISTS, as in Java.
+    """Carry out UNSET TBLPROPERTIES."""
+    changes = [
+        SchemaChange.update_comment(None) if key == _COMMENT else SchemaChange.remove_option(key)
+        for key in command.keys
+    ]
+    _alter(session, command.table, changes)
+
+
+def rename_table(command: RenameTable, session: Session) -> None:
+    """Carry out RENAME TO."""
+    source = identifier_of(session, command.table)
+    target = command.new_name
+    if len(target.parts) == 1:  # beside the old one, whatever the current database is
+        target = replace(target, parts=(source.database, *target.parts))
+    session.table(command.table)
+    session.catalog.rename_table(source, identifier_of(session, target))
+
+
+def _alter(session: Session, name: TableName, changes: Sequence[SchemaChange]) -> None:
+    session.catalog.alter_table(identifier_of(session, name), changes)
+
+
+# --- partitions -----------------------------------------------------------------------------------
+
+
+def partition_values(table: Table, spec: PartitionSpec) -> dict[str, object]:
+    """The values of partition columns, by their names in the table.
+
+    Raises:
+        NotFound: the table is not partitioned by one of these columns.
+        InvalidInput: a value does not fit its column.
+    """
+    names = {name.lower(): name for name in table.partition_keys}
+    unknown = [name for name, _ in spec if name.lower() not in names]
+    if unknown:
+        by = ", ".join(table.partition_keys)
+        raise NotFound(
+            f"[PARTITIONS_NOT_FOUND] {table.identifier} is not partitioned by {', '.join(unknown)}"
+            + (f", but by {by}" if by else "; it has no partitions")
+        )
+    null = table.options.value(PARTITION_DEFAULT_NAME)
+    values = {names[name.lower()]: null if value is None else value for name, value in spec}
+    partitions_of(table.table_schema, values)
+    return dict(values)
+
+
+def add_partitions(command: AddPartitions, session: Session) -> None:
+    # A partition is there when it has rows. Java takes the statement and adds nothing.
+    """Carry out ADD PARTITION."""
+    table = session.table(command.table)
+    for spec in command.partitions:
+        partition_values(table, spec)
+
+
+def drop_partitions(command: DropPartitions, session: Session) -> None:
+    """Carry out DROP PARTITION."""
+    table = session.table(command.table)
+    found: list[dict[str, object]] = []
+    for spec in command.partitions:
+        values = partition_values(table, spec)
+        if _has_partition(session, table, values):
+            found.append(values)
+        elif not command.if_exists:
+            raise NotFound(
+                f"[PARTITIONS_NOT_FOUND] {table.identifier} has no partition "
+                + ", ".join(f"{name} = {value}" for name, value in values.items())
+            )
+    if found:
+        session.catalog.drop_partitions(table.identifier, found)
+
+
+def _has_partition(session: Session, table: Table, values: dict[str, object]) -> bool:
+    matches = partitions_of(table.table_schema, values).values
+    listed = session.catalog.list_partitions_paged(table.identifier).elements
+    schema = table.table_schema
+    return any(
+        set(matches) <= set(partitions_of(schema, partition.spec).values) for partition in listed
+    )
+
+
+# --- tags -----------------------------------------------------------------------------------------
+
+
+def create_tag(command: CreateTag, session: Session) -> None:
+    """Carry out CREATE TAG and REPLACE TAG."""
+    table = session.table(command.table)
+    is_there = command.tag in table.list_tags()
+    if command.must_exist or (command.or_replace and is_there):
+        table.replace_tag(command.tag, command.snapshot_id, command.time_retained)
+        return
+    if command.if_not_exists and is_there:
+        return
+    if not command.tag.strip():
+        raise InvalidInput("the name of a tag is empty")
+    table.create_tag(command.tag, command.snapshot_id, time_retained=command.time_retained)
+
+
+def rename_tag(command: RenameTag, session: Session) -> None:
+    """Carry out RENAME TAG."""
+    session.table(command.table).rename_tag(command.tag, command.new_tag)
+
+
+def delete_tag(command: DeleteTag, session: Session) -> None:
+    """Carry out DELETE TAG."""
+    session.table(command.table).delete_tag(command.tag)
+
+
+# --- statistics -----------------------------------------------------------------------------------
+
+
+def analyze_table(command: AnalyzeTable, session: Session) -> None:
+    """Carry out ANALYZE TABLE."""
+    table = session.table(command.table)
+    if command.is_all:
+        table.analyze(table.field_names)
+        return
+    table.analyze([column_path(table.fields, path)[0] for path in command.columns])

@@ -1,0 +1,95 @@
+"""Carry out statements about databases."""
+
+import warnings
+
+import pyarrow as pa
+
+from emberlake.errors import DatabaseNotFound, EmberlakeWarning, Unsupported
+from emberlake.spec.identifier import SYSTEM_DATABASE
+from emberlake.sql.commands.answers import matching, texts_of
+from emberlake.sql.commands.context import Session
+from emberlake.sql.commands.values import (
+    CreateDatabase,
+    DescribeDatabase,
+    DropDatabase,
+    ShowCurrentNamespace,
+    ShowDatabases,
+    Use,
+)
+from emberlake.sql.names import TableName
+
+
+def database_of(session: Session, name: TableName | None) -> str:
+    """The database that a name means: ``db``, or ``paimon.db``; without one the current."""
+    match name:
+        case None:
+            return session.database
+        case TableName((database,)):
+            return database
+        case TableName((catalog, database)) if catalog.lower() == session.name.lower():
+            return database
+        case _:
+            raise DatabaseNotFound(
+                f"[SCHEMA_NOT_FOUND] there is no database {name}: names have the form db or "
+                f"{session.name}.db"
+            )
+
+
+def create_database(command: CreateDatabase, session: Session) -> None:
+    """Carry out CREATE DATABASE."""
+    name = database_of(session, command.database)
+    properties = dict(command.properties)
+    try:
+        session.catalog.create_database(name, command.if_not_exists, properties or None)
+    except Unsupported:
+        if not properties:
+            raise
+        # As in Java: a folder has no properties, and is created without them.
+        session.catalog.create_database(name, command.if_not_exists)
+        warnings.warn(
+            f"database {name} was created without {', '.join(sorted(properties))}: this catalog "
+            "stores no properties of databases",
+            EmberlakeWarning,
+            stacklevel=2,
+        )
+
+
+def drop_database(command: DropDatabase, session: Session) -> None:
+    """Carry out DROP DATABASE."""
+    name = database_of(session, command.database)
+    session.catalog.drop_database(name, command.if_exists, command.cascade)
+
+
+def use(command: Use, session: Session) -> None:
+    """Carry out USE."""
+    is_catalog = command.database.parts == (session.name,)
+    if is_catalog and session.name not in session.catalog.list_databases():
+        return
+    name = database_of(session, command.database)
+    if name != SYSTEM_DATABASE:
+        session.catalog.get_database(name)
+    session.database = name
+
+
+def describe_database(command: DescribeDatabase, session: Session) -> pa.Table:
+    """Carry out DESCRIBE DATABASE."""
+    name = database_of(session, command.database)
+    database = session.catalog.get_database(name)
+    rows = [("Catalog Name", session.name), ("Namespace Name", name)]
+    if database.comment:
+        rows.append(("Comment", database.comment))
+    if command.is_extended:
+        shown = ", ".join(f"({key},{value})" for key, value in sorted(database.options.items()))
+        rows.append(("Properties", f"({shown})" if shown else ""))
+    return texts_of(("info_name", "info_value"), rows)
+
+
+def show_databases(command: ShowDatabases, session: Session) -> pa.Table:
+    """Carry out SHOW DATABASES."""
+    names = matching(session.catalog.list_databases(), command.pattern)
+    return texts_of(("namespace",), [(name,) for name in names])
+
+
+def show_current(_: ShowCurrentNamespace, session: Session) -> pa.Table:
+    """Carry out SHOW CURRENT NAMESPACE."""
+    return texts_of(("catalog", "namespace"), [(session.name, session.database)])

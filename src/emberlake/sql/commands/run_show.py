@@ -1,0 +1,242 @@
+"""Carry out SHOW and DESCRIBE."""
+
+import re
+
+import pyarrow as pa
+
+from emberlake.errors import InvalidInput, TableNotFound
+from emberlake.inspect import SystemTable
+from emberlake.options import PARTITION_DEFAULT_NAME
+from emberlake.spec.identifier import SYSTEM_DATABASE
+from emberlake.spec.partition import escape_path_name
+from emberlake.spec.partition_match import partitions_of
+from emberlake.sql.commands.answers import column_rows, matching, rows_of, texts_of
+from emberlake.sql.commands.context import Session
+from emberlake.sql.commands.run_alter import column_path, partition_values
+from emberlake.sql.commands.run_databases import database_of
+from emberlake.sql.commands.types import spark_declaration, spark_type
+from emberlake.sql.commands.values import (
+    DescribeTable,
+    ShowColumns,
+    ShowCreateTable,
+    ShowPartitions,
+    ShowTableProperties,
+    ShowTables,
+    ShowTags,
+    ShowViews,
+)
+from emberlake.sql.names import TableName, quoted
+from emberlake.table import Table
+from emberlake.types import DataField
+
+_TABLES = (("namespace", pa.string()), ("tableName", pa.string()), ("isTemporary", pa.bool_()))
+_DESCRIPTION = ("col_name", "data_type", "comment")
+_WORD = re.compile(r"(?=.*[A-Za-z_])\w+", re.ASCII)
+# What every table has besides its columns.
+_METADATA = (("__paimon_file_path", "string"), ("__paimon_row_index", "bigint"))
+
+
+# --- lists ----------------------------------------------------------------------------------------
+
+
+def show_tables(command: ShowTables, session: Session) -> pa.Table:
+    """Carry out SHOW TABLES and SHOW TABLE EXTENDED."""
+    database = database_of(session, command.database)
+    names = matching(_tables_in(session, database), command.pattern)
+    if not command.is_extended:
+        return rows_of(_TABLES, [(database, name, False) for name in names])
+    columns = (*_TABLES, ("information", pa.string()))
+    rows = [
+        (database, name, False, _information(session, TableName((database, name))))
+        for name in names
+    ]
+    return rows_of(columns, rows)
+
+
+def _tables_in(session: Session, database: str) -> list[str]:
+    if database == SYSTEM_DATABASE:
+        return ["all_table_options", "partitions", "tables"]
+    return session.catalog.list_tables(database)
+
+
+def show_views(command: ShowViews, session: Session) -> pa.Table:
+    """Carry out SHOW VIEWS."""
+    database = database_of(session, command.database)
+    names = matching(session.catalog.list_views(database), command.pattern)
+    columns = (_TABLES[0], ("viewName", pa.string()), _TABLES[2])
+    return rows_of(columns, [(database, name, False) for name in names])
+
+
+def show_columns(command: ShowColumns, session: Session) -> pa.Table:
+    """Carry out SHOW COLUMNS."""
+    names = [(f.name,) for f in readable(session, command.table).fields]
+    return texts_of(("column",), names)
+
+
+def show_partitions(command: ShowPartitions, session: Session) -> pa.Table:
+    """Carry out SHOW PARTITIONS."""
+    table = session.table(command.table)
+    if not table.partition_keys:
+        raise InvalidInput(
+            "[INVALID_PARTITION_OPERATION.PARTITION_SCHEMA_IS_EMPTY] "
+            f"{table.identifier} is not partitioned"
+        )
+    wanted = set(
+        partitions_of(table.table_schema, partition_values(table, command.partition)).values
+    )
+    null = table.options.value(PARTITION_DEFAULT_NAME)
+    names = [
+        "/".join(
+            f"{escape_path_name(key)}={'null' if text == null else escape_path_name(text)}"
+            for key, text in partition.spec.items()
+        )
+        for partition in session.catalog.list_partitions_paged(table.identifier).elements
+        if wanted <= set(partitions_of(table.table_schema, partition.spec).values)
+    ]
+    return texts_of(("partition",), [(name,) for name in names])
+
+
+def show_tags(command: ShowTags, session: Session) -> pa.Table:
+    """Carry out SHOW TAGS."""
+    tags = session.table(command.table).list_tags()
+    return texts_of(("tag",), [(tag,) for tag in tags])
+
+
+# --- one table ------------------------------------------------------------------------------------
+
+
+def show_properties(command: ShowTableProperties, session: Session) -> pa.Table:
+    """Carry out SHOW TBLPROPERTIES."""
+    properties = _properties(session.table(command.table))
+    if command.key is None:
+        return texts_of(("key", "value"), sorted(properties.items()))
+    name = ".".join((session.name, *_full(session, command.table)))
+    absent = f"Table {name} does not have property: {command.key}"
+    value = properties.get(command.key, absent)
+    return texts_of(("key", "value"), [(command.key, value)])
+
+
+def show_create_table(command: ShowCreateTable, session: Session) -> pa.Table:
+    """Carry out SHOW CREATE TABLE."""
+    table = session.table(command.table)
+    name = ".".join(_if_needed(part) for part in (session.name, *_full(session, command.table)))
+    columns = ",\n".join(f"  {_declaration(f)}" for f in table.fields)
+    lines = [f"CREATE TABLE {name} (\n{columns})", "USING paimon"]
+    if table.partition_keys:
+        keys = ", ".join(_if_needed(key) for key in table.partition_keys)
+        lines.append(f"PARTITIONED BY ({keys})")
+    if table.table_schema.comment is not None:
+        lines.append(f"COMMENT {_text(table.table_schema.comment)}")
+    lines.append(f"LOCATION {_text(table.table_path)}")
+    shown = ",\n".join(
+        f"  {_text(key)} = {_text(value)}" for key, value in sorted(_properties(table).items())
+    )
+    lines.append(f"TBLPROPERTIES (\n{shown})\n")
+    return texts_of(("createtab_stmt",), [("\n".join(lines),)])
+
+
+def describe_table(command: DescribeTable, session: Session) -> pa.Table:
+    """Carry out DESCRIBE."""
+    table = readable(session, command.table)
+    if command.column is not None:
+        return _describe_column(table, command.column)
+    types = [spark_type(f.type) for f in table.fields]
+    rows = column_rows(table.fields, types)
+    if table.partition_keys:
+        keys = [f for f in table.fields if f.name in table.partition_keys]
+        rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+        rows += column_rows(keys, [spark_type(f.type) for f in keys])
+    if command.is_extended and isinstance(table, Table):
+        rows += _details(session, table, command.table)
+    return texts_of(_DESCRIPTION, rows)
+
+
+def _describe_column(table: Table | SystemTable, column: tuple[str, ...]) -> pa.Table:
+    (name,) = column_path(table.fields, column)
+    field = next(f for f in table.fields if f.name == name)
+    rows = [
+        ("col_name", name),
+        ("data_type", spark_type(field.type)),
+        ("comment", field.description or "NULL"),
+    ]
+    return texts_of(("info_name", "info_value"), rows)
+
+
+def _details(session: Session, table: Table, name: TableName) -> list[tuple[str, str, str | None]]:
+    by_name = table.field_dict
+    keys = ",".join(f"{key}:{spark_type(by_name[key].type)}" for key in table.partition_keys)
+    columns = (*_METADATA, ("__paimon_partition", f"struct<{keys}>"), ("__paimon_bucket", "int"))
+    properties = ",".join(f"{k}={v}" for k, v in sorted(_properties(table).items()))
+    rows: list[tuple[str, str, str | None]] = [("", "", ""), ("# Metadata Columns", "", "")]
+    rows += [(column, kind, "") for column, kind in columns]
+    rows += [
+        ("", "", ""),
+        ("# Detailed Table Information", "", ""),
+        ("Name", ".".join(_full(session, name)), ""),
+        ("Type", "MANAGED", ""),
+        ("Location", table.table_path, ""),
+        ("Provider", "paimon", ""),
+        ("Table Properties", f"[{properties}]", ""),
+    ]
+    if table.table_schema.comment is not None:
+        rows.append(("Comment", table.table_schema.comment, ""))
+    latest = table.latest_snapshot()
+    if latest is not None and latest.total_record_count is not None:
+        rows.append(("Statistics", f"{latest.total_record_count} rows", None))
+    return rows
+
+
+def _information(session: Session, name: TableName) -> str:
+    table = session.table(name)
+    columns = "".join(f"\n |-- {f.name}: {spark_type(f.type)}" for f in table.fields)
+    keys = ", ".join(table.partition_keys)
+    return (
+        f"Catalog: {session.name}\nNamespace: {name.parts[-2]}\nTable: {name.last}\n"
+        f"Type: MANAGED\nProvider: paimon\nLocation: {table.table_path}\n"
+        f"Partition Columns: [{keys}]\nSchema: root{columns}\n"
+    )
+
+
+def readable(session: Session, name: TableName) -> Table | SystemTable:
+    """The table or system table of that name.
+
+    Raises:
+        TableNotFound: the lake has none.
+    """
+    table = session.find(name)
+    if table is None:
+        raise TableNotFound(
+            f"[TABLE_OR_VIEW_NOT_FOUND] there is no table {name} in the catalog {session.name}"
+        )
+    return table
+
+
+def _full(session: Session, name: TableName) -> tuple[str, str]:
+    *database, table = name.parts
+    return database[-1] if database else session.database, table
+
+
+def _properties(table: Table) -> dict[str, str]:
+    found = {**table.table_schema.options, "path": table.table_path}
+    if table.primary_keys:
+        found["primary-key"] = ",".join(table.primary_keys)
+    return found
+
+
+def _declaration(field: DataField) -> str:
+    text = f"{_if_needed(field.name)} {spark_declaration(field.type)}"
+    if not field.type.nullable:
+        text += " NOT NULL"
+    if field.default_value is not None:
+        text += f" DEFAULT {field.default_value}"
+    if field.description is not None:
+        text += f" COMMENT {_text(field.description)}"
+    return text
+
+
+def _if_needed(name: str) -> str:
+    return name if _WORD.fullmatch(name) else quoted(name)
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

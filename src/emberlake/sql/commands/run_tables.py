@@ -1,0 +1,101 @@
+"""Carry out CREATE and DROP TABLE."""
+
+from collections.abc import Sequence
+
+from emberlake.base.names import choices
+from emberlake.errors import ColumnNotFound, InvalidSchema, TableNotFound
+from emberlake.spec.identifier import Identifier
+from emberlake.spec.schema import Schema
+from emberlake.sql.commands.context import Session
+from emberlake.sql.commands.values import CreateTableLike, DropTable
+from emberlake.sql.names import TableName
+from emberlake.sql.statements import CreateTable
+from emberlake.types import DataField
+
+
+def identifier_of(session: Session, name: TableName) -> Identifier:
+    """The table of the lake that a name means.
+
+    Raises:
+        TableNotFound: it cannot be one of the lake.
+    """
+    identifier = session.identify(name)
+    if identifier is None:
+        raise TableNotFound(
+            f"[TABLE_OR_VIEW_NOT_FOUND] {name} is no name of a table: names have the form t, db.t "
+            f"or {session.name}.db.t"
+        )
+    return identifier
+
+
+def create_table(command: CreateTable, session: Session) -> None:
+    """Carry out CREATE TABLE, CREATE OR REPLACE TABLE and REPLACE TABLE."""
+    identifier, schema = identifier_of(session, command.table), declared_schema(command)
+    if not command.replace:
+        session.catalog.create_table(identifier, schema, command.if_not_exists)
+        return
+    if command.must_exist or exists(session, identifier):
+        session.catalog.replace_table(identifier, schema)
+    else:
+        session.catalog.create_table(identifier, schema)
+
+
+def create_table_like(command: CreateTableLike, session: Session) -> None:
+    """Carry out CREATE TABLE ... LIKE."""
+    source = session.table(command.source).table_schema
+    # Keys, and options that name columns, are those of the other table.
+    schema = Schema(
+        source.fields,
+        source.partition_keys,
+        source.primary_keys,
+        {**source.options, **dict(command.properties)},
+        source.comment,
+    )
+    identifier = identifier_of(session, command.table)
+    session.catalog.create_table(identifier, schema, command.if_not_exists)
+
+
+def drop_table(command: DropTable, session: Session) -> None:
+    """Carry out DROP TABLE."""
+    session.catalog.drop_table(identifier_of(session, command.table), command.if_exists)
+
+
+def exists(session: Session, identifier: Identifier) -> bool:
+    """Whether there is a table of that name."""
+    return (
+        identifier.database in session.catalog.list_databases()
+        and identifier.table in session.catalog.list_tables(identifier.database)
+    )
+
+
+def declared_schema(command: CreateTable) -> Schema:
+    """The schema that CREATE TABLE declares.
+
+    Raises:
+        InvalidSchema: two columns have the same name, which has no letter case.
+        ColumnNotFound: it is partitioned by a column that it does not have.
+    """
+    _refuse_twins(command.columns)
+    names = {f.name.lower(): f.name for f in command.columns}
+    unknown = [name for name in command.partitioned_by if name.lower() not in names]
+    if unknown:
+        there_are = choices(unknown, list(names.values()), "there are")
+        raise ColumnNotFound(
+            f"PARTITIONED BY ({', '.join(unknown)}): there is no such column; {there_are}"
+        )
+    options = dict(command.properties)
+    said = options.pop("comment", None)
+    partition_keys = [names[name.lower()] for name in command.partitioned_by]
+    comment = said if command.comment is None else command.comment
+    return Schema(command.columns, partition_keys, None, options, comment)
+
+
+def _refuse_twins(fields: Sequence[DataField]) -> None:
+    seen: set[str] = set()
+    for field in fields:
+        if field.name.lower() in seen:
+            raise InvalidSchema(
+                f"[COLUMN_ALREADY_EXISTS] column {field.name} is there twice: names of columns "
+                "have no letter case in SQL"
+            )
+        seen.add(field.name.lower())

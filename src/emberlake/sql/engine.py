@@ -1,0 +1,72 @@
+"""What a back end does for SQL: everything that evaluates expressions or moves rows.
+
+There are two: Spark, and DuckDB in this process. Both are given statements, not text, and get the
+rules of names and settings from the session.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from emberlake.sql.statements import (
+    CreateTemporaryView,
+    Delete,
+    Foreign,
+    Insert,
+    Merge,
+    Query,
+    Update,
+)
+from emberlake.types import DataField
+
+Args = Mapping[str, Any]
+
+
+class Engine(Protocol):
+    """A back end. ``Any`` is its own kind of result: a DataFrame, or rows in Arrow."""
+
+    def query(self, statement: Query, args: Args) -> Any:
+        """The rows of a query; every table is read at one snapshot, found when it starts."""
+
+    def insert(self, statement: Insert, args: Args) -> Any:
+        """Write the rows of a query, in one commit."""
+
+    def delete(self, statement: Delete, args: Args) -> Any:
+        """Delete the rows for which a condition is true."""
+
+    def update(self, statement: Update, args: Args) -> Any:
+        """Change the rows for which a condition is true."""
+
+    def merge(self, statement: Merge, args: Args) -> Any:
+        """Bring the rows of a source into a table."""
+
+    def create_view(self, statement: CreateTemporaryView, args: Args) -> Any:
+        """Give a query a name in the session."""
+
+    def columns_of(self, query: str, args: Args) -> tuple[DataField, ...]:
+        """The columns that a table for the rows of a query has (CREATE TABLE ... AS)."""
+
+    def foreign(self, statement: Foreign, args: Args) -> Any:
+        """A statement that is not the lake's, with the names of the lake in it replaced.
+
+        Raises:
+            Unsupported: the back end knows no such statement.
+        """
+
+    def value(self, expression: str, args: Args) -> Any:
+        """The value of an expression without columns: of PARTITION (...), IDENTIFIER(...), ..."""
+
+    def answer(self, rows: pa.Table | None) -> Any:
+        """The rows of a command in the form of a result; None: the command says nothing."""
+
+    # --- settings: those of Spark's session, or the session's own -----------------------------
+
+    def settings(self) -> Mapping[str, str]:
+        """All settings that SET has made, or that the session was started with."""
+
+    def set_setting(self, key: str, value: str) -> None:
+        """SET key = value."""
+
+    def reset_setting(self, key: str | None) -> None:
+        """RESET key; None: all of them."""

@@ -1,0 +1,156 @@
+"""Values for columns of a table: what an ANSI cast of Spark makes of them, said to DuckDB.
+
+Columns are assigned by position, and so are the fields of structs. What DuckDB would cast to
+another value than Spark is refused, or said in another way.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from emberlake.errors import Unsupported
+from emberlake.sql.on_duckdb.types import duckdb_type, quoted
+from emberlake.types import ArrayType, AtomicType, DataField, DataType, MapType, RowType, TypeRoot
+from emberlake.types.data_types import MAX_LENGTH
+
+_INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+_FLOATS: Final = ("FLOAT", "DOUBLE")
+
+
+def assigned(value: str, kind: str, target: DataType, *, by_name: bool = False) -> str:
+    """An expression of DuckDB with a value of the type of a column.
+
+    Args:
+        value: An expression.
+        kind: Its type, in DuckDB's words.
+        target: The type of the column.
+        by_name: Whether fields of structs are found by their names, and not by their places.
+
+    Raises:
+        Unsupported: Spark's cast cannot be said to DuckDB.
+    """
+    wanted = duckdb_type(target)
+    if kind in (wanted, '"NULL"'):
+        return _sized(f"CAST({value} AS {wanted})", target)
+    match target:
+        case AtomicType():
+            return _sized(_atomic(value, kind, target, wanted), target)
+        case ArrayType(element=element) if kind.endswith("[]"):
+            inner = assigned("x", kind[:-2], element, by_name=by_name)
+            return f"list_transform({value}, lambda x: {inner})"
+        case RowType(fields=fields) if kind.startswith("STRUCT("):
+            return _row(value, kind, fields, by_name=by_name)
+        case MapType():
+            return f"CAST({value} AS {wanted})"
+        case _:
+            raise Unsupported(f"a value of type {kind} cannot be assigned to {target}")
+
+
+def _row(value: str, kind: str, fields: Sequence[DataField], *, by_name: bool) -> str:
+    parts = struct_fields(kind)
+    if by_name:
+        places = {name.lower(): (name, part) for name, part in parts}
+        if set(places) != {f.name.lower() for f in fields}:
+            raise Unsupported(f"a struct of {', '.join(places)} has other fields than the column")
+        parts = [places[f.name.lower()] for f in fields]
+    if len(parts) != len(fields):
+        raise Unsupported(f"a struct of {len(parts)} fields cannot be assigned to {len(fields)}")
+    inner = ", ".join(
+        f"{quoted(f.name)} := "
+        + assigned(f"struct_extract({value}, {_text(name)})", part, f.type, by_name=by_name)
+        for f, (name, part) in zip(fields, parts, strict=True)
+    )
+    return f"CASE WHEN {value} IS NULL THEN NULL ELSE struct_pack({inner}) END"
+
+
+def struct_fields(kind: str) -> list[tuple[str, str]]:
+    """Names and types in the text of a struct type."""
+    inner = kind[len("STRUCT(") : -1]
+    found, depth, start, in_quotes = [], 0, 0, False
+    for at, char in enumerate(inner + ","):
+        if char == '"':
+            in_quotes = not in_quotes
+        if in_quotes:
+            continue
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth == 0:
+            found.append(_field(inner[start:at].strip()))
+            start = at + 1
+    return found
+
+
+def _field(text: str) -> tuple[str, str]:
+    match = re.fullmatch(r'(?:"((?:[^"]|"")*)"|(\w+))\s+(.*)', text, re.DOTALL)
+    assert match is not None
+    name = match.group(2) if match.group(1) is None else match.group(1).replace('""', '"')
+    return name, match.group(3)
+
+
+def _atomic(value: str, kind: str, target: AtomicType, wanted: str) -> str:
+    root = target.root
+    if root.is_text:
+        return as_text(value, kind)
+    if kind.endswith(("[]", ")")) and not kind.startswith("DECIMAL"):
+        raise Unsupported(f"a value of type {kind} cannot be assigned to {target} without Spark")
+    if root.is_integer:
+        return _to_integer(value, kind, wanted)
+    if root.is_timestamp and (kind in _INTEGERS or kind in _FLOATS):
+        return f"CAST(to_timestamp({value}) AS {wanted})"
+    if root.is_bytes and kind == "VARCHAR":
+        return f"encode({value})"
+    if root is TypeRoot.DATE and kind == "VARCHAR":
+        return f"CAST(trim({value}) AS DATE)"
+    return f"CAST({value} AS {wanted})"
+
+
+def _to_integer(value: str, kind: str, wanted: str) -> str:
+    if kind in _FLOATS:
+        return f"CAST(trunc({value}) AS {wanted})"
+    if kind.startswith("DECIMAL"):
+        return f"CAST(trunc({value}) AS {wanted})"
+    if kind == "VARCHAR":
+        return f"spark_integer({value})::{wanted}"
+    if kind.startswith("TIMESTAMP"):
+        return f"CAST(floor(epoch({value})) AS {wanted})"
+    return f"CAST({value} AS {wanted})"
+
+
+def as_text(value: str, kind: str) -> str:
+    """The text that Spark makes of a value: ``{1, a}``, ``[1, null]``."""
+    if kind.startswith("MAP("):
+        raise Unsupported("the text of a map cannot be made without Spark")
+    if kind.endswith("[]"):
+        inner = f"coalesce({as_text('x', kind[:-2])}, 'null')"
+        return f"('[' || array_to_string(list_transform({value}, lambda x: {inner}), ', ') || ']')"
+    if kind.startswith("STRUCT("):
+        parts = (
+            f"coalesce({as_text(f'struct_extract({value}, {_text(name)})', part)}, 'null')"
+            for name, part in struct_fields(kind)
+        )
+        return f"CASE WHEN {value} IS NOT NULL THEN '{{' || {_joined(parts)} || '}}' END"
+    if kind in _FLOATS:
+        raise Unsupported(
+            "the text of a floating point number is not the same in DuckDB and in Spark; cast it "
+            "to DECIMAL first"
+        )
+    if kind == "TIMESTAMP WITH TIME ZONE":
+        return f"CAST(CAST({value} AS TIMESTAMP) AS VARCHAR)"
+    if kind == "BLOB":
+        return f"decode({value})"
+    return f"CAST({value} AS VARCHAR)"
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return " || ', ' || ".join(parts)
+
+
+def _sized(value: str, target: DataType) -> str:
+    """Spaces at the end do not count: CHAR(n) is filled with them, too many are cut off."""
+    if not (isinstance(target, AtomicType) and target.root.is_text) or target.length == MAX_LENGTH:
+        return value
+    kind = "char" if target.root is TypeRoot.CHAR else "varchar"
+    return f"spark_{kind}({value}, {target.length})"
+
+
+def _text(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"

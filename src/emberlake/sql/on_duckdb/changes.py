@@ -1,0 +1,152 @@
+"""DELETE, UPDATE and MERGE in this process.
+
+Conditions and values go to the engine's own parser, which skips files that cannot match. What it
+cannot say, and MERGE, is decided by DuckDB (``row_queries``).
+"""
+
+from typing import Any
+
+from emberlake.errors import InvalidExpression, InvalidSql, Unsupported
+from emberlake.spec.row_tracking import HIDDEN_FIELDS
+from emberlake.sql.engine import Args
+from emberlake.sql.evolving import is_evolving, with_new_columns
+from emberlake.sql.merge_text import MergeText
+from emberlake.sql.names import TableName, quoted
+from emberlake.sql.on_duckdb.context import Local
+from emberlake.sql.on_duckdb.expressions import Side, expression
+from emberlake.sql.on_duckdb.row_queries import Changing
+from emberlake.sql.on_duckdb.target_rows import PLACE
+from emberlake.sql.on_duckdb.writing import found_field
+from emberlake.sql.parse_rows import with_ctes
+from emberlake.sql.row_texts import (
+    is_about_partitions,
+    keeps_values,
+    named,
+    refuse_varying,
+    takes_deletes,
+)
+from emberlake.sql.statements import Assignment, Delete, Merge, Update
+from emberlake.table import Table
+from emberlake.types import AtomicType, DataField, TypeRoot, from_arrow_schema
+
+
+def delete(engine: Local, statement: Delete, args: Args) -> None:
+    """Carry out DELETE.
+
+    Whole partitions, or the whole table, are replaced by nothing, as Paimon's connector does it.
+    """
+    table = engine.session.table(statement.table)
+    refuse_varying(statement.where or "")
+    if statement.where is None:
+        table.new_batch_write_builder().new_commit().truncate_table()
+        return
+    if is_about_partitions(statement.where, table):
+        _delete_partitions(engine, statement, args, table)
+        return
+    changing = Changing(engine, table, args)
+    if not takes_deletes(table):
+        changing.rewrite_without(statement)
+        return
+    side = _target(statement.table, statement.alias, table, None)
+    if statement.ctes or _has_char(table):
+        changing.delete(statement)
+        return
+    try:
+        table.delete(expression(engine, statement.where, args, [side]))
+    except _UNSAID:
+        changing.delete(statement)
+
+
+def _delete_partitions(engine: Local, statement: Delete, args: Args, table: Table) -> None:
+    keys = ", ".join(map(quoted, table.partition_keys)) or "1"
+    source = named(statement.table, statement.alias)
+    text = f"{statement.ctes} SELECT DISTINCT {keys} FROM {source} WHERE ({statement.where}\n)"
+    found = engine.database.stream(engine.prepare(text, args)).read_all()
+    if not found.num_rows:
+        return
+    commit = table.new_batch_write_builder().new_commit()
+    if table.partition_keys:
+        commit.truncate_partitions(found.to_pylist())
+    else:
+        commit.truncate_table()
+
+
+def update(engine: Local, statement: Update, args: Args) -> None:
+    """Carry out UPDATE."""
+    table = engine.session.table(statement.table)
+    refuse_varying(statement.where or "")
+    changing = Changing(engine, table, args)
+    if statement.ctes or _has_char(table) or keeps_values(table):
+        changing.update(statement)
+        return
+    side = _target(statement.table, statement.alias, table, None)
+    try:
+        assigned = _assigned(engine, statement.assignments, args, table, [side])
+        where = statement.where
+        table.update(assigned, where and expression(engine, where, args, [side]))
+    except _UNSAID:
+        changing.update(statement)
+
+
+# What the engine's own expressions cannot say, DuckDB can.
+_UNSAID = (Unsupported, InvalidExpression)
+
+
+def _has_char(table: Table) -> bool:
+    """Whether texts are compared as if they were filled with spaces."""
+    roots = (f.type.root for f in table.fields if isinstance(f.type, AtomicType))
+    return any(root is TypeRoot.CHAR for root in roots)
+
+
+def _target(name: TableName, alias: str | None, table: Table, called: str | None) -> Side:
+    names = [(alias,)] if alias else [name.parts[-n:] for n in range(1, len(name.parts) + 1)]
+    hidden = [f.name for f in HIDDEN_FIELDS if table.table_schema.profile.tracks_rows]
+    return Side(tuple(names), called, (*table.field_names, *hidden))
+
+
+def _assigned(
+    engine: Local,
+    assignments: tuple[Assignment, ...],
+    args: Args,
+    table: Table,
+    sides: list[Side],
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for assignment in assignments:
+        *qualifier, column = assignment.column
+        if qualifier and tuple(qualifier) not in sides[0].names:
+            raise Unsupported(
+                f"{'.'.join(assignment.column)}: fields of a struct cannot be set without Spark; "
+                "set the whole struct"
+            )
+        field = found_field(table, column)
+        if field.name in found:
+            raise InvalidSql(f"{field.name} is set twice")
+        found[field.name] = value_for(engine, assignment.value, args, field, sides)
+    return found
+
+
+def value_for(engine: Local, text: str, args: Args, field: DataField, sides: list[Side]) -> str:
+    """The expression of a value for a column, cast to its type; DEFAULT is the column's own."""
+    if text.strip().upper() == "DEFAULT":
+        text = field.default_value or "NULL"
+    said = expression(engine, text, args, sides)
+    if not isinstance(field.type, AtomicType):
+        return said
+    return f"CAST({said} AS {field.type.type})"
+
+
+# --- MERGE ----------------------------------------------------------------------------------------
+
+
+def merge(engine: Local, statement: Merge, args: Args) -> None:
+    """Carry out MERGE."""
+    table = engine.session.table(statement.table)
+    refuse_varying(statement.on)
+    query = with_ctes(statement.ctes, f"SELECT * FROM {statement.source}")
+    prepared = engine.database.as_spark(engine.prepare(query, args))
+    given = engine.database.schema(prepared)
+    if statement.evolves_schema or is_evolving(engine.session):
+        table = with_new_columns(table, statement.table, from_arrow_schema(given), engine.session)
+    text = MergeText(statement, table, PLACE, given.names)
+    Changing(engine, table, args).merge(text)

@@ -1,0 +1,179 @@
+"""DuckDB in this process: one database for a session, and a connection for each statement."""
+
+import tempfile
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from emberlake.errors import DataMismatch, EmberlakeError, InvalidSql
+from emberlake.sql.on_duckdb.decimals import divide
+from emberlake.sql.on_duckdb.dialect import MACROS
+from emberlake.sql.on_duckdb.types import quoted, result_type
+from emberlake.sql.on_duckdb.typing import Digits
+
+_ROWS_AT_ONCE = 1 << 17
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Text for DuckDB, what the names in it stand for, and views that it needs."""
+
+    text: str
+    sources: Mapping[str, object] = field(default_factory=dict)
+    views: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A connection in which the names of a query stand for its tables."""
+
+    sources: Mapping[str, object]
+    views: tuple[str, ...]
+    connection: Any
+
+
+class Database:
+    """An empty database in memory; what does not fit there spills to a temporary folder."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="emberlake-sql-")
+        config = {
+            "temp_directory": self._folder.name,
+            "autoinstall_known_extensions": "false",  # nothing is fetched behind one's back
+            "parquet_metadata_cache": "true",  # files of tables do not change
+            "python_enable_replacements": "false",  # names are looked up by the session
+        }
+        self._connection = duckdb.connect(":memory:", config=config)
+        weakref.finalize(self, _close, self._connection, self._folder)
+        self._running: dict[int, Any] = {}  # connections of statements, by their ids
+        self._connection.execute("SET TimeZone = 'UTC'")
+        self._functions: set[str] = set()
+        self._kept: _Kept | None = None
+        for macro in MACROS:
+            self._connection.execute(macro)
+
+    def divider(self, a: Digits, b: Digits, result: Digits) -> str:
+        """The name of a function that divides decimals of these digits."""
+        sizes = [size for d in (a, b, result) for size in (d.precision, d.scale)]
+        name = f"spark_divide_{'_'.join(map(str, sizes))}"
+        if name not in self._functions:
+            self._functions.add(name)
+            kinds = [f"DECIMAL({d.precision}, {d.scale})" for d in (a, b, result)]
+            self._connection.create_function(
+                name,
+                lambda left, right: divide(left, right, result),
+                kinds[:2],
+                kinds[2],
+                type="arrow",
+            )
+        return name
+
+    def columns(self, prepared: Prepared) -> list[tuple[str, str]]:
+        """Names and types of the columns of a query; nothing is run."""
+        connection = self._open(prepared)
+        try:
+            described = connection.execute(f"DESCRIBE {prepared.text}").fetchall()
+        except duckdb.Error as error:
+            self._end(connection)
+            raise _ours(error) from error
+        self._keep(_Kept(prepared.sources, prepared.views, connection))
+        return [(row[0], row[1]) for row in described]
+
+    def stream(self, prepared: Prepared) -> pa.RecordBatchReader:
+        """Run a query; its rows as a stream."""
+        connection = self._open(prepared)
+        try:
+            reader = connection.sql(prepared.text).to_arrow_reader(_ROWS_AT_ONCE)
+        except duckdb.Error as error:
+            self._end(connection)
+            raise _ours(error) from error
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            try:
+                yield from reader
+            except (duckdb.Error, pa.ArrowException, OSError) as error:
+                raise _ours(error) from error
+            finally:
+                self._end(connection)
+
+        return pa.RecordBatchReader.from_batches(reader.schema, batches())
+
+    def schema(self, prepared: Prepared) -> pa.Schema:
+        """The Arrow types of the columns of a query; no row is read."""
+        empty = Prepared(
+            f"SELECT * FROM ({prepared.text}) LIMIT 0", prepared.sources, prepared.views
+        )
+        return self.stream(empty).schema
+
+    def value(self, text: str) -> Any:
+        """The value of an expression without columns."""
+        return self.stream(Prepared(f"SELECT {text}")).read_all().column(0)[0].as_py()
+
+    def as_spark(self, prepared: Prepared) -> Prepared:
+        """The same query with columns of the types that Spark has for them."""
+        columns = self.columns(prepared)
+        changed = [result_type(kind) for _, kind in columns]
+        if not any(changed):
+            return prepared
+        names = [f"c{at}" for at in range(len(columns))]
+        outputs = ", ".join(
+            f"{name if kind is None else f'CAST({name} AS {kind})'} AS {quoted(column)}"
+            for name, (column, _), kind in zip(names, columns, changed, strict=True)
+        )
+        text = f"SELECT {outputs} FROM ({prepared.text}) AS q({', '.join(names)})"
+        return Prepared(text, prepared.sources, prepared.views)
+
+    def _keep(self, kept: "_Kept | None") -> "_Kept | None":
+        """Keep a connection whose names are set up for who asks for the rows next."""
+        before, self._kept = self._kept, kept
+        if kept is not None and before is not None:
+            self._end(before.connection)
+        return before
+
+    def interrupt(self) -> None:
+        """Stop the statements that run, from another thread."""
+        for connection in list(self._running.values()):
+            with suppress(duckdb.Error):  # it has ended meanwhile
+                connection.interrupt()
+
+    def _end(self, connection: Any) -> None:
+        self._running.pop(id(connection), None)
+        connection.close()
+
+    def _open(self, prepared: Prepared) -> Any:
+        kept = self._keep(None)
+        if kept is not None:
+            if kept.sources is prepared.sources and kept.views == prepared.views:
+                return kept.connection
+            self._end(kept.connection)
+        connection = self._connection.cursor()
+        self._running[id(connection)] = connection
+        try:
+            for name, source in prepared.sources.items():
+                connection.register(name, source)
+            for view in prepared.views:
+                connection.execute(view)
+        except duckdb.Error as error:
+            self._end(connection)
+            raise _ours(error) from error
+        return connection
+
+
+def _close(connection: Any, folder: "tempfile.TemporaryDirectory[str]") -> None:
+    connection.close()
+    folder.cleanup()
+
+
+def _ours(error: Exception) -> EmberlakeError:
+    if isinstance(error.__cause__, EmberlakeError):
+        return error.__cause__
+    text = str(error).split("\n\n", maxsplit=1)[0].replace("\n", " ")
+    is_about_text = isinstance(
+        error, duckdb.BinderException | duckdb.CatalogException | duckdb.ParserException
+    )
+    return InvalidSql(text) if is_about_text else DataMismatch(text)

@@ -1,0 +1,35 @@
+"""What the parts of the engine know of it."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from sqlglot import exp
+
+from emberlake.sql.commands.context import Session
+from emberlake.sql.engine import Args
+from emberlake.sql.on_duckdb.connection import Database, Prepared
+from emberlake.sql.on_duckdb.target_rows import TargetRows
+
+
+class Local(Protocol):
+    """The session, the database of its queries, and the way from text to a query."""
+
+    @property
+    def session(self) -> Session: ...
+
+    @property
+    def database(self) -> Database: ...
+
+    def settings(self) -> Mapping[str, str]:
+        """What SET says."""
+
+    def prepare(self, text: str, args: Args) -> Prepared:
+        """A query for DuckDB, with all its tables pinned."""
+
+    def prepare_tree(
+        self, tree: exp.Expr, targets: Mapping[str, TargetRows] | None = None
+    ) -> Prepared:
+        """The same for a query that is parsed already; some of its names stand for rows."""
+
+    def has_view(self, name: str) -> bool:
+        """Whether a temporary view has that name."""

@@ -1,0 +1,120 @@
+"""Files that DuckDB reads by itself, where its own Parquet reader gives exactly our rows.
+
+It decodes row groups in all threads and skips more of them, by filters that it finds out while a
+join runs. It knows nothing of field ids, deletion vectors, keys or partitions, so only plain files
+are left to it: Parquet on the disk, of a table without keys and partitions, written with the
+columns that the table has in this snapshot. Everything is decided from metadata.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from emberlake.io.registry import scheme_of
+from emberlake.options import DATA_FILE_PREFIX
+from emberlake.scan.plan import plan_target
+from emberlake.scan.splits import DataSplit
+from emberlake.spec.manifest import DataFile
+from emberlake.spec.snapshot import Snapshot
+from emberlake.sql.on_duckdb.pinned import PinnedTable
+from emberlake.sql.on_duckdb.types import duckdb_type, quoted
+from emberlake.store.table_store import TableStore
+from emberlake.types import AtomicType, DataField, TypeRoot
+
+# Of more files, manifests skip faster than the footers of all of them.
+_MAX_FILES: Final = 256
+_PATTERN_CHARACTERS: Final = frozenset("*?[]{}\\")
+_PLAIN: Final = frozenset(
+    {
+        TypeRoot.BOOLEAN,
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.FLOAT,
+        TypeRoot.DOUBLE,
+        TypeRoot.DECIMAL,
+        TypeRoot.VARCHAR,
+        TypeRoot.VARBINARY,
+        TypeRoot.DATE,
+        TypeRoot.TIMESTAMP,
+        TypeRoot.TIMESTAMP_LTZ,
+    }
+)
+
+
+def native_query(pinned: PinnedTable) -> str | None:
+    """A query of DuckDB that reads the files of a pinned table; None if it may not."""
+    store, target = pinned.store, pinned.target
+    if not isinstance(target, Snapshot) or not is_plain_table(store, pinned.fields):
+        return None
+    paths: list[str] = []
+    for split in plan_target(store, target, None, None).splits:
+        if not _is_plain_split(split):
+            return None
+        folder = store.bucket_folder(split.partition, split.bucket)
+        for file in split.files:
+            if not is_plain_file(store, file):
+                return None
+            paths.append(f"{folder}/{file.file_name}")
+    if not 0 < len(paths) <= _MAX_FILES:
+        return None
+    found = listed(paths)
+    return None if found is None else f"SELECT {selected(pinned.fields)} FROM {found}"
+
+
+def listed(paths: Sequence[str]) -> str | None:
+    """Files as a source of rows; None if DuckDB would misunderstand a path."""
+    if any(map(_is_odd, paths)):
+        return None
+    texts = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+    return f"read_parquet([{texts}], hive_partitioning = false)"
+
+
+def selected(fields: Sequence[DataField]) -> str:
+    """The columns of a table, each of its type."""
+    return ", ".join(
+        f"CAST({quoted(f.name)} AS {duckdb_type(f.type)}) AS {quoted(f.name)}" for f in fields
+    )
+
+
+def is_plain_file(store: TableStore, file: DataFile) -> bool:
+    """Whether a file was written by us with the columns that the table has now."""
+    prefix = store.options.value(DATA_FILE_PREFIX)
+    is_ours = file.file_name.startswith(prefix) and file.file_name.endswith(".parquet")
+    return is_ours and file.schema_id == store.schema.id and not file.external_path
+
+
+def is_plain_table(
+    store: TableStore, fields: tuple[DataField, ...], *, with_keys: bool = False
+) -> bool:
+    """Whether DuckDB has a type for every column, and nothing else is to be done with rows."""
+    profile = store.schema.profile
+    return (
+        store.storage.traits.spark_reads  # not if somebody observes reads, as tests do
+        and profile.has_keys == with_keys
+        and not (profile.evolves_data or store.schema.partition_keys)
+        and fields == store.schema.fields
+        and all(map(_is_plain_field, fields))
+    )
+
+
+def _is_plain_field(field: DataField) -> bool:
+    kind = field.type
+    return (
+        isinstance(kind, AtomicType)
+        and kind.root in _PLAIN
+        and not (kind.root.is_timestamp and kind.precision > 6)
+    )
+
+
+def _is_plain_split(split: DataSplit) -> bool:
+    is_changed = split.is_changes or split.before is not None
+    return (
+        bool(split.raw_convertible)
+        and not (is_changed or split.is_grouped)
+        and not (split.deletion_files or split.ranges)
+    )
+
+
+def _is_odd(path: str) -> bool:
+    return scheme_of(path) != "file" or not _PATTERN_CHARACTERS.isdisjoint(path)

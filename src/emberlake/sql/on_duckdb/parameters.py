@@ -1,0 +1,30 @@
+"""Parameters of a statement: ``:name`` stands for a value that is given beside the text."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from emberlake.errors import InvalidSql
+
+
+def bind_parameters(tree: exp.Expr, args: Mapping[str, Any]) -> exp.Expr:
+    """The tree with literals in the place of parameters; values never become text of a query.
+
+    Raises:
+        InvalidSql: a parameter has no value, or a value that no literal can be.
+    """
+
+    def bind(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Placeholder | exp.Parameter):
+            return node
+        name = node.name
+        if not name or name not in args:
+            raise InvalidSql(f"[UNBOUND_SQL_PARAMETER] the parameter :{name} has no value in args")
+        try:
+            return exp.convert(args[name], copy=True)
+        except ValueError as error:
+            raise InvalidSql(f"the parameter :{name} cannot be a {type(args[name])}") from error
+
+    has_some = any(True for _ in tree.find_all(exp.Placeholder, exp.Parameter))
+    return tree.transform(bind) if has_some else tree

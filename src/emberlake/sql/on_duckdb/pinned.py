@@ -1,0 +1,89 @@
+"""A table at one snapshot, as something that DuckDB scans: it asks for columns and for filters.
+
+DuckDB hands a scan the columns that a query needs and the predicates that it can do without, after
+its own optimizer has moved them there. Predicates that mean the same in both engines become filters
+of the scan, so that partitions, files and row groups are skipped; DuckDB does the others itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from duckdb._sources import ArrowScanSource
+
+from emberlake.predicates import Predicate, and_all
+from emberlake.read.projection import project, project_all
+from emberlake.read.table_reader import TableReader
+from emberlake.scan.plan import find_target, plan_target
+from emberlake.scan.splits import attach_folders
+from emberlake.scan.travel import Between
+from emberlake.spec.snapshot import Snapshot
+from emberlake.spec.support import check_readable
+from emberlake.sql.on_duckdb.filters import to_predicate
+from emberlake.store.table_store import TableStore
+from emberlake.table import Table
+from emberlake.types import DataField, arrow_schema
+
+
+@dataclass(frozen=True)
+class PinnedTable:
+    """A table at the snapshot that was found when the statement began."""
+
+    store: TableStore
+    target: Snapshot | Between | None  # None: the table is empty
+    fields: tuple[DataField, ...]
+
+    @staticmethod
+    def of(table: Table, hidden: Sequence[DataField] = ()) -> "PinnedTable":
+        """The table as it is now, or where its options travel to; with some hidden columns."""
+        store = table.store
+        check_readable(store.schema)
+        return PinnedTable(store, find_target(store), (*store.schema.fields, *hidden))
+
+    def batches(self, names: Sequence[str] | None, where: Predicate | None) -> pa.RecordBatchReader:
+        """The rows, a batch at a time."""
+        projection = project_all(self.fields) if names is None else project(self.fields, names)
+        reader = TableReader(self.store, projection, where)
+        splits = plan_target(self.store, self.target, where, None).splits
+        attach_folders(splits, self.store.bucket_folder)
+        return pa.RecordBatchReader.from_batches(reader.arrow_schema, reader.read_batches(splits))
+
+
+class TableSource(ArrowScanSource):  # type: ignore[misc]
+    """What DuckDB's scan talks to."""
+
+    schema_is_stable = True
+
+    def __init__(self, pinned: PinnedTable) -> None:
+        super().__init__(pinned)
+        self._pinned = pinned
+        self._schema = arrow_schema(pinned.fields)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._pinned.batches(None, None).__arrow_c_stream__(requested_schema)
+
+    def accepts(self, predicate: Any) -> bool:
+        """Whether the scan keeps exactly the rows for which a predicate is true."""
+        return to_predicate(predicate, self._pinned.fields) is not None
+
+    def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
+        """A stream of these columns; only rows for which all filters are true."""
+        found = [to_predicate(predicate, self._pinned.fields) for predicate in filters]
+        # A scan that needs no column, such as count(*), still has to count something.
+        names = self._schema.names
+        chosen = None if columns is None else [names[i] for i in columns]
+        if chosen == []:
+            chosen = [self._cheapest()]
+        batches = self._pinned.batches(chosen, and_all(found))
+        return batches.__arrow_c_stream__(), bool(columns)
+
+    def _cheapest(self) -> str:
+        widths = [
+            (f.type.bit_width if pa.types.is_primitive(f.type) else 1 << 20, at)
+            for at, f in enumerate(self._schema)
+        ]
+        return str(self._schema.names[min(widths)[1]])

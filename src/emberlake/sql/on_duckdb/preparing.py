@@ -1,0 +1,293 @@
+"""From the tree of a query to text for DuckDB: every name becomes a scan of one snapshot."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from emberlake.errors import InvalidSql, TableNotFound
+from emberlake.inspect import SystemTable
+from emberlake.spec.row_tracking import HIDDEN_FIELDS
+from emberlake.sql.commands.context import Session
+from emberlake.sql.commands.procedures.arguments import table_name
+from emberlake.sql.names import TableName
+from emberlake.sql.on_duckdb.connection import Database, Prepared
+from emberlake.sql.on_duckdb.derived import DERIVED
+from emberlake.sql.on_duckdb.dialect import to_duckdb
+from emberlake.sql.on_duckdb.hidden import PARTITION, PlacedSource, places_of
+from emberlake.sql.on_duckdb.native import native_query
+from emberlake.sql.on_duckdb.native_keys import native_key_query
+from emberlake.sql.on_duckdb.pinned import PinnedTable, TableSource
+from emberlake.sql.on_duckdb.references import (
+    drop_qualifiers,
+    name_of,
+    replace_reference,
+    table_references,
+)
+from emberlake.sql.on_duckdb.target_rows import PLACE, TargetRows
+from emberlake.sql.on_duckdb.typed_rules import apply_types
+from emberlake.sql.on_duckdb.types import quoted
+from emberlake.sql.system_database import system_table_rows
+from emberlake.table import Table
+from emberlake.types import AtomicType, DataField, RowType, TypeRoot
+
+Lookup = Callable[[str], object | None]
+_MAX_PT = "max_pt"
+
+
+class Preparation:
+    """Collects what one query needs."""
+
+    def __init__(
+        self,
+        session: Session,
+        database: Database,
+        views: Mapping[str, exp.Expr | pa.Table],
+        lookup: Lookup,
+    ) -> None:
+        self._session = session
+        self._database = database
+        self._known_views = views
+        self._lookup = lookup
+        self._number = count()
+        self._sources: dict[str, object] = {}
+        self._views: list[str] = []
+        self._hidden: dict[str, tuple[str, ...]] = {}  # hidden columns of each stand-in
+        self._fields: dict[str, Sequence[DataField]] = {}  # columns of each stand-in
+
+    def prepare(self, tree: exp.Expr, targets: Mapping[str, TargetRows]) -> Prepared:
+        """Text for DuckDB; all tables of the query are pinned when this returns."""
+        for name, rows in targets.items():
+            self._fields[name] = rows.fields
+            self._show(name, rows, (*rows.fields, *_PLACES))
+        tree = self._resolved(tree)
+        return Prepared(to_duckdb(tree), self._sources, tuple(self._views))
+
+    def _resolved(self, tree: exp.Expr) -> exp.Expr:
+        tree = tree.transform(self._rule, copy=False)
+        mentioned = frozenset(column.name.lower() for column in tree.find_all(exp.Column))
+        for node in list(tree.find_all(exp.Table)):
+            if isinstance(node.this, exp.Anonymous):
+                self._replace_function(node)
+        for hint in list(tree.find_all(exp.Hint)):
+            hint.pop()
+        for node in table_references(tree):
+            if not self._is_stand_in(node):
+                self._replace(node, mentioned)
+        drop_qualifiers(tree)
+        if self._hidden:
+            for select in tree.find_all(exp.Select):
+                self._without_hidden(select)
+        return apply_types(tree, self._fields, self._database.divider)
+
+    def _without_hidden(self, node: exp.Select) -> None:
+        """``*`` leaves hidden columns out, which the query names elsewhere."""
+        sources = [node.args.get("from_"), *(node.args.get("joins") or ())]
+        tables = [s.this.name for s in sources if s is not None and isinstance(s.this, exp.Table)]
+        names = {name for table in tables for name in self._hidden.get(table, ())}
+        stars = [star for star in node.expressions if isinstance(star, exp.Star)]
+        for star in stars if names else ():
+            star.set("except_", [exp.to_identifier(name, quoted=True) for name in sorted(names)])
+
+    def _is_stand_in(self, node: exp.Table) -> bool:
+        return node.name in self._sources or node.name.startswith(_STAND_IN)
+
+    def _rule(self, node: exp.Expr) -> exp.Expr:
+        match node:
+            case exp.Dot(expression=exp.Anonymous() as call) if call.name.lower() == _MAX_PT:
+                return self._max_partition(call)
+            case exp.CurrentSchema() | exp.CurrentDatabase():
+                return exp.Literal.string(self._session.database)
+            case _:
+                return node
+
+    def _replace_function(self, node: exp.Table) -> None:
+        match node.this.name.lower():
+            case "paimon_incremental_query":
+                self._replace_incremental(node, "incremental-between")
+            case "paimon_incremental_between_timestamp":
+                self._replace_incremental(node, "incremental-between-timestamp")
+            case "identifier":
+                name = table_name(str(self._constant(node.this.expressions[0])))
+                parts = [exp.to_identifier(part, quoted=True) for part in name.parts]
+                for key, part in zip(("this", "db", "catalog"), reversed(parts), strict=False):
+                    node.set(key, part)
+            case "range":
+                alias = node.args.get("alias")
+                if alias is None or not alias.args.get("columns"):
+                    called = exp.to_identifier("r") if alias is None else alias.this
+                    column = exp.to_identifier("id", quoted=True)
+                    node.set("alias", exp.TableAlias(this=called, columns=[column]))
+            case _:
+                return
+
+    # --- tables -----------------------------------------------------------------------------------
+
+    def _replace(self, node: exp.Table, mentioned: frozenset[str]) -> None:
+        name = name_of(node)
+        if len(name.parts) == 1 or name.parts[0].lower() == "global_temp":
+            view = self._known_views.get(".".join(name.parts).lower())
+            if isinstance(view, pa.Table):
+                self._replace_by_rows(node, view)
+                return
+            if view is not None:
+                self._replace_by_view(node, view)
+                return
+        options = self._travel(node.args.get("version"))
+        derived = self._derived(name, options)
+        if derived is not None:
+            replace_reference(node, derived)
+            return
+        rows = system_table_rows(name, self._session.catalog)
+        if rows is not None:
+            self._replace_by_rows(node, rows)
+            return
+        table = self._session.find(name)
+        if table is None:
+            self._replace_by_object(node, name)
+            return
+        found = table.copy(options) if options else table
+        replace_reference(node, self._register(found, mentioned))
+
+    def _derived(self, name: TableName, options: dict[str, str]) -> str | None:
+        """The stand-in of a system table that is a read of its data table."""
+        identifier = self._session.identify(name)
+        kind = None if identifier is None else identifier.system_table
+        if kind is None or kind not in DERIVED:
+            return None
+        own = name.last.removesuffix(f"${kind}")
+        table = self._session.table(TableName((*name.parts[:-1], own)))
+        found = DERIVED[kind](table.copy(options) if options else table)
+        stand_in = f"{_STAND_IN}{next(self._number)}"
+        self._sources[f"{stand_in}_rows"] = found.source
+        self._views.append(
+            f"CREATE TEMP VIEW {stand_in} AS SELECT {found.columns} FROM {stand_in}_rows"
+        )
+        return stand_in
+
+    def _register(self, table: Table | SystemTable, mentioned: frozenset[str] = frozenset()) -> str:
+        stand_in = f"{_STAND_IN}{next(self._number)}"
+        if isinstance(table, SystemTable):
+            self._sources[stand_in] = table.to_arrow()
+            return stand_in
+        schema = table.store.schema
+        own = tuple(
+            f for f in HIDDEN_FIELDS if schema.profile.tracks_rows and f.name.lower() in mentioned
+        )
+        pinned = PinnedTable.of(table, own)
+        self._fields[stand_in] = pinned.fields
+        places = tuple(name for name in places_of(schema) if name in mentioned)
+        if own or places:
+            self._hidden[stand_in] = (*(f.name for f in own), *places)
+        if places:
+            self._show_places(stand_in, pinned, places)
+            return stand_in
+        native = native_query(pinned) or native_key_query(pinned)
+        if native is not None:
+            self._views.append(f"CREATE TEMP VIEW {stand_in} AS {native}")
+            return stand_in
+        self._show(stand_in, TableSource(pinned), pinned.fields)
+        return stand_in
+
+    def _show_places(self, stand_in: str, pinned: PinnedTable, places: tuple[str, ...]) -> None:
+        self._sources[f"{stand_in}_rows"] = PlacedSource(pinned, places)
+        columns = [*map(_as_read, pinned.fields), *(n for n in places if n != PARTITION)]
+        if PARTITION in places:
+            keys = [quoted(key) for key in pinned.store.schema.partition_keys]
+            packed = ", ".join(f"{key} := {key}" for key in keys)
+            columns.append(f"{f'struct_pack({packed})' if keys else 'NULL'} AS {PARTITION}")
+        text = f"CREATE TEMP VIEW {stand_in} AS SELECT {', '.join(columns)} FROM {stand_in}_rows"
+        self._views.append(text)
+
+    def _show(self, stand_in: str, source: object, fields: Sequence[DataField]) -> None:
+        """Let a name stand for rows; CHAR(n) is filled with spaces, as Spark reads it."""
+        if not any(map(_is_char, fields)):
+            self._sources[stand_in] = source
+            return
+        self._sources[f"{stand_in}_rows"] = source
+        columns = ", ".join(map(_as_read, fields))
+        self._views.append(f"CREATE TEMP VIEW {stand_in} AS SELECT {columns} FROM {stand_in}_rows")
+
+    def _replace_by_view(self, node: exp.Table, view: exp.Expr) -> None:
+        alias = node.args.get("alias") or exp.TableAlias(
+            this=exp.to_identifier(node.name, quoted=True)
+        )
+        node.replace(exp.Subquery(this=self._resolved(view.copy()), alias=alias))
+
+    def _replace_by_object(self, node: exp.Table, name: TableName) -> None:
+        found = self._lookup(name.last) if len(name.parts) == 1 else None
+        if found is None:
+            raise TableNotFound(
+                f"[TABLE_OR_VIEW_NOT_FOUND] there is no table {name} in the catalog "
+                f"{self._session.name}; names of tables and databases are case-sensitive"
+            )
+        self._replace_by_rows(node, found)
+
+    def _replace_by_rows(self, node: exp.Table, rows: object) -> None:
+        stand_in = f"{_STAND_IN}{next(self._number)}"
+        self._sources[stand_in] = rows
+        replace_reference(node, stand_in)
+
+    # --- time travel ------------------------------------------------------------------------------
+
+    def _travel(self, version: exp.Expr | None) -> dict[str, str]:
+        if version is None:
+            return {}
+        said = version.expression
+        if version.name.upper() == "VERSION":
+            if not isinstance(said, exp.Literal):
+                raise InvalidSql(
+                    f"VERSION AS OF takes a snapshot or a tag, not {said.sql('spark')}"
+                )
+            return {"scan.version": said.name}
+        return {"scan.timestamp-millis": str(self._millis(said))}
+
+    def _millis(self, said: exp.Expr) -> int:
+        text = to_duckdb(said)
+        moment = self._database.value(f"CAST({text} AS TIMESTAMP WITH TIME ZONE)")
+        if not isinstance(moment, datetime):
+            raise InvalidSql(f"TIMESTAMP AS OF takes a moment, not {said.sql('spark')}")
+        return int(moment.astimezone(UTC).timestamp() * 1000)
+
+    def _replace_incremental(self, node: exp.Table, option: str) -> None:
+        given = [self._constant(argument) for argument in node.this.expressions]
+        if len(given) != 3:
+            raise InvalidSql(f"{node.this.name} takes a table, a start and an end")
+        table = self._session.table(table_name(str(given[0])))
+        rows = table.copy({option: f"{given[1]},{given[2]}"})
+        stand_in = self._register(rows)
+        node.set("this", exp.to_identifier(stand_in, quoted=True))
+
+    def _constant(self, node: exp.Expr) -> Any:
+        return self._database.value(to_duckdb(node))
+
+    def _max_partition(self, call: exp.Anonymous) -> exp.Expr:
+        if len(call.expressions) != 1:
+            raise InvalidSql("max_pt takes the name of a table")
+        table = self._session.table(table_name(str(self._constant(call.expressions[0]))))
+        if not table.partition_keys:
+            raise InvalidSql(f"{table.identifier} is not partitioned")
+        listed = self._session.catalog.list_partitions_paged(table.identifier).elements
+        null = table.options.get("partition.default-name", "__DEFAULT_PARTITION__")
+        firsts = [p.spec[table.partition_keys[0]] for p in listed]
+        found = [text for text in firsts if text != null]
+        return exp.Literal.string(max(found)) if found else exp.Null()
+
+
+_STAND_IN = "__lake_"
+_PLACES = (DataField(0, PLACE, RowType(True, ())),)  # a column that rows of targets have
+
+
+def _is_char(field: DataField) -> bool:
+    return isinstance(field.type, AtomicType) and field.type.root is TypeRoot.CHAR
+
+
+def _as_read(field: DataField) -> str:
+    """CHAR(n) is filled with spaces, as Spark reads it."""
+    name = quoted(field.name)
+    if not (isinstance(field.type, AtomicType) and _is_char(field)):
+        return name
+    return f"rpad({name}, greatest(length({name}), {field.type.length})::INTEGER, ' ') AS {name}"

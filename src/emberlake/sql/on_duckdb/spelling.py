@@ -1,0 +1,65 @@
+"""Text of Spark as sqlglot reads it: words that Spark takes for names, and ways to travel."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from emberlake.sql.lexer import Kind, Token, tokenize
+from emberlake.sql.names import quoted
+
+_TRAVELS: Final = {
+    "VERSION": "VERSION",
+    "SYSTEM_VERSION": "VERSION",
+    "TIMESTAMP": "TIMESTAMP",
+    "SYSTEM_TIME": "TIMESTAMP",
+}
+# Words that begin or join parts of a query; Spark takes them for names where a name must stand.
+_PARTS: Final = frozenset(
+    {"SELECT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "JOIN", "ON", "TABLE"}
+    | {"VALUES", "WITH", "AS", "BY", "IN", "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE"}
+    | {"LEFT", "RIGHT", "INNER", "OUTER", "CROSS", "USING", "SET", "INTO", "INSERT", "UPDATE"}
+    | {"DELETE", "MERGE", "CREATE", "DROP", "ALTER", "DISTINCT", "ALL", "INTERSECT", "END"}
+)
+
+
+def with_plain_travel(text: str) -> str:
+    """The text with ``VERSION AS OF`` or ``TIMESTAMP AS OF`` for all spellings of them."""
+    tokens = tokenize(text)
+    edits: list[tuple[int, int, str]] = []
+    for at, token in enumerate(tokens[:-2]):
+        word = _TRAVELS.get(token.word)
+        follows = tokens[at + 1].is_word("AS") and tokens[at + 2].is_word("OF")
+        if word is None or not follows or token.kind is not Kind.WORD:
+            continue
+        before = tokens[at - 1] if at else token
+        start = before.start if before.is_word("FOR") else token.start
+        if start != token.start or token.word != word:
+            edits.append((start, token.end, word))
+    return _edited(text, edits)
+
+
+def with_quoted_words(text: str) -> str:
+    """The text with quotes around words of the grammar that stand where names must stand."""
+    tokens = tokenize(text)
+    edits = [
+        (token.start, token.end, quoted(token.text))
+        for at, token in enumerate(tokens)
+        if token.kind is Kind.WORD and token.word in _PARTS and _is_name(tokens, at)
+    ]
+    return _edited(text, edits)
+
+
+def _is_name(tokens: Sequence[Token], at: int) -> bool:
+    before, after = tokens[at - 1] if at else None, tokens[min(at + 1, len(tokens) - 1)]
+    if after.is_symbol(".") or (before is not None and before.is_symbol(".")):
+        return True
+    if before is None:
+        return False
+    ends = after.kind is Kind.END or after.is_symbol(",", ")")
+    begins_list = before.is_word("SELECT", "BY", "DISTINCT") or before.is_symbol(",", "(")
+    return begins_list and (ends or after.is_word("FROM"))
+
+
+def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
+    for start, end, new in reversed(edits):
+        text = text[:start] + new + text[end:]
+    return text

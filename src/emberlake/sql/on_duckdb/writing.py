@@ -1,0 +1,200 @@
+"""INSERT in this process: the rows of a query, cast to the columns of a table, in one commit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from emberlake.errors import ColumnNotFound, InvalidInput, InvalidSql
+from emberlake.rowops.write import write_rows
+from emberlake.spec.replacement import Replacement
+from emberlake.sql.engine import Args
+from emberlake.sql.evolving import is_evolving, with_new_columns
+from emberlake.sql.on_duckdb.assign import assigned
+from emberlake.sql.on_duckdb.connection import Prepared
+from emberlake.sql.on_duckdb.context import Local
+from emberlake.sql.on_duckdb.dialect import parse_query, to_duckdb
+from emberlake.sql.on_duckdb.parameters import bind_parameters
+from emberlake.sql.on_duckdb.types import quoted
+from emberlake.sql.postponed import with_buckets
+from emberlake.sql.statements import Insert
+from emberlake.table import Table
+from emberlake.table.write_builder import session_of
+from emberlake.types import DataField, from_arrow_schema
+
+_DYNAMIC = "dynamic"
+_OVERWRITE_MODE = "spark.sql.sources.partitionoverwritemode"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which columns the rows of a query go to, and what the others get."""
+
+    table: Table
+    inputs: tuple[DataField, ...]
+    static: dict[str, str]  # partition columns with a value, as an expression of DuckDB
+
+
+def insert(engine: Local, statement: Insert, args: Args) -> None:
+    """Carry out INSERT."""
+    if len(statement.table.parts) == 1 and engine.has_view(statement.table.last):
+        raise InvalidSql(f"[EXPECT_TABLE_NOT_VIEW] {statement.table} is a view")
+    table = engine.session.table(statement.table)
+    tree = bind_parameters(_as_query(parse_query(statement.query)), args)
+    if statement.by_name and is_evolving(engine.session):
+        given = engine.database.schema(engine.database.as_spark(engine.prepare_tree(tree.copy())))
+        table = with_new_columns(table, statement.table, from_arrow_schema(given), engine.session)
+    static = _static_values(statement, table, args)
+    if statement.by_name:
+        target = _by_name(engine, tree, table, static)
+    else:
+        target = _by_position(statement, table, static)
+    tree = _with_defaults(tree, target.inputs)
+    prepared = engine.prepare_tree(tree)
+    rows = engine.database.stream(_selected(engine, prepared, target, statement.by_name))
+    builder = table.new_batch_write_builder()
+    if statement.overwrite:
+        builder = builder.overwrite(_replaced(engine, table, static))
+    write_rows(with_buckets(session_of(builder)), rows)
+
+
+def _as_query(tree: exp.Expr) -> exp.Expr:
+    if isinstance(tree, exp.Values):
+        return exp.select("*").from_(exp.Subquery(this=tree, alias=exp.TableAlias(this="v")))
+    return tree
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+def _by_position(statement: Insert, table: Table, static: dict[str, str]) -> Target:
+    if statement.columns is None:
+        inputs = tuple(f for f in table.fields if f.name not in static)
+        return Target(table, inputs, static)
+    inputs = tuple(found_field(table, name) for name in statement.columns)
+    names = [f.name for f in inputs]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InvalidSql(f"[COLUMN_ALREADY_EXISTS] {', '.join(twice)} is given twice")
+    return Target(table, inputs, static)
+
+
+def _by_name(engine: Local, tree: exp.Expr, table: Table, static: dict[str, str]) -> Target:
+    columns = engine.database.columns(engine.prepare_tree(tree.copy()))
+    return Target(table, tuple(found_field(table, name) for name, _ in columns), static)
+
+
+def found_field(table: Table, name: str) -> DataField:
+    """The column of that name, which has no letter case.
+
+    Raises:
+        ColumnNotFound: there is none.
+    """
+    for field in table.fields:
+        if field.name.lower() == name.lower():
+            return field
+    raise ColumnNotFound(
+        f"{table.identifier} has no column {name}; it has {', '.join(table.field_names)}",
+        column=name,
+    )
+
+
+def _static_values(statement: Insert, table: Table, args: Args) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in statement.partition or ():
+        field = found_field(table, part.column)
+        if field.name not in table.partition_keys:
+            raise InvalidInput(
+                f"[NON_PARTITION_COLUMN] {part.column} is no partition column of {table.identifier}"
+            )
+        if part.value is not None:
+            tree = bind_parameters(parse_query(f"SELECT {part.value}"), args)
+            found[field.name] = to_duckdb(tree.expressions[0])
+    return found
+
+
+def _with_defaults(tree: exp.Expr, inputs: Sequence[DataField]) -> exp.Expr:
+    """DEFAULT in VALUES is the default of the column, or NULL."""
+    for values in tree.find_all(exp.Values):
+        for row in values.expressions:
+            for at, value in enumerate(list(getattr(row, "expressions", ()))):
+                is_default = (
+                    isinstance(value, exp.Column | exp.Var | exp.Identifier)
+                    and value.name.upper() == "DEFAULT"
+                )
+                if is_default and at < len(inputs):
+                    value.replace(default_of(inputs[at]))
+    return tree
+
+
+def default_of(field: DataField) -> exp.Expr:
+    """The default of a column as an expression."""
+    if field.default_value is None:
+        return exp.Null()
+    said: exp.Expr = parse_query(f"SELECT {field.default_value}").expressions[0]
+    return said
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def _selected(
+    engine: Local,
+    prepared: Prepared,
+    target: Target,
+    by_name: bool,  # noqa: FBT001
+) -> Prepared:
+    """The query with the columns of the table, each of its type."""
+    columns = engine.database.columns(prepared)
+    if len(columns) != len(target.inputs):
+        raise InvalidInput(
+            f"{target.table.identifier} takes {len(target.inputs)} columns here, the query has "
+            f"{len(columns)}"
+        )
+    names = [f"c{at}" for at in range(len(columns))]
+    given = {
+        f.name: assigned(name, kind, f.type, by_name=by_name)
+        for f, name, (_, kind) in zip(target.inputs, names, columns, strict=True)
+    }
+    for name, value in target.static.items():
+        field = found_field(target.table, name)
+        ((_, kind),) = engine.database.columns(Prepared(f"SELECT {value}"))
+        given[name] = assigned(f"({value})", kind, field.type)
+    outputs = ", ".join(
+        f"{value_or_default(engine, f, given.get(f.name))} AS {quoted(f.name)}"
+        for f in target.table.fields
+    )
+    text = f"SELECT {outputs} FROM ({prepared.text}) AS q({', '.join(names)})"
+    return Prepared(text, prepared.sources, prepared.views)
+
+
+def value_or_default(engine: Local, field: DataField, given: str | None) -> str:
+    """A value, or the default: a NULL that is written into a column becomes its default."""
+    if field.default_value is None:
+        return given or "NULL"
+    text = to_duckdb(default_of(field))
+    ((_, kind),) = engine.database.columns(Prepared(f"SELECT {text}"))
+    default = assigned(f"({text})", kind, field.type)
+    return default if given is None else f"coalesce({given}, {default})"
+
+
+# --- overwriting ----------------------------------------------------------------------------------
+
+
+def _replaced(engine: Local, table: Table, static: dict[str, str]) -> Replacement:
+    schema = table.table_schema
+    is_dynamic = _is_dynamic(engine) and len(static) < len(table.partition_keys)
+    values: dict[str, Any] = {}
+    for name, text in static.items():
+        field = found_field(table, name)
+        ((_, kind),) = engine.database.columns(Prepared(f"SELECT {text}"))
+        values[name] = engine.database.value(assigned(f"({text})", kind, field.type))
+    if is_dynamic and table.partition_keys:
+        return Replacement.dynamic(schema, values)
+    return Replacement.static(schema, values)
+
+
+def _is_dynamic(engine: Local) -> bool:
+    settings = {key.lower(): value for key, value in engine.settings().items()}
+    return settings.get(_OVERWRITE_MODE, "static").lower() == _DYNAMIC

@@ -1,0 +1,120 @@
+"""The tables of a catalog as names in Spark's own catalog."""
+
+import re
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from emberlake.catalog import Catalog
+from emberlake.errors import DatabaseNotFound, EmberlakeError, TableNotFound
+from emberlake.spec.identifier import Identifier
+from emberlake.sql.names import quoted
+from emberlake.sql.on_spark.bound import bound_source
+
+_PLAIN: Final = re.compile(r"\w+", re.ASCII)  # all that Spark's catalog takes
+_TAKEN: Final = "Spark has a table or view of that name"
+
+
+class AttachedTables:
+    """What a lake has put into Spark's catalog, and what it has left out."""
+
+    def __init__(
+        self, spark: SparkSession, catalog: Catalog, databases: Sequence[str] | None
+    ) -> None:
+        self._spark = spark
+        self._catalog = catalog
+        self._databases = databases
+        self._made: dict[str, tuple[Identifier, int]] = {}  # by Spark's name; with its schema
+        self._own_databases: list[str] = []
+        self.left_out: dict[str, str] = {}  # names of tables, and why Spark does not know them
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The tables that Spark knows: as it calls them, in small letters, and as they are."""
+        return {name: str(identifier) for name, (identifier, _) in self._made.items()}
+
+    def refresh(self) -> None:
+        """Make Spark's names those of the catalog: new, altered and dropped tables."""
+        if self._databases is not None and not self._databases:
+            return
+        self.left_out = {}
+        found = dict(self._found())
+        for name in [name for name in self._made if name not in found]:
+            self._drop(name)
+        for name, (identifier, schema_id) in found.items():
+            if self._made.get(name) != (identifier, schema_id):
+                self._make(name, identifier, schema_id)
+
+    def detach(self) -> None:
+        """Remove all names."""
+        for name in list(self._made):
+            self._drop(name)
+        for database in self._own_databases:
+            self._spark.sql(f"DROP DATABASE IF EXISTS {quoted(database)} CASCADE")
+        self._own_databases.clear()
+        self.left_out = {}
+
+    def _found(self) -> Iterator[tuple[str, tuple[Identifier, int]]]:
+        """The tables of the catalog that Spark can name."""
+        names: set[str] = set()
+        for database in self._databases or self._catalog.list_databases():
+            for table in self._tables(database):
+                identifier = Identifier(database, table)
+                name = f"{database}.{table}".lower()
+                if not (_PLAIN.fullmatch(database) and _PLAIN.fullmatch(table)):
+                    self.left_out[str(identifier)] = "Spark's catalog takes only plain names"
+                elif name in names:
+                    self.left_out[str(identifier)] = "another table has the name in another case"
+                elif (schema_id := self._schema_id(identifier)) is not None:
+                    names.add(name)
+                    yield name, (identifier, schema_id)
+
+    def _tables(self, database: str) -> list[str]:
+        try:
+            return self._catalog.list_tables(database)
+        except DatabaseNotFound:
+            return []  # dropped meanwhile
+
+    def _schema_id(self, identifier: Identifier) -> int | None:
+        try:
+            return self._catalog.get_table(identifier).table_schema.id
+        except TableNotFound:
+            return None  # dropped meanwhile
+        except EmberlakeError as error:
+            self.left_out[str(identifier)] = str(error)
+            return None
+
+    def _make(self, name: str, identifier: Identifier, schema_id: int) -> None:
+        if name in self._made:
+            self._drop(name)
+        path = f"{quoted(identifier.database)}.{quoted(identifier.table)}"
+        if self._spark.catalog.tableExists(path):
+            self.left_out[str(identifier)] = _TAKEN
+            return
+        if not self._spark.catalog.databaseExists(quoted(identifier.database)):
+            self._spark.sql(f"CREATE DATABASE {quoted(identifier.database)}")
+            self._own_databases.append(identifier.database)
+        source = _source_name(self._catalog, identifier)
+        options = {key: str(value) for key, value in self._catalog.options.items()}
+        self._spark.dataSource.register(bound_source(source, str(identifier), options))
+        try:
+            self._spark.sql(f"CREATE TABLE {path} USING {quoted(source)}")
+        except PySparkException as error:  # columns that Spark has no type for
+            self.left_out[str(identifier)] = str(error).strip().splitlines()[0]
+            return
+        self._made[name] = (identifier, schema_id)
+
+    def _drop(self, name: str) -> None:
+        identifier, _ = self._made.pop(name)
+        path = f"{quoted(identifier.database)}.{quoted(identifier.table)}"
+        self._spark.sql(f"DROP TABLE IF EXISTS {path}")
+
+
+def _source_name(catalog: Catalog, identifier: Identifier) -> str:
+    """A name that tells tables of different catalogs apart, and none of their secrets."""
+    place = "\n".join(str(catalog.options.get(key)) for key in ("metastore", "uri", "warehouse"))
+    text = f"{place}\n{identifier}"
+    return f"emberlake_{sha256(text.encode()).hexdigest()[:16]}"

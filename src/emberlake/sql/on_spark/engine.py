@@ -1,0 +1,136 @@
+"""Carries out statements in a Spark session: names become scans, and the rest is Spark's."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from emberlake.errors import InvalidSql, Unsupported
+from emberlake.spark.types import nullable_fields, paimon_fields
+from emberlake.sql.cursor import Cursor
+from emberlake.sql.engine import Args
+from emberlake.sql.on_spark.changes import delete_rows, update_rows
+from emberlake.sql.on_spark.inserts import insert_rows
+from emberlake.sql.on_spark.merges import merge_rows
+from emberlake.sql.on_spark.rewriting import Rewriter
+from emberlake.sql.on_spark.views import Views
+from emberlake.sql.session import SqlSession
+from emberlake.sql.statements import (
+    CreateTemporaryView,
+    Delete,
+    Foreign,
+    Insert,
+    Merge,
+    Query,
+    Update,
+)
+from emberlake.types import DataField
+
+
+class SparkEngine:
+    """One call of ``lake.sql``: it sees the DataFrames that were handed to that call."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        views: Views,
+        frames: Mapping[str, DataFrame],
+    ) -> None:
+        self.spark = spark
+        self.views = views
+        self.frames = {name.lower(): frame for name, frame in frames.items()}
+        self.session: SqlSession  # set by the lake, which makes both
+
+    def query(self, statement: Query, args: Args) -> DataFrame:
+        """The rows of a query."""
+        return self.frame(statement.text, args)
+
+    def frame(self, query: str, args: Args) -> DataFrame:
+        """The DataFrame of a query."""
+        return self._rewriter(args).frame(query)
+
+    def insert(self, statement: Insert, args: Args) -> DataFrame:
+        """Write the rows of a query."""
+        self._refuse_view(statement)
+        insert_rows(statement, self.session, self._rewriter(args))
+        return self.answer(None)
+
+    def _refuse_view(self, statement: Insert) -> None:
+        parts = statement.table.parts
+        if len(parts) == 1 and self.views.is_view(parts[0]):
+            raise InvalidSql(f"[EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE] {parts[0]} is a view")
+
+    def delete(self, statement: Delete, args: Args) -> DataFrame:
+        """Delete rows."""
+        delete_rows(statement, self.session.table(statement.table), self._rewriter(args))
+        return self.answer(None)
+
+    def update(self, statement: Update, args: Args) -> DataFrame:
+        """Change rows."""
+        update_rows(statement, self.session.table(statement.table), self._rewriter(args))
+        return self.answer(None)
+
+    def merge(self, statement: Merge, args: Args) -> DataFrame:
+        """Merge rows."""
+        merge_rows(statement, self.session.table(statement.table), self._rewriter(args))
+        return self.answer(None)
+
+    def create_view(self, statement: CreateTemporaryView, args: Args) -> DataFrame:
+        """Give a query a name; ``lake.sql`` reads the tables in it anew whenever it is used."""
+        self.views.create(statement, self._rewriter(args).frame)
+        return self.answer(None)
+
+    def columns_of(self, query: str, args: Args) -> tuple[DataField, ...]:
+        """The columns of a table for the rows of a query."""
+        return paimon_fields(nullable_fields(self.frame(query, args).schema))
+
+    def foreign(self, statement: Foreign, args: Args) -> DataFrame:
+        """A statement of Spark; names of the lake in queries of it become scans."""
+        self._refuse_stored_view(statement.text)
+        return self._rewriter(args).run(statement.text)
+
+    def _refuse_stored_view(self, text: str) -> None:
+        """Spark would keep a view of a database of the lake in its own catalog."""
+        cursor = Cursor(text)
+        if not cursor.take("CREATE"):
+            return
+        cursor.take("OR", "REPLACE")
+        if not cursor.take("VIEW"):
+            return
+        cursor.take("IF", "NOT", "EXISTS")
+        identifier = self.session.identify(cursor.table())
+        if identifier is not None and identifier.database in self.session.catalog.list_databases():
+            raise Unsupported(
+                f"the catalog keeps no views, so {identifier} cannot be one; use CREATE TEMPORARY "
+                "VIEW"
+            )
+
+    def value(self, expression: str, args: Args) -> Any:
+        """The value of an expression without columns."""
+        return self._rewriter(args).value(expression)
+
+    def answer(self, rows: pa.Table | None) -> DataFrame:
+        """The rows of a command as a DataFrame; one without columns if it says nothing."""
+        if rows is None:
+            return self.spark.createDataFrame([], StructType([]))
+        return self.spark.createDataFrame(rows)
+
+    def settings(self) -> Mapping[str, str]:
+        """The settings of the session."""
+        return dict(self.spark.conf.getAll)
+
+    def set_setting(self, key: str, value: str) -> None:
+        """SET key = value."""
+        self.spark.conf.set(key, value)
+
+    def reset_setting(self, key: str | None) -> None:
+        """RESET key."""
+        if key is None:
+            self.spark.sql("RESET")
+        else:
+            self.spark.conf.unset(key)
+
+    def _rewriter(self, args: Args) -> Rewriter:
+        return Rewriter(self.spark, self.session, self.views, self.frames, args)

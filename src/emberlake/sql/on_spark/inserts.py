@@ -1,0 +1,180 @@
+"""INSERT INTO and INSERT OVERWRITE: which columns get which values, and what is replaced."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from emberlake.errors import ColumnNotFound, DataMismatch, InvalidSql
+from emberlake.session.write_session import WriteSession
+from emberlake.spark.types import paimon_fields
+from emberlake.spark.write import WriteJob
+from emberlake.spec.replacement import Replacement
+from emberlake.sql.evolving import is_evolving, with_new_columns
+from emberlake.sql.lexer import Kind, tokenize
+from emberlake.sql.on_spark.assignment import assigned, lacking
+from emberlake.sql.on_spark.rewriting import Rewriter
+from emberlake.sql.postponed import with_buckets
+from emberlake.sql.replacing import Edit, edited
+from emberlake.sql.session import SqlSession
+from emberlake.sql.statements import Insert, PartitionValue
+from emberlake.sql.targets import by_lower_name
+from emberlake.table import Table
+from emberlake.types import DataField
+
+_OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
+
+
+def insert_rows(statement: Insert, session: SqlSession, rewriter: Rewriter) -> None:
+    """Write the rows of a query, in one commit."""
+    table = session.table(statement.table)
+    rows = rewriter.frame(without_default(statement.query))
+    settings = session.engine.settings()
+    if statement.by_name and is_evolving(session):
+        table = with_new_columns(table, statement.table, paimon_fields(rows.schema), session)
+    static = _static_values(statement.partition, table, rewriter)
+    fitted = _fit(statement, table, rows, static)
+    is_dynamic = settings.get(_OVERWRITE_MODE, "static").lower() == "dynamic"
+    replaces = _replacement(statement, table, static, fitted, is_dynamic=is_dynamic)
+    builder = table.new_batch_write_builder()
+    write = with_buckets(WriteSession(builder.store, builder.commit_user, replaces))
+    WriteJob(session=write).run(fitted)
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+def _fit(statement: Insert, table: Table, rows: DataFrame, static: dict[str, Column]) -> DataFrame:
+    fields = table.fields
+    numbered = rows.toDF(*(f"_{number}" for number in range(len(rows.columns))))
+    places = _places(statement, fields, rows.columns, static)
+    outputs: list[Column] = []
+    for field in fields:
+        if field.name in static:
+            outputs.append(static[field.name])
+        elif field.name in places:
+            number = places[field.name]
+            kind = rows.schema.fields[number].dataType
+            value = F.col(f"_{number}")
+            outputs.append(assigned(value, field, kind, by_name=statement.by_name))
+        else:
+            outputs.append(lacking(field))
+    return numbered.select(*outputs)
+
+
+def _places(
+    statement: Insert, fields: Sequence[DataField], given: Sequence[str], static: dict[str, Column]
+) -> dict[str, int]:
+    """For columns of the table, the place of their values in the query."""
+    if statement.by_name:
+        return _places_by_name(fields, given, static)
+    if statement.columns is None:
+        wanted = [f.name for f in fields if f.name not in static]
+    else:
+        wanted = _listed(statement.columns, fields, static)
+    if len(wanted) != len(given):
+        raise DataMismatch(
+            f"cannot write to {statement.table}: the query has {len(given)} columns, and "
+            f"{len(wanted)} are to be written ({', '.join(wanted)})"
+        )
+    return {name: number for number, name in enumerate(wanted)}
+
+
+def _places_by_name(
+    fields: Sequence[DataField], given: Sequence[str], static: dict[str, Column]
+) -> dict[str, int]:
+    known = by_lower_name(fields)
+    lower = [name.lower() for name in given]
+    if len(set(lower)) < len(lower):
+        twice = next(name for name in given if lower.count(name.lower()) > 1)
+        raise DataMismatch(f"[COLUMN_ALREADY_EXISTS] the query has two columns {twice}")
+    for name in given:
+        if name.lower() not in known:
+            raise _unknown(name, fields)
+        if known[name.lower()].name in static:
+            raise DataMismatch(f"{name} has a value in PARTITION (...) already")
+    return {known[name.lower()].name: number for number, name in enumerate(given)}
+
+
+def _listed(
+    columns: Sequence[str], fields: Sequence[DataField], static: dict[str, Column]
+) -> list[str]:
+    known = by_lower_name(fields)
+    wanted: list[str] = []
+    for name in columns:
+        if name.lower() not in known:
+            raise _unknown(name, fields)
+        found = known[name.lower()].name
+        if found in wanted or found in static:
+            raise InvalidSql(f"[COLUMN_ALREADY_EXISTS] the column {name} is named twice")
+        wanted.append(found)
+    return wanted
+
+
+def _unknown(name: str, fields: Sequence[DataField]) -> ColumnNotFound:
+    return ColumnNotFound(
+        f"[UNRESOLVED_COLUMN.WITH_SUGGESTION] the table has no column {name}; it has "
+        f"{', '.join(f.name for f in fields)}",
+        column=name,
+    )
+
+
+def _static_values(
+    partition: Sequence[PartitionValue] | None, table: Table, rewriter: Rewriter
+) -> dict[str, Column]:
+    """The values that PARTITION (...) gives, as columns of the table."""
+    known = by_lower_name(table.partition_keys_fields)
+    static: dict[str, Column] = {}
+    for part in partition or ():
+        field = known.get(part.column.lower())
+        if field is None:
+            raise InvalidSql(
+                f"[NON_PARTITION_COLUMN] {part.column} is no partition column of "
+                f"{table.identifier}: it has {', '.join(table.partition_keys) or 'none'}"
+            )
+        if part.value is not None:
+            given = rewriter.frame(f"SELECT {part.value} AS v")
+            kind = given.schema.fields[0].dataType
+            value = F.lit(given.collect()[0][0]).cast(kind)
+            static[field.name] = assigned(value, field, kind, by_name=False)
+    return static
+
+
+# --- what is replaced -----------------------------------------------------------------------------
+
+
+def _replacement(
+    statement: Insert,
+    table: Table,
+    static: dict[str, Column],
+    fitted: DataFrame,
+    *,
+    is_dynamic: bool,
+) -> Replacement | None:
+    if not statement.overwrite:
+        return None
+    schema = table.store.schema
+    if is_dynamic and schema.partition_keys:
+        return Replacement.dynamic(schema)
+    if not static:
+        return Replacement.whole_table(schema)
+    spark = fitted.sparkSession
+    values = spark.range(1).select(*static.values()).collect()[0].asDict()
+    return Replacement.static(schema, values)
+
+
+# --- DEFAULT --------------------------------------------------------------------------------------
+
+
+def without_default(query: str) -> str:
+    """The query with NULL in place of DEFAULT: a NULL that is written becomes the default."""
+    tokens = tokenize(query)
+    edits = [
+        Edit(token.start, token.end, "NULL")
+        for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False)
+        if token.is_word("DEFAULT")
+        and (before.is_symbol("(", ",") or before.is_word("SELECT", "VALUES"))
+        and (after.is_symbol(",", ")") or after.kind is Kind.END or after.is_word("FROM"))
+    ]
+    return edited(query, edits)

@@ -1,0 +1,137 @@
+"""A lake in a Spark session: ``attach``, ``lake.sql`` and ``sql``."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from emberlake.catalog import CatalogFactory
+from emberlake.errors import InvalidInput
+from emberlake.spark.sessions import find_session
+from emberlake.sql.names import TableName
+from emberlake.sql.on_spark.attached import AttachedTables
+from emberlake.sql.on_spark.engine import SparkEngine
+from emberlake.sql.on_spark.views import Views
+from emberlake.sql.session import SqlSession
+
+_LAKE: Final = "lake"
+_latest: dict[str, "Lake"] = {}  # what notebooks use that have named nothing else
+
+
+class Lake:
+    """The tables of a catalog in a Spark session; ``attach`` makes it."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        catalog_options: Mapping[str, object],
+        databases: Sequence[str] | None,
+        name: str,
+    ) -> None:
+        self.spark = spark
+        catalog = CatalogFactory.create(dict(catalog_options))
+        self._attached = AttachedTables(spark, catalog, databases)
+        self._views = Views(spark, self._attached)
+        engine = SparkEngine(spark, self._views, {})
+        self.session = engine.session = SqlSession(catalog, engine, name=name)
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """The tables that ``spark.sql`` does not know, and why; ``lake.sql`` knows all."""
+        return dict(self._attached.left_out)
+
+    def sql(
+        self, query: str, args: Mapping[str, Any] | None = None, **dataframes: DataFrame
+    ) -> DataFrame:
+        """Carry out one statement on the tables of the catalog, and of Spark.
+
+        Every table in it is read at one snapshot, found when the statement starts. A query is read
+        by the actions of the DataFrame; all other statements are done when the call returns.
+
+        Args:
+            query: The statement, in Spark's SQL.
+            args: Values of parameters: ``:name`` in the statement.
+            dataframes: Tables of the statement that are DataFrames, by their names in it.
+
+        Raises:
+            InvalidSql: the text is no statement.
+            Unsupported: the statement cannot be carried out; the error says what to do instead.
+            TableNotFound, ColumnNotFound, DataMismatch: as everywhere. Errors of Spark are those of
+                ``spark.sql``.
+        """
+        for name, frame in dataframes.items():
+            if not hasattr(frame, "createOrReplaceTempView"):
+                raise InvalidInput(f"{name} is a {type(frame).__name__}, and no DataFrame of Spark")
+        engine = SparkEngine(self.spark, self._views, dataframes)
+        shared = self.session
+        engine.session = SqlSession(
+            shared.catalog, engine, name=shared.name, database=shared.database
+        )
+        result: DataFrame = engine.session.execute(query, args)
+        shared.database = engine.session.database
+        self.refresh()
+        return result
+
+    def knows(self, name: str) -> bool:
+        """Whether a plain name is a table of the current database, or a temporary view."""
+        return self._views.is_view(name) or self.session.find(TableName((name,))) is not None
+
+    def refresh(self) -> None:
+        """Let ``spark.sql`` know tables that are new or altered, and forget those that are gone."""
+        self._attached.refresh()
+
+    def detach(self) -> None:
+        """Remove the names that ``attach`` has given to Spark. The tables stay."""
+        self._attached.detach()
+        if _latest.get(_LAKE) is self:
+            del _latest[_LAKE]
+
+    def __repr__(self) -> str:
+        names = sorted(self._attached.names.values())
+        return f"Lake({self.session.name}: {len(names)} tables in Spark)"
+
+
+def attach(
+    spark: SparkSession,
+    catalog_options: Mapping[str, object],
+    databases: Sequence[str] | None = None,
+    name: str = "paimon",
+) -> Lake:
+    """Make the tables of a catalog names in ``spark.sql``, and get ``lake.sql`` for everything.
+
+    Names that Spark has already are left alone; ``left_out`` of the lake lists them.
+
+    Args:
+        spark: The session.
+        catalog_options: What ``CatalogFactory.create`` takes.
+        databases: Only these; by default all. None at all with ``[]``: ``lake.sql`` still works.
+        name: What statements of ``lake.sql`` may call the catalog: ``paimon.db.t``.
+    """
+    lake = Lake(find_session(spark), catalog_options, databases, name)
+    lake.refresh()
+    _latest[_LAKE] = lake
+    return lake
+
+
+def latest_lake() -> Lake | None:
+    """The lake that was attached last in this program, if it is still attached."""
+    return _latest.get(_LAKE)
+
+
+def sql(
+    query: str,
+    catalog_options: Mapping[str, object],
+    spark: SparkSession | None = None,
+    args: Mapping[str, Any] | None = None,
+    **dataframes: DataFrame,
+) -> DataFrame:
+    """Carry out one statement, as ``sql`` of an attached lake does; Spark learns no names.
+
+    Args:
+        query: The statement, in Spark's SQL.
+        catalog_options: What ``CatalogFactory.create`` takes.
+        spark: The session; the active one by default.
+        args: Values of parameters: ``:name`` in the statement.
+        dataframes: Tables of the statement that are DataFrames, by their names in it.
+    """
+    return Lake(find_session(spark), catalog_options, (), "paimon").sql(query, args, **dataframes)

@@ -1,0 +1,266 @@
+"""A query of the lake becomes one of Spark: names of tables turn into scans of one snapshot.
+
+Nothing else of the text changes. Names that the lake does not know are left to Spark: they may be
+its own tables, or views of its session.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from emberlake.errors import InvalidSql
+from emberlake.inspect import SystemTable
+from emberlake.options import (
+    INCREMENTAL_BETWEEN,
+    INCREMENTAL_BETWEEN_TIMESTAMP,
+    SCAN_TIMESTAMP_MILLIS,
+    SCAN_VERSION,
+)
+from emberlake.predicates import Predicate
+from emberlake.scan.travel import Between
+from emberlake.spec.identifier import Identifier
+from emberlake.spec.snapshot import Snapshot
+from emberlake.sql.cursor import Cursor
+from emberlake.sql.engine import Args
+from emberlake.sql.lexer import Kind
+from emberlake.sql.names import TableName, quoted
+from emberlake.sql.on_spark.derived import DERIVED, Derive
+from emberlake.sql.on_spark.scans import Pinned, scan, system_rows
+from emberlake.sql.on_spark.views import Views
+from emberlake.sql.pruning import needed_columns, predicates_in
+from emberlake.sql.references import (
+    Call,
+    Form,
+    Found,
+    Reference,
+    text_of,
+)
+from emberlake.sql.replacing import Edit, edited, edits_of
+from emberlake.sql.scanner import find_references
+from emberlake.sql.session import SqlSession
+from emberlake.sql.system_database import system_table_rows
+from emberlake.table import Table
+
+_INCREMENTAL: Final = {
+    "paimon_incremental_query": INCREMENTAL_BETWEEN,
+    "paimon_incremental_between_timestamp": INCREMENTAL_BETWEEN_TIMESTAMP,
+}
+_MAX_PT: Final = ("sys", "max_pt")
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """A table of the lake in a statement: its rows, and the hidden columns among them."""
+
+    rows: DataFrame
+    hidden: tuple[str, ...] = ()
+
+
+@dataclass
+class Rewriter:
+    """Rewrites the text of one statement; every table in it is read at one snapshot."""
+
+    spark: SparkSession
+    session: SqlSession
+    views: Views
+    frames: Mapping[str, DataFrame]  # those of the call, by names in small letters
+    args: Args
+    pins: dict[tuple[object, ...], Pinned] = field(default_factory=dict)
+
+    def frame(self, query: str) -> DataFrame:
+        """The DataFrame of a query."""
+        return self.run(query)
+
+    def run(self, text: str, places: Mapping[int, DataFrame] | None = None) -> DataFrame:
+        """Let Spark carry out a text, with the tables of the lake in it.
+
+        Args:
+            text: The statement.
+            places: Rows for some tables, by the place in the text where they are named.
+        """
+        found = find_references(text)
+        scanned = self._scanned(found, places or {})
+        calls = {call: value for call in found.calls if (value := self._called(call)) is not None}
+        if not scanned and not calls:
+            return self.spark.sql(text, self._bound)
+        names = {reference: f"t{number}" for number, reference in enumerate(scanned)}
+        marks = {name: f"\0{name}\0" for name in names.values()}
+        edits = list(edits_of(found, {ref: marks[name] for ref, name in names.items()}))
+        edits += [Edit(call.start, call.end, value) for call, value in calls.items()]
+        edits += _hiding(found, scanned)
+        rewritten = edited(text, edits).replace("{", "{{").replace("}", "}}")
+        for name, mark in marks.items():
+            rewritten = rewritten.replace(mark, "{" + name + "}")
+        if not scanned:
+            return self.spark.sql(edited(text, edits), self._bound)
+        frames = {names[reference]: item.rows for reference, item in scanned.items()}
+        return self.spark.sql(rewritten, self._bound, **frames)
+
+    def value(self, expression: str) -> Any:
+        """The value of an expression without columns."""
+        return self.run(f"SELECT {expression}").collect()[0][0]
+
+    @property
+    def _bound(self) -> dict[str, Any] | None:
+        return dict(self.args) or None
+
+    def snapshot_of(self, table: Table) -> Snapshot | None:
+        """The snapshot of a table that the statement reads."""
+        target = self.pins[table.identifier, None, None].target
+        assert not isinstance(target, Between)
+        return target
+
+    # --- tables -----------------------------------------------------------------------------------
+
+    def _scanned(self, found: Found, places: Mapping[int, DataFrame]) -> dict[Reference, Scanned]:
+        """The rows of every table of the lake; other names are left to Spark."""
+        known: dict[Reference, Pinned | Scanned] = {}
+        for reference in found.references:
+            given = places.get(reference.start)
+            item = self._find(reference) if given is None else Scanned(given)
+            if item is not None:
+                known[reference] = item
+        schemas = {r.start: p.schema for r, p in known.items() if isinstance(p, Pinned)}
+        predicates = predicates_in(found.text, schemas, self.args)
+        return {
+            reference: item
+            if isinstance(item, Scanned)
+            else self._scan(item, found, predicates.get(reference.start))
+            for reference, item in known.items()
+        }
+
+    def _scan(self, pinned: Pinned, found: Found, predicate: Predicate | None) -> Scanned:
+        declared = {name.lower() for name in pinned.schema.field_names}
+        hidden = tuple(
+            name
+            for name in pinned.hidden
+            if name.lower() in found.words and name.lower() not in declared
+        )
+        columns = needed_columns(found, pinned.schema)
+        rows = scan(pinned, self.spark, hidden=hidden, columns=columns, predicate=predicate)
+        return Scanned(rows, hidden)
+
+    def _find(self, reference: Reference) -> Pinned | Scanned | None:
+        """What a reference means; None: Spark knows it, or knows that there is no such table."""
+        if reference.form is Form.FUNCTION:
+            return self._incremental(reference)
+        name = reference.name
+        if reference.form is Form.IDENTIFIER:
+            name = self._identified(reference)
+        if len(name.parts) == 1:
+            own = self.frames.get(name.parts[0].lower())
+            if own is not None:
+                return Scanned(own)
+            if self.views.find(name.parts[0], self.frame):
+                return None
+        return self._table(name, reference)
+
+    def _table(self, name: TableName, reference: Reference) -> Pinned | Scanned | None:
+        """A table of the lake; None: it has none of that name."""
+        system = system_table_rows(name, self.session.catalog)
+        if system is not None:
+            return Scanned(self.spark.createDataFrame(system))
+        base, derive = self._derived(name)
+        table = self.session.find(base)
+        if table is None:
+            self.views.refuse_attached(name)
+            return None
+        travelled = self._travelled(table, reference)
+        if not isinstance(travelled, Table):
+            return Scanned(system_rows(travelled, self.spark))
+        if derive is not None:
+            return Scanned(derive(Pinned.now(travelled), self.spark))
+        key = (travelled.identifier, reference.version, reference.timestamp)
+        if key not in self.pins:
+            self.pins[key] = Pinned.now(travelled)
+        return self.pins[key]
+
+    def _derived(self, name: TableName) -> tuple[TableName, Derive | None]:
+        """The table that a system table is a read of, and the read; else the name as it is."""
+        identifier = self.session.identify(name)
+        derive = None if identifier is None else DERIVED.get(identifier.system_table or "")
+        if identifier is None or derive is None:
+            return name, None
+        base = Identifier(identifier.database, identifier.table, identifier.branch)
+        return TableName((base.database, base.object_name)), derive
+
+    def _identified(self, reference: Reference) -> TableName:
+        value = self.value(", ".join(reference.arguments))
+        return TableName(Cursor(str(value)).path())
+
+    def _travelled(self, table: Table | SystemTable, reference: Reference) -> Table | SystemTable:
+        if reference.version is not None:
+            return table.copy({SCAN_VERSION.key: reference.version})
+        if reference.timestamp is None:
+            return table
+        millis = self.value(f"unix_millis(CAST({reference.timestamp} AS TIMESTAMP))")
+        if millis is None:
+            raise InvalidSql(f"TIMESTAMP AS OF {reference.timestamp}: this is no time")
+        return table.copy({SCAN_TIMESTAMP_MILLIS.key: str(millis)})
+
+    def _incremental(self, reference: Reference) -> Pinned | None:
+        option = _INCREMENTAL.get(reference.name.last.lower())
+        if option is None or len(reference.name.parts) > 1:
+            return None
+        if len(reference.arguments) != 3:
+            raise InvalidSql(f"{reference.name.last} takes a table, a start and an end")
+        name, *ends = (self._text(argument) for argument in reference.arguments)
+        table = self.session.table(TableName(Cursor(name).path()))
+        return Pinned.now(table.copy({option.key: ",".join(ends)}))
+
+    def _text(self, argument: str) -> str:
+        """The value of an argument as text."""
+        text = text_of(argument)
+        if text is not None:
+            return text
+        tokens = Cursor(argument).tokens[:-1]
+        if len(tokens) == 1 and tokens[0].kind is Kind.NUMBER:
+            return tokens[0].text
+        return str(self.value(argument))
+
+    def _called(self, call: Call) -> str | None:
+        """What a function of the lake says, as a literal; None: it is one of Spark."""
+        if len(call.name) == 1:
+            return literal(self.session.database)
+        return self._max_pt(call) if _is_max_pt(call) else None
+
+    def _max_pt(self, call: Call) -> str:
+        """sys.max_pt('db.t'): the greatest value of the first partition column, as a literal."""
+        if len(call.arguments) != 1:
+            raise InvalidSql("sys.max_pt takes the name of a table")
+        table = self.session.table(TableName(Cursor(self._text(call.arguments[0])).path()))
+        if not table.partition_keys:
+            raise InvalidSql(f"sys.max_pt: {table.identifier} has no partitions")
+        first = table.partition_keys[0]
+        rows = scan(Pinned.now(table), self.spark, columns=[first])
+        greatest = rows.selectExpr(f"CAST(max({quoted(first)}) AS STRING)").collect()[0][0]
+        if greatest is None:
+            raise InvalidSql(f"sys.max_pt: {table.identifier} has no partition with a value")
+        return literal(greatest)
+
+
+def literal(text: str) -> str:
+    """A text as a literal of Spark's SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _is_max_pt(call: Call) -> bool:
+    return tuple(part.lower() for part in call.name)[-2:] == _MAX_PT
+
+
+def _hiding(found: Found, scanned: Mapping[Reference, Scanned]) -> list[Edit]:
+    """Stars leave hidden columns out, as they do in tables that have them by themselves."""
+    edits: list[Edit] = []
+    for star in found.stars:
+        names = [
+            f"{quoted(reference.called)}.{quoted(name)}"
+            for reference, item in scanned.items()
+            for name in item.hidden
+            if reference.block == star.block
+            and (star.qualifier is None or star.qualifier.lower() == reference.called.lower())
+        ]
+        if names:
+            edits.append(Edit(star.end, star.end, f" EXCEPT ({', '.join(names)})"))
+    return edits

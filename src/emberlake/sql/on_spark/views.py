@@ -1,0 +1,75 @@
+"""Temporary views over queries of the lake, and the names that ``attach`` has put into Spark.
+
+A view of Spark keeps the scans that it was made with. ``lake.sql`` knows the text of the views that
+it has made, and makes them anew when a statement uses them, so they show the tables as they are.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from emberlake.errors import TableNotFound
+from emberlake.sql.names import TableName, quoted
+from emberlake.sql.on_spark.attached import AttachedTables
+from emberlake.sql.statements import CreateTemporaryView
+
+Frame = Callable[[str], DataFrame]  # the DataFrame of a query
+
+
+@dataclass
+class Views:
+    """The views of a lake in a session."""
+
+    spark: SparkSession
+    attached: AttachedTables
+    made: dict[str, CreateTemporaryView] = field(default_factory=dict)  # by names in small letters
+
+    def create(self, statement: CreateTemporaryView, frame: Frame) -> None:
+        """Make a view, for Spark as well."""
+        self._make(statement, frame, replace=statement.replace)
+        if statement.is_cached:
+            self.spark.sql(f"CACHE TABLE {quoted(statement.view)}")
+        elif not statement.is_global:
+            self.made[statement.view.lower()] = statement
+
+    def _make(self, statement: CreateTemporaryView, frame: Frame, *, replace: bool) -> None:
+        rows: DataFrame = frame(statement.query)
+        if statement.columns is not None:
+            rows = rows.toDF(*statement.columns)
+        if statement.is_global:
+            make = rows.createOrReplaceGlobalTempView if replace else rows.createGlobalTempView
+        else:
+            make = rows.createOrReplaceTempView if replace else rows.createTempView
+        make(statement.view)
+
+    def is_view(self, name: str) -> bool:
+        """Whether the session has a temporary view of that name."""
+        try:
+            return bool(self.spark.catalog.getTable(quoted(name)).isTemporary)
+        except AnalysisException:
+            return False
+
+    def find(self, name: str, frame: Frame) -> bool:
+        """Whether a name is a view of the session; one of the lake is brought up to date."""
+        if not self.is_view(name):
+            self.made.pop(name.lower(), None)  # it was dropped
+            return False
+        statement = self.made.get(name.lower())
+        if statement is not None:
+            self._make(statement, frame, replace=True)
+        return True
+
+    def refuse_attached(self, name: TableName) -> None:
+        """Names are case-sensitive; Spark would find an attached table in any case.
+
+        Raises:
+            TableNotFound: only the letters' case differs from a table that is attached.
+        """
+        known = self.attached.names.get(".".join(name.parts).lower())
+        if known is not None:
+            raise TableNotFound(
+                f"[TABLE_OR_VIEW_NOT_FOUND] there is no table {name}; names of tables and "
+                f"databases are case-sensitive, and there is {known}"
+            )

@@ -1,0 +1,33 @@
+"""INSERT into tables with ``bucket=-2`` gives rows their buckets at once, as Paimon's connector."""
+
+from dataclasses import replace
+
+from emberlake.options import BUCKET, POSTPONE_BUCKET_COUNT
+from emberlake.scan.files import live_entries
+from emberlake.session.write_session import WriteSession
+from emberlake.spec.profile import BucketMode
+
+
+def with_buckets(session: WriteSession) -> WriteSession:
+    """The session for rows that get buckets at once, where all partitions have as many.
+
+    Where they do not, or where rows wait for their buckets already, compaction assigns them.
+    """
+    store = session.store
+    if store.schema.profile.bucket_mode is not BucketMode.POSTPONED:
+        return session
+    snapshot = store.snapshots.latest()
+    given = store.options.value(POSTPONE_BUCKET_COUNT)
+    counts: set[int] = set()
+    if snapshot is not None:
+        entries = live_entries(store, snapshot)
+        if (entries.bucket < 0).any() and session.replaces is None:
+            return session
+        counts = set(entries.total_buckets[entries.bucket >= 0].tolist())
+    if given is not None and store.schema.partition_keys:
+        counts.add(given)
+    if len(counts) > 1:
+        return session
+    count = next(iter(counts), given or 1)
+    schema = store.schema.with_options({BUCKET.key: str(count)})
+    return replace(session, store=store.with_schema(schema))

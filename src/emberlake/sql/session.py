@@ -1,0 +1,191 @@
+"""One SQL session on a catalog: the current database, names, settings, and who does what."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from emberlake.catalog import Catalog
+from emberlake.errors import (
+    BranchNotFound,
+    DatabaseNotFound,
+    InvalidInput,
+    TableNotFound,
+    Unsupported,
+)
+from emberlake.inspect import SystemTable
+from emberlake.inspect.java_form import as_in_java
+from emberlake.options import KNOWN_KEYS
+from emberlake.spec.identifier import Identifier
+from emberlake.sql.commands import run_command
+from emberlake.sql.engine import Engine
+from emberlake.sql.names import TableName, identify
+from emberlake.sql.parse import parse_statement
+from emberlake.sql.statements import (
+    Command,
+    CreateTableAs,
+    CreateTemporaryView,
+    Delete,
+    Foreign,
+    Insert,
+    Merge,
+    Query,
+    Statement,
+    Truncate,
+    Update,
+)
+from emberlake.table import Table
+
+SETTING_PREFIX: Final = "spark.paimon."
+_DEFAULT_DATABASE: Final = "default"
+
+
+class SqlSession:
+    """Carries out statements: those that move rows by an engine, the others by the catalog."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        engine: Engine,
+        *,
+        name: str = "paimon",
+        database: str = _DEFAULT_DATABASE,
+    ) -> None:
+        self.catalog = catalog
+        self.engine = engine
+        self.name = name  # what statements call the catalog
+        self.database = database  # of names with one part; USE changes it
+
+    def execute(self, text: str, args: Mapping[str, Any] | None = None) -> Any:
+        """Carry out one statement, and return its rows in the form of the engine.
+
+        Raises:
+            InvalidSql: the text is no statement.
+            Unsupported: the statement is known, but cannot be carried out.
+        """
+        return self.run(parse_statement(text), args or {})
+
+    def run(self, statement: Statement, args: Mapping[str, Any]) -> Any:  # noqa: C901 - a list
+        """Carry out a statement that is parsed already."""
+        match statement:
+            case Query():
+                return self.engine.query(statement, args)
+            case Insert():
+                return self.engine.insert(statement, args)
+            case Delete():
+                return self.engine.delete(statement, args)
+            case Update():
+                return self.engine.update(statement, args)
+            case Merge():
+                return self.engine.merge(statement, args)
+            case CreateTemporaryView():
+                return self.engine.create_view(statement, args)
+            case Foreign():
+                return self.engine.foreign(statement, args)
+            case Truncate():
+                self._truncate(statement, args)
+                return self.engine.answer(None)
+            case CreateTableAs():
+                self._create_as(statement, args)
+                return self.engine.answer(None)
+            case Command():
+                return self.engine.answer(run_command(statement, self, args))
+            case _:
+                raise Unsupported(f"{type(statement).__name__} cannot be carried out")
+
+    def _truncate(self, statement: Truncate, args: Mapping[str, Any]) -> None:
+        builder = self.table(statement.table).new_batch_write_builder()
+        if statement.partition is None:
+            builder.new_commit().truncate_table()
+            return
+        values = {
+            part.column: None if part.value is None else self.engine.value(part.value, args)
+            for part in statement.partition
+        }
+        self.catalog.drop_partitions(self._identifier(statement.table), [values])
+
+    def _create_as(self, statement: CreateTableAs, args: Mapping[str, Any]) -> None:
+        if statement.create.if_not_exists and self.find(statement.create.table) is not None:
+            return
+        columns = self.engine.columns_of(statement.query, args)
+        create = replace(statement.create, columns=columns)
+        run_command(create, self, args)
+        # A table that was replaced has snapshots already; its rows are one that replaces all.
+        rows = Insert(table=create.table, query=statement.query, overwrite=create.replace)
+        try:
+            self.engine.insert(rows, args)
+        except BaseException:
+            if not create.replace:  # nobody else can have written to it yet
+                self.catalog.drop_table(self._identifier(create.table), True)
+            raise
+
+    # --- names ------------------------------------------------------------------------------------
+
+    def identify(self, name: TableName) -> Identifier | None:
+        """The table that a name means in the session; None if it cannot be one of the lake."""
+        return identify(name, catalog=self.name, database=self.database)
+
+    def _identifier(self, name: TableName) -> Identifier:
+        identifier = self.identify(name)
+        assert identifier is not None  # table() has found it
+        return identifier
+
+    def find(self, name: TableName) -> Table | SystemTable | None:
+        """The table of that name with the settings of the session; None if the lake has none."""
+        identifier = self.identify(name)
+        if identifier is None:
+            return None
+        try:
+            table = self.catalog.get_table(identifier)
+        except (TableNotFound, DatabaseNotFound, BranchNotFound):
+            return None
+        options = self.table_options(identifier)
+        found: Table | SystemTable = table.copy(options) if options else table
+        return as_in_java(found) if isinstance(found, SystemTable) else found
+
+    def table(self, name: TableName) -> Table:
+        """The data table of that name, to be written or changed.
+
+        Raises:
+            TableNotFound: the lake has none.
+            InvalidInput: it is a system table.
+        """
+        table = self.find(name)
+        if table is None:
+            raise TableNotFound(
+                f"[TABLE_OR_VIEW_NOT_FOUND] there is no table {name} in the catalog {self.name}; "
+                "names of tables and databases are case-sensitive",
+                identifier=self.identify(name),
+            )
+        if not isinstance(table, Table):
+            raise InvalidInput(f"{name} is a system table: it can only be read")
+        return table
+
+    # --- settings ---------------------------------------------------------------------------------
+
+    def table_options(self, identifier: Identifier) -> dict[str, str]:
+        """Options for one table that settings give: ``spark.paimon.<option>`` for all tables,
+        ``spark.paimon.<catalog>.<database>.<table>.<option>`` (or ``*``) for some.
+        """  # noqa: D205
+        options: dict[str, str] = {}
+        narrow: dict[str, str] = {}
+        names = (self.name, identifier.database, identifier.table)
+        for key, value in self.engine.settings().items():
+            if not key.startswith(SETTING_PREFIX):
+                continue
+            rest = key.removeprefix(SETTING_PREFIX)
+            own = _narrowed(rest, names)
+            if own is not None:
+                narrow[own] = value
+            else:
+                options[rest] = value
+        return {k: v for k, v in {**options, **narrow}.items() if k in KNOWN_KEYS}
+
+
+def _narrowed(key: str, names: tuple[str, str, str]) -> str | None:
+    """The option of ``catalog.database.table.option`` if it is for this table."""
+    catalog, _, rest = key.partition(".")
+    database, _, rest = rest.partition(".")
+    table, _, option = rest.partition(".")
+    given = (catalog, database, table)
+    fits = all(part in ("*", name) for part, name in zip(given, names, strict=True))
+    return option if option and fits else None

@@ -1,0 +1,153 @@
+"""``emberlake ingest --on-bad-rows``: rows that do not fit, with their file and line. No Spark."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cli.shop import Cli
+from emberlake import Catalog
+from emberlake.cli.actions.text_files import is_json_array
+
+CSV = """id,name
+10,ada
+
+x,bob
+11,"a
+b"
+,carl
+12,d,e
+99999999999999999999,eve
+13,
+"""
+
+
+@pytest.fixture
+def people(catalog: Catalog) -> Catalog:
+    columns = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
+    catalog.create_table("shop.people", columns, options={"bucket": "-1"})
+    return catalog
+
+
+def kept(catalog: Catalog) -> list[tuple[object, ...]]:
+    rows = catalog.get_table("ops.bad").to_arrow().to_pylist()
+    return [(Path(r["source_file"]).name, r["source_line"], r["reason"], r["row"]) for r in rows]
+
+
+def test_rows_of_csv_that_do_not_fit_are_kept_with_file_line_and_reason(
+    cli: Cli, people: Catalog
+) -> None:
+    Path("a.csv").write_text(CSV)
+
+    done = cli("ingest", "a.csv", "--into", "shop.people", "--on-bad-rows", "ops.bad", "--json")
+
+    told = json.loads(done.out)
+    assert (done.code, told["rows_added"], told["rows_rejected"]) == (0, 3, 4)
+    rows = people.get_table("shop.people").to_arrow().to_pylist()
+    assert [(r["id"], r["name"]) for r in rows] == [(10, "ada"), (11, "a\nb"), (13, None)]
+    assert sorted(kept(people), key=lambda row: row[1]) == [
+        ("a.csv", 4, "id: x is no BIGINT", '{"id": "x", "name": "bob"}'),
+        ("a.csv", 7, "id: is null, and is NOT NULL", '{"id": null, "name": "carl"}'),
+        ("a.csv", 8, "2 values expected, 3 found", '"12,d,e"'),
+        (
+            "a.csv",
+            9,
+            "id: 99999999999999999999 is no BIGINT",
+            '{"id": "99999999999999999999", "name": "eve"}',
+        ),
+    ]
+
+
+def test_rows_of_json_lines_that_do_not_fit_are_kept_as_they_are_written(
+    cli: Cli, people: Catalog
+) -> None:
+    lines = ['{"id": 1, "name": "ada"}', '{"id": "no"}', "", "{oops", "[1]", '{"id": 2.5}']
+    with gzip.open("a.json.gz", "wt") as file:
+        file.write("\n".join(lines))
+
+    done = cli("ingest", "a.json.gz", "--into", "shop.people", "--on-bad-rows", "ops.bad")
+
+    assert (done.code, done.out.splitlines()[0]) == (0, "loaded 1 row into shop.people (append)")
+    assert "4 bad rows kept in ops.bad; the first: " in done.err
+    found = sorted(kept(people), key=lambda row: row[1])
+    assert [(line, row) for _, line, _, row in found] == [
+        (2, '{"id": "no"}'),
+        (4, '"{oops"'),
+        (5, '"[1]"'),
+        (6, '{"id": 2.5}'),
+    ]
+    assert found[0][2] == "id: no is no BIGINT"
+
+
+def test_a_json_array_is_recognised(cli: Cli, people: Catalog) -> None:
+    Path("a.json").write_text('[\n  {"id": 1, "name": "ada"},\n  {"id": "x"},\n\n  {"id": 3}\n]\n')
+    Path("b.json").write_text('{"id": 1}\n{"id": 2}\n')
+
+    refused = cli("ingest", "a.json", "--into", "shop.people")
+    done = cli("ingest", "a.json", "--into", "shop.people", "--on-bad-rows", "ops.bad")
+    mixed = cli("ingest", "a.json", "b.json", "--into", "shop.people")
+
+    assert refused.code == 1
+    assert "a.json, line 3: id: x is no BIGINT; --on-bad-rows skip or TABLE" in refused.err
+    assert (done.code, people.get_table("shop.people").count()) == (0, 2)
+    assert [(line, row) for _, line, _, row in kept(people)] == [(3, '{"id": "x"}')]
+    assert [is_json_array(Path(name)) for name in ("a.json", "b.json")] == [True, False]
+    assert mixed.code == 2
+    assert "some of the files are JSON arrays" in mixed.err
+
+
+def test_bad_rows_can_be_left_out(cli: Cli, people: Catalog) -> None:
+    pq.write_table(pa.table({"id": [1, None], "name": ["a", "b"]}), "a.parquet")
+
+    done = cli("ingest", "a.parquet", "--into", "shop.people", "--on-bad-rows", "skip")
+
+    assert (done.code, people.get_table("shop.people").count()) == (0, 1)
+    assert "1 bad row left out; the first: a.parquet: id: is null, and is NOT NULL" in done.err
+
+
+def test_folders_and_flags_give_columns(cli: Cli, catalog: Catalog) -> None:
+    folder = Path("in/dt=2026-06-09")
+    folder.mkdir(parents=True)
+    Path(folder, "a.csv").write_text("order_id;city\n1;rome\nx;oslo\n")
+    arguments = ("--into", "shop.orders", "--on-bad-rows", "skip", "--source-option", "delimiter=;")
+
+    done = cli("ingest", "in", *arguments)
+    again = cli("ingest", str(folder / "a.csv"), *arguments, "--partition", "dt=2026-06-10")
+
+    assert (done.code, again.code) == (0, 0), done.err + again.err
+    orders = catalog.get_table("shop.orders")
+    assert orders.count("dt = '2026-06-09'") == orders.count("dt = '2026-06-10'") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--on-bad-rows", "quarantine"), "expected fail, skip, or a table that keeps them"),
+        (("--on-bad-rows", "skip", "--merge-schema"), "load in two steps"),
+        (("--on-bad-rows", "skip", "--dry-run"), "--dry-run reads no rows"),
+        (("--on-bad-rows", "skip", "--source-option", "quote=|"), "delimiter and header only"),
+        (("--on-bad-rows", "shop.orders"), "cannot keep bad rows"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(
+    cli: Cli, people: Catalog, arguments: tuple[str, ...], told: str
+) -> None:
+    Path("a.csv").write_text("id,name\n1,a\n")
+
+    shown = cli("ingest", "a.csv", "--into", "shop.people", *arguments)
+
+    assert shown.code != 0
+    assert told in shown.err
+    assert people.get_table("shop.people").latest_snapshot() is None
+
+
+def test_a_column_that_the_table_lacks_is_not_the_fault_of_rows(cli: Cli, people: Catalog) -> None:
+    Path("a.csv").write_text("id,nom\n1,a\n")
+
+    shown = cli("ingest", "a.csv", "--into", "shop.people", "--on-bad-rows", "skip")
+
+    assert shown.code == 1
+    assert "nom" in shown.err

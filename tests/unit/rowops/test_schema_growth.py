@@ -1,0 +1,196 @@
+"""A table grows to what new data has."""
+
+import pyarrow as pa
+import pytest
+
+from builders import create_key_table, create_table
+from emberlake import CatalogFactory, CommitConflict, DataMismatch, InvalidSchema, SchemaChange
+from emberlake.commit import committer
+from emberlake.errors import ConflictReason
+from emberlake.store.schemas import SchemaStore
+
+COLUMNS = pa.schema(
+    [
+        pa.field("id", pa.int32(), nullable=False),
+        ("n", pa.int32()),
+        ("s", pa.struct([("x", pa.int8())])),
+    ]
+)
+
+
+def types_of(table):
+    return {field.name: str(field.type) for field in table.fields}
+
+
+def test_new_columns_and_wider_numbers_come_with_the_rows():
+    table = create_table(columns=COLUMNS)
+    table.append(pa.table({"id": pa.array([1], pa.int32())}))
+    data = pa.table({"id": [2], "n": [1 << 40], "note": ["new"], "s": [{"x": 1, "y": 2.5}]})
+
+    result = table.append(data, merge_schema=True)
+
+    assert result.rows_added == 1
+    assert types_of(table) == {
+        "id": "BIGINT NOT NULL",
+        "n": "BIGINT",
+        "s": "ROW<x BIGINT, y DOUBLE>",
+        "note": "STRING",
+    }
+    assert table.to_arrow().sort_by("id").to_pylist() == [
+        {"id": 1, "n": None, "s": None, "note": None},
+        {"id": 2, "n": 1 << 40, "s": {"x": 1, "y": 2.5}, "note": "new"},
+    ]
+
+
+def test_keys_keep_their_type_and_row_kinds_are_no_column():
+    table = create_key_table(COLUMNS)
+    data = pa.table({"id": [1], "n": [1], "s": [None], "note": ["x"], "_row_kind": ["+I"]})
+
+    table.upsert(data, merge_schema=True)
+
+    assert types_of(table)["id"] == "INT NOT NULL"
+    assert table.to_arrow(["id", "note"]).to_pylist() == [{"id": 1, "note": "x"}]
+
+
+@pytest.mark.parametrize("merged", ["append", "upsert", "overwrite"])
+def test_every_short_form_of_a_write_lets_the_table_grow(merged):
+    table = create_key_table(COLUMNS)
+    rows = pa.table({"id": [1], "n": [1], "s": [None], "note": ["x"]})
+
+    getattr(table, merged)(rows.to_reader(), merge_schema=True)
+    getattr(table, merged)(rows.select(["id", "n", "s", "note"]).to_pandas(), merge_schema=True)
+
+    assert table.to_arrow(["note"]).to_pylist() == [{"note": "x"}]
+
+
+def test_without_it_a_new_column_is_refused():
+    table = create_table(columns=COLUMNS)
+
+    with pytest.raises(DataMismatch, match="note: is not a column of the table"):
+        table.append(pa.table({"id": [1], "note": ["x"]}))
+
+
+def test_a_column_without_a_type_in_the_format_is_refused_before_anything_changes():
+    table = create_table(columns=COLUMNS)
+
+    with pytest.raises(InvalidSchema, match="span"):
+        table.append(
+            pa.table({"id": [1], "span": pa.array([1], pa.duration("s"))}), merge_schema=True
+        )
+
+    assert types_of(table).keys() == {"id", "n", "s"}
+
+
+def raced_table(tmp_path, monkeypatch):
+    """A table, and those of its schemas before which somebody else has added a column."""
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path)})
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", COLUMNS)
+    create, raced = SchemaStore.create, []
+
+    def slower(schemas, schema):
+        if not raced:
+            raced.append(schema)
+            catalog.alter_table("db.t", [SchemaChange.add_column("note", "STRING")])
+        return create(schemas, schema)
+
+    monkeypatch.setattr(SchemaStore, "create", slower)
+    return table, raced
+
+
+def test_columns_that_others_add_meanwhile_are_taken_as_they_are(tmp_path, monkeypatch):
+    table, _ = raced_table(tmp_path, monkeypatch)
+
+    table.append(pa.table({"id": [1], "note": ["x"], "more": [1]}), merge_schema=True)
+
+    assert [*types_of(table)] == ["id", "n", "s", "note", "more"]
+    assert table.to_arrow(["note", "more"]).to_pylist() == [{"note": "x", "more": 1}]
+    assert table.check().ok
+
+
+def test_the_same_column_that_others_add_meanwhile_is_not_added_twice(tmp_path, monkeypatch):
+    table, _ = raced_table(tmp_path, monkeypatch)
+
+    table.append(pa.table({"id": pa.array([1], pa.int32()), "note": ["x"]}), merge_schema=True)
+
+    assert schema_ids(table) == (0, 1)
+    assert table.to_arrow(["note"]).to_pylist() == [{"note": "x"}]
+
+
+def schema_ids(table):
+    return table.store.schemas.list_ids()
+
+
+@pytest.mark.parametrize("write", ["append", "upsert", "overwrite"])
+def test_a_write_that_fails_leaves_no_column(write):
+    table = create_key_table(COLUMNS)
+    table.append(pa.table({"id": [1], "n": [1], "s": [None]}))
+    null_key = {"id": pa.array([None], pa.int32()), "n": [1], "s": [None], "note": ["x"]}
+
+    with pytest.raises(DataMismatch, match="null"):
+        getattr(table, write)(pa.table(null_key), merge_schema=True)
+
+    assert (schema_ids(table), table.count()) == ((0,), 1)
+    assert "note" not in table.field_names
+
+
+def test_a_commit_that_is_refused_leaves_no_column(monkeypatch):
+    table = create_table(columns=COLUMNS)
+
+    def refuse(*_, **__):
+        raise CommitConflict(ConflictReason.FILES_MISSING, "gone", "write again")
+
+    monkeypatch.setattr(committer, "check_present", refuse)
+    with pytest.raises(CommitConflict):
+        table.append(pa.table({"id": pa.array([1], pa.int32()), "note": ["x"]}), merge_schema=True)
+
+    assert schema_ids(table) == (0,)
+
+
+def test_a_write_of_no_rows_adds_no_column():
+    table = create_table(columns=COLUMNS)
+
+    done = table.append(
+        pa.table({"id": pa.array([], pa.int32()), "note": pa.array([], pa.string())}),
+        merge_schema=True,
+    )
+
+    assert done.snapshot_id is None
+    assert schema_ids(table) == (0,)
+
+
+def test_a_stream_is_not_written_again_if_others_change_the_schema(tmp_path, monkeypatch):
+    table, raced = raced_table(tmp_path, monkeypatch)
+    rows = pa.table({"id": pa.array([1], pa.int32()), "more": [1]})
+
+    with pytest.raises(CommitConflict, match="others changed the schema"):
+        table.append(rows.to_reader(), merge_schema=True)
+
+    assert raced
+    assert table.count() == 0
+
+
+def test_rows_are_compacted_for_a_schema_that_is_not_published_yet():
+    table = create_key_table(COLUMNS, **{"deletion-vectors.enabled": "true"})
+    rows = pa.table({"id": [1], "n": [1], "s": [None]})
+    table.upsert(rows)
+
+    table.upsert(rows.append_column("note", pa.array(["x"])), merge_schema=True)
+
+    assert table.to_arrow(["id", "note"]).to_pylist() == [{"id": 1, "note": "x"}]
+
+
+def test_a_merge_adds_its_columns_with_its_commit():
+    table = create_table(columns=COLUMNS)
+    table.append(pa.table({"id": pa.array([1], pa.int32())}))
+    source = pa.table({"id": pa.array([1, 1], pa.int32()), "note": ["x", "y"]})
+
+    def merge(rows):
+        merging = table.merge(rows, ["id"], merge_schema=True)
+        return merging.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    with pytest.raises(DataMismatch):
+        merge(source)
+    assert schema_ids(table) == (0,)
+    merge(source.slice(1))
+    assert schema_ids(table) == (0, 1)

@@ -1,0 +1,206 @@
+"""Statements that move no rows, carried out on a catalog alone."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from emberlake.errors import (
+    ColumnNotFound,
+    DatabaseNotFound,
+    EmberlakeWarning,
+    InvalidSchema,
+    NotFound,
+    TableNotFound,
+)
+from unit.sql.commands.sessions import Lake
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(tmp_path)
+
+
+def rows(lake: Lake, table: str, data: dict[str, list[object]]) -> None:
+    found = lake.catalog.get_table(table)
+    found.append(
+        pa.table(
+            data, schema=pa.schema([(f, t) for f, t in zip(data, _types(found, data), strict=True)])
+        )
+    )
+
+
+def _types(table: object, data: dict[str, list[object]]) -> list[pa.DataType]:
+    by_name = {f.name: f for f in table.to_arrow().schema}  # type: ignore[attr-defined]
+    return [by_name[name].type for name in data]
+
+
+def test_names_of_columns_have_no_letter_case_and_those_of_tables_do(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (Id INT, day STRING) PARTITIONED BY (DAY)")
+    lake.sql("ALTER TABLE t ALTER COLUMN id TYPE BIGINT")
+
+    assert lake.catalog.get_table("db.t").partition_keys == ["day"]
+    assert lake.sql("SHOW COLUMNS IN t") == [("Id",), ("day",)]
+    with pytest.raises(InvalidSchema, match="there twice"):
+        lake.sql("CREATE TABLE twins (a INT, A STRING)")
+    with pytest.raises(TableNotFound):
+        lake.sql("DESCRIBE T")
+
+
+def test_show_create_table_creates_the_same_table_again(lake: Lake) -> None:
+    lake.sql(
+        "CREATE TABLE t (id INT NOT NULL COMMENT 'who''s', `a b` MAP<STRING, STRUCT<x: INT>>, "
+        "v STRING DEFAULT 'x', day DATE NOT NULL) PARTITIONED BY (day) COMMENT 'c' "
+        "TBLPROPERTIES ('primary-key' = 'id,day', 'bucket' = '2')"
+    )
+    before = lake.catalog.get_table("db.t").table_schema
+
+    ((text,),) = lake.sql("SHOW CREATE TABLE t")
+    text = text.replace(f"LOCATION '{lake.catalog.get_table('db.t').table_path}'\n", "")
+    text = "".join(line for line in text.splitlines(True) if "'path' =" not in line)
+    lake.sql("DROP TABLE t")
+    lake.sql(text)
+
+    after = lake.catalog.get_table("db.t").table_schema
+    assert (after.fields, after.primary_keys, after.comment) == (
+        before.fields,
+        before.primary_keys,
+        before.comment,
+    )
+    assert dict(after.options) == dict(before.options)
+
+
+def test_nested_columns_are_added_renamed_retyped_and_dropped(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (id INT, r STRUCT<a: INT, b: INT>, x ARRAY<STRUCT<p: INT>>)")
+
+    lake.sql("ALTER TABLE t ADD COLUMNS (R.c STRING AFTER a, x.element.q DATE, first INT FIRST)")
+    lake.sql("ALTER TABLE t RENAME COLUMN r.B TO d")
+    lake.sql("ALTER TABLE t ALTER COLUMN r.a TYPE BIGINT")
+    lake.sql("ALTER TABLE t DROP COLUMN id")
+
+    assert lake.sql("DESCRIBE t") == [
+        ("first", "int", None),
+        ("r", "struct<a:bigint,c:string,d:int>", None),
+        ("x", "array<struct<p:int,q:date>>", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("ALTER TABLE t ADD COLUMN ID STRING", "already"),
+        ("ALTER TABLE t RENAME COLUMN v TO ID", "already"),
+        ("ALTER TABLE t ADD COLUMN must INT NOT NULL", "NOT NULL"),
+        ("ALTER TABLE t ADD COLUMN d INT DEFAULT 5", "SET DEFAULT"),
+        ("ALTER TABLE t ALTER COLUMN v TYPE INT", "only widen"),
+        ("ALTER TABLE t SET TBLPROPERTIES ('primary-key' = 'id')", "cannot be changed"),
+    ],
+)
+def test_changes_that_would_change_rows_are_refused(lake: Lake, text: str, problem: str) -> None:
+    lake.sql("CREATE TABLE t (id INT, v STRING)")
+    with pytest.raises(InvalidSchema, match=problem):
+        lake.sql(text)
+
+
+def test_unknown_columns_and_databases_are_named(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (id INT)")
+    with pytest.raises(ColumnNotFound, match="there are id"):
+        lake.sql("ALTER TABLE t DROP COLUMN nope")
+    with pytest.raises(DatabaseNotFound):
+        lake.sql("USE nope")
+
+
+def test_comments_and_properties_are_set_and_unset(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (id INT)")
+
+    lake.sql("ALTER TABLE t SET TBLPROPERTIES ('write-buffer-size' = '1 mb', 'comment' = 'c')")
+    lake.sql("ALTER TABLE t UNSET TBLPROPERTIES ('write-buffer-size', 'never-set')")
+    lake.sql("ALTER TABLE t ALTER COLUMN id COMMENT 'the id'")
+
+    schema = lake.catalog.get_table("db.t").table_schema
+    assert (schema.comment, dict(schema.options)) == ("c", {})
+    assert lake.sql("DESCRIBE t id")[2] == ("comment", "the id")
+
+
+def test_partitions_are_shown_and_dropped_by_some_of_their_values(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (id INT, day STRING, hour INT) PARTITIONED BY (day, hour)")
+    rows(lake, "db.t", {"id": [1, 2, 3], "day": ["a", "x=y", None], "hour": [1, 2, None]})
+
+    assert lake.sql("SHOW PARTITIONS t") == [
+        ("day=null/hour=null",),
+        ("day=a/hour=1",),
+        ("day=x%3Dy/hour=2",),
+    ]
+    assert lake.sql("SHOW PARTITIONS t PARTITION (HOUR = 2)") == [("day=x%3Dy/hour=2",)]
+    with pytest.raises(NotFound, match="no partition"):
+        lake.sql("ALTER TABLE t DROP PARTITION (day = 'nope')")
+    with pytest.raises(NotFound, match="not partitioned by id"):
+        lake.sql("ALTER TABLE t DROP PARTITION (id = 1)")
+    lake.sql("ALTER TABLE t DROP IF EXISTS PARTITION (day = 'nope'), PARTITION (day = NULL)")
+    assert lake.catalog.get_table("db.t").to_arrow(["id"])["id"].to_pylist() == [1, 2]
+
+
+def test_a_replaced_table_keeps_its_history(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (id INT)")
+    rows(lake, "db.t", {"id": [1, 2]})
+
+    lake.sql("CREATE OR REPLACE TABLE t (name STRING) TBLPROPERTIES ('file.format' = 'orc')")
+    rows(lake, "db.t", {"name": ["new"]})
+
+    table = lake.catalog.get_table("db.t")
+    assert table.to_arrow().to_pylist() == [{"name": "new"}]
+    assert table.to_arrow(snapshot=1).to_pylist() == [{"id": 1}, {"id": 2}]
+    with pytest.raises(InvalidSchema, match="other partition columns"):
+        lake.sql("CREATE OR REPLACE TABLE t (name STRING) PARTITIONED BY (name)")
+    with pytest.raises(TableNotFound):
+        lake.sql("REPLACE TABLE nope (name STRING)")
+
+
+def test_defaults_in_quotes_are_used_by_writers(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (id INT, v STRING DEFAULT 'it''s', d DATE DEFAULT '2024-01-01')")
+
+    rows(lake, "db.t", {"id": [1]})
+
+    (row,) = lake.catalog.get_table("db.t").to_arrow().to_pylist()
+    assert (row["v"], str(row["d"])) == ("it's", "2024-01-01")
+
+
+def test_integers_become_text_and_filters_still_find_them(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (id INT)")
+    rows(lake, "db.t", {"id": [9, 10]})
+    lake.sql("ALTER TABLE t ALTER COLUMN id TYPE STRING")
+
+    table = lake.catalog.get_table("db.t")
+    assert table.to_arrow(filter="id < '2'").to_pylist() == [{"id": "10"}]
+    assert table.to_arrow(filter="id = '9'").to_pylist() == [{"id": "9"}]
+
+
+def test_databases_of_folders_have_no_properties(lake: Lake) -> None:
+    with pytest.warns(EmberlakeWarning, match="without comment"):
+        lake.sql("CREATE DATABASE other COMMENT 'lost'")
+
+    assert lake.sql("SHOW DATABASES LIKE 'o*'") == [("other",)]
+    lake.sql("USE paimon.other")
+    assert lake.sql("SHOW CURRENT NAMESPACE") == [("paimon", "other")]
+    lake.sql("DROP DATABASE other CASCADE")
+
+
+def test_tags_are_created_replaced_renamed_and_deleted(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (id INT)")
+    rows(lake, "db.t", {"id": [1]})
+    rows(lake, "db.t", {"id": [2]})
+
+    lake.sql("ALTER TABLE t CREATE TAG a AS OF VERSION 1 RETAIN 7 DAYS")
+    lake.sql("ALTER TABLE t CREATE OR REPLACE TAG a")
+    lake.sql("ALTER TABLE t RENAME TAG a TO b")
+    lake.sql("ALTER TABLE t DELETE TAG nope")
+
+    assert lake.sql("SHOW TAGS t") == [("b",)]
+    assert lake.catalog.get_table("db.t").to_arrow(tag="b").num_rows == 2
+
+
+def test_settings_are_kept_and_shown(lake: Lake) -> None:
+    lake.sql("SET spark.paimon.x = y")
+    assert lake.sql("SET spark.paimon.x") == [("spark.paimon.x", "y")]
+    lake.sql("RESET spark.paimon.x")
+    assert lake.sql("SET spark.paimon.x") == [("spark.paimon.x", "<undefined>")]

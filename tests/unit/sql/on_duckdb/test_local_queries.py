@@ -1,0 +1,258 @@
+"""Queries of ``catalog.sql``: Spark's dialect, on DuckDB, over scans of the engine."""
+
+import datetime as dt
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from emberlake import Catalog, CatalogFactory
+from emberlake.errors import InvalidSql, SnapshotNotFound, TableNotFound, Unsupported
+from emberlake.sql.on_duckdb import native, pinned
+
+Rows = list[tuple[Any, ...]]
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path)})
+    catalog.sql("CREATE DATABASE db")
+    catalog.sql("USE db")
+    catalog.sql("CREATE TABLE t (id INT, v STRING, g STRING) PARTITIONED BY (g)")
+    catalog.sql("INSERT INTO t VALUES (1, 'a', 'p'), (2, 'b', 'q')")
+    catalog.sql("INSERT INTO t VALUES (3, NULL, 'p')")
+    return catalog
+
+
+def test_names_are_resolved_like_those_of_spark(catalog: Catalog) -> None:
+    text = """WITH t AS (SELECT 9 AS id) SELECT t.id, x.ID, db.u.v
+              FROM t, paimon.db.t AS x JOIN (SELECT * FROM db.t) u ON u.id = x.id WHERE x.id = 1"""
+
+    assert catalog.sql(text.replace("db.u.v", "u.v")).fetchall() == [(9, 1, "a")]
+    assert catalog.sql("SELECT db.t.id FROM db.t WHERE db.t.v = 'b'").fetchall() == [(2,)]
+    with pytest.raises(TableNotFound, match="case-sensitive"):
+        catalog.sql("SELECT * FROM T")
+
+
+def test_a_query_sees_the_snapshots_of_the_moment_it_was_made(catalog: Catalog) -> None:
+    result = catalog.sql("SELECT count(*) AS n FROM t")
+
+    catalog.sql("INSERT INTO t VALUES (4, 'd', 'r')")
+
+    assert result.fetchall() == [(3,)]
+    assert result.fetchall() == [(3,)]
+    assert catalog.sql("SELECT count(*) FROM t").fetchall() == [(4,)]
+
+
+def test_time_travel_tags_system_tables_and_changes(catalog: Catalog) -> None:
+    catalog.sql("CALL sys.create_tag('db.t', 'one', 1)")
+    moment = catalog.get_table("db.t").snapshot_manager().load(1).time_millis
+
+    def ids(text: str) -> list[int]:
+        return sorted(row[0] for row in catalog.sql(f"SELECT id FROM {text}").fetchall())
+
+    assert ids("t VERSION AS OF 1") == ids("t VERSION AS OF 'one'") == [1, 2]
+    at = dt.datetime.fromtimestamp(moment / 1000 + 0.001, dt.UTC).strftime("%F %T.%f")
+    assert ids(f"t TIMESTAMP AS OF '{at}'") == [1, 2]
+    assert ids("paimon_incremental_query('db.t', 1, 2)") == [3]
+    found = catalog.sql("SELECT max(snapshot_id), count(*) FROM `t$snapshots`").fetchall()
+    assert found == [(2, 2)]
+    with pytest.raises(SnapshotNotFound):
+        catalog.sql("SELECT * FROM t VERSION AS OF 99")
+
+
+def test_parameters_are_values_and_never_text(catalog: Catalog) -> None:
+    evil = "x' OR '1' = '1"
+    text = "SELECT id FROM t WHERE v = :v OR id = :n"
+
+    assert catalog.sql(text, {"v": evil, "n": 3}).fetchall() == [(3,)]
+    with pytest.raises(InvalidSql, match="UNBOUND_SQL_PARAMETER"):
+        catalog.sql(text, {"v": evil})
+
+
+def test_only_the_columns_and_rows_that_a_query_needs_are_read(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[list[str] | None, str]] = []
+    read = pinned.PinnedTable.batches
+
+    def batches(self: Any, names: Any, where: Any) -> pa.RecordBatchReader:
+        asked.append((names, str(where)))
+        return read(self, names, where)
+
+    monkeypatch.setattr(pinned.PinnedTable, "batches", batches)
+
+    text = "WITH c AS (SELECT * FROM t) SELECT v FROM c WHERE g = 'p' AND id BETWEEN 1 AND 2"
+    assert catalog.sql(text).fetchall() == [("a",)]
+
+    ((names, where),) = asked
+    assert names is not None
+    assert set(names) <= {"v", "g", "id"}
+    assert all(part in where for part in ("g", "'p'", "id"))
+
+
+def test_objects_of_the_caller_are_tables_by_their_names(catalog: Catalog) -> None:
+    arrow = pa.table({"id": [1, 5]})
+    frame = pd.DataFrame({"id": [2]})
+    polar = pl.DataFrame({"id": [3]})
+
+    union = "SELECT id FROM arrow UNION ALL SELECT id FROM frame UNION ALL SELECT id FROM polar"
+    joined = catalog.sql(f"SELECT t.id FROM t JOIN ({union}) o ON t.id = o.id ORDER BY 1")
+
+    assert joined.fetchall() == [(1,), (2,), (3,)]
+    del arrow, frame, polar
+
+
+def test_files_are_tables(catalog: Catalog, tmp_path: Path) -> None:
+    file = tmp_path / "new.csv"
+    file.write_text("id,v\n7,seven\n")
+
+    catalog.sql(f"INSERT INTO t (id, v) SELECT * FROM read_csv('{file}')")
+
+    assert catalog.sql("SELECT id, v, g FROM t WHERE id = 7").fetchall() == [(7, "seven", None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("SELECT CAST(8.9 AS INT), CAST(-8.9D AS INT), CAST(' 8 ' AS INT)", [(8, -8, 8)]),
+        ("SELECT -128Y, 7 / 2, 7 DIV 2, -7 % 3", [(-128, 3.5, 3, -1)]),
+        ("SELECT sum(id), count(*) FROM range(4)", [(6, 4)]),
+        ("SELECT col1, col2 FROM VALUES (1, 'it''s'), (2, \"b\") WHERE col1 = 1", [(1, "it's")]),
+        ("SELECT current_database(), a[1], m[2] FROM nested", [("db", 20, "two")]),
+        ("TABLE nested", [([10, 20], [(1, "one"), (2, "two")], "x   ")]),
+        ("SELECT c FROM nested WHERE c = 'x' AND c IN ('x', 'y')", [("x   ",)]),
+        ("SELECT /*+ BROADCAST(n) */ c FROM nested n", [("x   ",)]),
+        ("SELECT max_by(v, id), sys.max_pt('db.t') FROM t WHERE id < 3", [("b", "q")]),
+    ],
+)
+def test_values_are_those_of_spark(catalog: Catalog, text: str, rows: Rows) -> None:
+    catalog.sql("CREATE TABLE nested (a ARRAY<INT>, m MAP<INT, STRING>, c CHAR(4))")
+    catalog.sql("INSERT INTO nested SELECT array(10, 20), map(1, 'one', 2, 'two'), 'x'")
+
+    assert catalog.sql(text).fetchall() == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("SELECT 1 / 0", "DIVIDE_BY_ZERO"),
+        ("SELECT CAST('x' AS INT)", "CAST_INVALID_INPUT"),
+        ("SELECT nope FROM t", "nope"),
+        ("SELECT 1; SELECT 2", "expected"),
+        ("SELECT id +", "PARSE_SYNTAX_ERROR"),
+        ("SELEC 1", "no statement"),
+    ],
+)
+def test_wrong_queries_are_refused(catalog: Catalog, text: str, error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        catalog.sql(text).to_arrow()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE VIEW v AS SELECT 1",
+        "GRANT SELECT ON t TO me",
+        "EXPLAIN SELECT * FROM t",
+    ],
+)
+def test_what_needs_spark_is_refused(catalog: Catalog, text: str) -> None:
+    with pytest.raises(Unsupported, match=r"[Ww]ithout Spark"):
+        catalog.sql(text)
+
+
+def test_temporary_views_are_queries_that_see_new_rows(catalog: Catalog) -> None:
+    catalog.sql("CREATE TEMPORARY VIEW p (a, b) AS SELECT id, v FROM t WHERE g = 'p'")
+    catalog.sql("INSERT INTO t VALUES (4, 'd', 'p')")
+
+    assert catalog.sql("SELECT count(b) FROM p WHERE a > 1").fetchall() == [(1,)]
+    with pytest.raises(InvalidSql, match="view"):
+        catalog.sql("INSERT INTO p VALUES (1, 'x')")
+    catalog.sql("DROP VIEW p")
+    with pytest.raises(TableNotFound):
+        catalog.sql("SELECT * FROM p")
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda r: r.to_arrow().to_pylist(),
+        lambda r: r.to_pandas().to_dict("records"),
+        lambda r: r.to_polars().to_dicts(),
+        lambda r: pa.table(r).to_pylist(),
+        lambda r: [row for batch in r.to_batches() for row in batch.to_pylist()],
+    ],
+)
+def test_a_result_is_whatever_is_asked_for(catalog: Catalog, convert: Callable[[Any], Any]) -> None:
+    assert convert(catalog.sql("SELECT id, g FROM t WHERE id = 1")) == [{"id": 1, "g": "p"}]
+
+
+def test_a_result_shows_itself_as_a_table(catalog: Catalog) -> None:
+    result = catalog.sql("SELECT id, v FROM t WHERE id = 3")
+
+    assert repr(result).splitlines() == [
+        "+----+------+",
+        "| id | v    |",
+        "+----+------+",
+        "| 3  | NULL |",
+        "+----+------+",
+    ]
+    assert "<td" in result._repr_html_()
+    assert "first 20 rows" in repr(catalog.sql("SELECT id FROM range(100)"))
+    assert result.column_names == ["id", "v"]
+
+
+def test_a_catalog_pickles_without_its_session(catalog: Catalog) -> None:
+    copy = pickle.loads(pickle.dumps(catalog))
+
+    assert copy.sql("SELECT count(*) FROM db.t").fetchall() == [(3,)]
+
+
+def test_duckdb_reads_plain_files_by_itself_and_finds_the_same_rows(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog.sql("CREATE TABLE plain (i INT, d DECIMAL(9, 2), s STRING, b BINARY, at TIMESTAMP)")
+    catalog.sql("INSERT INTO plain VALUES (1, 1.5, 'a', X'00', TIMESTAMP '2024-01-01 10:00:00')")
+    catalog.sql("INSERT INTO plain VALUES (NULL, NULL, NULL, NULL, NULL)")
+    table = catalog.get_table("db.plain")
+    text = "SELECT * FROM plain ORDER BY i"
+
+    assert native.native_query(pinned.PinnedTable.of(table)) is not None
+    by_itself = catalog.sql(text).to_arrow()
+    monkeypatch.setattr(native, "_MAX_FILES", 0)
+    assert catalog.sql(text).to_arrow() == by_itself
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE plain ADD COLUMN more INT",
+        "CREATE OR REPLACE TABLE plain (i INT) TBLPROPERTIES ('primary-key' = 'i', 'bucket' = '1')",
+        "CREATE OR REPLACE TABLE plain (c CHAR(3), i INT)",
+    ],
+)
+def test_other_files_are_left_to_the_engine(catalog: Catalog, change: str) -> None:
+    catalog.sql("CREATE TABLE plain (i INT)")
+    catalog.sql("INSERT INTO plain VALUES (1)")
+    catalog.sql(change)
+    catalog.sql("INSERT INTO plain (i) VALUES (1)")
+
+    table = pinned.PinnedTable.of(catalog.get_table("db.plain"))
+
+    assert native.native_query(table) is None
+    assert catalog.sql("SELECT max(i) FROM plain").fetchall() == [(1,)]
+
+
+def test_files_with_deleted_rows_are_left_to_the_engine(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE marked (i INT) TBLPROPERTIES ('deletion-vectors.enabled' = 'true')")
+    catalog.sql("INSERT INTO marked VALUES (1), (2)")
+    catalog.sql("DELETE FROM marked WHERE i = 1")
+
+    assert native.native_query(pinned.PinnedTable.of(catalog.get_table("db.marked"))) is None
+    assert catalog.sql("SELECT i FROM marked").fetchall() == [(2,)]

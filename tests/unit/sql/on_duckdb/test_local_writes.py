@@ -1,0 +1,136 @@
+"""INSERT, DELETE, UPDATE and MERGE of ``catalog.sql``."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from emberlake import Catalog, CatalogFactory
+from emberlake.errors import DataMismatch, EmberlakeError, InvalidSql
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path)})
+    catalog.sql("CREATE DATABASE db")
+    catalog.sql("USE db")
+    return catalog
+
+
+def rows(catalog: Catalog, table: str = "t") -> list[tuple[Any, ...]]:
+    return sorted(catalog.sql(f"SELECT * FROM {table}").fetchall(), key=str)
+
+
+def test_values_are_cast_as_spark_casts_them(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (i INT, s STRING, d DECIMAL(5, 2), c CHAR(3), b BINARY)")
+
+    catalog.sql("INSERT INTO t VALUES ('8', 8, 1, 'x', 'é')")
+    catalog.sql("INSERT INTO t VALUES (8.9, true, '1.5', 'y     ', NULL)")
+    catalog.sql("INSERT INTO t (i, s) SELECT TIMESTAMP '1970-01-01 00:01:00', named_struct('a', 1)")
+
+    assert [row[:2] for row in rows(catalog)] == [(60, "{1}"), (8, "8"), (8, "true")]
+    assert {row[3] for row in rows(catalog)} == {"x  ", "y  ", None}
+    for bad in ("'abc'", "3000000000"):
+        with pytest.raises(DataMismatch):
+            catalog.sql(f"INSERT INTO t (i) VALUES ({bad})")
+    assert len(rows(catalog)) == 3
+
+
+def test_columns_go_by_place_by_list_or_by_name(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, r STRUCT<a: INT, b: STRING>, v STRING DEFAULT 'd')")
+
+    catalog.sql("INSERT INTO t VALUES (1, named_struct('x', 1, 'y', 'by place'), DEFAULT)")
+    catalog.sql("INSERT INTO t (V, ID) VALUES ('listed', 2)")
+    catalog.sql("INSERT INTO t BY NAME SELECT named_struct('b', 'by name', 'a', 3) AS R, 3 AS id")
+    catalog.sql("INSERT INTO t VALUES (4, NULL, NULL)")
+
+    assert rows(catalog) == [
+        (1, {"a": 1, "b": "by place"}, "d"),
+        (2, None, "listed"),
+        (3, {"a": 3, "b": "by name"}, "d"),
+        (4, None, "d"),
+    ]
+    for bad in ("VALUES (1)", "(id, nope) VALUES (1, 2)", "(id, ID) VALUES (1, 2)"):
+        with pytest.raises(EmberlakeError):
+            catalog.sql(f"INSERT INTO t {bad}")
+
+
+def test_overwrites_are_static_or_dynamic(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, g STRING, h INT) PARTITIONED BY (g, h)")
+    fill = "INSERT OVERWRITE t VALUES (1, 'a', 1), (2, 'a', 2), (3, 'b', 1)"
+
+    catalog.sql(fill)
+    catalog.sql("INSERT OVERWRITE t PARTITION (g = 'a') VALUES (9, 1)")
+    assert rows(catalog) == [(3, "b", 1), (9, "a", 1)]
+
+    catalog.sql(fill)
+    catalog.sql("SET spark.sql.sources.partitionOverwriteMode=dynamic")
+    catalog.sql("INSERT OVERWRITE t PARTITION (g = 'a') VALUES (9, 1)")
+    assert rows(catalog) == [(2, "a", 2), (3, "b", 1), (9, "a", 1)]
+
+
+def test_a_table_is_made_of_a_query(catalog: Catalog) -> None:
+    source = pa.table({"id": [1, 2], "v": ["a", None]})
+
+    catalog.sql(
+        "CREATE TABLE t TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1') "
+        "AS SELECT * FROM source"
+    )
+    catalog.sql("CREATE TABLE IF NOT EXISTS t AS SELECT 100 AS id")
+    assert rows(catalog) == [(1, "a"), (2, None)]
+
+    catalog.sql("CREATE OR REPLACE TABLE t AS SELECT 7 AS seven")
+    assert rows(catalog) == [(7,)]
+    del source
+
+
+def test_rows_are_deleted_and_updated_by_expressions_and_subqueries(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING, n INT DEFAULT 5)")
+    catalog.sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', NULL), (4, 'it''s', 4)")
+
+    catalog.sql("DELETE FROM t AS x WHERE x.ID = 1 OR x.v = :v", {"v": "it's"})
+    catalog.sql("UPDATE db.t SET v = concat(t.v, '\"!'), n = '7' WHERE n IN (SELECT id FROM db.t)")
+    catalog.sql("UPDATE t SET n = DEFAULT WHERE n IS NULL")
+
+    assert rows(catalog) == [(2, 'b"!', 7), (3, "c", 5)]
+    catalog.sql("UPDATE t SET n = (SELECT max(n) FROM t) + 1.9")
+    assert rows(catalog) == [(2, 'b"!', 8), (3, "c", 8)]
+    with pytest.raises(InvalidSql, match="twice"):
+        catalog.sql("UPDATE t SET n = 1, N = 2")
+    catalog.sql("DELETE FROM t")
+    assert rows(catalog) == []
+
+
+def test_a_merge_has_all_clauses_and_drops_what_the_table_does_not_have(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+    catalog.sql("INSERT INTO t VALUES (1, 'old'), (2, 'goes'), (3, 'stays'), (4, 'orphan')")
+    changes = pa.table({"v": ["new", "x", "added"], "id": [1, 2, 9], "more": [0, 1, 0]})
+
+    catalog.sql(
+        "MERGE INTO db.t USING changes AS s ON db.t.id = s.id "
+        "WHEN MATCHED AND s.more = 1 THEN DELETE WHEN MATCHED THEN UPDATE SET * "
+        "WHEN NOT MATCHED THEN INSERT * "
+        "WHEN NOT MATCHED BY SOURCE AND t.id > 3 THEN UPDATE SET v = upper(t.v)"
+    )
+
+    assert rows(catalog) == [(1, "new"), (3, "stays"), (4, "ORPHAN"), (9, "added")]
+    del changes
+
+
+def test_a_statement_that_fails_changes_nothing(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT NOT NULL)")
+    catalog.sql("INSERT INTO t VALUES (1)")
+    before = catalog.get_table("db.t").snapshot_manager().latest_id()
+
+    for bad in (
+        "INSERT INTO t VALUES (2), (NULL)",
+        "INSERT OVERWRITE t SELECT id / (id - 1) FROM t",
+        "UPDATE t SET id = NULL",
+        "UPDATE t SET id = 'x'",
+    ):
+        with pytest.raises(EmberlakeError):
+            catalog.sql(bad)
+
+    assert catalog.get_table("db.t").snapshot_manager().latest_id() == before
+    assert rows(catalog) == [(1,)]
