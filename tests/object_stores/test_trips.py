@@ -40,6 +40,9 @@ def budgets() -> dict[str, tuple[int, int]]:
 BUDGETS = budgets()
 # How the requests of these fall into trips depends on the machine.
 VARYING = {"read 100 such files", "expire 100 snapshots", "remove 1,100 orphan files"}
+# More requests than are under way at once: if a thread starts late on a busy machine, the last of
+# them make one trip more.
+MAY_BE_LATE = {"plan a read of 100 manifests"}
 
 
 @dataclass
@@ -57,7 +60,8 @@ class Used:
             assert self.requests <= requests, shown
             assert self.trips <= trips, shown
         else:
-            assert (self.requests, self.trips) == (requests, trips), shown
+            assert self.requests == requests, shown
+            assert trips <= self.trips <= trips + (operation in MAY_BE_LATE), shown
 
 
 @dataclass(frozen=True)
