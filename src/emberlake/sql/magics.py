@@ -60,7 +60,7 @@ class Magic:
     # --- where ------------------------------------------------------------------------------------
 
     def _connect(self, named: str) -> None:
-        """Use what was named from now on: options, or what a variable holds."""
+        """From now on, use the given options, or the value of a variable."""
         words = shlex.split(named)
         pairs = [word.partition("=") for word in words]
         given = {key: value for key, equals, value in pairs if equals}
@@ -81,8 +81,8 @@ class Magic:
             self._named = CatalogFactory.create(dict(found))
         else:
             raise InvalidInput(
-                f"{name} is no catalog, no lake and no dictionary of options, but a "
-                f"{type(found).__name__}"
+                f"{name} is a {type(found).__name__}, not a catalog, a lake or a dictionary of "
+                "options"
             )
 
     def _runner(self) -> Any:

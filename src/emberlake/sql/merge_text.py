@@ -35,7 +35,7 @@ FROM_SOURCE: Final = "__from_source"
 
 @dataclass(frozen=True)
 class ClausePart:
-    """A clause with its values resolved: columns of the table, or fields in them, by text."""
+    """A clause whose targets are resolved: columns, or fields in them, with their new values."""
 
     clause: MergeClause
     targets: tuple[Target, ...]
@@ -149,7 +149,7 @@ class MergeText:
             if isinstance(part.clause.action, UpdateRow):
                 found |= dict.fromkeys(target.field.name for target in part.targets)
                 is_changing = True
-        if is_changing and not found:  # only keys are set, to what they are: the row stays
+        if is_changing and not found:  # only keys are set, to their old values: the row stays
             others = (n for n in self.table.field_names if n not in self.table.primary_keys)
             found |= dict.fromkeys(list(others)[:1])
         return tuple(found)

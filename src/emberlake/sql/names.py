@@ -17,7 +17,7 @@ class TableName:
 
     @property
     def last(self) -> str:
-        """The name of the table itself; what its columns are called by."""
+        """The name of the table itself, which qualifies its columns."""
         return self.parts[-1]
 
 
@@ -27,7 +27,7 @@ def quoted(name: str) -> str:
 
 
 def identify(name: TableName, *, catalog: str, database: str) -> Identifier | None:
-    """The table of the lake that a name means; None if it cannot be one.
+    """The table of the lake that a name refers to; None if it cannot be one.
 
     Args:
         name: As it was written.

@@ -1,4 +1,4 @@
-"""One SQL session on a catalog: the current database, names, settings, and who does what."""
+"""One SQL session on a catalog: its database, names and settings, and where statements go."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -59,7 +59,7 @@ class SqlSession:
         """Carry out one statement, and return its rows in the form of the engine.
 
         Raises:
-            InvalidSql: the text is no statement.
+            InvalidSql: the text is not a statement.
             Unsupported: the statement is known, but cannot be carried out.
         """
         return self.run(parse_statement(text), args or {})
@@ -109,7 +109,7 @@ class SqlSession:
         columns = self.engine.columns_of(statement.query, args)
         create = replace(statement.create, columns=columns)
         run_command(create, self, args)
-        # A table that was replaced has snapshots already; its rows are one that replaces all.
+        # A replaced table already has snapshots, so its rows are written by an overwrite.
         rows = Insert(table=create.table, query=statement.query, overwrite=create.replace)
         try:
             self.engine.insert(rows, args)
@@ -121,7 +121,7 @@ class SqlSession:
     # --- names ------------------------------------------------------------------------------------
 
     def identify(self, name: TableName) -> Identifier | None:
-        """The table that a name means in the session; None if it cannot be one of the lake."""
+        """The table that a name refers to; None if it cannot be a table of the lake."""
         return identify(name, catalog=self.name, database=self.database)
 
     def _identifier(self, name: TableName) -> Identifier:

@@ -52,7 +52,7 @@ _RUN: Final[Mapping[type[Statement], Run]] = {
 
 
 def run_command(statement: Statement, session: Session, args: Mapping[str, Any]) -> pa.Table | None:
-    """Carry out a command; returns its rows, or None if it has nothing to say.
+    """Carry out a command; returns its rows, or None if it returns none.
 
     ``session`` knows the catalog, the current database, which ``USE`` changes, and the settings.
     """

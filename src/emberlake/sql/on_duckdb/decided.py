@@ -89,7 +89,7 @@ def prepare_changes(
 
 
 def _nullable(fields: Sequence[DataField]) -> tuple[DataField, ...]:
-    """The columns before it is known that there are no nulls."""
+    """The columns, before nulls have been ruled out."""
     return tuple(replace(f, type=f.type.with_nullable(True)) for f in fields)
 
 

@@ -46,14 +46,14 @@ class Derived:
 
 
 def _audit_log(table: Table) -> Derived:
-    """All rows with their kind, also those that are deleted."""
+    """All rows with their kind, including deleted ones."""
     names = [quoted(name) for name in table.field_names]
     columns = ", ".join((f"{quoted(ROW_KIND)} AS {_KIND}", *names))
     return Derived(_with_kinds(table), columns)
 
 
 def _binlog(table: Table) -> Derived:
-    """The same, each value in an array: without a log of changes there is one of each."""
+    """The same, each value in an array; without a changelog, an array has one element."""
     arrays = [f"[{quoted(name)}] AS {quoted(name)}" for name in table.field_names]
     columns = ", ".join((f"{quoted(ROW_KIND)} AS {_KIND}", *arrays))
     return Derived(_with_kinds(table), columns)

@@ -32,7 +32,7 @@ from emberlake.sql.statements import (
 )
 from emberlake.types import DataField, from_arrow_schema
 
-# First words of statements that Spark knows, and nobody else.
+# First words of statements that only Spark knows.
 _OF_SPARK: Final = frozenset(
     [
         "ADD",
@@ -107,8 +107,8 @@ class DuckDbEngine:
             name = f"global_temp.{name}"
         if name in self._views and not statement.replace:
             raise Unsupported(
-                f"[TEMP_TABLE_OR_VIEW_ALREADY_EXISTS] there is a view {statement.view} already; "
-                "use CREATE OR REPLACE"
+                f"[TEMP_TABLE_OR_VIEW_ALREADY_EXISTS] view {statement.view} already exists; use "
+                "CREATE OR REPLACE"
             )
         tree = bind_parameters(parse_query(statement.query), args)
         if statement.columns is not None:
@@ -161,10 +161,10 @@ class DuckDbEngine:
             self._cached.clear()
             return self.answer(None)
         if cursor.token.word not in _OF_SPARK:
-            raise InvalidSql(f"[PARSE_SYNTAX_ERROR] this is no statement: {statement.text[:80]}")
+            raise InvalidSql(f"[PARSE_SYNTAX_ERROR] not a statement: {statement.text[:80]}")
         raise Unsupported(
-            f"{' '.join(statement.text.split()[:3])} ... cannot be carried out without Spark; "
-            "lake.sql of emberlake.spark.attach hands it to Spark"
+            f"{' '.join(statement.text.split()[:3])} ... needs Spark: run it with lake.sql of "
+            "emberlake.spark.attach"
         )
 
     def _drop_view(self, cursor: Cursor) -> SqlResult:
@@ -173,7 +173,7 @@ class DuckDbEngine:
         cursor.expect_end()
         self._cached.pop(name.lower(), None)
         if self._views.pop(name.lower(), None) is None and not if_exists:
-            raise Unsupported(f"there is no temporary view {name}; catalogs of folders have none")
+            raise Unsupported(f"there is no temporary view {name}; only those can be dropped here")
         return self.answer(None)
 
     def _uncache(self, cursor: Cursor) -> SqlResult:

@@ -1,9 +1,9 @@
 """Files that DuckDB reads by itself, where its own Parquet reader gives exactly our rows.
 
-It decodes row groups in all threads and skips more of them, by filters that it finds out while a
-join runs. It knows nothing of field ids, deletion vectors, keys or partitions, so only plain files
-are left to it: Parquet on the disk, of a table without keys and partitions, written with the
-columns that the table has in this snapshot. Everything is decided from metadata.
+It decodes row groups in all threads and skips more of them, by filters that it derives while a join
+runs. It knows nothing of field ids, deletion vectors, keys or partitions, so it gets only plain
+files: Parquet on the local disk, of a table without keys and partitions, written with the columns
+that the table has in this snapshot. Everything is decided from metadata.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from emberlake.sql.on_duckdb.types import duckdb_type, quoted
 from emberlake.store.table_store import TableStore
 from emberlake.types import AtomicType, DataField, TypeRoot
 
-# Of more files, manifests skip faster than the footers of all of them.
+# With more files, manifests skip faster than footers.
 _MAX_FILES: Final = 256
 _PATTERN_CHARACTERS: Final = frozenset("*?[]{}\\")
 _PLAIN: Final = frozenset(
@@ -87,10 +87,10 @@ def is_plain_file(store: TableStore, file: DataFile) -> bool:
 def is_plain_table(
     store: TableStore, fields: tuple[DataField, ...], *, with_keys: bool = False
 ) -> bool:
-    """Whether DuckDB has a type for every column, and nothing else is to be done with rows."""
+    """Whether DuckDB has a type for every column, and rows need no other work."""
     profile = store.schema.profile
     return (
-        store.storage.traits.spark_reads  # not if somebody observes reads, as tests do
+        store.storage.traits.spark_reads  # not if a storage observes reads, as in tests
         and profile.has_keys == with_keys
         and not (profile.evolves_data or store.schema.partition_keys)
         and fields == store.schema.fields

@@ -84,7 +84,7 @@ class Preparation:
         return apply_types(tree, self._fields, self._database.divider)
 
     def _without_hidden(self, node: exp.Select) -> None:
-        """``*`` leaves hidden columns out, which the query names elsewhere."""
+        """``*`` does not include hidden columns, even if the query names them elsewhere."""
         sources = [node.args.get("from_"), *(node.args.get("joins") or ())]
         tables = [s.this.name for s in sources if s is not None and isinstance(s.this, exp.Table)]
         names = {name for table in tables for name in self._hidden.get(table, ())}
@@ -203,7 +203,7 @@ class Preparation:
         self._views.append(text)
 
     def _show(self, stand_in: str, source: object, fields: Sequence[DataField]) -> None:
-        """Let a name stand for rows; CHAR(n) is filled with spaces, as Spark reads it."""
+        """Let a name stand for rows; CHAR(n) is padded with spaces, as in Spark."""
         if not any(map(_is_char, fields)):
             self._sources[stand_in] = source
             return
@@ -249,7 +249,7 @@ class Preparation:
         text = to_duckdb(said)
         moment = self._database.value(f"CAST({text} AS TIMESTAMP WITH TIME ZONE)")
         if not isinstance(moment, datetime):
-            raise InvalidSql(f"TIMESTAMP AS OF takes a moment, not {said.sql('spark')}")
+            raise InvalidSql(f"TIMESTAMP AS OF takes a timestamp, not {said.sql('spark')}")
         return int(moment.astimezone(UTC).timestamp() * 1000)
 
     def _replace_incremental(self, node: exp.Table, option: str) -> None:
@@ -286,7 +286,7 @@ def _is_char(field: DataField) -> bool:
 
 
 def _as_read(field: DataField) -> str:
-    """CHAR(n) is filled with spaces, as Spark reads it."""
+    """The column; CHAR(n) is padded with spaces, as in Spark."""
     name = quoted(field.name)
     if not (isinstance(field.type, AtomicType) and _is_char(field)):
         return name

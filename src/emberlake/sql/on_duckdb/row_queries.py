@@ -1,8 +1,8 @@
 """DELETE, UPDATE and MERGE as queries of DuckDB, with subqueries, functions and joins of any kind.
 
-Each statement becomes one query that says what happens to which rows; the rows of the table carry
-the place where they are, and what the query says is carried out there. Rows that change are in
-memory; the others pass.
+Each statement becomes one query that decides what happens to which rows. The rows of the table
+carry their places, where the changes are then made. Rows that change are held in memory; the others
+are streamed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -71,7 +71,7 @@ class Changing:
         self._change(text, decide, RowActions(deletes=True), at=len(head))
 
     def rewrite_without(self, statement: Delete) -> None:
-        """Replace the table by the rows that stay, unless others write to it meanwhile."""
+        """Replace the table by the rows that remain, unless others write to it meanwhile."""
         replaces = Replacement.whole_table(self.table.store.schema)
         session = replace(write_session(self.table), replaces=replaces)
         current, snapshot = present(isolated(session, "serializable"))
@@ -168,7 +168,7 @@ class Changing:
     def new_value(
         self, mine: Sequence[tuple[str, Target]], kinds: Mapping[str, str], old: str
     ) -> str:
-        """The value of a column, from all that is set in it."""
+        """The new value of a column, from all assignments to it and to its fields."""
         value = old
         for column, target in mine:
             if target.path:
@@ -194,7 +194,7 @@ def _selected(inner: Prepared, outputs: Sequence[str], where: str = "") -> Prepa
 
 
 def with_field(struct: str, data_type: DataType, path: Sequence[str], value: str, kind: str) -> str:
-    """The struct with another value in a field; a struct that is NULL gets its others as NULL."""
+    """The struct with another value in a field; if it is NULL, its other fields are NULL."""
     assert isinstance(data_type, RowType)
     parts = []
     for field in data_type.fields:

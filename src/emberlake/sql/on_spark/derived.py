@@ -24,7 +24,7 @@ Derive = Callable[[Pinned, SparkSession], DataFrame]
 
 
 def _audit_log(pinned: Pinned, spark: SparkSession) -> DataFrame:
-    """All rows with their kind, also those that are deleted."""
+    """All rows with their kind, including deleted ones."""
     store = pinned.table.store
     reader = TableReader(store, project_all(store.schema.fields), with_kind=True, with_deletes=True)
     rows = read_dataframe(reader, pinned.splits(None), spark)
@@ -33,7 +33,7 @@ def _audit_log(pinned: Pinned, spark: SparkSession) -> DataFrame:
 
 
 def _binlog(pinned: Pinned, spark: SparkSession) -> DataFrame:
-    """The same, each value in an array: without a log of changes there is one of each."""
+    """The same, each value in an array; without a changelog, an array has one element."""
     names = pinned.schema.field_names
     arrays = (F.array(quoted(name)).alias(name) for name in names)
     return _audit_log(pinned, spark).select(_KIND, *arrays)
