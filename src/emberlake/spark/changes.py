@@ -72,7 +72,7 @@ ACTION: Final = "__action"  # what happens to a row:
 UPDATE: Final = 0
 DELETE: Final = 1
 INSERT: Final = 2
-_TOLD: Final = 4  # columns that tell rows apart in messages, if none are given
+_TOLD: Final = 4  # columns that identify rows in messages, if no keys are given
 
 Decide = Callable[[LocatedRows], DataFrame]
 
@@ -155,7 +155,7 @@ def change_rows(  # noqa: PLR0913
         actions: What the changes may do.
         predicate: Rows that do not match it are not read: files are pruned by it.
         columns: The columns that ``decide`` needs; None: all. See ``located_rows``.
-        keys: Columns of the table that tell rows apart, for messages.
+        keys: Columns of the table that identify rows in messages.
         isolation: ``"serializable"``: start again after any commit that changed rows meanwhile.
 
     Raises:
@@ -194,13 +194,13 @@ def prepare_changes(
     keys: Sequence[str] = (),
     is_dry: bool = False,
 ) -> Prepared:
-    """Write what changes of located rows amount to; returns what is to be committed.
+    """Write the files for changes of located rows; returns what is to be committed.
 
     Args:
         located: The rows that were read.
         changes: What happens to some of them; the module says how it looks.
         actions: What the changes may do.
-        keys: Columns of the table that tell rows apart, for messages.
+        keys: Columns of the table that identify rows in messages.
         is_dry: Whether nothing is written, only counted.
     """
     schema = located.store.schema

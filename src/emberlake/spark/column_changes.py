@@ -49,10 +49,10 @@ def change_by_columns(
 
 
 def condition(given: object) -> Column:
-    """A condition as Spark's: text is Spark's SQL.
+    """A condition as a Column; text is Spark's SQL.
 
     Raises:
-        InvalidInput: it is no condition.
+        InvalidInput: it is not a condition.
     """
     if isinstance(given, Column):
         return given
@@ -62,7 +62,7 @@ def condition(given: object) -> Column:
 
 
 def value_of(given: object, field: DataField) -> Column:
-    """The new value of a column as Spark's: text is Spark's SQL, anything else a value.
+    """The new value of a column as a Column; text is Spark's SQL, anything else a value.
 
     Raises:
         InvalidExpression: it does not fit the column.

@@ -1,9 +1,9 @@
 """Changes of files of an append table: each file, or group of files, is changed by one task.
 
-A task gets the file that it owns, and after it the rows that change: where they are, the number of
-their clause, and the values that come with them. Rows of the table itself do not travel; what is
-needed of them the owner reads from its file. New rows go to tasks of their own, in the same job.
-All that the tasks write becomes one commit.
+A task gets the file that it owns, and the rows that change: their places, the numbers of their
+clauses, and the values that come with them. Rows of the table itself are not sent: the owner reads
+what it needs from its file. New rows go to tasks of their own, in the same job. All that the tasks
+write becomes one commit.
 """
 
 from collections.abc import Iterable, Iterator
@@ -78,7 +78,7 @@ _SHOWN: Final = 100
 
 @dataclass(frozen=True)
 class FileWork:
-    """What becomes of rows.
+    """What happens to rows.
 
     Args:
         clauses: For rows of the table; the numbers in ``CLAUSE``.
@@ -86,7 +86,7 @@ class FileWork:
         columns: What comes with rows, as the source of the clauses.
         now_ms: The current time, the same for all rows.
         orphaned: The last of the clauses: for rows of the table that are not among the changes.
-        keys: What tells rows of the table apart, in messages.
+        keys: What identifies rows of the table in messages.
     """
 
     clauses: tuple[Clause, ...]
@@ -120,7 +120,7 @@ def change_files(
     Args:
         located: The rows that were read.
         changes: ``UNIT``, ``POSITION``, ``CLAUSE`` and the columns of the work.
-        work: What becomes of the rows.
+        work: What happens to the rows.
         is_dry: Whether nothing is written, only counted.
 
     Raises:
@@ -138,7 +138,7 @@ def change_files(
 def _change_and_route(located: LocatedRows, changes: DataFrame, work: FileWork) -> Prepared:
     """Change files; then let the ordinary write bring new rows to their partitions and buckets."""
     is_new = sql.col(UNIT) == NEW_UNIT
-    with kept(changes) as both:  # what comes in two jobs is computed once
+    with kept(changes) as both:  # two jobs use it, so it is computed once
         messages, reports = _run(located, both.filter(~is_new), replace(work, new=()))
         try:
             made = write_new(located, both.filter(is_new), work)
@@ -154,7 +154,7 @@ def write_new(located: LocatedRows, rows: DataFrame, work: FileWork) -> Prepared
     Args:
         located: The table, as it was read.
         rows: The columns of the work.
-        work: What becomes of the rows: those clauses of it that are for new rows.
+        work: Its clauses for new rows apply.
     """
     session, store = located.session, located.store
     values = rows.select(*work.columns.names)
@@ -227,7 +227,7 @@ def tally_in(reports: Reports) -> Tally:
 
 @dataclass(frozen=True)
 class OwnerTask:
-    """Changes the files of one task, or writes new rows: the tasks after the owners do."""
+    """Changes the files of one task; the tasks after the owners write new rows."""
 
     session: WriteSession
     job_id: str
@@ -327,7 +327,7 @@ class OwnerTask:
     ) -> np.ndarray:
         """Each row once; refuse rows that would be changed more than once.
 
-        To delete a row twice does no harm.
+        Deleting a row twice is harmless.
         """
         is_first = np.ones(len(positions), bool)
         is_first[1:] = positions[1:] != positions[:-1]

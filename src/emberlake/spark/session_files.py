@@ -92,7 +92,7 @@ def _size_of(hadoop: Any, settings: Any, path: str) -> int | str:
 
 
 def _within(seconds: float, work: Callable[[], _T]) -> _T | None:
-    """What a call returns, or None when it takes longer; it then ends unheard."""
+    """The result of a call; None if it takes longer, and then its result is ignored."""
     answers: SimpleQueue[_T] = SimpleQueue()
     Thread(target=lambda: answers.put(work()), name="emberlake-s3a", daemon=True).start()
     try:

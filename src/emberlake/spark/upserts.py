@@ -1,6 +1,6 @@
-"""Merges into a table with a primary key that need no old values: only whether a key is there.
+"""Merges into a table with a primary key that need no old values, only whether a key exists.
 
-This is what most merges are: all columns of rows that match are set, and new rows are inserted.
+Most merges are like this: all columns of rows that match are set, and new rows are inserted.
 Only the keys of the files are read, with the numbers and kinds of their records: by tasks that
 have the keys of the source, or by Spark if these are too many. The record with the highest number
 decides whether a row is there. The records to write are columns of the source, so Spark makes them.
@@ -116,7 +116,7 @@ class _Upsert:
     new: Mapping[str, str] | None
 
     def tally(self, present: int, frames: MergeFrames) -> Tally:
-        """What is written, if so many rows of the source are there, each with its own key."""
+        """What is written if ``present`` rows of the source exist, each with its own key."""
         new = frames.ranges.count - present
         return Tally(
             updated=0 if self.old is None else present, inserted=0 if self.new is None else new
@@ -176,7 +176,7 @@ def _upsert_of(plan: MergePlan, schema: TableSchema) -> _Upsert | None:
 
 
 def _plain_values(clause: Clause, schema: TableSchema) -> Mapping[str, str] | None:
-    """What a clause sets, if these are columns of the source as they are."""
+    """The columns that a clause sets, if their values are plain columns of the source."""
     if clause.where is not None:
         return None
     found = {n: _plain(value, schema.field_by_name[n]) for n, value in clause.values.items()}
