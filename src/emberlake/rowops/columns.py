@@ -1,10 +1,10 @@
-"""Write some columns of rows that are there, in tables with data evolution.
+"""Write some columns of existing rows, in tables with data evolution.
 
 The new values go to files beside those that hold the rows. Such a file has the same rows, so the
 rows that do not change repeat their values. The cost is that of the written columns, for all rows
 of the groups that have a changed row.
 
-``write_group`` does it for one group of files: what a worker does that owns it. Two operations that
+``write_group`` does this for one group of files, in the worker that owns it. Two operations that
 write the same columns of the same rows are a conflict, whichever rows of a group they change.
 Columns that others write meanwhile are kept. Spec: "Data evolution".
 """
@@ -160,6 +160,6 @@ def _check_indexes(
     if stale:
         raise Unsupported(
             f"an index over row ids covers {listed(sorted(stale))}, and emberlake cannot maintain "
-            f"it. Drop the index, or set {GLOBAL_INDEX_UPDATE.key}=ignore if its readers can do "
-            "with old values"
+            f"it. Drop the index, or set {GLOBAL_INDEX_UPDATE.key}=ignore if its readers accept "
+            "old values"
         )

@@ -140,7 +140,7 @@ class _Writing:
         return finished
 
     def write(self, edit: FileEdit) -> Prepared:
-        """Write what becomes of one file."""
+        """Write the changes of one file."""
         with self._lock:
             self._files_in_work += 1
         try:
@@ -197,7 +197,7 @@ class _Writing:
         return is_parquet and place.vector is None
 
     def _write_columns_of(self, edit: FileEdit, positions: I64, writer: AppendWriter) -> int:
-        """Write a file anew, one row group after the other, each column by itself."""
+        """Rewrite a file one row group after the other, column by column."""
         place = edit.place
         file = EditedFile.of(
             self._store,
@@ -222,7 +222,7 @@ class _Writing:
             rows = EditedGroup(file, group, places, is_update, changed)
             kept += rows.num_rows
             if rows.num_rows:
-                # A core for each: files that are alone are written by all cores.
+                # The files in work share the cores; a single file gets all of them.
                 workers = max(1, default_workers() // self._files_in_work)
                 writer.write_columns(rows, workers=workers)
         return kept
@@ -232,7 +232,7 @@ class _Writing:
         return self._read(place, (as_read,))
 
     def _write_rows(self, edit: FileEdit, positions: I64, writer: AppendWriter) -> int:
-        """Write a file of another format anew, all columns of some rows at a time."""
+        """Rewrite a file of another format, all columns of some rows at a time."""
         kept = 0
         with closing(self._read(edit.place, self._stored_as_read).located_tables()) as tables:
             for found, rows in tables:
@@ -273,7 +273,7 @@ class _Writing:
         for rows in self._new_versions(edit, positions, slice(0, len(positions)), None):
             self._move(rows)
         marks = [Marked(edit.place, positions)]
-        is_exclusive = bool(updated)  # a new row stands for the marked one
+        is_exclusive = bool(updated)  # a new row replaces the marked one
         messages = mark_rows(self._store, self._snapshot, marks, is_exclusive=is_exclusive)
         counts = Tally(updated=updated, deleted=len(positions) - updated, marked=1)
         return Prepared(tuple(messages), counts)

@@ -54,7 +54,7 @@ class AskedClause:
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """Its name in messages."""
         rows = {
             Rows.MATCHED: "when matched",
             Rows.NEW: "when not matched",
@@ -83,7 +83,7 @@ class KeyPair:
 
 
 def plain_column(side: Typed) -> Column | None:
-    """The column that a side of an equality is, perhaps widened to the type of the other side."""
+    """The column on a side of an equality, perhaps widened to the type of the other side."""
     if isinstance(side, Column):
         return side
     if not (isinstance(side, Apply) and side.function == "CAST"):
@@ -183,7 +183,7 @@ def bind_on(on: On, scope: Scope) -> MatchCondition:
     """When rows match, taken apart.
 
     Raises:
-        InvalidInput, ColumnNotFound: it is no such condition.
+        InvalidInput, ColumnNotFound: it is not such a condition.
         InvalidExpression: no column of one side has to equal one of the other.
     """
     aliases = [source.alias for source in scope.sources]
@@ -342,7 +342,7 @@ def _equal_to(keys: Sequence[KeyPair], name: str) -> set[str]:
 
 
 def quoted(*parts: str) -> str:
-    """A name in the form that text has it, whatever characters it has."""
+    """A name in quotes, so that it may have any characters."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
@@ -357,7 +357,7 @@ def check_reachable(asked: Sequence[AskedClause]) -> None:
         before = closed.get(clause.rows)
         if before is not None:
             raise InvalidInput(
-                f"{clause.name}: no row comes to it, since {before.name} before it has no "
+                f"{clause.name}: no row reaches it, since {before.name} before it has no "
                 "condition and takes all"
             )
         if clause.where is None:

@@ -100,7 +100,7 @@ def _is_wider(known: AtomicType, given: AtomicType) -> bool:
 
 
 def columns_to_grow(data: pa.Schema, schema: TableSchema) -> tuple[DataField, ...]:
-    """The columns of data, as a table would have them; without row kinds, and nulls of no type.
+    """The columns of data, as a table would have them; without row kinds and untyped nulls.
 
     Raises:
         InvalidSchema: a column that the table lacks has no Paimon type.
