@@ -1,4 +1,4 @@
-"""Statistics of columns, batch by batch: nulls, bounds, lengths, and how many values differ.
+"""Statistics of columns, batch by batch: nulls, bounds, lengths, and distinct values.
 
 Distinct values are counted by the smallest of their hashes: exactly up to ``_MOST_HASHES``, and
 with an error of less than one percent beyond, in bounded memory.

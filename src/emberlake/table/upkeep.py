@@ -1,4 +1,4 @@
-"""What keeps a table in shape and changes no row: compaction, sorting, buckets, statistics."""
+"""Upkeep of a table, which changes no row: compaction, sorting, buckets, statistics."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -48,8 +48,8 @@ class Upkeep:
             order_by: The columns.
             strategy: ``"order"`` sorts by the first column, then by the next; ``"zorder"`` and
                 ``"hilbert"`` treat all columns alike.
-            where: Which partitions: a predicate on partition columns, or text. Of each, all rows
-                are in memory at once.
+            where: Which partitions: a predicate on partition columns, or text. All rows of a
+                partition are in memory at once.
 
         Raises:
             Unsupported: the table has buckets, a primary key or data evolution.
@@ -88,10 +88,10 @@ class Upkeep:
         return maintenance.manifests.compact_manifests(self.store, user)
 
     def analyze(self, columns: Sequence[str] = ()) -> CommitResult:
-        """Count the rows, look at columns, and commit what was found (``$statistics``).
+        """Count the rows, compute statistics of columns, and commit them (``$statistics``).
 
         Args:
-            columns: The columns to look at.
+            columns: The columns.
 
         Raises:
             ColumnNotFound: there is no such column.
