@@ -49,7 +49,7 @@ class TargetRules:
         primary_keys: The key of a new table.
         partition_by: The partition columns of a new table.
         table_options: The options of a new table.
-        merge_schema: Whether the table grows to the columns of the data; the write sees to it.
+        merge_schema: Whether the write adds the columns of the data to the table.
     """
 
     mode: WriteMode = WriteMode.APPEND
@@ -71,7 +71,7 @@ class TargetRules:
         table_options: Mapping[str, object] | None = None,
         merge_schema: bool = False,
     ) -> "TargetRules":
-        """The rules that arguments say.
+        """The rules for the arguments of a write.
 
         Raises:
             InvalidInput: lists everything that is unknown, or contradicts something else.

@@ -66,7 +66,7 @@ def rule_of(options: SourceOptions) -> BadRowRule:
     """What the option says about bad rows.
 
     Raises:
-        InvalidOption: it says nothing that can be done.
+        InvalidOption: its value is unknown.
     """
     if options.on_bad_rows is None:
         return BadRowRule()
