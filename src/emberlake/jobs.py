@@ -317,7 +317,7 @@ def merge(  # noqa: PLR0913
         isolation: ``"serializable"``: start again after any commit that changed rows meanwhile.
 
     Raises:
-        InvalidInput: the source is no batch DataFrame, or an argument is wrong.
+        InvalidInput: the source is not a batch DataFrame, or an argument is wrong.
     """
     return merge_on_spark(
         _session(identifier, catalog_options),

@@ -88,7 +88,7 @@ def _pool(name: str, most: int) -> _Threads:
 
 
 def ask_each(works: Iterable[Callable[[], _T]], at_once: int) -> Iterator[_T]:
-    """What some requests bring, in their order; so many of them are under way at once.
+    """The results of requests, in order; ``at_once`` of them are under way at the same time.
 
     Where answers come at once, a few threads get more done than many, so there are more only while
     an answer is waited for. After a failure the ones that have begun are waited for, the others are
@@ -229,7 +229,7 @@ def begin_data(work: Callable[[], _T]) -> Callable[[], _T]:
 
 
 def leave(work: Callable[[], object], at_once: int) -> None:
-    """Make a request that nobody waits for, after those left before. What becomes of it is lost.
+    """Make a request without waiting for it, after earlier ones; its result is ignored.
 
     Where one request is made at a time, it is made now.
     """

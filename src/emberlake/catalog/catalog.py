@@ -291,7 +291,7 @@ class Catalog(ABC):
         """Carry out one SQL statement in this process, in Spark's dialect; queries run on DuckDB.
 
         Statements of one catalog object share the current database (USE), settings (SET) and
-        temporary views. Names that are no tables may be Arrow, pandas or Polars objects of the
+        temporary views. Names that are not tables may be Arrow, pandas or Polars objects of the
         caller, by their Python names.
 
         Args:
@@ -299,10 +299,10 @@ class Catalog(ABC):
             args: Values of its parameters: ``:name`` in the text.
 
         Raises:
-            InvalidSql: it is no statement, or names columns that are not there.
+            InvalidSql: it is not a statement, or names unknown columns.
             Unsupported: it needs Spark, or something that emberlake does not have.
         """
-        # SQL is carried out on catalogs, so it is above them; it is loaded by those who use it.
+        # SQL is built on catalogs, so it is above them; it is loaded on first use.
         local = load_offered("catalog.sql", extra="sql")
         session = local.session_of(self)
         result: SqlResult = session.execute(query, args, sys._getframe(1))  # noqa: SLF001

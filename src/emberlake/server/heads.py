@@ -86,10 +86,9 @@ class Heads:
     def locked_together(
         self, warehouse: Warehouse, tables: Sequence[TableRecord]
     ) -> Iterator[Mapping[str, TableRecord | EmberlakeError]]:
-        """Keep others from changing several tables, without waiting for those who do already.
+        """Keep others from changing several tables; tables that others have locked are left out.
 
-        What is given has the tables as they are then, by their ids; those that others have locked
-        are not in it.
+        Inside the context, the value is the tables as they are then, by their ids.
         """
         with self._database.try_locks([table.id for table in tables]) as held:
             mine = [table for table in tables if table.id in held]

@@ -134,7 +134,7 @@ class ShortForms(ShortReads):
                 ``"serializable"``: then the merge is done again, on top of them.
 
         Raises:
-            InvalidInput: the source is no data, or an argument is wrong.
+            InvalidInput: the source is not tabular data, or an argument is wrong.
         """
         return rowops.merge_builder.new_merge(
             session_of(self.new_batch_write_builder()),

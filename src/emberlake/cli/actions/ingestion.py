@@ -169,7 +169,7 @@ def _check_database(session: Session, name: str) -> None:
 def _read(spark: Any, asked: Asked, source: Source, table: Table | None) -> Any:
     sources = load_extra("emberlake.spark.sources", extra="spark")
     fields = None if table is None else table.fields
-    # Columns that the table gets from the source need types; text would be all that CSV has.
+    # New columns need types; otherwise every column of a CSV file would be text.
     options = {**({"inferSchema": "true"} if asked.merge_schema else {}), **asked.source_options}
     rows = sources.read_source(spark, source.paths, source.format.value, fields, options)
     given = {key: value for key, value in asked.partition.items() if key not in rows.columns}
@@ -220,9 +220,9 @@ def _recognised(asked: Asked, source: Source) -> Asked:
 
 
 def _is_array(asked: Asked, source: Source) -> bool:
-    """Whether the source is JSON arrays; one is held in memory as a whole, by Spark as well.
+    """Whether the source is JSON arrays, which are held in memory as a whole, also by Spark.
 
-    So nothing is gained by starting Spark, which would also take their paths for patterns.
+    So starting Spark gains nothing, and Spark would read their paths as patterns.
     """
     is_told = asked.source_options.get("multiLine") == "true"
     return is_told and bool(source.roots) and not asked.merge_schema

@@ -64,7 +64,7 @@ _OF_SPARK: Final = frozenset(
 class DuckDbEngine:
     """Carries out statements in this process."""
 
-    session: Session  # set by whoever makes both
+    session: Session  # set by the caller, which makes both
 
     def __init__(self) -> None:
         self.database = Database()
