@@ -32,7 +32,7 @@ NULL columns, what the table does not take (``RowActions.check``).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -40,19 +40,19 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from emberlake.base.names import choices, listed
+from emberlake.base.names import listed
 from emberlake.base.parallel import limit_threads
-from emberlake.errors import ColumnNotFound, InvalidExpression, InvalidInput, Unsupported
+from emberlake.errors import InvalidInput, Unsupported
 from emberlake.expressions import Expression
 from emberlake.expressions.typed import Column as TypedColumn
 from emberlake.predicates import Predicate
 from emberlake.rowops.attempts import run_change
-from emberlake.rowops.change import check_changes
-from emberlake.rowops.clauses import SOURCE, TARGET, Action, Clause, Editor, inserted_rows
+from emberlake.rowops.clauses import TARGET, Editor, inserted_rows
 from emberlake.rowops.edits import Prepared
 from emberlake.rowops.isolation import isolated
 from emberlake.rowops.key_changes import KeyWriting
 from emberlake.rowops.result import RowChangeResult
+from emberlake.rowops.row_actions import ACTION, INSERT, RowActions
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.alignment import check_values
 from emberlake.spark.failures import reported_errors, typed_errors
@@ -65,74 +65,11 @@ from emberlake.spark.write_task import gathered
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
-from emberlake.types import DataField
 from emberlake.write.align import align
 
-ACTION: Final = "__action"  # what happens to a row:
-UPDATE: Final = 0
-DELETE: Final = 1
-INSERT: Final = 2
 _TOLD: Final = 4  # columns that identify rows in messages, if no keys are given
 
 Decide = Callable[[LocatedRows], DataFrame]
-
-
-@dataclass(frozen=True)
-class RowActions:
-    """What changes may do.
-
-    Args:
-        sets: The columns that updates set.
-        deletes: Whether rows are deleted.
-        inserts: The columns that new rows have; those that are left out become null, or their
-            default value.
-    """
-
-    sets: tuple[str, ...] = ()
-    deletes: bool = False
-    inserts: tuple[str, ...] = ()
-
-    def check(self, schema: TableSchema) -> None:
-        """Refuse what a table does not take, before anything is read.
-
-        Raises:
-            ColumnNotFound: there is no such column.
-            InvalidExpression: new rows would lack a NOT NULL column.
-            Unsupported: columns that cannot be set, or rows that cannot be updated or deleted.
-        """
-        unknown = [n for n in (*self.sets, *self.inserts) if n not in schema.field_by_name]
-        if unknown:
-            known = choices(unknown, list(schema.field_names), "the table has")
-            raise ColumnNotFound(f"no such columns: {listed(sorted(set(unknown)))}; {known}")
-        check_changes(
-            schema, updates=bool(self.sets), deletes=self.deletes, assigned=frozenset(self.sets)
-        )
-        lacking = [
-            f.name
-            for f in schema.fields
-            if f.name not in self.inserts and not f.type.nullable and f.default_value is None
-        ]
-        if self.inserts and lacking:
-            raise InvalidExpression(f"{listed(lacking)}: NOT NULL, but no value is given")
-
-    def fields(self, schema: TableSchema) -> tuple[DataField, ...]:
-        """The columns whose values come with changes; null where only other rows have one."""
-        names = {*self.sets, *self.inserts}
-        used = (f for f in schema.fields if f.name in names)
-        return tuple(replace(f, type=f.type.with_nullable(True), default_value=None) for f in used)
-
-    def clauses(self, columns: Columns) -> tuple[Clause, Clause, Clause]:
-        """What each action does; values are those of the columns that come with a row."""
-
-        def values(names: Sequence[str]) -> dict[str, Expression]:
-            found = (f for f in columns.fields if f.name in names)
-            return {f.name: Expression(TypedColumn(SOURCE, f, (), f.type), f.name) for f in found}
-
-        return (
-            Clause(Action.UPDATE, values=values(self.sets)),
-            Clause(Action.DELETE),
-            Clause(Action.INSERT, values=values(self.inserts)),
-        )
 
 
 def change_rows(  # noqa: PLR0913
@@ -221,7 +158,7 @@ def prepare_changes(
         )
     place = (sql.col(f"{PLACE}.{part}").alias(part) for part in (FILE, POSITION))
     rows = with_units(located, changes.select(*place, action, *sent))
-    update, delete, insert = actions.clauses(columns)
+    update, delete, insert = actions.clauses(columns.fields)
     told = keys or schema.field_names[:_TOLD]
     work = FileWork(
         (update, delete),
@@ -279,7 +216,7 @@ class RecordTask:
     def _records(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         fields = self.store.schema.fields
         values = self.columns.rows(table)
-        *changing, insert = self.actions.clauses(self.columns)
+        *changing, insert = self.actions.clauses(self.columns.fields)
         records = Records()
         source = values if self.columns.fields else None
         writing = KeyWriting(self.store, Editor(tuple(changing), source, self.now_ms), records)

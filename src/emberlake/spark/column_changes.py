@@ -10,8 +10,9 @@ from emberlake.errors import InvalidExpression, InvalidInput
 from emberlake.expressions import Lit
 from emberlake.predicates import Predicate, bind_filter
 from emberlake.rowops.result import RowChangeResult
+from emberlake.rowops.row_actions import ACTION, DELETE, UPDATE, RowActions
 from emberlake.session.write_session import WriteSession
-from emberlake.spark.changes import ACTION, DELETE, UPDATE, RowActions, change_rows
+from emberlake.spark.changes import change_rows
 from emberlake.spark.filters import to_literal
 from emberlake.spark.key_rows import check_exact
 from emberlake.spark.located import PLACE, LocatedRows

@@ -27,8 +27,9 @@ from emberlake.rowops.merge_plan import (
     bind_on,
     check_reachable,
 )
+from emberlake.rowops.row_actions import ACTION, DELETE, INSERT, UPDATE, RowActions
 from emberlake.session.write_session import WriteSession
-from emberlake.spark.changes import ACTION, DELETE, INSERT, UPDATE, RowActions, prepare_changes
+from emberlake.spark.changes import prepare_changes
 from emberlake.spark.column_changes import condition, value_of
 from emberlake.spark.kept import kept
 from emberlake.spark.key_ranges import KeyRanges, key_ranges

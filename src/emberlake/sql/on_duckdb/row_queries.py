@@ -16,6 +16,7 @@ from emberlake.errors import DataMismatch
 from emberlake.rowops.attempts import present, run_change
 from emberlake.rowops.edits import Prepared as Written
 from emberlake.rowops.isolation import isolated
+from emberlake.rowops.row_actions import ACTION, DELETE, INSERT, UPDATE, RowActions
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.replacement import Replacement
 from emberlake.spec.row_tracking import HIDDEN_FIELDS
@@ -26,14 +27,7 @@ from emberlake.sql.names import quoted as quoted_name
 from emberlake.sql.on_duckdb.assign import assigned
 from emberlake.sql.on_duckdb.connection import Prepared
 from emberlake.sql.on_duckdb.context import Local
-from emberlake.sql.on_duckdb.decided import (
-    ACTION,
-    DELETE,
-    INSERT,
-    UPDATE,
-    RowActions,
-    prepare_changes,
-)
+from emberlake.sql.on_duckdb.decided import prepare_changes
 from emberlake.sql.on_duckdb.dialect import parse_query
 from emberlake.sql.on_duckdb.parameters import bind_parameters
 from emberlake.sql.on_duckdb.references import replace_reference

@@ -12,7 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from emberlake.predicates import Predicate
 from emberlake.rowops.isolation import isolated
-from emberlake.spark.changes import ACTION, DELETE, UPDATE, RowActions, change_rows
+from emberlake.rowops.row_actions import ACTION, DELETE, UPDATE, RowActions
+from emberlake.spark.changes import change_rows
 from emberlake.spark.located import PLACE, LocatedRows
 from emberlake.spark.write import WriteJob
 from emberlake.spec.replacement import Replacement

@@ -9,7 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from emberlake.spark.changes import ACTION, DELETE, INSERT, UPDATE, RowActions, change_rows
+from emberlake.rowops.row_actions import ACTION, DELETE, INSERT, UPDATE, RowActions
+from emberlake.spark.changes import change_rows
 from emberlake.spark.located import PLACE, LocatedRows
 from emberlake.spark.types import paimon_fields, to_spark_type
 from emberlake.sql.evolving import is_evolving, with_new_columns
