@@ -88,7 +88,7 @@ class SqlSession:
                 self._create_as(statement, args)
                 return self.engine.answer(None)
             case Command():
-                return self.engine.answer(run_command(statement, self, args))
+                return self.engine.answer(run_command(statement, self))
             case _:
                 raise Unsupported(f"{type(statement).__name__} cannot be carried out")
 
@@ -108,7 +108,7 @@ class SqlSession:
             return
         columns = self.engine.columns_of(statement.query, args)
         create = replace(statement.create, columns=columns)
-        run_command(create, self, args)
+        run_command(create, self)
         # A replaced table already has snapshots, so its rows are written by an overwrite.
         rows = Insert(table=create.table, query=statement.query, overwrite=create.replace)
         try:

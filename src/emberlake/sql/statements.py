@@ -171,7 +171,6 @@ class CreateTable(Command):
     partitioned_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
-    location: str | None = None
     if_not_exists: bool = False
     replace: bool = False  # an existing table of that name goes
     must_exist: bool = False  # REPLACE TABLE without CREATE

@@ -1,7 +1,7 @@
 """Spark's SQL in, DuckDB's SQL out, by sqlglot; where the two differ, rules of our own."""
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import sqlglot
 from sqlglot import exp
@@ -142,11 +142,6 @@ MACROS: Final = (
        WHEN typeof(x) = 'VARCHAR' THEN spark_integer(CAST(x AS VARCHAR))
        ELSE CAST(x AS BIGINT) END""",
 )
-
-
-def literal_of(value: Any) -> exp.Expr:
-    """A Python value as a literal."""
-    return exp.convert(value)
 
 
 def _first_line(error: Exception) -> str:
