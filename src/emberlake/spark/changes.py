@@ -40,7 +40,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from emberlake.base.names import listed
+from emberlake.base.names import backquoted, listed
 from emberlake.base.parallel import limit_threads
 from emberlake.errors import InvalidInput, Unsupported
 from emberlake.expressions import Expression
@@ -57,7 +57,7 @@ from emberlake.session.write_session import WriteSession
 from emberlake.spark.alignment import check_values
 from emberlake.spark.failures import reported_errors, typed_errors
 from emberlake.spark.key_rows import Records, numbered, records_schema, write_key_rows
-from emberlake.spark.located import FILE, PLACE, POSITION, LocatedRows, located_rows, quoted_name
+from emberlake.spark.located import FILE, PLACE, POSITION, LocatedRows, located_rows
 from emberlake.spark.merge_tasks import CLAUSE, Columns
 from emberlake.spark.owners import FileWork, change_files, with_units
 from emberlake.spark.sessions import check_workers, fast_arrow
@@ -147,10 +147,10 @@ def prepare_changes(
     ]
     if lacking:
         raise InvalidInput(f"the changes lack the columns {listed(lacking)}")
-    values = changes.select(*(quoted_name(f.name) for f in columns.fields))
+    values = changes.select(*(backquoted(f.name) for f in columns.fields))
     check_values(values.schema, schema)
     named = zip(columns.fields, columns.names, strict=True)
-    sent = [sql.col(quoted_name(f.name)).alias(name) for f, name in named]
+    sent = [sql.col(backquoted(f.name)).alias(name) for f, name in named]
     action = sql.col(ACTION).cast("int").alias(CLAUSE)
     if located.has_keys:
         return _change_keys(

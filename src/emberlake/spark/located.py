@@ -24,6 +24,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from emberlake.base.names import backquoted
 from emberlake.base.parallel import limit_threads, parallel_map
 from emberlake.errors import InvalidInput
 from emberlake.predicates import Predicate
@@ -262,7 +263,7 @@ class _Scan:
         rows = rows.join(blocks, is_near, "left").withColumn("__word", word)
         bit = sql.expr(f"shiftright(__word, CAST({PLACE}.{POSITION} & 63 AS INT)) & 1")
         is_live = sql.col("__word").isNull() | (bit == 0)
-        return rows.filter(is_live).select(*(quoted_name(name) for name in self._schema.names))
+        return rows.filter(is_live).select(*(backquoted(name) for name in self._schema.names))
 
     def _bitmap(self, place: FilePlace) -> pa.Table:
         """The marked rows of a file, in blocks that have some."""
@@ -291,11 +292,6 @@ class _Scan:
         task = LocateTask(self.store, self.projection, self.predicate, predicates)
         frame = self.spark.createDataFrame(work).repartitionById(places[-1] + 1, sql.col(PARTITION))
         return frame.mapInArrow(task, self._schema)
-
-
-def quoted_name(name: str) -> str:
-    """A name as Spark's expressions take it, whatever characters it has."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 @dataclass(frozen=True)

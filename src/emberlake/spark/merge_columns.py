@@ -14,6 +14,7 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from emberlake.base.names import backquoted
 from emberlake.errors import ColumnNotFound, InvalidInput, with_context
 from emberlake.expressions import Scope
 from emberlake.rowops.clauses import Action
@@ -33,7 +34,7 @@ from emberlake.spark.changes import prepare_changes
 from emberlake.spark.column_changes import condition, value_of
 from emberlake.spark.kept import kept
 from emberlake.spark.key_ranges import KeyRanges, key_ranges
-from emberlake.spark.located import PLACE, LocatedRows, located_rows, quoted_name
+from emberlake.spark.located import PLACE, LocatedRows, located_rows
 from emberlake.spark.merge_tasks import native_key
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
@@ -170,7 +171,7 @@ class ColumnMerge:
         """What the keys of the source say about rows that match."""
         sides = ((pair, native_key(pair.source)) for pair in self.keys)
         plain = [(pair, field) for pair, field in sides if field is not None]
-        keys = [sql.col(quoted_name(field.name)) for _, field in plain]
+        keys = [sql.col(backquoted(field.name)) for _, field in plain]
         return key_ranges([pair for pair, _ in plain], source, keys)
 
     def _told(self, schema: TableSchema) -> list[str]:
@@ -229,7 +230,7 @@ class ColumnMerge:
 
 
 def _column(alias: str, name: str) -> Column:
-    return sql.col(f"{quoted_name(alias)}.{quoted_name(name)}")
+    return sql.col(f"{backquoted(alias)}.{backquoted(name)}")
 
 
 def _and(test: Column, clause: AskedClause) -> Column:

@@ -21,6 +21,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from emberlake.base.names import backquoted
 from emberlake.errors import DataMismatch
 from emberlake.expressions import columns_used
 from emberlake.predicates import Predicate, and_all, columns_of
@@ -38,7 +39,6 @@ from emberlake.spark.located import (
     POSITION,
     LocatedRows,
     located_rows,
-    quoted_name,
 )
 from emberlake.spark.merge_tasks import (
     CLAUSE,
@@ -266,9 +266,9 @@ class MergeFrames:
         if None not in keys and (late is None or condition is not None):
             if condition is not None:
                 rows = rows.filter(condition)
-            found = [sql.col(quoted_name(f.name)) for f in keys if f is not None]
+            found = [sql.col(backquoted(f.name)) for f in keys if f is not None]
             named = zip(columns.fields, columns.names, strict=True)
-            others = [sql.col(quoted_name(f.name)).alias(name) for f, name in named]
+            others = [sql.col(backquoted(f.name)).alias(name) for f, name in named]
             return rows.select(*place, *self.as_keys(found), *others)
         known = {f.name: f for f in self.plan.scope.sources[TARGET].fields}
         read = Columns(tuple(known[n] for n in rows.columns if n != PLACE), "t")
@@ -276,7 +276,7 @@ class MergeFrames:
         shape = StructType([*_PLACE_FIELDS, *self.keys, *more])
         task = KeyTask(self.plan, read, columns, late, shape, self.now_ms)
         plain = [
-            sql.col(quoted_name(f.name)).alias(n)
+            sql.col(backquoted(f.name)).alias(n)
             for f, n in zip(read.fields, read.names, strict=True)
         ]
         return rows.select(*place, *plain).mapInArrow(task, shape)

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BooleanType, ByteType, LongType, StructField, StructType
 
+from emberlake.base.names import backquoted
 from emberlake.expressions import Expression
 from emberlake.expressions.typed import Column as TypedColumn
 from emberlake.merge.plan import plan_merge
@@ -34,7 +35,6 @@ from emberlake.scan.splits import DataSplit
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.kept import kept
 from emberlake.spark.key_rows import numbered, write_key_rows
-from emberlake.spark.located import quoted_name
 from emberlake.spark.merge_frames import MergeFrames
 from emberlake.spark.merge_tasks import ID, handed, native_key
 from emberlake.spark.native_scan import NativeScan
@@ -285,7 +285,7 @@ def _joined(frames: MergeFrames, paths: list[str]) -> DataFrame:
         return spark.createDataFrame([], _SHAPE)
     stored = StructType([*nullable_fields(spark_schema(tuple(keys))).fields, *about])
     records = spark.read.schema(stored).options(**READ_OPTIONS).parquet(*paths)
-    named = frames.as_keys([sql.col(quoted_name(f.name)) for f in keys])
+    named = frames.as_keys([sql.col(backquoted(f.name)) for f in keys])
     pairs = frames.joined(records.select(SEQUENCE, KIND, *named), [])
     latest = pairs.groupBy(ID).agg(sql.max(sql.struct(SEQUENCE, KIND)).alias("latest"))
     there = latest.filter(sql.col(f"latest.{KIND}").isin(_ADDS))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from emberlake.base.names import backquoted
 from emberlake.errors import InvalidIdentifier
 from emberlake.spec.identifier import Identifier
 
@@ -23,7 +24,7 @@ class TableName:
 
 def quoted(name: str) -> str:
     """A name in backticks, as Spark reads it back."""
-    return "`" + name.replace("`", "``") + "`"
+    return backquoted(name)
 
 
 def identify(name: TableName, *, catalog: str, database: str) -> Identifier | None:
