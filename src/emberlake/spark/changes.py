@@ -59,7 +59,8 @@ from emberlake.spark.failures import reported_errors, typed_errors
 from emberlake.spark.key_rows import Records, numbered, records_schema, write_key_rows
 from emberlake.spark.located import FILE, PLACE, POSITION, LocatedRows, located_rows
 from emberlake.spark.merge_tasks import CLAUSE, Columns
-from emberlake.spark.owners import FileWork, change_files, with_units
+from emberlake.spark.owner_task import FileWork
+from emberlake.spark.owners import change_files, with_units
 from emberlake.spark.sessions import check_workers, fast_arrow
 from emberlake.spark.write_task import gathered
 from emberlake.spec.schema import TableSchema

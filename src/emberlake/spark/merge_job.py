@@ -29,7 +29,8 @@ from emberlake.spark.merge_columns import ColumnMerge
 from emberlake.spark.merge_frames import MergeFrames
 from emberlake.spark.merge_keys import merge_keys
 from emberlake.spark.merge_tasks import CLAUSE, ID, Columns
-from emberlake.spark.owners import NEW_UNIT, UNIT, FileWork, change_files
+from emberlake.spark.owner_task import UNIT, FileWork
+from emberlake.spark.owners import NEW_UNIT, change_files
 from emberlake.spark.replacing import replace_rows
 from emberlake.spark.sessions import fast_arrow
 from emberlake.spark.types import paimon_fields

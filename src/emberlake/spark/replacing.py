@@ -31,7 +31,8 @@ from emberlake.scan.splits import DataSplit
 from emberlake.spark.located import LocatedRows
 from emberlake.spark.merge_frames import MergeFrames
 from emberlake.spark.merge_tasks import handed, native_key
-from emberlake.spark.owners import UNIT, FileWork, joined, write_new
+from emberlake.spark.owner_task import UNIT, FileWork, joined
+from emberlake.spark.owners import write_new
 from emberlake.spark.small_source import SmallSource, UnitTask, over_units
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot

@@ -27,7 +27,7 @@ from emberlake.scan.splits import DataSplit
 from emberlake.spark.failures import reported_errors
 from emberlake.spark.located import POSITION
 from emberlake.spark.merge_tasks import CLAUSE, ID, handed
-from emberlake.spark.owners import UNIT
+from emberlake.spark.owner_task import UNIT
 from emberlake.spark.packing import pack_partitions, weight_of
 from emberlake.spark.planned import planned_files
 from emberlake.spark.read_task import PARTITION, split_table, splits_in
