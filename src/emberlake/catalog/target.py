@@ -228,7 +228,7 @@ def _check_described(identifier: Identifier, schema: TableSchema, rules: TargetR
 def _check_upsert(identifier: Identifier, schema: TableSchema, rules: TargetRules) -> None:
     if rules.mode is not WriteMode.UPSERT:
         return
-    if not schema.primary_keys:
+    if not schema.profile.has_keys:
         raise Unsupported(
             f"{identifier} has no primary key to upsert by: mode='append' adds rows, and merge() "
             "matches them by other columns"

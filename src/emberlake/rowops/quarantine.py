@@ -135,7 +135,8 @@ def check_quarantine(name: str, schema: TableSchema) -> None:
     """
     has = arrow_schema(schema.fields)
     lacking = [f.name for f in QUARANTINE if f.name not in has.names or has.field(f.name) != f]
-    if lacking or schema.primary_keys or schema.partition_keys:
+    profile = schema.profile
+    if lacking or profile.has_keys or profile.is_partitioned:
         why = f"it has no columns {', '.join(lacking)}" if lacking else "it has keys"
         raise DataMismatch(
             f"{name} cannot keep bad rows: {why}; name a table that does not exist yet, and it "

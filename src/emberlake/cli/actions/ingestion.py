@@ -121,9 +121,9 @@ def choose_mode(asked: Asked, schema: TableSchema) -> IngestMode:
         UsageError: the mode is for another kind of table, or --partition does not fit.
     """
     check_partition_columns(asked.into, schema.partition_keys, asked.partition)
-    if asked.mode is IngestMode.UPSERT and not schema.primary_keys:
+    if asked.mode is IngestMode.UPSERT and not schema.profile.has_keys:
         raise UsageError(f"{asked.into} has no primary key to upsert by; use --mode append")
-    if asked.mode is IngestMode.APPEND and schema.primary_keys:
+    if asked.mode is IngestMode.APPEND and schema.profile.has_keys:
         raise UsageError(
             f"{asked.into} has a primary key: a row replaces the row with its key; use --mode "
             "upsert"
