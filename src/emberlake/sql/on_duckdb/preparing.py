@@ -10,6 +10,13 @@ from sqlglot import exp
 
 from emberlake.errors import InvalidSql, TableNotFound
 from emberlake.inspect import SystemTable
+from emberlake.options import (
+    INCREMENTAL_BETWEEN,
+    INCREMENTAL_BETWEEN_TIMESTAMP,
+    PARTITION_DEFAULT_NAME,
+    SCAN_TIMESTAMP_MILLIS,
+    SCAN_VERSION,
+)
 from emberlake.spec.row_tracking import HIDDEN_FIELDS
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.procedures.arguments import table_name
@@ -107,9 +114,9 @@ class Preparation:
     def _replace_function(self, node: exp.Table) -> None:
         match node.this.name.lower():
             case "paimon_incremental_query":
-                self._replace_incremental(node, "incremental-between")
+                self._replace_incremental(node, INCREMENTAL_BETWEEN.key)
             case "paimon_incremental_between_timestamp":
-                self._replace_incremental(node, "incremental-between-timestamp")
+                self._replace_incremental(node, INCREMENTAL_BETWEEN_TIMESTAMP.key)
             case "identifier":
                 name = table_name(str(self._constant(node.this.expressions[0])))
                 parts = [exp.to_identifier(part, quoted=True) for part in name.parts]
@@ -242,8 +249,8 @@ class Preparation:
                 raise InvalidSql(
                     f"VERSION AS OF takes a snapshot or a tag, not {said.sql('spark')}"
                 )
-            return {"scan.version": said.name}
-        return {"scan.timestamp-millis": str(self._millis(said))}
+            return {SCAN_VERSION.key: said.name}
+        return {SCAN_TIMESTAMP_MILLIS.key: str(self._millis(said))}
 
     def _millis(self, said: exp.Expr) -> int:
         text = to_duckdb(said)
@@ -271,7 +278,7 @@ class Preparation:
         if not table.partition_keys:
             raise InvalidSql(f"{table.identifier} is not partitioned")
         listed = self._session.catalog.list_partitions_paged(table.identifier).elements
-        null = table.options.get("partition.default-name", "__DEFAULT_PARTITION__")
+        null = table.options.value(PARTITION_DEFAULT_NAME)
         firsts = [p.spec[table.partition_keys[0]] for p in listed]
         found = [text for text in firsts if text != null]
         return exp.Literal.string(max(found)) if found else exp.Null()
