@@ -406,7 +406,7 @@ def source_rows(source: Any, schema: TableSchema) -> pa.Table:
     """The rows of a source, all of them in memory.
 
     Raises:
-        InvalidInput: it is not tabular data.
+        InvalidInput: it is no data.
         DataMismatch: it has columns of the same name.
     """
     if is_pandas(source):

@@ -219,7 +219,7 @@ def _torn(row: Any, lines: _CsvLines) -> Torn:
 
 
 def _read_json(path: Path, fields: Sequence[DataField]) -> Iterator[TextBatch]:
-    """One object per line, parsed by Python: Arrow's reader stops at the first misfit."""
+    """One object per line. Arrow's reader ends at the first value of another type, so Python's."""
     with _opened(path) as text:
         batch = _JsonBatch()
         for line, written in enumerate(text, start=1):

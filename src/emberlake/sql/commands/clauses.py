@@ -69,7 +69,7 @@ def read_keys(cursor: Cursor) -> tuple[str, ...]:
 
 
 def read_key(cursor: Cursor) -> str:
-    """A key: a quoted string, or a name with dots."""
+    """A key: a text, or a name with dots."""
     return cursor.string() if is_text(cursor) else ".".join(cursor.path())
 
 

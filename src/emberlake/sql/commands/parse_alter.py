@@ -166,7 +166,7 @@ def _parse_column(cursor: Cursor, command: AlterColumn) -> AlterColumn:  # noqa:
                 "expected TYPE, COMMENT, SET or DROP NOT NULL, SET or DROP DEFAULT, FIRST or AFTER"
             )
     if changed == command:
-        cursor.fail("expected a change of the column")
+        cursor.fail("expected what to change of the column")
     return changed
 
 

@@ -32,7 +32,7 @@ from emberlake.types import DataField
 _TABLES = (("namespace", pa.string()), ("tableName", pa.string()), ("isTemporary", pa.bool_()))
 _DESCRIPTION = ("col_name", "data_type", "comment")
 _WORD = re.compile(r"(?=.*[A-Za-z_])\w+", re.ASCII)
-# Metadata columns that every table has.
+# What every table has besides its columns.
 _METADATA = (("__paimon_file_path", "string"), ("__paimon_row_index", "bigint"))
 
 

@@ -32,7 +32,7 @@ from emberlake.sql.statements import (
 )
 from emberlake.types import DataField, from_arrow_schema
 
-# First words of statements that only Spark knows.
+# First words of statements that Spark knows, and nobody else.
 _OF_SPARK: Final = frozenset(
     [
         "ADD",

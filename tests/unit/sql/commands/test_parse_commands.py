@@ -109,7 +109,7 @@ def test_statements_that_are_not_about_tables_are_left_to_the_engine(text: str) 
         ("CREATE TABLE t ()", "expected a name"),
         ("CREATE TABLE t (a INT) SELECT 1", "those of the query"),
         ("ALTER TABLE t ADD COLUMN", "expected a name"),
-        ("ALTER TABLE t ALTER COLUMN c", "a change of the column"),
+        ("ALTER TABLE t ALTER COLUMN c", "what to change"),
         ("CALL sys.compact(table => 't', 'x')", "name all arguments"),
         ("CALL sys.compact(table => 't', table => 'u')", "given twice"),
         ("DROP TABLE t u", "end of the statement"),
