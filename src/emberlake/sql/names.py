@@ -27,6 +27,11 @@ def quoted(name: str) -> str:
     return backquoted(name)
 
 
+def text_literal(text: str) -> str:
+    """A string literal of DuckDB's SQL and of our own filters: quotes are doubled."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def identify(name: TableName, *, catalog: str, database: str) -> Identifier | None:
     """The table of the lake that a name refers to; None if it cannot be one.
 

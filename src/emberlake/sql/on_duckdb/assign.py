@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from emberlake.errors import Unsupported
+from emberlake.sql.names import text_literal
 from emberlake.sql.on_duckdb.types import duckdb_type, quoted
 from emberlake.types import ArrayType, AtomicType, DataField, DataType, MapType, RowType, TypeRoot
 from emberlake.types.data_types import MAX_LENGTH
@@ -57,7 +58,7 @@ def _row(value: str, kind: str, fields: Sequence[DataField], *, by_name: bool) -
         raise Unsupported(f"a struct of {len(parts)} fields cannot be assigned to {len(fields)}")
     inner = ", ".join(
         f"{quoted(f.name)} := "
-        + assigned(f"struct_extract({value}, {_text(name)})", part, f.type, by_name=by_name)
+        + assigned(f"struct_extract({value}, {text_literal(name)})", part, f.type, by_name=by_name)
         for f, (name, part) in zip(fields, parts, strict=True)
     )
     return f"CASE WHEN {value} IS NULL THEN NULL ELSE struct_pack({inner}) END"
@@ -124,7 +125,7 @@ def as_text(value: str, kind: str) -> str:
         return f"('[' || array_to_string(list_transform({value}, lambda x: {inner}), ', ') || ']')"
     if kind.startswith("STRUCT("):
         parts = (
-            f"coalesce({as_text(f'struct_extract({value}, {_text(name)})', part)}, 'null')"
+            f"coalesce({as_text(f'struct_extract({value}, {text_literal(name)})', part)}, 'null')"
             for name, part in struct_fields(kind)
         )
         return f"CASE WHEN {value} IS NOT NULL THEN '{{' || {_joined(parts)} || '}}' END"
@@ -150,7 +151,3 @@ def _sized(value: str, target: DataType) -> str:
         return value
     kind = "char" if target.root is TypeRoot.CHAR else "varchar"
     return f"spark_{kind}({value}, {target.length})"
-
-
-def _text(name: str) -> str:
-    return "'" + name.replace("'", "''") + "'"

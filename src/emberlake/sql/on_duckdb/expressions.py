@@ -14,7 +14,7 @@ from emberlake.errors import EmberlakeError, InvalidSql, Unsupported
 from emberlake.sql.cursor import Cursor
 from emberlake.sql.engine import Args
 from emberlake.sql.lexer import Kind, text_value
-from emberlake.sql.names import quoted
+from emberlake.sql.names import quoted, text_literal
 from emberlake.sql.on_duckdb.context import Local
 
 _MAX_VALUES: Final = 100_000
@@ -135,7 +135,7 @@ def _literal(value: Any) -> str:
         case float():
             return f"CAST('{value!r}' AS DOUBLE)"
         case str():
-            return "'" + value.replace("'", "''") + "'"
+            return text_literal(value)
         case dt.datetime():
             return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
         case dt.date():

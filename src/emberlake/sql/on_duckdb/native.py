@@ -15,6 +15,7 @@ from emberlake.scan.plan import plan_target
 from emberlake.scan.splits import DataSplit
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.snapshot import Snapshot
+from emberlake.sql.names import text_literal
 from emberlake.sql.on_duckdb.pinned import PinnedTable
 from emberlake.sql.on_duckdb.types import duckdb_type, quoted
 from emberlake.store.table_store import TableStore
@@ -66,7 +67,7 @@ def listed(paths: Sequence[str]) -> str | None:
     """Files as a source of rows; None if DuckDB would misunderstand a path."""
     if any(map(_is_odd, paths)):
         return None
-    texts = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+    texts = ", ".join(map(text_literal, paths))
     return f"read_parquet([{texts}], hive_partitioning = false)"
 
 

@@ -20,11 +20,12 @@ from emberlake.options import (
 from emberlake.spec.row_tracking import HIDDEN_FIELDS
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.procedures.arguments import table_name
+from emberlake.sql.hidden_columns import PARTITION
 from emberlake.sql.names import TableName
 from emberlake.sql.on_duckdb.connection import Database, Prepared
 from emberlake.sql.on_duckdb.derived import DERIVED
 from emberlake.sql.on_duckdb.dialect import to_duckdb
-from emberlake.sql.on_duckdb.hidden import PARTITION, PlacedSource, places_of
+from emberlake.sql.on_duckdb.hidden import PlacedSource, places_of
 from emberlake.sql.on_duckdb.native import native_query
 from emberlake.sql.on_duckdb.native_keys import native_key_query
 from emberlake.sql.on_duckdb.pinned import PinnedTable, TableSource

@@ -24,6 +24,7 @@ from emberlake.spec.snapshot import Operation, Snapshot
 from emberlake.sql.engine import Args
 from emberlake.sql.merge_text import CLAUSE, MATCHED, ClausePart, MergeText, repeated_match
 from emberlake.sql.names import quoted as quoted_name
+from emberlake.sql.names import text_literal
 from emberlake.sql.on_duckdb.assign import assigned
 from emberlake.sql.on_duckdb.connection import Prepared
 from emberlake.sql.on_duckdb.context import Local
@@ -192,8 +193,7 @@ def with_field(struct: str, data_type: DataType, path: Sequence[str], value: str
     assert isinstance(data_type, RowType)
     parts = []
     for field in data_type.fields:
-        name = "'" + field.name.replace("'", "''") + "'"
-        inner = f"struct_extract({struct}, {name})"
+        inner = f"struct_extract({struct}, {text_literal(field.name)})"
         if field.name == path[0]:
             inner = (
                 with_field(inner, field.type, path[1:], value, kind)

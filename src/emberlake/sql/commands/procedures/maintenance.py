@@ -24,7 +24,7 @@ from emberlake.sql.commands.procedures.arguments import (
 )
 from emberlake.sql.commands.run_alter import partition_values
 from emberlake.sql.lexer import Kind, text_value, tokenize
-from emberlake.sql.names import quoted
+from emberlake.sql.names import quoted, text_literal
 from emberlake.table import Table
 
 _STRATEGIES: Final = ("full", "minor")
@@ -59,7 +59,7 @@ def compact(session: Session, given: Arguments) -> pa.Table:
 def condition_of(text: str) -> str:
     """A condition of Spark as a table filter: strings in single quotes."""
     tokens = (t for t in tokenize(text) if t.kind is not Kind.END)
-    return " ".join(_literal(text_value(t)) if t.kind is Kind.TEXT else t.text for t in tokens)
+    return " ".join(text_literal(text_value(t)) if t.kind is Kind.TEXT else t.text for t in tokens)
 
 
 def partitions_condition(table: Table, text: str | None) -> str | None:
@@ -74,11 +74,7 @@ def partitions_condition(table: Table, text: str | None) -> str | None:
 
 
 def _equals(name: str, value: str) -> str:
-    return f"{quoted(name)} = {_literal(value)}"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return f"{quoted(name)} = {text_literal(value)}"
 
 
 def compact_database(session: Session, given: Arguments) -> pa.Table:
