@@ -134,7 +134,7 @@ class _Series(Generic[_T]):
         self._answers: dict[int, tuple[_T | None, BaseException | None]] = {}
         self._added = 0
         self._awaited = 0  # the number of the next answer that is taken
-        self._is_over = False  # one has failed, or nobody takes the answers
+        self._is_over = False  # one has failed, or the answers are no longer needed
 
     def add(self, work: Callable[[], _T]) -> None:
         """Make a request after those that were added before."""
@@ -181,7 +181,7 @@ class _Series(Generic[_T]):
     def _staff(self) -> None:
         """Let as many threads make requests as there is work for."""
         with self._changed:
-            # Those that are about to end have been counted out.
+            # Threads that are about to end are not counted.
             more = min(self._most - self._threads, len(self._waiting))
             self._threads += max(more, 0)
         for _ in range(more):
@@ -203,7 +203,7 @@ class _Series(Generic[_T]):
                 if number == self._awaited:
                     self._changed.notify_all()
             del work, answer  # what a request has brought is not kept until the next
-            if self._pool.is_asked_for:  # others do not wait until this series ends
+            if self._pool.is_asked_for:  # others must not wait until this series ends
                 self._pool.go_on(self._serve)
                 return
 

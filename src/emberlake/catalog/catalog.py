@@ -41,7 +41,7 @@ from emberlake.table import Table
 if TYPE_CHECKING:
     from emberlake.read.sql_result import SqlResult
 
-_SHOWN_DATABASES: Final = 20  # in a notebook: each takes a listing
+_SHOWN_DATABASES: Final = 20  # in a notebook; each takes a listing
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,9 @@ class Catalog(ABC):
         """
 
     def replace_table(self, identifier: str | Identifier, schema: Schema) -> Table:  # noqa: ARG002
-        """Give a table other columns and options, and no rows; earlier snapshots stay readable.
+        """Replace the columns and options of a table, and remove its rows.
+
+        Earlier snapshots stay readable.
 
         Raises:
             TableNotFound: there is no table to replace.

@@ -24,7 +24,7 @@ from emberlake.table.table import table_of
 
 @dataclass(frozen=True)
 class CatalogSiblings:
-    """The tables of a catalog, as one of them sees the others."""
+    """Opens other tables for a table of a catalog."""
 
     catalog: "OpeningCatalog"
 

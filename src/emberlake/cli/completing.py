@@ -23,7 +23,7 @@ _SEPARATOR: Final = "$"
 
 
 def offer(names: Callable[[Session, dict[str, Any], str], Iterable[str]]) -> Any:
-    """A function that Typer calls with what was typed; ``names`` says what may stand there.
+    """A function that Typer calls with what was typed; ``names`` gives the possible words.
 
     ``names`` gets the session, the other arguments of the command, and the word that was begun.
     """

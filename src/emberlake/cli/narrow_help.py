@@ -1,4 +1,4 @@
-"""Help on narrow terminals: one entry below the other, where panels would cut names and words."""
+"""Help on narrow terminals: one entry below the other, since panels would cut names and words."""
 
 import shutil
 import textwrap
@@ -41,7 +41,7 @@ class NarrowGroup(TyperGroup):
 def help_lines(
     usage: str, about: str, panels: Mapping[str, list[Entry]], width: int
 ) -> Iterator[str]:
-    """The help in lines of at most that width; only a word that is wider by itself is wider."""
+    """The help in lines of at most that width, except for single words that are longer."""
     yield from _wrapped(f"Usage: {usage}", width, indent=0, hang=7)
     for paragraph in about.split("\n\n"):
         yield ""

@@ -77,7 +77,7 @@ def rule_of(options: SourceOptions) -> BadRowRule:
 
 
 def _read_texts(given: StructType, schema: TableSchema) -> StructType:
-    """The columns as tasks will have them: text is read as what the table wants."""
+    """The columns as tasks will have them: text is read as the types of the table."""
     columns = StructType()
     for column in given:
         field = schema.field_by_name.get(column.name)

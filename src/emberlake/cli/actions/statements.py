@@ -147,7 +147,7 @@ def _in_this_process(session: Session) -> Runner:
 def _on_spark(session: Session, master: str) -> Runner:
     load_extra("pyspark", extra="spark")
     spark = load_extra("emberlake.spark", extra="spark")
-    # Names in Spark's own catalog would be of no use: all statements go to the lake.
+    # No names are needed in Spark's own catalog: all statements go to the lake.
     lake = spark.attach(spark.session(master), session.catalog_options, databases=[])
     runners = load_extra("emberlake.sql.on_spark.runner", extra="spark")
     runners.log_no_errors()
