@@ -10,14 +10,14 @@ Columns that others write meanwhile are kept. Spec: "Data evolution".
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from emberlake.base.names import choices, listed
-from emberlake.errors import ColumnNotFound, InvalidInput, StorageError, Unsupported
+from emberlake.errors import ColumnNotFound, InvalidInput, Unsupported
 from emberlake.options import GLOBAL_INDEX_UPDATE
 from emberlake.read.append_plans import AppendPlans
 from emberlake.read.bucket_reads import BucketReads
@@ -87,18 +87,7 @@ def write_group(
     writer = AppendWriter(
         store, place.partition, place.bucket, FileLimits.of(store.options).of_one_file(), 0, fields
     )
-    try:
-        for rows in _overlaid(store, place, fields, positions, values):
-            writer.add(rows)
-            if writer.is_due:
-                writer.flush()
-        writer.flush()
-        writer.close_file()
-    except BaseException:
-        with suppress(StorageError):  # a file that is left is garbage; the failure is what matters
-            writer.abort()
-        raise
-    (file,) = writer.take_written().new_files
+    (file,) = writer.write_all(_overlaid(store, place, fields, positions, values))
     return replace(file, first_row_id=place.file.first_row_id)
 
 

@@ -5,7 +5,7 @@ parallel, each in bounded memory. Nothing is committed here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from emberlake.base.parallel import default_workers, parallel_map
 from emberlake.commit.discard import discard
-from emberlake.errors import StorageError
 from emberlake.formats import format_of
 from emberlake.formats.file_format import DEFAULT_BATCH_ROWS
 from emberlake.read.append_plans import AppendPlans
@@ -178,13 +177,8 @@ class _Writing:
             self._stored,
         )
         write = self._write_columns_of if self._goes_by_columns(place, writer) else self._write_rows
-        try:
+        with writer.finished():
             kept = write(edit, positions, writer)
-            writer.close_file()
-        except BaseException:
-            with suppress(StorageError):  # a file that is left is garbage; the failure matters
-                writer.abort()
-            raise
         (message,) = remove_files(store, self._snapshot, [place])
         message = replace(message, new_files=writer.take_written().new_files)
         updated = self._updated_count(edit)
@@ -241,7 +235,6 @@ class _Writing:
                 writer.add(after)
                 if writer.is_due:
                     writer.flush()
-        writer.flush()
         return kept
 
     def _overlaid(self, edit: FileEdit, positions: I64, found: I64, rows: pa.Table) -> pa.Table:
