@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from emberlake.errors import DataMismatch
+from emberlake.rowops.row_actions import DELETE, INSERT, UPDATE
 from emberlake.spec.row_tracking import HIDDEN_NAMES
 from emberlake.sql.lexer import tokenize
 from emberlake.sql.names import quoted
@@ -31,6 +32,11 @@ from emberlake.table import Table
 CLAUSE: Final = "__clause"
 MATCHED: Final = "__matched"
 FROM_SOURCE: Final = "__from_source"
+# The problem with a clause that would change a column which identifies rows.
+FIXED_COLUMNS: Final = (
+    "columns of the primary key and of the partition cannot be updated, since they tell rows "
+    "apart. Delete the rows and append them again"
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,17 @@ class ClausePart:
     clause: MergeClause
     targets: tuple[Target, ...]
     fixed: tuple[Target, ...] = ()  # columns that cannot change: their values must be as before
+
+    @property
+    def action(self) -> int:
+        """The number of its action, as in ``rowops.row_actions``."""
+        match self.clause.action:
+            case DeleteRow():
+                return DELETE
+            case UpdateRow():
+                return UPDATE
+            case InsertRow():
+                return INSERT
 
 
 class MergeText:

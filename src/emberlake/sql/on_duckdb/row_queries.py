@@ -16,13 +16,20 @@ from emberlake.errors import DataMismatch
 from emberlake.rowops.attempts import present, run_change
 from emberlake.rowops.edits import Prepared as Written
 from emberlake.rowops.isolation import isolated
-from emberlake.rowops.row_actions import ACTION, DELETE, INSERT, UPDATE, RowActions
+from emberlake.rowops.row_actions import ACTION, DELETE, UPDATE, RowActions
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.replacement import Replacement
 from emberlake.spec.row_tracking import HIDDEN_FIELDS
 from emberlake.spec.snapshot import Operation, Snapshot
 from emberlake.sql.engine import Args
-from emberlake.sql.merge_text import CLAUSE, MATCHED, ClausePart, MergeText, repeated_match
+from emberlake.sql.merge_text import (
+    CLAUSE,
+    FIXED_COLUMNS,
+    MATCHED,
+    ClausePart,
+    MergeText,
+    repeated_match,
+)
 from emberlake.sql.names import quoted as quoted_name
 from emberlake.sql.names import text_literal
 from emberlake.sql.on_duckdb.assign import assigned
@@ -37,7 +44,7 @@ from emberlake.sql.on_duckdb.types import duckdb_type, quoted
 from emberlake.sql.on_duckdb.writing import value_or_default
 from emberlake.sql.pruning import predicates_in
 from emberlake.sql.row_texts import keeps_values, named, words_in, write_session
-from emberlake.sql.statements import Delete, DeleteRow, InsertRow, Update, UpdateRow
+from emberlake.sql.statements import Delete, DeleteRow, InsertRow, Update
 from emberlake.sql.targets import Target, qualifiers_of, refuse_twice, targets_of, value_text
 from emberlake.table import Table
 from emberlake.types import DataField, DataType, RowType
@@ -233,12 +240,12 @@ class _Merging:
     def _action(self, kinds: Mapping[str, str], old: Mapping[str, str]) -> str:
         branches = []
         for number, part in enumerate(self._text.parts):
-            action = str(_action_of(part))
+            action = str(part.action)
             for column, target in self._mine(number):
                 if target in part.fixed:
                     new = self._changing.value_of(target, column, kinds[column])
                     same = f"{old[target.field.name]} IS NOT DISTINCT FROM {new}"
-                    action = f"CASE WHEN {same} THEN {action} ELSE error('{_FIXED}') END"
+                    action = f"CASE WHEN {same} THEN {action} ELSE error('{FIXED_COLUMNS}') END"
             branches.append(f"WHEN {CLAUSE} = {number} THEN {action}")
         return f"CASE {' '.join(branches)} END"
 
@@ -279,25 +286,9 @@ class _Merging:
         return value_or_default(self._changing.engine, field, None)
 
 
-_FIXED = (
-    "columns of the primary key and of the partition cannot be updated, since they tell rows "
-    "apart. Delete the rows and append them again"
-)
-
-
 def _refuse_repeated(matched: pa.Table) -> None:
     place = matched.column(PLACE).combine_chunks()
     keys = pa.table({name: pc.struct_field(place, name) for name in ("file", "pos")})
     counts = keys.group_by(["file", "pos"]).aggregate([([], "count_all")]).column("count_all")
     if matched.num_rows and pc.max(counts).as_py() > 1:
         raise repeated_match()
-
-
-def _action_of(part: ClausePart) -> int:
-    match part.clause.action:
-        case DeleteRow():
-            return DELETE
-        case UpdateRow():
-            return UPDATE
-        case InsertRow():
-            return INSERT
