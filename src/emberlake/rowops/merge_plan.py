@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import Any
 
 from emberlake.base.names import choices, listed
-from emberlake.errors import ColumnNotFound, InvalidExpression, InvalidInput
+from emberlake.errors import ColumnNotFound, InvalidExpression, InvalidInput, with_context
 from emberlake.expressions import (
     Expression,
     Scope,
@@ -164,7 +164,7 @@ def plan_merge(
         try:
             made = _bind_clause(clause, scope, fields, condition, may_lack=may_lack)
         except (InvalidInput, ColumnNotFound) as error:
-            raise type(error)(f"{clause.name}: {error}") from error
+            raise with_context(error, clause.name) from error
         bound[clause.rows].append(made)
     check_reachable(asked)
     return MergePlan(

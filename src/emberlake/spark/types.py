@@ -195,8 +195,8 @@ def new_table_fields(struct: spark.StructType) -> tuple[DataField, ...]:
     """The columns of a table that is created from a DataFrame, or grows to it.
 
     All of them can be null, as in tables that Spark creates: whether a column of a DataFrame is
-    nullable depends on how it was computed. Row kinds do not become a column, nor do columns that
-    are always null.
+    nullable depends on how it was computed. Row kinds are no column, and neither is what is always
+    null.
     """
     columns = [
         spark.StructField(column.name, column.dataType, True, column.metadata)

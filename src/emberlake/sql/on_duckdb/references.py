@@ -63,7 +63,7 @@ def replace_reference(node: exp.Table, stand_in: str) -> None:
 
 
 def drop_qualifiers(tree: exp.Expr) -> None:
-    """Write ``db.t.c`` as ``t.c``: the query no longer names the database."""
+    """Columns are named by ``t.c``: the database in ``db.t.c`` is gone from the query."""
     for column in tree.find_all(exp.Column):
         column.set("db", None)
         column.set("catalog", None)

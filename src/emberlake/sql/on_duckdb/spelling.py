@@ -12,7 +12,7 @@ _TRAVELS: Final = {
     "TIMESTAMP": "TIMESTAMP",
     "SYSTEM_TIME": "TIMESTAMP",
 }
-# Keywords that begin or join parts of a query. Where a name is expected, Spark accepts them as one.
+# Words that begin or join parts of a query; Spark takes them for names where a name must stand.
 _PARTS: Final = frozenset(
     {"SELECT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "JOIN", "ON", "TABLE"}
     | {"VALUES", "WITH", "AS", "BY", "IN", "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE"}

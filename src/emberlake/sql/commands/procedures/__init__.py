@@ -19,7 +19,7 @@ PROCEDURES: Final[dict[str, Procedure]] = {
 }
 _SCHEMA: Final = "sys"
 _INSTEAD: Final = {
-    "copy": "read one table and append to the other: INSERT INTO ... SELECT ...",
+    "copy": "read the one table and append to the other: INSERT INTO ... SELECT ...",
     "migrate_table": "CREATE TABLE ... AS SELECT ..., or emberlake ingest",
     "migrate_database": "CREATE TABLE ... AS SELECT ..., or emberlake ingest",
     "repair": "a filesystem catalog finds tables by their folders; table.check() looks for damage",
@@ -36,7 +36,7 @@ def call_procedure(command: Call, session: Session) -> pa.Table:
     """Carry out CALL.
 
     Raises:
-        Unsupported: there is no such procedure; the message names those that exist.
+        Unsupported: there is no such procedure; the message says what there is.
         InvalidInput: its arguments do not fit.
     """
     procedure = _find(command, session)
@@ -56,6 +56,6 @@ def _find(command: Call, session: Session) -> Procedure:
     if is_ours and name.lower() in _INSTEAD:
         raise Unsupported(f"CALL {shown} is not supported; {_INSTEAD[name.lower()]}")
     raise Unsupported(
-        f"there is no procedure {shown}; {_SCHEMA} has {', '.join(PROCEDURES)}"
+        f"there is no procedure {shown}; there are, in {_SCHEMA}: {', '.join(PROCEDURES)}"
         + did_you_mean([name.lower()], list(PROCEDURES), before="; ")
     )

@@ -100,10 +100,7 @@ def _checked(procedure: Procedure, parameter: Parameter, value: Literal) -> Lite
 
 def table_of(session: Session, arguments: Arguments, name: str = "table") -> Table:
     """The table that an argument names: ``db.t``, or ``paimon.db.t``."""
-    cursor = Cursor(arguments[name])
-    table = cursor.table()
-    cursor.expect_end()
-    return session.table(table)
+    return session.table(table_name(arguments[name]))
 
 
 def table_name(text: str) -> TableName:

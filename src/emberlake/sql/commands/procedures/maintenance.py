@@ -24,7 +24,7 @@ from emberlake.sql.commands.procedures.arguments import (
 )
 from emberlake.sql.commands.run_alter import partition_values
 from emberlake.sql.lexer import Kind, text_value, tokenize
-from emberlake.sql.names import quoted, text_literal
+from emberlake.sql.names import quoted
 from emberlake.table import Table
 
 _STRATEGIES: Final = ("full", "minor")
@@ -44,7 +44,7 @@ def compact(session: Session, given: Arguments) -> pa.Table:
     if strategy not in _STRATEGIES:
         raise InvalidInput(f"compact_strategy is full or minor, not {strategy!r}")
     where = _chosen_partitions(table, given)
-    # A write-only table leaves compaction to a job like this one.
+    # The table may leave compaction to a job like this one.
     table = table.copy({"write-only": "false", **options_of(given["options"])})
     order, columns = (given["order_strategy"] or "none").lower(), words_of(given["order_by"])
     if order != "none":
@@ -57,9 +57,9 @@ def compact(session: Session, given: Arguments) -> pa.Table:
 
 
 def condition_of(text: str) -> str:
-    """A condition of Spark as a table filter: strings in single quotes."""
+    """A condition of Spark for the filters of tables: texts in single quotes."""
     tokens = (t for t in tokenize(text) if t.kind is not Kind.END)
-    return " ".join(text_literal(text_value(t)) if t.kind is Kind.TEXT else t.text for t in tokens)
+    return " ".join(_literal(text_value(t)) if t.kind is Kind.TEXT else t.text for t in tokens)
 
 
 def partitions_condition(table: Table, text: str | None) -> str | None:
@@ -74,7 +74,11 @@ def partitions_condition(table: Table, text: str | None) -> str | None:
 
 
 def _equals(name: str, value: str) -> str:
-    return f"{quoted(name)} = {text_literal(value)}"
+    return f"{quoted(name)} = {_literal(value)}"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def compact_database(session: Session, given: Arguments) -> pa.Table:
@@ -90,7 +94,7 @@ def compact_database(session: Session, given: Arguments) -> pa.Table:
             try:
                 session.catalog.get_table(f"`{database}`.`{name}`").copy(options).compact()
                 good += 1
-            except EmberlakeError:  # the other tables are still compacted, as in Java
+            except EmberlakeError:  # the others are compacted nevertheless, as in Java
                 bad += 1
     answer = f"Compact database finished. Success: {good}, Failed: {bad}"
     return texts_of(("result",), [(answer,)])
@@ -111,7 +115,7 @@ def rescale(session: Session, given: Arguments) -> pa.Table:
 
 
 def _chosen_partitions(table: Table, given: Arguments) -> str | None:
-    """The condition on partitions from ``partitions`` or ``where``."""
+    """The condition on partitions that ``partitions`` or ``where`` says."""
     if given["partitions"] and given["where"]:
         raise InvalidInput("give partitions or where, not both")
     said = given["where"]
@@ -169,7 +173,7 @@ def remove_unexisting_files(session: Session, given: Arguments) -> pa.Table:
     if missing and not given["dry_run"]:
         raise Unsupported(
             f"{len(missing)} files of {table.identifier} are missing, the first is {missing[0]}; "
-            "emberlake does not remove them from the table: roll back to a complete snapshot"
+            "emberlake does not remove them from the table: roll back to a snapshot that is whole"
         )
     return texts_of(("fileName",), [(path,) for path in missing])
 
@@ -189,7 +193,7 @@ def trigger_tag_automatic_creation(session: Session, given: Arguments) -> pa.Tab
     mode = table.options.get("tag.automatic-creation", "none")
     if mode.lower() != "none":
         raise Unsupported(
-            f"tag.automatic-creation={mode}: emberlake does not create tags automatically; call "
+            f"tag.automatic-creation={mode}: emberlake creates no tags by itself; call "
             "sys.create_tag"
         )
     return done()
