@@ -157,7 +157,7 @@ def open_target(
                 identifier=identifier,
             ) from found
         created = _create(catalog, identifier, fields, rules)
-        with _dropped_unless_written(catalog, identifier, created):
+        with dropped_unless_written(catalog, identifier, created):
             yield created
         return
     if rules.mode is WriteMode.ERROR:
@@ -199,9 +199,10 @@ def _create(
 
 
 @contextmanager
-def _dropped_unless_written(
-    catalog: Catalog, identifier: Identifier, table: Table
+def dropped_unless_written(
+    catalog: Catalog, identifier: str | Identifier, table: Table
 ) -> Iterator[None]:
+    """Drop a table that was just created if the block fails and nobody has written to it."""
     try:
         yield
     except BaseException:

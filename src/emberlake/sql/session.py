@@ -1,14 +1,17 @@
 """One SQL session on a catalog: its database, names and settings, and where statements go."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Final
 
 from emberlake.catalog import Catalog
+from emberlake.catalog.target import dropped_unless_written
 from emberlake.errors import (
     BranchNotFound,
     DatabaseNotFound,
     InvalidInput,
+    TableAlreadyExists,
     TableNotFound,
     Unsupported,
 )
@@ -107,16 +110,19 @@ class SqlSession:
         if statement.create.if_not_exists and self.find(statement.create.table) is not None:
             return
         columns = self.engine.columns_of(statement.query, args)
-        create = replace(statement.create, columns=columns)
-        run_command(create, self)
+        create = replace(statement.create, columns=columns, if_not_exists=False)
+        try:
+            run_command(create, self)
+        except TableAlreadyExists:
+            if not statement.create.if_not_exists:
+                raise
+            return  # somebody else was faster
         # A replaced table already has snapshots, so its rows are written by an overwrite.
         rows = Insert(table=create.table, query=statement.query, overwrite=create.replace)
-        try:
+        name, table = self._identifier(create.table), self.table(create.table)
+        is_new = not create.replace
+        with dropped_unless_written(self.catalog, name, table) if is_new else nullcontext():
             self.engine.insert(rows, args)
-        except BaseException:
-            if not create.replace:  # nobody else can have written to it yet
-                self.catalog.drop_table(self._identifier(create.table), True)
-            raise
 
     # --- names ------------------------------------------------------------------------------------
 

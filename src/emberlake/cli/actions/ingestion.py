@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from emberlake.base.extras import load_extra
 from emberlake.base.texts import count_text, seconds_text, size_text
+from emberlake.catalog.target import dropped_unless_written
 from emberlake.cli.actions.creation import check_key_flags
 from emberlake.cli.actions.outcome import commit_document, commit_facts
 from emberlake.cli.actions.partitions import check_partition_columns, partition_text
@@ -197,12 +198,8 @@ def _new_schema(asked: Asked, rows: Any) -> Schema:
 def _created(session: Session, identifier: str, schema: Schema) -> Iterator[Table]:
     """A new table, which is dropped again if nothing could be loaded into it."""
     table = session.catalog.create_table(identifier, schema)
-    try:
+    with dropped_unless_written(session.catalog, identifier, table):
         yield table
-    except BaseException:
-        if table.latest_snapshot() is None:
-            session.catalog.drop_table(identifier, ignore_if_not_exists=True)
-        raise
 
 
 def _recognised(asked: Asked, source: Source) -> Asked:
