@@ -86,9 +86,10 @@ class Heads:
     def locked_together(
         self, warehouse: Warehouse, tables: Sequence[TableRecord]
     ) -> Iterator[Mapping[str, TableRecord | EmberlakeError]]:
-        """Keep others from changing several tables; tables that others have locked are left out.
+        """Keep others from changing several tables, without waiting for those who do already.
 
-        Inside the context, the value is the tables as they are then, by their ids.
+        What is given has the tables as they are then, by their ids; those that others have locked
+        are not in it.
         """
         with self._database.try_locks([table.id for table in tables]) as held:
             mine = [table for table in tables if table.id in held]
