@@ -13,10 +13,10 @@ from emberlake.inspect import SystemTable
 from emberlake.options import (
     INCREMENTAL_BETWEEN,
     INCREMENTAL_BETWEEN_TIMESTAMP,
-    PARTITION_DEFAULT_NAME,
     SCAN_TIMESTAMP_MILLIS,
     SCAN_VERSION,
 )
+from emberlake.spec.partition_match import partitions_of
 from emberlake.spec.row_tracking import HIDDEN_FIELDS
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.procedures.arguments import table_name
@@ -279,10 +279,14 @@ class Preparation:
         if not table.partition_keys:
             raise InvalidSql(f"{table.identifier} is not partitioned")
         listed = self._session.catalog.list_partitions_paged(table.identifier).elements
-        null = table.options.value(PARTITION_DEFAULT_NAME)
-        firsts = [p.spec[table.partition_keys[0]] for p in listed]
-        found = [text for text in firsts if text != null]
-        return exp.Literal.string(max(found)) if found else exp.Null()
+        first = table.partition_keys[0]
+        found: dict[str, Any] = {}
+        for partition in listed:
+            text = partition.spec[first]
+            ((_, value),) = partitions_of(table.table_schema, {first: text}).values
+            if value is not None:
+                found[text] = value
+        return exp.Literal.string(max(found, key=found.__getitem__)) if found else exp.Null()
 
 
 _STAND_IN = "__lake_"
