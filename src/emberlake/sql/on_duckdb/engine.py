@@ -161,10 +161,10 @@ class DuckDbEngine:
             self._cached.clear()
             return self.answer(None)
         if cursor.token.word not in _OF_SPARK:
-            raise InvalidSql(f"[PARSE_SYNTAX_ERROR] not a statement: {statement.text[:80]}")
+            raise InvalidSql(f"[PARSE_SYNTAX_ERROR] this is no statement: {statement.text[:80]}")
         raise Unsupported(
-            f"{' '.join(statement.text.split()[:3])} ... needs Spark: run it with lake.sql of "
-            "emberlake.spark.attach"
+            f"{' '.join(statement.text.split()[:3])} ... cannot be carried out without Spark; "
+            "lake.sql of emberlake.spark.attach hands it to Spark"
         )
 
     def _drop_view(self, cursor: Cursor) -> SqlResult:
