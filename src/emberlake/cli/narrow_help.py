@@ -93,7 +93,7 @@ def _panels(command: Any, ctx: Any) -> dict[str, list[Entry]]:
             panel = getattr(child, "rich_help_panel", None)
             panel = panel if isinstance(panel, str) else _COMMANDS
             commands.setdefault(panel, []).append(Entry(name, about))
-    # What can be done comes first, then how; common options close the page.
+    # Commands come first, then their options; common options close the page.
     common = {name: found.pop(name) for name in [n for n in found if n.startswith("Common")]}
     return {name: rows for name, rows in {**commands, **found, **common}.items() if rows}
 

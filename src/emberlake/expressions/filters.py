@@ -32,7 +32,7 @@ def bind_row_filter(
     now_ms: Callable[[], int],
     aliases: Aliases | None = None,
 ) -> Predicate | None:
-    """What users give as a filter of rows; in text, ``aliases`` are more names for columns.
+    """Bind a filter of rows that a user gives; in text, ``aliases`` are more names for columns.
 
     Raises:
         InvalidPredicate: it is not a filter, or a predicate on columns of another table.

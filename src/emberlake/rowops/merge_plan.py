@@ -1,4 +1,4 @@
-"""What a merge is to do, tied to the columns of both sides before any row is read. Pure.
+"""The plan of a merge, bound to the columns of both sides before any row is read. Pure.
 
 The condition is taken apart: equalities of one side with the other find the pairs, tests of the
 table alone prune its files, tests of the source alone leave rows of it out, and what remains is

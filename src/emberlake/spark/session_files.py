@@ -39,7 +39,7 @@ _answers: WeakKeyDictionary[SparkSession, dict[_Place, Answer]] = WeakKeyDiction
 
 @dataclass(frozen=True)
 class SessionFiles:
-    """What a session reads by itself of the storage of a table."""
+    """The files of a table's storage that a session can read by itself."""
 
     spark: SparkSession
     storage: Storage

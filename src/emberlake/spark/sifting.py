@@ -33,7 +33,7 @@ Sifted = tuple[pa.Table, pa.Table, Sequence[BadCells]]
 
 @dataclass(frozen=True, slots=True)
 class Sifting:
-    """What tasks do with rows that do not fit; it travels to them.
+    """How tasks treat rows that do not fit; it is sent to them.
 
     Args:
         table: The name of the table that is written to.

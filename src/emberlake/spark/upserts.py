@@ -116,14 +116,14 @@ class _Upsert:
     new: Mapping[str, str] | None
 
     def tally(self, present: int, frames: MergeFrames) -> Tally:
-        """What is written if ``present`` rows of the source exist, each with its own key."""
+        """The tally if ``present`` rows of the source exist, each with its own key."""
         new = frames.ranges.count - present
         return Tally(
             updated=0 if self.old is None else present, inserted=0 if self.new is None else new
         )
 
     def records(self, rows: DataFrame, frames: MergeFrames, schema: TableSchema) -> DataFrame:
-        """What is written, as ``records_schema`` says."""
+        """The records to write, in the form of ``records_schema``."""
         names = frames.columns.by_name
         is_there = sql.col(_IS_THERE)
         kinds = RowKind.UPDATE_AFTER.symbol, RowKind.INSERT.symbol

@@ -1,4 +1,4 @@
-"""What a back end does for SQL: everything that evaluates expressions or moves rows.
+"""The back end of SQL: everything that evaluates expressions or moves rows.
 
 There are two: Spark, and DuckDB in this process. Both are given statements, not text, and get the
 rules of names and settings from the session.

@@ -41,7 +41,7 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 class Magic:
-    """What the magics of one notebook share: the catalog or the lake that was named."""
+    """The state of the magics of one notebook: the catalog or lake in use."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -86,7 +86,7 @@ class Magic:
             )
 
     def _runner(self) -> Any:
-        """What was named; else the lake that is attached to Spark."""
+        """Runs statements on the catalog or lake in use; by default the one attached to Spark."""
         place = self._named or _attached_lake()
         if place is None:
             raise InvalidInput(

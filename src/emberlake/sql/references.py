@@ -1,4 +1,4 @@
-"""What a query refers to: tables, functions that return tables, names that begin with tables."""
+"""The references in a query: tables, table functions, and names that begin with tables."""
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -69,7 +69,7 @@ class Star:
 
 @dataclass
 class Found:
-    """What a scan has found in a text."""
+    """Everything that a scan has found in a text."""
 
     text: str
     references: list[Reference] = field(default_factory=list)

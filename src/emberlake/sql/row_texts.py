@@ -1,4 +1,4 @@
-"""What the texts of DELETE, UPDATE and MERGE say about the rows of their table."""
+"""Facts about the rows of a table that follow from the text of DELETE, UPDATE and MERGE."""
 
 from itertools import pairwise
 from typing import Final

@@ -47,7 +47,7 @@ class _Rules:
         self._types, self._divider = types, divider
 
     def replacement(self, node: exp.Expr) -> _Replacement | None:
-        """What is to be replaced, and what makes the new expression."""
+        """The expression to replace, and a function that makes the new one."""
         match node:
             case exp.Div():
                 return self._division(node)

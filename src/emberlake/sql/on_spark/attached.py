@@ -19,7 +19,7 @@ _TAKEN: Final = "Spark has a table or view of that name"
 
 
 class AttachedTables:
-    """What a lake has put into Spark's catalog, and what it has left out."""
+    """The tables that a lake has put into Spark's catalog, and those that it has left out."""
 
     def __init__(
         self, spark: SparkSession, catalog: Catalog, databases: Sequence[str] | None
