@@ -54,7 +54,7 @@ from emberlake.errors import (
     ViewNotFound,
 )
 
-# SQL is carried out on catalogs; so it is above them, and they must not know where.
+# SQL is built on catalogs, so it is a higher layer, which they must not import.
 offer("catalog.sql", "emberlake.sql.local")
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from emberlake.spec.schema import Schema
     from emberlake.spec.schema_change import Move, SchemaChange
     from emberlake.spec.tag import Tag
-    from emberlake.sql.magics import (  # IPython asks for them, and nobody else
+    from emberlake.sql.magics import (  # only IPython uses them
         load_ipython_extension,  # noqa: F401
         unload_ipython_extension,  # noqa: F401
     )

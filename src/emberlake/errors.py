@@ -178,7 +178,7 @@ class InvalidExpression(InvalidInput):
 
 
 class InvalidSql(InvalidInput):
-    """A statement that cannot be parsed, or says something that no statement can mean."""
+    """A statement that cannot be parsed, or that means nothing."""
 
 
 class DataMismatch(InvalidInput):

@@ -131,8 +131,8 @@ def write_paimon(  # noqa: PLR0913
         catalog_options: What ``CatalogFactory.create`` takes.
         mode: ``"append"`` adds rows; in tables with a primary key it is an upsert. ``"upsert"`` is
             the same, and refuses tables without a key. ``"overwrite"`` replaces rows. ``"error"``
-            creates the table, which must not exist. ``"ignore"`` does too, and does nothing if it
-            exists.
+            creates the table, which must not exist. ``"ignore"`` also creates it, but
+            does nothing if it exists.
         create: Create the table, and its database, if it does not exist. If the write then fails
             before anything was committed, the table is dropped again.
         primary_keys: The key of a new table. An existing table must have the same.
@@ -317,7 +317,7 @@ def merge(  # noqa: PLR0913
         isolation: ``"serializable"``: start again after any commit that changed rows meanwhile.
 
     Raises:
-        InvalidInput: the source is no batch DataFrame, or an argument is wrong.
+        InvalidInput: the source is not a batch DataFrame, or an argument is wrong.
     """
     return merge_on_spark(
         _session(identifier, catalog_options),

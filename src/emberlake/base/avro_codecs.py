@@ -80,13 +80,13 @@ _ZSTD_SHORTEST: Final = 9  # bytes of a frame
 
 
 def _decompress_zstd(data: bytes) -> bytes:
-    if not data:  # of which a stream would make nothing at all
+    if not data:  # which a stream would decompress to nothing
         raise EOFError("a block ends too early")
     try:
         size = _zstd_size(data)
-        # A size that cannot be is not believed: it would be allocated at once.
+        # An impossible size is not believed: it would be allocated at once.
         if size is not None and size <= min(len(data) * _MAX_ZSTD_RATIO, _MAX_BLOCK_BYTES):
-            with suppress(OSError):  # several frames: only the first one has said its size
+            with suppress(OSError):  # several frames: the size is that of the first
                 plain: bytes = pa.Codec("zstd").decompress(data, size, asbytes=True)
                 if len(plain) == size:
                     return plain

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from emberlake.errors import Unsupported
 
-# What the package offers to its lower layers: a word, and the module of a higher one.
+# Modules of higher layers that lower ones may load, by a word.
 _OFFERED: Final[dict[str, str]] = {}
 
 

@@ -26,7 +26,7 @@ class Part:
 
 
 def html_box(*pieces: str) -> str:
-    """What one value shows: its pieces below each other; what is too wide scrolls."""
+    """The pieces of one value below each other; wide ones scroll."""
     return f'<div class="emberlake" style="{_BOX}">{"".join(pieces)}</div>'
 
 
@@ -97,7 +97,7 @@ def html_legend(parts: Iterable[Part]) -> str:
 
 
 def html_details(summary: str, *pieces: str) -> str:
-    """Pieces that are folded away until somebody asks for them."""
+    """Pieces that are folded until they are opened."""
     return (
         f'<details><summary style="cursor:pointer;opacity:.65">{_text(summary)}</summary>'
         f"{''.join(pieces)}</details>"
@@ -118,7 +118,7 @@ def _is_number(value: object) -> bool:
 
 
 def _text(text: str) -> str:
-    """Escaped, and cut where nobody would read on."""
+    """Escaped, and cut to a readable length."""
     if len(text) > _SHOWN_CHARACTERS:
         text = f"{text[: _SHOWN_CHARACTERS - 3]}..."
     return escape(text)

@@ -1,4 +1,4 @@
-"""Ctrl-C while a library works that does not look at signals: somebody else tells it to stop.
+"""Ctrl-C while a library works that ignores signals: another thread tells it to stop.
 
 Python runs the handler of a signal on its main thread, between two of its own steps. While a
 library computes there, nothing happens. But the number of a signal is written to a file descriptor
@@ -56,7 +56,7 @@ class _Watcher:
                 self._stop()
 
     def end(self) -> bool:
-        """Stop watching; whether Ctrl-C was pressed."""
+        """Stop watching; returns whether Ctrl-C was pressed."""
         if not self._is_over:
             self._is_over = True
             signal.set_wakeup_fd(self._before)

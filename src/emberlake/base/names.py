@@ -1,4 +1,4 @@
-"""Names in messages: lists that are short enough to read, and suggestions for unknown names."""
+"""Names in messages, as short lists and suggestions for unknown ones, and in Spark's SQL."""
 
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
@@ -47,6 +47,11 @@ def choices(unknown: str | Sequence[str], known: Collection[str], there_are: str
     if len(known) > _SHOWN and (question := did_you_mean(asked, known)):
         return question
     return f"{there_are} {listed(known)}" + did_you_mean(asked, known, before=": ")
+
+
+def backquoted(name: str) -> str:
+    """A name as Spark reads it, whatever characters it has."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _shortened(name: str) -> str:

@@ -88,7 +88,7 @@ def _pool(name: str, most: int) -> _Threads:
 
 
 def ask_each(works: Iterable[Callable[[], _T]], at_once: int) -> Iterator[_T]:
-    """What some requests bring, in their order; so many of them are under way at once.
+    """The results of requests, in order; ``at_once`` of them are under way at the same time.
 
     Where answers come at once, a few threads get more done than many, so there are more only while
     an answer is waited for. After a failure the ones that have begun are waited for, the others are
@@ -134,7 +134,7 @@ class _Series(Generic[_T]):
         self._answers: dict[int, tuple[_T | None, BaseException | None]] = {}
         self._added = 0
         self._awaited = 0  # the number of the next answer that is taken
-        self._is_over = False  # one has failed, or nobody takes the answers
+        self._is_over = False  # one has failed, or the answers are no longer needed
 
     def add(self, work: Callable[[], _T]) -> None:
         """Make a request after those that were added before."""
@@ -181,7 +181,7 @@ class _Series(Generic[_T]):
     def _staff(self) -> None:
         """Let as many threads make requests as there is work for."""
         with self._changed:
-            # Those that are about to end have been counted out.
+            # Threads that are about to end are not counted.
             more = min(self._most - self._threads, len(self._waiting))
             self._threads += max(more, 0)
         for _ in range(more):
@@ -203,7 +203,7 @@ class _Series(Generic[_T]):
                 if number == self._awaited:
                     self._changed.notify_all()
             del work, answer  # what a request has brought is not kept until the next
-            if self._pool.is_asked_for:  # others do not wait until this series ends
+            if self._pool.is_asked_for:  # others must not wait until this series ends
                 self._pool.go_on(self._serve)
                 return
 
@@ -229,7 +229,7 @@ def begin_data(work: Callable[[], _T]) -> Callable[[], _T]:
 
 
 def leave(work: Callable[[], object], at_once: int) -> None:
-    """Make a request that nobody waits for, after those left before. What becomes of it is lost.
+    """Make a request without waiting for it, after earlier ones; its result is ignored.
 
     Where one request is made at a time, it is made now.
     """

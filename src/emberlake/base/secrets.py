@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 HIDDEN: Final = "(hidden)"
-# Stores are not the only ones that have secrets, and a misspelt secret is a secret.
+# Not only object stores have secrets, and the value of a misspelled option is still one.
 _SECRET: Final = re.compile(
     r"secret|password|passwd|token|credential|access.?key|account.?key|private|\bsas\b",
     re.IGNORECASE,
@@ -13,7 +13,7 @@ _SECRET: Final = re.compile(
 
 
 def may_be_secret(key: str) -> bool:
-    """Whether an option sounds as if its value were a secret."""
+    """Whether the name of an option suggests that its value is a secret."""
     return _SECRET.search(key) is not None
 
 

@@ -14,7 +14,7 @@ def wall_clock_ms(instant_ms: int) -> int:
 
 
 def shown_time(instant_ms: int) -> str:
-    """``2026-06-26 14:03:22 UTC``; milliseconds where no calendar has the moment."""
+    """``2026-06-26 14:03:22 UTC``; milliseconds if the time is outside of the calendar."""
     try:
         moment = datetime.fromtimestamp(instant_ms / 1000, tz=UTC)
     except (ValueError, OverflowError, OSError):

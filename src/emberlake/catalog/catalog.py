@@ -41,7 +41,7 @@ from emberlake.table import Table
 if TYPE_CHECKING:
     from emberlake.read.sql_result import SqlResult
 
-_SHOWN_DATABASES: Final = 20  # in a notebook: each takes a listing
+_SHOWN_DATABASES: Final = 20  # in a notebook; each takes a listing
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,9 @@ class Catalog(ABC):
         """
 
     def replace_table(self, identifier: str | Identifier, schema: Schema) -> Table:  # noqa: ARG002
-        """Give a table other columns and options, and no rows; earlier snapshots stay readable.
+        """Replace the columns and options of a table, and remove its rows.
+
+        Earlier snapshots stay readable.
 
         Raises:
             TableNotFound: there is no table to replace.
@@ -291,7 +293,7 @@ class Catalog(ABC):
         """Carry out one SQL statement in this process, in Spark's dialect; queries run on DuckDB.
 
         Statements of one catalog object share the current database (USE), settings (SET) and
-        temporary views. Names that are no tables may be Arrow, pandas or Polars objects of the
+        temporary views. Names that are not tables may be Arrow, pandas or Polars objects of the
         caller, by their Python names.
 
         Args:
@@ -299,10 +301,10 @@ class Catalog(ABC):
             args: Values of its parameters: ``:name`` in the text.
 
         Raises:
-            InvalidSql: it is no statement, or names columns that are not there.
+            InvalidSql: it is not a statement, or names unknown columns.
             Unsupported: it needs Spark, or something that emberlake does not have.
         """
-        # SQL is carried out on catalogs, so it is above them; it is loaded by those who use it.
+        # SQL is built on catalogs, so it is above them; it is loaded on first use.
         local = load_offered("catalog.sql", extra="sql")
         session = local.session_of(self)
         result: SqlResult = session.execute(query, args, sys._getframe(1))  # noqa: SLF001

@@ -1,4 +1,4 @@
-"""What catalogs do with a table that they have found, wherever they found it."""
+"""The steps that all catalogs share once they have found a table."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from emberlake.table.table import table_of
 
 @dataclass(frozen=True)
 class CatalogSiblings:
-    """The tables of a catalog, as one of them sees the others."""
+    """Opens other tables for a table of a catalog."""
 
     catalog: "OpeningCatalog"
 
@@ -53,7 +53,7 @@ class OpeningCatalog(Catalog):
 
     @property
     def siblings(self) -> Siblings:
-        """What a table of this catalog asks for other tables."""
+        """Opens other tables for a table of this catalog."""
         return CatalogSiblings(self)
 
     def get_table(self, identifier: str | Identifier) -> Table:

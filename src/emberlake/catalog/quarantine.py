@@ -35,7 +35,7 @@ def open_quarantine(target: str, catalog: Catalog) -> Table:
 
 
 def warehouse_of(target: str) -> str | None:
-    """The warehouse of a path, which may be another one than that of the rows; None for a name."""
+    """The warehouse of a path, which may differ from that of the rows; None for a name."""
     return _path_of(target)["warehouse"] if "/" in target else None
 
 

@@ -49,7 +49,7 @@ class TargetRules:
         primary_keys: The key of a new table.
         partition_by: The partition columns of a new table.
         table_options: The options of a new table.
-        merge_schema: Whether the table grows to the columns of the data; the write sees to it.
+        merge_schema: Whether the write adds the columns of the data to the table.
     """
 
     mode: WriteMode = WriteMode.APPEND
@@ -71,7 +71,7 @@ class TargetRules:
         table_options: Mapping[str, object] | None = None,
         merge_schema: bool = False,
     ) -> "TargetRules":
-        """The rules that arguments say.
+        """The rules for the arguments of a write.
 
         Raises:
             InvalidInput: lists everything that is unknown, or contradicts something else.
@@ -157,7 +157,7 @@ def open_target(
                 identifier=identifier,
             ) from found
         created = _create(catalog, identifier, fields, rules)
-        with _dropped_unless_written(catalog, identifier, created):
+        with dropped_unless_written(catalog, identifier, created):
             yield created
         return
     if rules.mode is WriteMode.ERROR:
@@ -199,9 +199,10 @@ def _create(
 
 
 @contextmanager
-def _dropped_unless_written(
-    catalog: Catalog, identifier: Identifier, table: Table
+def dropped_unless_written(
+    catalog: Catalog, identifier: str | Identifier, table: Table
 ) -> Iterator[None]:
+    """Drop a table that was just created if the block fails and nobody has written to it."""
     try:
         yield
     except BaseException:
@@ -228,7 +229,7 @@ def _check_described(identifier: Identifier, schema: TableSchema, rules: TargetR
 def _check_upsert(identifier: Identifier, schema: TableSchema, rules: TargetRules) -> None:
     if rules.mode is not WriteMode.UPSERT:
         return
-    if not schema.primary_keys:
+    if not schema.profile.has_keys:
         raise Unsupported(
             f"{identifier} has no primary key to upsert by: mode='append' adds rows, and merge() "
             "matches them by other columns"

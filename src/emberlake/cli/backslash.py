@@ -1,4 +1,4 @@
-"""The commands of the prompt that are no SQL, and what they do."""
+"""The commands of the prompt that are not SQL, and what they do."""
 
 from typing import Final
 

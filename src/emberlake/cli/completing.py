@@ -1,7 +1,7 @@
 """What the shell offers after a tab: databases, tables, columns, snapshots, tags, branches.
 
-The shell waits for the answer and shows nothing else, so a question that cannot be answered (no
-warehouse, a server that is down, a name that is half typed) has no answers, and raises nothing.
+The shell waits for the answer and shows nothing else. So a question that cannot be answered (no
+warehouse, a server that is down, a half-typed name) gives an empty list, not an error.
 """
 
 import importlib
@@ -23,7 +23,7 @@ _SEPARATOR: Final = "$"
 
 
 def offer(names: Callable[[Session, dict[str, Any], str], Iterable[str]]) -> Any:
-    """A function that Typer calls with what was typed; ``names`` says what may stand there.
+    """A function that Typer calls with what was typed; ``names`` gives the possible words.
 
     ``names`` gets the session, the other arguments of the command, and the word that was begun.
     """
@@ -45,7 +45,7 @@ def offer(names: Callable[[Session, dict[str, Any], str], Iterable[str]]) -> Any
 
 
 def _typed(ctx: Any) -> dict[str, Any]:
-    """What was typed so far. An option whose value is missing stops Typer before the arguments."""
+    """What was typed so far. An option without its value stops Typer before the arguments."""
     named = [word for word in ctx.args if "." in word and not word.startswith("-")]
     table = ctx.params.get("table") or next(iter(named), None)
     return {**ctx.params, "table": table}

@@ -1,4 +1,4 @@
-"""Where the prompt keeps what was typed, for the next time. Nothing that sounds secret is kept."""
+"""Where the prompt keeps what was typed, except for what may be secret."""
 
 import os
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from emberlake.base.secrets import may_be_secret
 
 
 def history_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """The file, in the folder that a user's programs keep their state in."""
+    """The history file, in the user's folder for program state."""
     home = environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111
     return Path(home) / "emberlake" / "sql_history"
 
 
 def open_history(file: Path) -> History:
-    """The history of a file; one that ends with the program if the file cannot be written."""
+    """The history in a file; in memory only if the file cannot be written."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file.touch(mode=0o600)

@@ -1,4 +1,4 @@
-"""Help on narrow terminals: one entry below the other, where panels would cut names and words."""
+"""Help on narrow terminals: one entry below the other, since panels would cut names and words."""
 
 import shutil
 import textwrap
@@ -41,7 +41,7 @@ class NarrowGroup(TyperGroup):
 def help_lines(
     usage: str, about: str, panels: Mapping[str, list[Entry]], width: int
 ) -> Iterator[str]:
-    """The help in lines of at most that width; only a word that is wider by itself is wider."""
+    """The help in lines of at most that width, except for single words that are longer."""
     yield from _wrapped(f"Usage: {usage}", width, indent=0, hang=7)
     for paragraph in about.split("\n\n"):
         yield ""
@@ -93,7 +93,7 @@ def _panels(command: Any, ctx: Any) -> dict[str, list[Entry]]:
             panel = getattr(child, "rich_help_panel", None)
             panel = panel if isinstance(panel, str) else _COMMANDS
             commands.setdefault(panel, []).append(Entry(name, about))
-    # What can be done comes first, then how; common options close the page.
+    # Commands come first, then their options; common options close the page.
     common = {name: found.pop(name) for name in [n for n in found if n.startswith("Common")]}
     return {name: rows for name, rows in {**commands, **found, **common}.items() if rows}
 

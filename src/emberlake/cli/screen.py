@@ -77,7 +77,7 @@ def show_error(error: BaseException, *, as_json: bool) -> None:
 
 
 def show_note(text: str) -> None:
-    """Write a line to stderr that is no error."""
+    """Write a note to stderr."""
     console_for(sys.stderr).print(Text(text, style="dim"))
 
 

@@ -51,7 +51,7 @@ class Change:
     bases: frozenset[BaseSnapshot | None] = frozenset()
     # Commits of others since then that make it wrong, by kind: what was read decided about it.
     stale_after: frozenset[CommitKind] = frozenset()
-    # The name of a new statistics file, and whether all manifests are written anew.
+    # The name of a new statistics file, and whether all manifests are rewritten.
     statistics: str | None = None
     merges_manifests: bool = False
 

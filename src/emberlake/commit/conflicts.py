@@ -109,7 +109,7 @@ def check_sequence_numbers(
     Args:
         claims: The new rows.
         theirs: What others added and deleted since, in order, or everything that is live: files
-            from before have lower numbers. A file that was deleted again does no harm.
+            from before have lower numbers. A file that was deleted again is harmless.
         bound_of: Gives the comparable form of a serialized key.
         were_read: Whether the new rows were computed from rows of the table. Then a file that was
             deleted again counts, too: a compaction that drops a deleted row leaves no other trace.

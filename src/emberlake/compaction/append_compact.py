@@ -5,12 +5,10 @@ Rows that have ids take them along.
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 
 from emberlake.compaction.append_picking import AppendRules, Bin, pick_ordered, pick_unordered
 from emberlake.compaction.bucket import Bucket, Compacted
-from emberlake.errors import StorageError
 from emberlake.read.append_plans import AppendPlans
 from emberlake.read.file_read import stream_rows
 from emberlake.spec.manifest import DataFile, FileSource
@@ -66,16 +64,5 @@ def _rewrite(bucket: Bucket, files: Bin, limits: FileLimits) -> Iterator[DataFil
     plans = AppendPlans(store, fields)
     first = ordered[0].min_sequence_number
     writer = AppendWriter(store, bucket.partition, bucket.number, limits, first, fields)
-    try:
-        for rows in stream_rows([bucket.read_rows(file, plans) for file in ordered]):
-            writer.add(rows)
-            if writer.is_due:
-                writer.flush()
-        writer.flush()
-        writer.close_file()
-    except BaseException:
-        with suppress(StorageError):  # a file that is left is garbage; the failure is what matters
-            writer.abort()
-        raise
-    for file in writer.take_written().new_files:
+    for file in writer.write_all(stream_rows([bucket.read_rows(f, plans) for f in ordered])):
         yield replace(file, file_source=FileSource.COMPACT)

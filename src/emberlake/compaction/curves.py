@@ -38,7 +38,7 @@ def order_of(rows: pa.Table, columns: Sequence[str], kind: OrderKind) -> pa.Arra
 
 
 def _ranks(column: pa.ChunkedArray, bits: int) -> _Ranks:
-    """The rank of each value, spread over the range of so many bits."""
+    """The rank of each value, spread over the range of ``bits`` bits."""
     rank = pc.rank(column, tiebreaker="dense").to_numpy()
     top = max(int(rank.max(initial=1)), 1)
     spread = (rank - 1).astype(np.float64) / top * float(2 ** min(bits, 52))

@@ -6,7 +6,6 @@ newest row in the file.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +13,6 @@ import numpy as np
 from emberlake.compaction.append_compact import drop_vectors
 from emberlake.compaction.append_picking import AppendRules, GroupBin, pick_groups
 from emberlake.compaction.bucket import Bucket, Compacted
-from emberlake.errors import StorageError
 from emberlake.read.append_plans import AppendPlans, columns_of_file
 from emberlake.read.file_read import stream_rows
 from emberlake.spec.column_buffers import I64
@@ -58,18 +56,7 @@ def _rewrite(bucket: Bucket, groups: GroupBin) -> DataFile:
     limits = FileLimits.of(store.options).of_one_file()
     writer = AppendWriter(store, bucket.partition, bucket.number, limits, 0, fields)
     plans = AppendPlans(store, fields)
-    try:
-        for rows in stream_rows([bucket.read_group(group, plans) for group in groups]):
-            writer.add(rows)
-            if writer.is_due:
-                writer.flush()
-        writer.flush()
-        writer.close_file()
-    except BaseException:
-        with suppress(StorageError):  # a file that is left is garbage; the failure is what matters
-            writer.abort()
-        raise
-    (file,) = writer.take_written().new_files
+    (file,) = writer.write_all(stream_rows([bucket.read_group(group, plans) for group in groups]))
     files = [file for group in groups for file in group.files]
     return replace(
         file,

@@ -13,7 +13,6 @@ from emberlake.options import (
     FORCE_LOOKUP,
     FORCE_UP_LEVEL_0,
     MAX_AMPLIFICATION,
-    NUM_LEVELS,
     RUN_TRIGGER,
     SIZE_RATIO,
 )
@@ -49,13 +48,11 @@ class PickingRules:
     def of(schema: TableSchema) -> "PickingRules":
         """The rules that a table's options ask for."""
         options = schema.options
-        trigger = options.value(RUN_TRIGGER)
-        levels = options.value(NUM_LEVELS)
         return PickingRules(
-            trigger=trigger,
+            trigger=options.value(RUN_TRIGGER),
             size_ratio=options.value(SIZE_RATIO),
             max_amplification=options.value(MAX_AMPLIFICATION),
-            num_levels=max(2, trigger + 1 if levels is None else levels),
+            num_levels=schema.profile.num_levels,
             takes_level_0=schema.profile.keeps_levels_apart or any(map(options.value, _FORCED)),
         )
 

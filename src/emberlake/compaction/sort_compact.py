@@ -1,7 +1,6 @@
 """Rewrite the rows of a bucket of an append table in a given order."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -9,7 +8,6 @@ import pyarrow as pa
 from emberlake.compaction.append_compact import drop_vectors
 from emberlake.compaction.bucket import Bucket
 from emberlake.compaction.curves import OrderKind, order_of
-from emberlake.errors import StorageError
 from emberlake.read.append_plans import AppendPlans
 from emberlake.read.file_read import stream_rows
 from emberlake.spec.row_tracking import carried_fields
@@ -33,17 +31,8 @@ def sort_bucket(
         stream_rows([bucket.read_rows(file, plans) for file in bucket.files])
     ).combine_chunks()
     rows = rows.take(order_of(rows, columns, kind))
-    try:
-        for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
-            writer.add(rows.slice(start, _ROWS_AT_ONCE))
-            if writer.is_due:
-                writer.flush()
-        writer.flush()
-        writer.close_file()
-    except BaseException:
-        with suppress(StorageError):  # a file that is left is garbage; the failure is what matters
-            writer.abort()
-        raise
+    starts = range(0, rows.num_rows, _ROWS_AT_ONCE)
+    new_files = writer.write_all(rows.slice(start, _ROWS_AT_ONCE) for start in starts)
     message = CommitMessage(
         table=store.layout.metadata_root,
         mode=WriteMode.APPEND,
@@ -51,7 +40,7 @@ def sort_bucket(
         bucket=bucket.number,
         total_buckets=bucket.total_buckets,
         base=base,
-        new_files=writer.take_written().new_files,
+        new_files=new_files,
         deleted_files=bucket.files,
     )
     if not (store.schema.profile.has_deletion_vectors or bucket.vector_files):

@@ -74,7 +74,7 @@ class BatchWriter(DataSourceArrowWriter):
                 swept.enter_context(swept_unless_done(store, self._job_id))
             written = self._finished(reports_of(messages))
             if self._sifting is not None and self._sifting.quarantine is not None:
-                # First: a row must not be in neither of the tables.
+                # Quarantine comes first, so that every row is in one of the tables.
                 written, rejected = self._sifting.divided(written)
                 self._sifting.quarantine.commit_or_abort(rejected)
         self._session.commit_or_abort(self._visible(written))

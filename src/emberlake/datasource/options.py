@@ -86,7 +86,7 @@ SOURCE_OPTIONS: Final[Mapping[str, frozenset[Use]]] = {
     PARTITION_BY: _WRITES,
     ON_BAD_ROWS: _WRITES,
 }
-# What Spark passes to every sink of a query.
+# Options that Spark passes to every sink of a query.
 _QUERY_OPTIONS: Final[Mapping[str, frozenset[Use]]] = {
     CHECKPOINT: frozenset({Use.STREAM_WRITE}),
     "queryname": frozenset({Use.STREAM_WRITE}),
@@ -94,7 +94,7 @@ _QUERY_OPTIONS: Final[Mapping[str, frozenset[Use]]] = {
 CATALOG_OPTIONS: Final = ("metastore", "warehouse")  # and those of REST catalogs and stores
 # Names whose values Spark hides wherever it shows options (the default of spark.redaction.regex).
 _REDACTED: Final = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
-# What Spark adds when it asks for the columns of a table in its own catalog.
+# Options that Spark adds when it asks for the columns of a table in its own catalog.
 _CATALOG_TABLE: Final = ("owner", "provider")
 _NO_CATALOG_TABLE: Final = (
     "CREATE TABLE ... USING emberlake OPTIONS (...) and saveAsTable do not work, because Spark "

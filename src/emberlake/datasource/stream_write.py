@@ -108,8 +108,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         if self._sifting is not None:
             written, rejected = self._sifting.divided(written)
             for store in self._stores[1:]:
-                # First: a row must not be in neither of the tables. If the query is killed in
-                # between, the repeated batch is recognised here as well.
+                # Quarantine comes first, so that every row is in one of the tables. If the query
+                # is killed in between, the repeated batch is recognised here as well.
                 if rejected:
                     MicroBatch(store, user, query_id, batchId).commit(rejected)
         if written:

@@ -66,7 +66,7 @@ def rule_of(options: SourceOptions) -> BadRowRule:
     """What the option says about bad rows.
 
     Raises:
-        InvalidOption: it says nothing that can be done.
+        InvalidOption: its value is unknown.
     """
     if options.on_bad_rows is None:
         return BadRowRule()
@@ -77,7 +77,7 @@ def rule_of(options: SourceOptions) -> BadRowRule:
 
 
 def _read_texts(given: StructType, schema: TableSchema) -> StructType:
-    """The columns as tasks will have them: text is read as what the table wants."""
+    """The columns as tasks will have them: text is read as the types of the table."""
     columns = StructType()
     for column in given:
         field = schema.field_by_name.get(column.name)

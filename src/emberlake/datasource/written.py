@@ -42,7 +42,7 @@ class WrittenFiles(WriterCommitMessage):
 
 @dataclass(frozen=True, slots=True)
 class TaskSifting:
-    """What a task does with rows that do not fit, and what they say about it."""
+    """What a task does with rows that do not fit, and how they describe the job."""
 
     sifting: Sifting
     job: str

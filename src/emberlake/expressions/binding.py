@@ -313,7 +313,7 @@ def _test(column: Column, made: Predicate) -> Test | None:
     """The test of a filter; None if that is false where SQL says unknown.
 
     A literal that the column cannot hold makes a filter that no row passes, or every row that has
-    a value. That is the same for who selects rows, but not for who asks whether it is unknown.
+    a value. For selecting rows that is the same, but not for asking whether a value is unknown.
     """
     leaf = _leaf(made)
     is_known = leaf.op is Op.IS_NOT_NULL or (leaf.op is Op.IN and not leaf.literals)

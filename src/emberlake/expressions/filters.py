@@ -1,7 +1,7 @@
-"""Filters of reads from text: comparisons that prune files, and conditions that rows must answer.
+"""Filters of reads from text: comparisons that prune files, and conditions that rows must meet.
 
 There is one language. What ``predicates/text`` knows becomes comparisons of a column with literals.
-The rest (two columns, functions, arithmetic, CASE, ILIKE) is tied to columns and types as in
+The rest (two columns, functions, arithmetic, CASE, ILIKE) is bound to columns and types as in
 ``update`` and ``merge``; its parts that are comparisons still prune.
 """
 
@@ -32,7 +32,7 @@ def bind_row_filter(
     now_ms: Callable[[], int],
     aliases: Aliases | None = None,
 ) -> Predicate | None:
-    """What users give as a filter of rows; in text, ``aliases`` are more names for columns.
+    """Bind a filter of rows that a user gives; in text, ``aliases`` are more names for columns.
 
     Raises:
         InvalidPredicate: it is not a filter, or a predicate on columns of another table.
@@ -49,7 +49,7 @@ def parse_filter(
     now_ms: Callable[[], int],
     aliases: Aliases | None = None,
 ) -> Predicate:
-    """A filter on the given columns; ``now_ms`` is asked for what CURRENT_TIMESTAMP is."""
+    """A filter on the given columns; ``now_ms`` gives the value of CURRENT_TIMESTAMP."""
     try:
         return parse_simple(text, fields, aliases)
     except NoSimpleFilter as error:
@@ -59,7 +59,7 @@ def parse_filter(
     except ColumnNotFound as error:
         raise _with_hint(error, text) from error
     except InvalidExpression as error:
-        # Where the text is no condition at all, the smaller language explains it better.
+        # If the text is not a condition at all, the smaller language explains it better.
         told = refused if _is_syntax(error) else error
         raise InvalidPredicate(str(told)) from error
     return _predicate(bound.typed, now_ms())

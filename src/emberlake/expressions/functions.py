@@ -36,7 +36,7 @@ from emberlake.spec.values import to_arrow_scalar
 from emberlake.types import AtomicType, DataType
 
 _MAX_EXACT_DIGITS: Final = 76
-# What nobody calls with parentheses.
+# Functions that are called without parentheses.
 _WORDS: Final = frozenset({"NEGATE", "AND", "OR", "NOT", "LIKE", "ILIKE", "CASE"})
 Args = tuple[Typed, ...]
 

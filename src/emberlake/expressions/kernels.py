@@ -1,4 +1,4 @@
-"""What functions do with whole columns; nulls in give nulls out, unless a function is about them.
+"""Functions on whole columns; null in gives null out, unless a function is about nulls.
 
 Values are arrays, or scalars that stand for every row. Numbers follow Spark's ANSI mode: overflow
 and division by zero are errors, decimals are rounded half up.

@@ -53,7 +53,7 @@ def _call(function: str, args: list[str], result: str) -> str:
 
 
 def _inner(typed: Typed) -> str:
-    """An argument, in parentheses where precedence could tear it apart."""
+    """An argument, in parentheses if precedence could split it."""
     text = sql_text(typed)
     is_open = isinstance(typed, Test) or (
         isinstance(typed, Apply)

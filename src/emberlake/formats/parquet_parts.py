@@ -1,7 +1,7 @@
 """Row groups that are written column by column, and columns that are copied as they are encoded.
 
-Who changes a few columns of a file copies the others: their bytes go into the new file without
-being decoded.
+An operation that changes a few columns of a file copies the others: their bytes go into the new
+file without being decoded.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class ColumnWriter(Protocol):
     """A writer of files that takes columns one by one."""
 
     def write_columns(self, rows: RowGroup, *, workers: int) -> None:
-        """Write one row group; so many columns are made at a time."""
+        """Write one row group; ``workers`` columns are made at a time."""
 
 
 class ParquetParts:
@@ -59,7 +59,7 @@ class ParquetParts:
         file_size: Its size.
 
     Raises:
-        CorruptFile: it has no footer of Parquet.
+        CorruptFile: it has no Parquet footer.
     """
 
     def __init__(self, storage: Storage, path: str, file_size: int) -> None:

@@ -1,4 +1,4 @@
-"""System tables in the notation of Java's engines, which statements of SQL compare with.
+"""System tables in the notation of Java's engines, for SQL statements that compare with it.
 
 Partitions are ``{p, q}``, keys ``[1, a]``, statistics ``{a=1, b=null}`` in the order of names.
 Elsewhere they are JSON, which programs can read.

@@ -1,4 +1,4 @@
-"""System tables whose rows are few: their columns, made of rows."""
+"""Columns of system tables with few rows."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,7 +19,7 @@ def fields_of(**types: str | DataType) -> tuple[DataField, ...]:
 def columns_of_rows(
     fields: Sequence[DataField], rows: Sequence[Sequence[object]]
 ) -> dict[str, Callable[[], pa.Array]]:
-    """Columns that are made of rows: of small files, whose loading costs more than this loop."""
+    """Columns made from rows: loading the small files behind them costs more than this loop."""
     return {
         field.name: partial(pa.array, [row[index] for row in rows], arrow_type(field.type))
         for index, field in enumerate(fields)

@@ -26,7 +26,7 @@ _WAYS_OUT: Final[Mapping[str, str]] = {
 
 
 def scheme_of(path: str) -> str:
-    """The scheme of a path, in small letters."""
+    """The scheme of a path, in lower case."""
     found = _SCHEME.match(path)
     return found.group(1).lower() if found else _LOCAL
 

@@ -1,4 +1,4 @@
-"""Count the rows of a table and look at its columns, and commit what was found.
+"""Count the rows of a table, compute statistics of its columns, and commit them.
 
 The statistics are a file of their own, which the new snapshot and its successors name as long as
 the schema stays the same. No row changes.
@@ -21,7 +21,7 @@ from emberlake.store.table_store import TableStore
 
 
 def analyze_table(store: TableStore, commit_user: str, columns: Sequence[str]) -> CommitResult:
-    """Commit statistics of the latest snapshot: of its rows, and of some columns.
+    """Commit statistics of the latest snapshot: its rows, and some of its columns.
 
     Raises:
         Unsupported: a column has a type that has no statistics.

@@ -1,4 +1,4 @@
-"""Which partitions are too old, by the moment that their values name. Pure decisions."""
+"""Which partitions are too old, judged by the time that their values name. Pure decisions."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from typing import Final
 from emberlake.errors import InvalidInput
 from emberlake.spec.listing import Partition
 
-# Java's letters for parts of a moment, and Python's.
+# Java's letters for parts of a timestamp, and Python's.
 _LETTERS: Final = {
     "yyyy": "%Y",
     "MM": "%m",
@@ -28,10 +28,10 @@ class PartitionExpiry:
     """When a partition is too old.
 
     Args:
-        lifetime: How long a partition is kept after its moment.
-        formatter: Java's pattern of the moment, such as ``yyyyMMdd``; None: date, or date and time.
-        pattern: How the values make the text of a moment, such as ``$day $hour:00``; None: the
-            value of the first partition column.
+        lifetime: How long a partition is kept after its time.
+        formatter: Java's pattern of the time, such as ``yyyyMMdd``; None: date, or date and time.
+        pattern: How values make the text of the time, such as ``$day $hour:00``; None: the value
+            of the first partition column.
     """
 
     lifetime: timedelta
@@ -39,7 +39,7 @@ class PartitionExpiry:
     pattern: str | None = None
 
     def expired(self, partitions: Iterable[Partition], now: datetime) -> list[Partition]:
-        """The partitions that are too old, oldest first; those that name no moment stay.
+        """The partitions that are too old, oldest first; those that name no time stay.
 
         Raises:
             InvalidInput: the formatter or the pattern cannot be used.
@@ -62,7 +62,7 @@ def _text(partition: Partition, pattern: str | None) -> str:
         pattern = pattern.replace(f"${name}", values[name])
     if "$" in pattern:
         raise InvalidInput(
-            f"the pattern {pattern!r} names a column that is no partition column; there are "
+            f"the pattern {pattern!r} names a column that is not a partition column; those are "
             + ", ".join(values)
         )
     return pattern
@@ -86,7 +86,7 @@ def _python_format(pattern: str) -> str:
             out.append(part[1:-1] or "'")
         elif part.isalpha():
             raise InvalidInput(
-                f"the format {pattern!r} has {part!r}; known are {', '.join(_LETTERS)}"
+                f"the format {pattern!r} has {part!r}; supported are {', '.join(_LETTERS)}"
             )
         else:
             out.append("%%" if part == "%" else part)

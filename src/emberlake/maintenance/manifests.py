@@ -1,4 +1,4 @@
-"""Write the manifests of a table anew, as few and without files that are gone."""
+"""Merge the manifests of a table into as few as possible, without deleted files."""
 
 from emberlake.commit.change import NOTHING_COMMITTED, Change, CommitResult
 from emberlake.commit.committer import Committer

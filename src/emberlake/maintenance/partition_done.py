@@ -1,4 +1,4 @@
-"""Mark partitions as done, for those who wait for that: a file ``_SUCCESS`` in their folders."""
+"""Mark partitions as done: a file ``_SUCCESS`` in their folders, for readers that wait for it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ _SUCCESS_ACTION: Final = "success-file"
 
 
 def mark_done(store: TableStore, partitions: Sequence[Mapping[str, str]]) -> None:
-    """Write the mark of each partition; one that is there keeps the time of its creation.
+    """Write the mark of each partition; an existing mark keeps its creation time.
 
     Raises:
         Unsupported: the table asks for other marks.

@@ -27,7 +27,7 @@ def rescale_table(
 
     Raises:
         InvalidState: the table has no snapshot.
-        InvalidInput: the number is no number of buckets.
+        InvalidInput: the number of buckets is missing, or not positive.
         Unsupported: buckets of this table have no fixed number.
         CommitConflict: rows changed meanwhile; nothing changes.
     """
@@ -60,6 +60,6 @@ def rescale_table(
 
 def _present_count(store: TableStore, splits: Sequence[DataSplit]) -> int:
     if store.schema.profile.bucket_mode is BucketMode.POSTPONED:
-        raise InvalidInput("say how many buckets the rows are to have")
+        raise InvalidInput("give the number of buckets: with bucket=-2 there is no default")
     found = next((s.total_buckets for s in splits if s.total_buckets is not None), None)
     return store.options.value(BUCKET) if found is None else found

@@ -1,6 +1,6 @@
 """Sort the rows of an append table, bucket by bucket, in one commit.
 
-Rows do not change, but where they are: filters on the columns skip more files. It is committed like
+Only the order of rows changes, so that filters on the columns skip more files. It is committed like
 a change of rows, as in Java: only if all files that it replaces are still there.
 """
 
@@ -27,7 +27,7 @@ def order_kind(text: str) -> OrderKind:
     """The order of that name.
 
     Raises:
-        InvalidInput: there is none.
+        InvalidInput: there is no such order.
     """
     try:
         return OrderKind(text.lower())
@@ -43,7 +43,7 @@ def sort_table(
     kind: OrderKind,
     where: Predicate | None,
 ) -> CommitResult:
-    """Sort the buckets of all partitions, or of those that match; each is in memory as a whole.
+    """Sort the buckets of all partitions, or of those that match; each is held in memory.
 
     Raises:
         CommitConflict: another writer replaced the same files; nothing changes.
@@ -67,8 +67,8 @@ def sort_table(
 def _check_sortable(schema: TableSchema, columns: Sequence[str]) -> None:
     if schema.profile.has_keys or schema.profile.has_buckets or schema.profile.evolves_data:
         raise Unsupported(
-            "only append tables without buckets and without data evolution can be sorted; the "
-            "rows of others are in an order already"
+            "only append tables without buckets and without data evolution can be sorted; other "
+            "tables already order their rows"
         )
     if not columns:
         raise InvalidInput("say by which columns to sort")

@@ -249,15 +249,7 @@ def _is_map_of_rows(data_type: DataType) -> bool:
 
 _NUMBER: Final = _Fit(
     "a number",
-    _has_root(
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.FLOAT,
-        TypeRoot.DOUBLE,
-        TypeRoot.DECIMAL,
-    ),
+    lambda data_type: isinstance(data_type, AtomicType) and data_type.root.is_number,
 )
 _ORDERED: Final = _Fit("a type with an order", is_ordered)
 _BOOLEAN: Final = _Fit("BOOLEAN", _has_root(TypeRoot.BOOLEAN))

@@ -231,17 +231,6 @@ _TYPED_TEXT: Final = {
     TypeRoot.TIMESTAMP: "TIMESTAMP ",
     TypeRoot.TIMESTAMP_LTZ: "TIMESTAMP ",
 }
-_NUMBERS: Final = frozenset(
-    {
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.FLOAT,
-        TypeRoot.DOUBLE,
-        TypeRoot.DECIMAL,
-    }
-)
 
 
 def _format_leaf(leaf: Leaf) -> str:
@@ -297,7 +286,7 @@ def format_literal(data_type: DataType, value: Value) -> str:
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
     text = format_value(data_type, value)
-    if root in _NUMBERS and text[-1].isdigit():  # the others are NaN and the infinities
+    if root.is_number and text[-1].isdigit():  # the others are NaN and the infinities
         return text
     return f"{_TYPED_TEXT.get(root, '') if root else ''}{_format_text(text)}"
 

@@ -1,8 +1,8 @@
-"""A read that has not begun: which columns and rows of a table, for whoever asks for them.
+"""A read that has not begun: which columns and rows of a table.
 
-It speaks the protocol that libraries of the Arrow world share (``__arrow_c_stream__``), so that
-DuckDB, Polars, pandas 3 and others take it as it is. Each time it is asked, it plans again and
-reads the state that the table has then; rows pass in batches.
+It has the protocol that Arrow libraries share (``__arrow_c_stream__``), so that DuckDB, Polars,
+pandas 3 and others take it as it is. Each time it is read, it plans again and reads the current
+state of the table, in batches.
 """
 
 from collections.abc import Mapping, Sequence

@@ -37,8 +37,8 @@ class ShortReads:
     ) -> Scan[Any]:
         """Say what to read, for libraries that take Arrow streams: DuckDB, Polars, pandas 3.
 
-        Nothing is read before they ask, and each time the rows are those of that moment. The
-        arguments are those of ``to_arrow``.
+        Nothing is read before they ask; each read returns the rows of that time. The arguments
+        are those of ``to_arrow``.
         """
         builder = self._reading(columns, filter, limit, snapshot, tag)
         return Scan(str(self.identifier), builder, asked_for(columns, filter, limit, snapshot, tag))
@@ -124,7 +124,7 @@ class ShortReads:
         snapshot: int | None,
         tag: str | None,
     ) -> Any:
-        """A builder of what was asked for."""
+        """A builder for the given arguments."""
         if snapshot is not None and tag is not None:
             raise InvalidInput("a read is of one state: give snapshot or tag, not both")
         asked = {SCAN_SNAPSHOT_ID.key: snapshot, SCAN_TAG_NAME.key: tag}

@@ -48,7 +48,7 @@ class SqlResult:
         return self._open()
 
     def first(self, count: int) -> pa.RecordBatchReader:
-        """At most so many rows; what is left is not computed where that can be avoided."""
+        """At most ``count`` rows; the others are not computed where that can be avoided."""
         return pa.RecordBatchReader.from_batches(self.schema, _first(self._open(), count))
 
     def to_arrow(self) -> pa.Table:
@@ -94,7 +94,7 @@ class SqlResult:
 
 
 def _first(stream: pa.RecordBatchReader, count: int) -> Iterator[pa.RecordBatch]:
-    """The first rows of a stream, which is closed then."""
+    """The first rows of a stream, which is closed afterwards."""
     with stream:
         while count > 0 and (batch := next(stream, None)) is not None:
             yield batch.slice(0, count)

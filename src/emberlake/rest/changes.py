@@ -89,7 +89,9 @@ def change_from_json(value: object) -> SchemaChange:
         raise Unsupported("emberlake does not drop the primary key of a table")
     decode = _DECODERS.get(action)
     if decode is None:
-        raise InvalidInput(f"{action!r} is no change of a table; there are {', '.join(_DECODERS)}")
+        raise InvalidInput(
+            f"{action!r} is not a change of a table; there are {', '.join(_DECODERS)}"
+        )
     return decode(given)
 
 

@@ -54,8 +54,8 @@ def run_change(
     Args:
         session: The write. Each attempt gets one with the columns that the table has then.
         prepare: Reads the snapshot, writes files and returns messages.
-        operation: What the snapshot says that was done; None: a delete or an update.
-        grow: Lets the table grow to columns that the commit brings.
+        operation: The operation that the snapshot records; None: a delete or an update.
+        grow: Adds the columns that the commit brings.
 
     Raises:
         CommitConflict: others changed the same rows again and again; the table is unchanged by it.
@@ -98,8 +98,8 @@ def present(session: WriteSession) -> tuple[WriteSession, Snapshot | None]:
     check_writable(store.schema)
     stale_after = session.stale_after
     if store.schema.profile.has_keys:
-        # Records continue the numbers of what they replace. An overwrite begins anew, and so would
-        # lose against them.
+        # Records continue the sequence numbers of what they replace. An overwrite starts from the
+        # beginning, so its rows would lose against them.
         stale_after |= {CommitKind.OVERWRITE}
     return replace(session, store=store, stale_after=stale_after), snapshot
 

@@ -1,23 +1,23 @@
-"""Write some columns of rows that are there, in tables with data evolution.
+"""Write some columns of existing rows, in tables with data evolution.
 
 The new values go to files beside those that hold the rows. Such a file has the same rows, so the
 rows that do not change repeat their values. The cost is that of the written columns, for all rows
 of the groups that have a changed row.
 
-``write_group`` does it for one group of files: what a worker does that owns it. Two operations that
+``write_group`` does this for one group of files, in the worker that owns it. Two operations that
 write the same columns of the same rows are a conflict, whichever rows of a group they change.
 Columns that others write meanwhile are kept. Spec: "Data evolution".
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from emberlake.base.names import choices, listed
-from emberlake.errors import ColumnNotFound, InvalidInput, StorageError, Unsupported
+from emberlake.errors import ColumnNotFound, InvalidInput, Unsupported
 from emberlake.options import GLOBAL_INDEX_UPDATE
 from emberlake.read.append_plans import AppendPlans
 from emberlake.read.bucket_reads import BucketReads
@@ -87,18 +87,7 @@ def write_group(
     writer = AppendWriter(
         store, place.partition, place.bucket, FileLimits.of(store.options).of_one_file(), 0, fields
     )
-    try:
-        for rows in _overlaid(store, place, fields, positions, values):
-            writer.add(rows)
-            if writer.is_due:
-                writer.flush()
-        writer.flush()
-        writer.close_file()
-    except BaseException:
-        with suppress(StorageError):  # a file that is left is garbage; the failure is what matters
-            writer.abort()
-        raise
-    (file,) = writer.take_written().new_files
+    (file,) = writer.write_all(_overlaid(store, place, fields, positions, values))
     return replace(file, first_row_id=place.file.first_row_id)
 
 
@@ -160,6 +149,6 @@ def _check_indexes(
     if stale:
         raise Unsupported(
             f"an index over row ids covers {listed(sorted(stale))}, and emberlake cannot maintain "
-            f"it. Drop the index, or set {GLOBAL_INDEX_UPDATE.key}=ignore if its readers can do "
-            "with old values"
+            f"it. Drop the index, or set {GLOBAL_INDEX_UPDATE.key}=ignore if its readers accept "
+            "old values"
         )

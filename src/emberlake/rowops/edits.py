@@ -5,7 +5,7 @@ parallel, each in bounded memory. Nothing is committed here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from emberlake.base.parallel import default_workers, parallel_map
 from emberlake.commit.discard import discard
-from emberlake.errors import StorageError
 from emberlake.formats import format_of
 from emberlake.formats.file_format import DEFAULT_BATCH_ROWS
 from emberlake.read.append_plans import AppendPlans
@@ -140,7 +139,7 @@ class _Writing:
         return finished
 
     def write(self, edit: FileEdit) -> Prepared:
-        """Write what becomes of one file."""
+        """Write the changes of one file."""
         with self._lock:
             self._files_in_work += 1
         try:
@@ -178,13 +177,8 @@ class _Writing:
             self._stored,
         )
         write = self._write_columns_of if self._goes_by_columns(place, writer) else self._write_rows
-        try:
+        with writer.finished():
             kept = write(edit, positions, writer)
-            writer.close_file()
-        except BaseException:
-            with suppress(StorageError):  # a file that is left is garbage; the failure matters
-                writer.abort()
-            raise
         (message,) = remove_files(store, self._snapshot, [place])
         message = replace(message, new_files=writer.take_written().new_files)
         updated = self._updated_count(edit)
@@ -197,7 +191,7 @@ class _Writing:
         return is_parquet and place.vector is None
 
     def _write_columns_of(self, edit: FileEdit, positions: I64, writer: AppendWriter) -> int:
-        """Write a file anew, one row group after the other, each column by itself."""
+        """Rewrite a file one row group after the other, column by column."""
         place = edit.place
         file = EditedFile.of(
             self._store,
@@ -222,7 +216,7 @@ class _Writing:
             rows = EditedGroup(file, group, places, is_update, changed)
             kept += rows.num_rows
             if rows.num_rows:
-                # A core for each: files that are alone are written by all cores.
+                # The files in work share the cores; a single file gets all of them.
                 workers = max(1, default_workers() // self._files_in_work)
                 writer.write_columns(rows, workers=workers)
         return kept
@@ -232,7 +226,7 @@ class _Writing:
         return self._read(place, (as_read,))
 
     def _write_rows(self, edit: FileEdit, positions: I64, writer: AppendWriter) -> int:
-        """Write a file of another format anew, all columns of some rows at a time."""
+        """Rewrite a file of another format, all columns of some rows at a time."""
         kept = 0
         with closing(self._read(edit.place, self._stored_as_read).located_tables()) as tables:
             for found, rows in tables:
@@ -241,7 +235,6 @@ class _Writing:
                 writer.add(after)
                 if writer.is_due:
                     writer.flush()
-        writer.flush()
         return kept
 
     def _overlaid(self, edit: FileEdit, positions: I64, found: I64, rows: pa.Table) -> pa.Table:
@@ -273,7 +266,7 @@ class _Writing:
         for rows in self._new_versions(edit, positions, slice(0, len(positions)), None):
             self._move(rows)
         marks = [Marked(edit.place, positions)]
-        is_exclusive = bool(updated)  # a new row stands for the marked one
+        is_exclusive = bool(updated)  # a new row replaces the marked one
         messages = mark_rows(self._store, self._snapshot, marks, is_exclusive=is_exclusive)
         counts = Tally(updated=updated, deleted=len(positions) - updated, marked=1)
         return Prepared(tuple(messages), counts)

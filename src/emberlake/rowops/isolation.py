@@ -1,4 +1,4 @@
-"""What commits of others may come between the read and the commit of an operation."""
+"""Which commits of others may come between the read and the commit of an operation."""
 
 from dataclasses import replace
 from typing import Final

@@ -48,9 +48,9 @@ class _HashedPlaces:
 
 
 class _IntegerPlaces:
-    """By a search among sorted integers; where they are dense, by tables of all between them.
+    """By binary search in sorted integers; where they are dense, by lookup tables.
 
-    A table of places, or of which integers there are at all, so that few have to be searched for.
+    There is a table of places, or one of the integers that occur, so that few are searched for.
     """
 
     def __init__(self, values: pa.Array) -> None:
@@ -140,7 +140,7 @@ class KeyIndex:
             _KeyColumn.of(key, matches_null=with_null)
             for key, with_null in zip(keys, matches_null, strict=True)
         ]
-        # Where the combined codes would not fit 64 bits, the codes so far are numbered anew.
+        # Where the combined codes would not fit 64 bits, the codes so far are renumbered.
         self._renumbered: dict[int, I64] = {}
         codes, total = self._codes(keys, learns=True)
         if is_used is not None:

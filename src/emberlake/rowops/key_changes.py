@@ -165,7 +165,7 @@ class KeyWriting:
         self._plan = plan_merge(store.schema, store.schema.fields)
 
     def change(self, rows: pa.Table, chosen: Choice, matches: I64 | None) -> Tally:
-        """Write what becomes of rows.
+        """Write the records that change rows.
 
         Raises:
             DataMismatch: a new value does not fit, or would have no effect.

@@ -1,4 +1,4 @@
-"""Operations that find rows by their primary key. No row is read: a new record stands for it."""
+"""Operations that find rows by their primary key. No row is read: a new record replaces it."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where rows are, file by file, and reads that tell it.
+"""Where rows are, file by file, and reads that return positions.
 
 This is how an operation on rows begins. It reads one snapshot, and everything that it writes names
 that snapshot as its base::
@@ -46,7 +46,7 @@ class FilePlace:
     vector: DeletionFile | None = field(default=None, repr=False)
 
     def live_count(self, store: TableStore) -> int:
-        """How many of its rows are there."""
+        """How many of its rows are not deleted."""
         return self.file.row_count - self.deleted_count(store)
 
     def deleted_count(self, store: TableStore) -> int:

@@ -83,7 +83,7 @@ def remove_files(
 
 
 def dropped_vector(file_name: str, seen: int) -> VectorEdit:
-    """The edit for a file that leaves the table, and had so many deleted rows when it was read."""
+    """The edit for a file that leaves the table; it had ``seen`` deleted rows when it was read."""
     return VectorEdit(file_name=file_name, drops=True, seen=seen)
 
 

@@ -178,7 +178,7 @@ class Merge:
     def _once(self, places: I64, clauses: Choice, matches: I64) -> tuple[I64, Choice, I64]:
         """Each row once; refuse rows that several rows of the source would change.
 
-        To delete a row twice does no harm.
+        Deleting a row twice is harmless.
         """
         is_again = np.zeros(len(places), bool)
         is_again[1:] = places[1:] == places[:-1]

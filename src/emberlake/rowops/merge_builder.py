@@ -259,7 +259,7 @@ class MergeBuilder:
 
 @dataclass(frozen=True)
 class Outline:
-    """What can be told of a merge before it runs."""
+    """What is known of a merge before it runs."""
 
     on: str
     sets: frozenset[str]  # columns that rows of the table may change
@@ -286,7 +286,7 @@ def new_merge(
     """Start a merge of a source into a table.
 
     Raises:
-        InvalidInput: the source is no data, or an argument is wrong.
+        InvalidInput: the source is not tabular data, or an argument is wrong.
         DataMismatch: the source has columns of the same name.
     """
     session = isolated(session, isolation)
@@ -308,7 +308,7 @@ def upsert_by(
         merge_schema: Whether the table grows to the columns of the source.
 
     Raises:
-        InvalidInput: ``on`` is no list of columns.
+        InvalidInput: ``on`` is not a list of columns.
         DataMismatch: rows of the source have the same keys, or do not fit; nothing changes.
     """
     if isinstance(on, str):
@@ -343,7 +343,7 @@ def prepare_by_row_id(
 
     Raises:
         Unsupported: the rows of the table have no ids.
-        InvalidInput: ids that are null, given twice, or of no row.
+        InvalidInput: ids that are null, repeated or unknown.
     """
     if not session.store.schema.profile.tracks_rows:
         raise Unsupported(

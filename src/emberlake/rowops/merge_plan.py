@@ -1,4 +1,4 @@
-"""What a merge is to do, tied to the columns of both sides before any row is read. Pure.
+"""The plan of a merge, bound to the columns of both sides before any row is read. Pure.
 
 The condition is taken apart: equalities of one side with the other find the pairs, tests of the
 table alone prune its files, tests of the source alone leave rows of it out, and what remains is
@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import Any
 
 from emberlake.base.names import choices, listed
-from emberlake.errors import ColumnNotFound, InvalidExpression, InvalidInput
+from emberlake.errors import ColumnNotFound, InvalidExpression, InvalidInput, with_context
 from emberlake.expressions import (
     Expression,
     Scope,
@@ -54,7 +54,7 @@ class AskedClause:
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """Its name in messages."""
         rows = {
             Rows.MATCHED: "when matched",
             Rows.NEW: "when not matched",
@@ -83,7 +83,7 @@ class KeyPair:
 
 
 def plain_column(side: Typed) -> Column | None:
-    """The column that a side of an equality is, perhaps widened to the type of the other side."""
+    """The column on a side of an equality, perhaps widened to the type of the other side."""
     if isinstance(side, Column):
         return side
     if not (isinstance(side, Apply) and side.function == "CAST"):
@@ -164,7 +164,7 @@ def plan_merge(
         try:
             made = _bind_clause(clause, scope, fields, condition, may_lack=may_lack)
         except (InvalidInput, ColumnNotFound) as error:
-            raise type(error)(f"{clause.name}: {error}") from error
+            raise with_context(error, clause.name) from error
         bound[clause.rows].append(made)
     check_reachable(asked)
     return MergePlan(
@@ -183,7 +183,7 @@ def bind_on(on: On, scope: Scope) -> MatchCondition:
     """When rows match, taken apart.
 
     Raises:
-        InvalidInput, ColumnNotFound: it is no such condition.
+        InvalidInput, ColumnNotFound: it is not such a condition.
         InvalidExpression: no column of one side has to equal one of the other.
     """
     aliases = [source.alias for source in scope.sources]
@@ -342,7 +342,7 @@ def _equal_to(keys: Sequence[KeyPair], name: str) -> set[str]:
 
 
 def quoted(*parts: str) -> str:
-    """A name in the form that text has it, whatever characters it has."""
+    """A name in quotes, so that it may have any characters."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
@@ -357,7 +357,7 @@ def check_reachable(asked: Sequence[AskedClause]) -> None:
         before = closed.get(clause.rows)
         if before is not None:
             raise InvalidInput(
-                f"{clause.name}: no row comes to it, since {before.name} before it has no "
+                f"{clause.name}: no row reaches it, since {before.name} before it has no "
                 "condition and takes all"
             )
         if clause.where is None:

@@ -1,10 +1,10 @@
 """What a quarantine table holds: rows that their table could not take, and why.
 
 One table can keep rows of many tables and sources, so a row is kept as JSON, whatever its columns
-were. Rows go into quarantine before the others become visible: a row is in its table or in
-quarantine, never in neither.
+were. Rows go into quarantine before the others become visible: every row is in its table or in
+quarantine.
 
-- ``BadRowRule.parse(on_bad_rows)``: ``"fail"``, ``"skip"``, or the quarantine that is named.
+- ``BadRowRule.parse(on_bad_rows)``: ``"fail"``, ``"skip"``, or the name of the quarantine.
 - ``QUARANTINE``: the columns; ``quarantined(given, bad, origin)``: rows for them.
 - ``check_quarantine(schema)``: refuses a table with other columns.
 
@@ -56,7 +56,7 @@ class BadRowRule:
 
     @staticmethod
     def parse(on_bad_rows: object) -> "BadRowRule":
-        """The rule that ``on_bad_rows`` says.
+        """The rule for a value of ``on_bad_rows``.
 
         Raises:
             InvalidInput: it is neither a word nor the name or path of a table.
@@ -117,7 +117,7 @@ def quarantine_of(store: TableStore, target: str) -> TableStore:
     """The table that keeps the bad rows of another, by its name or its path.
 
     Raises:
-        InvalidInput: no catalog has opened the other table, so nobody knows what a name means.
+        InvalidInput: the other table was opened without a catalog, so names mean nothing.
     """
     if store.siblings is None:
         raise InvalidInput(
@@ -135,7 +135,8 @@ def check_quarantine(name: str, schema: TableSchema) -> None:
     """
     has = arrow_schema(schema.fields)
     lacking = [f.name for f in QUARANTINE if f.name not in has.names or has.field(f.name) != f]
-    if lacking or schema.primary_keys or schema.partition_keys:
+    profile = schema.profile
+    if lacking or profile.has_keys or profile.is_partitioned:
         why = f"it has no columns {', '.join(lacking)}" if lacking else "it has keys"
         raise DataMismatch(
             f"{name} cannot keep bad rows: {why}; name a table that does not exist yet, and it "

@@ -108,7 +108,7 @@ class EditedFile:
         return self.parts.indexed(group.number, field)
 
     def known(self, field: DataField, group: StoredGroup) -> ColumnStats | None:
-        """What is known of a column that is stored as it should be; None: decode it.
+        """The statistics of a column that is stored in its current type; None: decode it.
 
         The bounds are those of the whole file: they hold for its parts too.
         """

@@ -29,7 +29,6 @@ from emberlake.types import (
     DataType,
     MapType,
     RowType,
-    TypeRoot,
     from_arrow_schema,
 )
 from emberlake.write.row_kinds import ROW_KIND_COLUMN
@@ -37,17 +36,6 @@ from emberlake.write.row_kinds import ROW_KIND_COLUMN
 _T = TypeVar("_T")
 
 _ATTEMPTS: Final = 5
-_NUMBERS: Final = frozenset(
-    {
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.FLOAT,
-        TypeRoot.DOUBLE,
-        TypeRoot.DECIMAL,
-    }
-)
 
 
 def growth_of(schema: TableSchema, fields: Sequence[DataField]) -> list[SchemaChange]:
@@ -93,14 +81,14 @@ def _type_changes(
 
 
 def _is_wider(known: AtomicType, given: AtomicType) -> bool:
-    if known.root not in _NUMBERS or given.root not in _NUMBERS:
+    if not (known.root.is_number and given.root.is_number):
         return False
     is_same = known.with_nullable(True) == given.with_nullable(True)
     return not is_same and is_widening(known, given)
 
 
 def columns_to_grow(data: pa.Schema, schema: TableSchema) -> tuple[DataField, ...]:
-    """The columns of data, as a table would have them; without row kinds, and nulls of no type.
+    """The columns of data, as a table would have them; without row kinds and untyped nulls.
 
     Raises:
         InvalidSchema: a column that the table lacks has no Paimon type.

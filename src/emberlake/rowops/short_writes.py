@@ -36,7 +36,7 @@ class BadRowTarget:
         """The meaning of ``on_bad_rows`` for a table: a word, a name or path, or a table.
 
         Raises:
-            InvalidInput: it means nothing.
+            InvalidInput: it is none of these.
             DataMismatch: the table that is named cannot keep bad rows.
         """
         if isinstance(on_bad_rows, TableStore):

@@ -26,7 +26,7 @@ class Rejects:
 
     Args:
         kept: The table that keeps them; None: they are only counted.
-        origin: What is told about them.
+        origin: Where they come from.
         commit_user: Who commits.
     """
 
@@ -85,7 +85,7 @@ def write_sifted(session: WriteSession, data: object, rejects: Rejects) -> Commi
     """Write rows and commit them, as the session appends or overwrites; bad ones go elsewhere.
 
     Raises:
-        DataMismatch: the data does not fit whatever its rows are.
+        DataMismatch: no row could fit, because of the columns of the data.
     """
     schema = session.store.schema
     with (

@@ -1,8 +1,8 @@
 """Text as values of other types, where rows that do not fit are kept apart.
 
 Writes cast nothing that could fail for some rows: text in an INT column is refused as a whole.
-Where bad rows are allowed, each text is read as a value of the column, by the rules of SQL's CAST,
-and those that are none are bad cells.
+Where bad rows are allowed, each text is read as a value of the column, by the rules of SQL's CAST;
+texts that cannot be read are bad cells.
 
 ``read_texts(data, schema)`` is for data in this process; Spark reads texts by ``try_cast``.
 """
@@ -45,7 +45,7 @@ def is_read_from_text(data_type: DataType) -> bool:
 
 
 def read_texts(data: pa.Table, schema: TableSchema) -> tuple[pa.Table, list[BadCells]]:
-    """The data with text read as the values that the table wants, and the texts that are none."""
+    """The data with text read as the table's values, and the texts that cannot be read."""
     found: list[BadCells] = []
     for field in schema.fields:
         at = data.schema.get_field_index(field.name)
@@ -83,7 +83,7 @@ def _read_column(
 
 
 def _read(texts: pa.Array, wanted: AtomicType) -> Iterator[tuple[pa.Array | None, int]]:
-    """Values in pieces: None for a text that is none, and how many texts a piece is."""
+    """Values in pieces: None for a text that cannot be read; with the number of texts."""
     try:
         yield cast_ansi(texts, _STRING, wanted), len(texts)
     except (DataMismatch, pa.ArrowInvalid):

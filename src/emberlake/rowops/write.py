@@ -1,4 +1,4 @@
-"""Write rows in one commit: what append and overwrite are, and other operations end with."""
+"""Write rows in one commit: append and overwrite do only this, other operations end with it."""
 
 from contextlib import closing
 from typing import Any

@@ -53,6 +53,12 @@ def batch_visibility(profile: TableProfile) -> Visibility:
     return lambda entries: (entries.bucket >= 0) & ((entries.level > 0) | (not hides_new))
 
 
+def last_level_visibility(profile: TableProfile) -> Visibility:
+    """Only the files of the last level, whose rows need no merging."""
+    last = profile.num_levels - 1
+    return lambda entries: (entries.bucket >= 0) & (entries.level >= last)
+
+
 def plan_key_files(
     store: TableStore,
     manifests: Sequence[ManifestFile],

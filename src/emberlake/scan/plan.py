@@ -22,6 +22,7 @@ from emberlake.scan.key_files import (
     Visibility,
     batch_visibility,
     bucket_files,
+    last_level_visibility,
     pack_change_splits,
     pack_key_splits,
     plan_key_changes,
@@ -132,6 +133,15 @@ def plan_key_snapshot(
         deletion_files=load_deletion_files(store, snapshot) if found.buckets else {},
     )
     return _limited(store, snapshot, splits, found.plan.funnel, predicate, limit)
+
+
+def plan_last_level(store: TableStore, snapshot: Snapshot | None) -> ScanPlan:
+    """Plan a read of only those rows of a primary-key table that need no merging."""
+    if snapshot is None:
+        return ScanPlan(None, (), Funnel())
+    visible = last_level_visibility(store.schema.profile)
+    with store.decoding_rows():
+        return plan_key_snapshot(store, snapshot, None, None, is_visible=visible)
 
 
 def plan_append_files(

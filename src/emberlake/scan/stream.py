@@ -12,11 +12,8 @@ from emberlake.errors import (
     Unsupported,
 )
 from emberlake.options import (
-    CHANGELOG_PRODUCER,
     CONSUMER_ID,
-    NUM_LEVELS,
     POSTPONE_BUCKET,
-    RUN_TRIGGER,
     SCAN_MODE,
     SCAN_SNAPSHOT_ID,
     SCAN_TIMESTAMP,
@@ -37,7 +34,7 @@ from emberlake.scan.key_files import Visibility, pack_change_splits, plan_key_ch
 from emberlake.scan.plan import ScanPlan, plan_append_files, plan_changes, plan_key_snapshot
 from emberlake.scan.row_ids import refuse_partial_rows
 from emberlake.scan.travel import start_millis, travel_options
-from emberlake.spec.profile import BucketMode
+from emberlake.spec.profile import BucketMode, TableProfile
 from emberlake.spec.snapshot import CommitKind, Snapshot, decode_snapshot
 from emberlake.store.consumers import ConsumerStore
 from emberlake.store.table_store import TableStore
@@ -141,7 +138,7 @@ class StreamScan:
         store, predicate = self.store, self.predicate
         if not store.schema.profile.has_keys:
             return plan_append_files(store, snapshot, manifests_of(store, snapshot), predicate)
-        visible = _start_visibility(store.options)
+        visible = _start_visibility(store.schema.profile)
         plan = plan_key_snapshot(store, snapshot, predicate, None, is_visible=visible)
         profile = store.schema.profile
         if profile.bucket_mode is not BucketMode.POSTPONED or profile.has_changelog:
@@ -238,18 +235,13 @@ def _is_append(snapshot: Snapshot, options: TableOptions) -> bool:
     return snapshot.commit_kind is CommitKind.APPEND
 
 
-def _start_visibility(options: TableOptions) -> Visibility:
+def _start_visibility(profile: TableProfile) -> Visibility:
     """What a stream starts with: the rows whose changes are not in a later changelog."""
-    match options.value(CHANGELOG_PRODUCER):
+    match profile.changelog_producer:
         case ChangelogProducer.LOOKUP:
             return lambda entries: (entries.bucket >= 0) & (entries.level > 0)
         case ChangelogProducer.FULL_COMPACTION:
-            top = _level_count(options) - 1
+            top = profile.num_levels - 1
             return lambda entries: (entries.bucket >= 0) & (entries.level == top)
         case _:
             return lambda entries: entries.bucket >= 0
-
-
-def _level_count(options: TableOptions) -> int:
-    levels = options.value(NUM_LEVELS)
-    return options.value(RUN_TRIGGER) + 1 if levels is None else levels

@@ -88,7 +88,7 @@ def forbidden(resource: Resource) -> Refused:
 
 
 def missing(resource: Resource) -> Refused:
-    """The answer to somebody who may know that there is no such thing, and no more than that."""
+    """The answer to a client that may learn only that the resource does not exist."""
     text = f"{resource.database}.{resource.name} does not exist"
     return Refused(404, text, ERROR_TYPES[resource.kind])
 

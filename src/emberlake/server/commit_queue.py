@@ -1,7 +1,7 @@
-"""Commits that wait are made together, so that a busy server needs few trips for each.
+"""Makes waiting commits together, so that a busy server needs few trips for each.
 
 A commit that comes alone begins at once. Those that come while others are made wait for the next
-batch, which holds at most one for each table: the others of a table follow one after the other.
+batch, which has at most one commit for each table; further commits to a table come one by one.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class CommitQueue:
         self._running = 0
 
     def add(self, warehouse: Warehouse, table: TableRecord, body: Any) -> "asyncio.Future[bool]":
-        """Commit what a body says; whether it is the next snapshot then."""
+        """Make the commit of a request body; the result is whether it became the next snapshot."""
         outcome: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(warehouse, table, body, outcome))
         self._begin()

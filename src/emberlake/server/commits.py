@@ -128,7 +128,7 @@ def commit_together(
 ) -> list[Outcome | None]:
     """Commit to several tables, with few trips to the database; each has an outcome of its own.
 
-    None is the outcome of a table that others have locked: nobody was waited for.
+    None is the outcome of a table that others have locked: this does not wait for them.
 
     Args:
         heads: The heads of the tables.

@@ -44,7 +44,7 @@ def answer_of(
         case EmberlakeError():
             answer = _engine_answer(error, endpoint, names)
         case UnicodeError():
-            answer = ErrorAnswer(Code.BAD_REQUEST, "a text holds something that is no character")
+            answer = ErrorAnswer(Code.BAD_REQUEST, "a string holds an invalid character")
         case _:
             answer = ErrorAnswer(
                 Code.FAILURE, f"the server failed; its log has more, by the request id {request_id}"

@@ -1,4 +1,4 @@
-"""Takes the port of a server, so that one that is taken is told before anything else is done."""
+"""Opens the port of a server, so that a port in use is reported before anything else is done."""
 
 import socket
 from typing import Final
@@ -10,10 +10,10 @@ Listening = socket.socket
 
 
 def listen(host: str, port: int) -> Listening:
-    """Take the port that the server is to have, before anything else is done.
+    """Open the port of the server.
 
     Raises:
-        InvalidState: it cannot be had.
+        InvalidState: the port cannot be used.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(

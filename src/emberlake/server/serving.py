@@ -150,7 +150,7 @@ def _first_administrator(
 
 
 def check_installed() -> None:
-    """Find out before a token is shown, once, whether the server can run at all.
+    """Check that the server can run at all, before a token is shown that is shown only once.
 
     Raises:
         Unsupported: the extra ``server`` is not installed.
@@ -204,7 +204,7 @@ def run_server(server: Server, listening: Listening | None = None) -> None:
 
 def _make_even() -> None:
     """Keep single requests from taking much longer than the others."""
-    # What was loaded stays: to look through all of it for garbage stops every thread.
+    # Loaded modules stay: searching all of them for garbage stops every thread.
     gc.collect()
     gc.freeze()
     # A thread that has waited for the disk or the database must not wait as long again to go on.

@@ -74,7 +74,7 @@ def open_warehouse(
 
 
 def check_reachable(warehouse: Warehouse) -> None:
-    """Find out before the first client does whether the folder of a warehouse can be used.
+    """Check that the folder of a warehouse can be used, before the first client needs it.
 
     Raises:
         StorageError: it cannot be listed, or, on this machine, not be created or written to.
@@ -85,7 +85,7 @@ def check_reachable(warehouse: Warehouse) -> None:
         return
     folder = Path(local)
     if folder.exists() and not folder.is_dir():
-        raise StorageError(f"the warehouse {warehouse.name} is at {folder}, which is no folder")
+        raise StorageError(f"the warehouse {warehouse.name} is at {folder}, which is not a folder")
     warehouse.storage.make_folder(warehouse.location)
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         raise StorageError(

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
+from emberlake.base.names import backquoted
 from emberlake.errors import InvalidInput
 from emberlake.options import BUCKET, BUCKET_FUNCTION, BucketFunction
 from emberlake.spark.filters import to_literal
@@ -31,7 +32,7 @@ _HIVE_INTS: Final = frozenset(
 
 def by_name(name: str) -> Column:
     """The column of a DataFrame with exactly this name."""
-    return sql.col("`" + name.replace("`", "``") + "`")
+    return sql.col(backquoted(name))
 
 
 def bucket_column(schema: TableSchema, column_of: ColumnOf = by_name) -> Column:

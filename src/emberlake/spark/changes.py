@@ -32,7 +32,7 @@ NULL columns, what the table does not take (``RowActions.check``).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -40,99 +40,37 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from emberlake.base.names import choices, listed
+from emberlake.base.names import backquoted, listed
 from emberlake.base.parallel import limit_threads
-from emberlake.errors import ColumnNotFound, InvalidExpression, InvalidInput, Unsupported
+from emberlake.errors import InvalidInput, Unsupported
 from emberlake.expressions import Expression
 from emberlake.expressions.typed import Column as TypedColumn
 from emberlake.predicates import Predicate
 from emberlake.rowops.attempts import run_change
-from emberlake.rowops.change import check_changes
-from emberlake.rowops.clauses import SOURCE, TARGET, Action, Clause, Editor, inserted_rows
+from emberlake.rowops.clauses import TARGET, Editor, inserted_rows
 from emberlake.rowops.edits import Prepared
 from emberlake.rowops.isolation import isolated
 from emberlake.rowops.key_changes import KeyWriting
 from emberlake.rowops.result import RowChangeResult
+from emberlake.rowops.row_actions import ACTION, INSERT, RowActions
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.alignment import check_values
 from emberlake.spark.failures import reported_errors, typed_errors
 from emberlake.spark.key_rows import Records, numbered, records_schema, write_key_rows
-from emberlake.spark.located import FILE, PLACE, POSITION, LocatedRows, located_rows, quoted_name
+from emberlake.spark.located import FILE, PLACE, POSITION, LocatedRows, located_rows
 from emberlake.spark.merge_tasks import CLAUSE, Columns
-from emberlake.spark.owners import FileWork, change_files, with_units
+from emberlake.spark.owner_task import FileWork
+from emberlake.spark.owners import change_files, with_units
 from emberlake.spark.sessions import check_workers, fast_arrow
 from emberlake.spark.write_task import gathered
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
-from emberlake.types import DataField
 from emberlake.write.align import align
 
-ACTION: Final = "__action"  # what happens to a row:
-UPDATE: Final = 0
-DELETE: Final = 1
-INSERT: Final = 2
-_TOLD: Final = 4  # columns that tell rows apart in messages, if none are given
+_TOLD: Final = 4  # columns that identify rows in messages, if no keys are given
 
 Decide = Callable[[LocatedRows], DataFrame]
-
-
-@dataclass(frozen=True)
-class RowActions:
-    """What changes may do.
-
-    Args:
-        sets: The columns that updates set.
-        deletes: Whether rows are deleted.
-        inserts: The columns that new rows have; those that are left out become null, or their
-            default value.
-    """
-
-    sets: tuple[str, ...] = ()
-    deletes: bool = False
-    inserts: tuple[str, ...] = ()
-
-    def check(self, schema: TableSchema) -> None:
-        """Refuse what a table does not take, before anything is read.
-
-        Raises:
-            ColumnNotFound: there is no such column.
-            InvalidExpression: new rows would lack a NOT NULL column.
-            Unsupported: columns that cannot be set, or rows that cannot be updated or deleted.
-        """
-        unknown = [n for n in (*self.sets, *self.inserts) if n not in schema.field_by_name]
-        if unknown:
-            known = choices(unknown, list(schema.field_names), "the table has")
-            raise ColumnNotFound(f"no such columns: {listed(sorted(set(unknown)))}; {known}")
-        check_changes(
-            schema, updates=bool(self.sets), deletes=self.deletes, assigned=frozenset(self.sets)
-        )
-        lacking = [
-            f.name
-            for f in schema.fields
-            if f.name not in self.inserts and not f.type.nullable and f.default_value is None
-        ]
-        if self.inserts and lacking:
-            raise InvalidExpression(f"{listed(lacking)}: NOT NULL, but no value is given")
-
-    def fields(self, schema: TableSchema) -> tuple[DataField, ...]:
-        """The columns whose values come with changes; null where only other rows have one."""
-        names = {*self.sets, *self.inserts}
-        used = (f for f in schema.fields if f.name in names)
-        return tuple(replace(f, type=f.type.with_nullable(True), default_value=None) for f in used)
-
-    def clauses(self, columns: Columns) -> tuple[Clause, Clause, Clause]:
-        """What each action does; values are those of the columns that come with a row."""
-
-        def values(names: Sequence[str]) -> dict[str, Expression]:
-            found = (f for f in columns.fields if f.name in names)
-            return {f.name: Expression(TypedColumn(SOURCE, f, (), f.type), f.name) for f in found}
-
-        return (
-            Clause(Action.UPDATE, values=values(self.sets)),
-            Clause(Action.DELETE),
-            Clause(Action.INSERT, values=values(self.inserts)),
-        )
 
 
 def change_rows(  # noqa: PLR0913
@@ -155,7 +93,7 @@ def change_rows(  # noqa: PLR0913
         actions: What the changes may do.
         predicate: Rows that do not match it are not read: files are pruned by it.
         columns: The columns that ``decide`` needs; None: all. See ``located_rows``.
-        keys: Columns of the table that tell rows apart, for messages.
+        keys: Columns of the table that identify rows in messages.
         isolation: ``"serializable"``: start again after any commit that changed rows meanwhile.
 
     Raises:
@@ -194,13 +132,13 @@ def prepare_changes(
     keys: Sequence[str] = (),
     is_dry: bool = False,
 ) -> Prepared:
-    """Write what changes of located rows amount to; returns what is to be committed.
+    """Write the files for changes of located rows; returns what is to be committed.
 
     Args:
         located: The rows that were read.
         changes: What happens to some of them; the module says how it looks.
         actions: What the changes may do.
-        keys: Columns of the table that tell rows apart, for messages.
+        keys: Columns of the table that identify rows in messages.
         is_dry: Whether nothing is written, only counted.
     """
     schema = located.store.schema
@@ -210,10 +148,10 @@ def prepare_changes(
     ]
     if lacking:
         raise InvalidInput(f"the changes lack the columns {listed(lacking)}")
-    values = changes.select(*(quoted_name(f.name) for f in columns.fields))
+    values = changes.select(*(backquoted(f.name) for f in columns.fields))
     check_values(values.schema, schema)
     named = zip(columns.fields, columns.names, strict=True)
-    sent = [sql.col(quoted_name(f.name)).alias(name) for f, name in named]
+    sent = [sql.col(backquoted(f.name)).alias(name) for f, name in named]
     action = sql.col(ACTION).cast("int").alias(CLAUSE)
     if located.has_keys:
         return _change_keys(
@@ -221,7 +159,7 @@ def prepare_changes(
         )
     place = (sql.col(f"{PLACE}.{part}").alias(part) for part in (FILE, POSITION))
     rows = with_units(located, changes.select(*place, action, *sent))
-    update, delete, insert = actions.clauses(columns)
+    update, delete, insert = actions.clauses(columns.fields)
     told = keys or schema.field_names[:_TOLD]
     work = FileWork(
         (update, delete),
@@ -279,7 +217,7 @@ class RecordTask:
     def _records(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         fields = self.store.schema.fields
         values = self.columns.rows(table)
-        *changing, insert = self.actions.clauses(self.columns)
+        *changing, insert = self.actions.clauses(self.columns.fields)
         records = Records()
         source = values if self.columns.fields else None
         writing = KeyWriting(self.store, Editor(tuple(changing), source, self.now_ms), records)

@@ -10,8 +10,9 @@ from emberlake.errors import InvalidExpression, InvalidInput
 from emberlake.expressions import Lit
 from emberlake.predicates import Predicate, bind_filter
 from emberlake.rowops.result import RowChangeResult
+from emberlake.rowops.row_actions import ACTION, DELETE, UPDATE, RowActions
 from emberlake.session.write_session import WriteSession
-from emberlake.spark.changes import ACTION, DELETE, UPDATE, RowActions, change_rows
+from emberlake.spark.changes import change_rows
 from emberlake.spark.filters import to_literal
 from emberlake.spark.key_rows import check_exact
 from emberlake.spark.located import PLACE, LocatedRows
@@ -49,10 +50,10 @@ def change_by_columns(
 
 
 def condition(given: object) -> Column:
-    """A condition as Spark's: text is Spark's SQL.
+    """A condition as a Column; text is Spark's SQL.
 
     Raises:
-        InvalidInput: it is no condition.
+        InvalidInput: it is not a condition.
     """
     if isinstance(given, Column):
         return given
@@ -62,7 +63,7 @@ def condition(given: object) -> Column:
 
 
 def value_of(given: object, field: DataField) -> Column:
-    """The new value of a column as Spark's: text is Spark's SQL, anything else a value.
+    """The new value of a column as a Column; text is Spark's SQL, anything else a value.
 
     Raises:
         InvalidExpression: it does not fit the column.

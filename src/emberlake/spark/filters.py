@@ -18,6 +18,7 @@ from typing import Any, Final, assert_never
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
+from emberlake.base.names import backquoted
 from emberlake.predicates import And, Computed, Leaf, Op, Or, Predicate
 from emberlake.predicates.like import LikeToken, Wildcard, escape_like, parse_like
 from emberlake.spark.types import is_same_in_spark, to_spark_type
@@ -62,7 +63,7 @@ def _join(
 
 
 def _test(leaf: Leaf) -> Column | None:
-    column = sql.col("`" + leaf.column.name.replace("`", "``") + "`")
+    column = sql.col(backquoted(leaf.column.name))
     for name in leaf.path:
         column = column.getField(name)
     if leaf.op is Op.IS_NULL:

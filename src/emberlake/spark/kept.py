@@ -26,6 +26,6 @@ def release(checkpoint: DataFrame) -> None:
     """
     if type(checkpoint.sparkSession).__module__.startswith("pyspark.sql.connect"):
         return  # the server forgets them when the client drops the DataFrame
-    with suppress(PySparkException, Py4JError, OSError):  # with its session, the rows are gone too
-        plan = checkpoint._jdf.queryExecution().analyzed()  # noqa: SLF001  no call of PySpark does it
+    with suppress(PySparkException, Py4JError, OSError):  # the rows are gone with their session
+        plan = checkpoint._jdf.queryExecution().analyzed()  # noqa: SLF001  PySpark has no call for it
         plan.rdd().unpersist(False)

@@ -1,4 +1,4 @@
-"""What the keys of a source say of rows that can match: files without such keys are not read."""
+"""Which rows can match, judged by the keys of a source: files without such keys are not read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from emberlake.predicates.builder import Target
 from emberlake.rowops.merge_plan import KeyPair, plain_column
 from emberlake.types import arrow_type
 
-_MOST_SENT: Final = 2_000_000  # more rows of a source than this are shuffled, if Spark wants to
-_MOST_BYTES: Final = 64 * 1024**2  # of texts that decide: more are not collected
+_MOST_SENT: Final = 2_000_000  # with more rows in the source, Spark may shuffle
+_MOST_BYTES: Final = 64 * 1024**2  # of strings in the columns that decide; more are not collected
 _MOST_LITERALS: Final = 1000  # more rows than this prune by the range of their keys alone
 
 
@@ -33,7 +33,7 @@ class KeyRanges:
 
     @property
     def is_light(self) -> bool:
-        """Whether what decides of that many rows fits in the memory of a driver."""
+        """Whether the columns that decide fit in the memory of a driver."""
         return self.text_bytes <= _MOST_BYTES
 
 
@@ -43,13 +43,13 @@ def key_ranges(
     keys: Sequence[Column],
     texts: Sequence[Column] = (),
 ) -> KeyRanges:
-    """What the keys of a source say.
+    """Count the rows of a source, and find out what their keys say.
 
     Args:
         pairs: The equalities.
         rows: The source, computed once: it is read here.
         keys: The key of the source for each pair; times may be counted.
-        texts: Columns whose values have any length, to be measured.
+        texts: Columns of variable length, to be measured.
     """
     bounds = [f(key) for key in keys for f in (sql.min, sql.max)]
     named = [bound.alias(f"b{number}") for number, bound in enumerate(bounds)]

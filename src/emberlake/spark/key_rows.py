@@ -1,7 +1,7 @@
 """Change rows of tables with a primary key on Spark: records go through the ordinary write.
 
-The rows are read as the merge engine shows them. What becomes of them is computed in workers, and
-kept until it is written, so that it can be counted and looked at first.
+The rows are read as the merge engine shows them. Workers compute the new records, which are kept
+until they are written, so that they can be counted and checked first.
 """
 
 from collections.abc import Iterator, Sequence
@@ -106,7 +106,7 @@ def read_rows(
 
 
 def changed_rows(rows: DataFrame, task: "KeyChangeTask", schema: TableSchema) -> DataFrame:
-    """What a task makes of rows: ``kind``, and the columns of the table."""
+    """The records that a task makes of rows: ``kind``, and the columns of the table."""
     return rows.mapInArrow(task, records_schema(schema))
 
 
@@ -180,11 +180,11 @@ def write_key_rows(
         tally: What they are, if it is known that each has a key of its own.
 
     Raises:
-        DataMismatch: several records would change or make the same row; to delete it twice does
-            no harm.
+        DataMismatch: several records would change or make the same row; deleting it twice is
+            harmless.
     """
     schema = session.store.schema
-    # What is counted is what is written.
+    # The records that are counted must be those that are written.
     with nullcontext(records) if is_stable else kept(records) as found:
         if tally is None:
             with typed_errors(), fast_arrow(records.sparkSession):

@@ -94,27 +94,9 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def watch_tasks(spark: SparkSession, advance: Callable[[int, int], None]) -> Iterator[None]:
-    """Report how many tasks of the running stages are done, while the work inside runs."""
-    tracker = spark.sparkContext.statusTracker()
-
-    def look() -> None:
-        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        running = [stage for stage in stages if stage is not None]
-        if running:
-            advance(
-                sum(stage.numCompletedTasks for stage in running),
-                sum(stage.numTasks for stage in running),
-            )
-
-    with _looking(look):
-        yield
-
-
-@contextmanager
 def watch_input(spark: SparkSession, advance: Callable[[int, int], None]) -> Iterator[None]:
     """Report how many bytes and rows were read from files, while the work inside runs."""
-    # What Spark's pages show. It counts when tasks end, and every few seconds before.
+    # The numbers of Spark's web page, updated when tasks end, and every few seconds before that.
     store = spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - no public name
     tracker = spark.sparkContext.statusTracker()
     seen: set[int] = set()
@@ -132,7 +114,7 @@ def watch_input(spark: SparkSession, advance: Callable[[int, int], None]) -> Ite
 
 @contextmanager
 def _looking(look: Callable[[], None]) -> Iterator[None]:
-    """Look again and again, on a thread of its own, while the work inside runs."""
+    """Call ``look`` repeatedly, on a thread of its own, while the work inside runs."""
     stop = Event()
 
     def watch() -> None:

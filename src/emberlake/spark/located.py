@@ -1,7 +1,7 @@
 """Rows of a table on Spark, each with the place where it is, so that it can be changed there.
 
-``located_rows`` reads one snapshot as a DataFrame: the columns of the table, and ``PLACE``. Whoever
-decides what happens to rows, with any expression, join or subquery that Spark has, hands ``PLACE``
+``located_rows`` reads one snapshot as a DataFrame: the columns of the table, and ``PLACE``. A query
+that decides what happens to rows may use any expression, join or subquery, but hands ``PLACE``
 through unchanged; ``changes`` takes it back. What a place is depends on the table:
 
 - without a primary key: the file and the position of the row in it;
@@ -24,6 +24,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from emberlake.base.names import backquoted
 from emberlake.base.parallel import limit_threads, parallel_map
 from emberlake.errors import InvalidInput
 from emberlake.predicates import Predicate
@@ -56,7 +57,7 @@ POSITION: Final = "pos"
 _PLACE_TYPE: Final = StructType(
     [StructField(FILE, StringType(), True), StructField(POSITION, LongType(), True)]
 )
-_SAFE_NAME: Final = re.compile(r"[\w.-]+")  # Spark tells names with other characters encoded
+_SAFE_NAME: Final = re.compile(r"[\w.-]+")  # Spark encodes other characters of file names
 _BLOCK_BITS: Final = 15  # rows of a block of a bitmap: 32768, 4 KiB
 _WORD_BITS: Final = 6
 _MOST_VECTORS: Final = 1000  # more of them are left to the workers, which load them in parallel
@@ -122,7 +123,7 @@ def located_rows(
     """
     store = session.store
     if PLACE in store.schema.field_by_name:
-        raise InvalidInput(f"the table has a column {PLACE}, which tells where rows are")
+        raise InvalidInput(f"the table has a column {PLACE}, which is a reserved name")
     splits = plan_target(store, snapshot, predicate, None).splits
     if store.schema.profile.has_keys:
         check_exact(store.schema.fields)
@@ -258,11 +259,11 @@ class _Scan:
         )
         number = sql.shiftright(position, _WORD_BITS).bitwiseAND((1 << _BLOCK_BITS - 6) - 1)
         word = sql.get(sql.col("__words"), number.cast("int"))
-        # By text: the Python function takes only a number of bits that is known.
+        # As text: the Python function takes only a constant number of bits.
         rows = rows.join(blocks, is_near, "left").withColumn("__word", word)
         bit = sql.expr(f"shiftright(__word, CAST({PLACE}.{POSITION} & 63 AS INT)) & 1")
         is_live = sql.col("__word").isNull() | (bit == 0)
-        return rows.filter(is_live).select(*(quoted_name(name) for name in self._schema.names))
+        return rows.filter(is_live).select(*(backquoted(name) for name in self._schema.names))
 
     def _bitmap(self, place: FilePlace) -> pa.Table:
         """The marked rows of a file, in blocks that have some."""
@@ -291,11 +292,6 @@ class _Scan:
         task = LocateTask(self.store, self.projection, self.predicate, predicates)
         frame = self.spark.createDataFrame(work).repartitionById(places[-1] + 1, sql.col(PARTITION))
         return frame.mapInArrow(task, self._schema)
-
-
-def quoted_name(name: str) -> str:
-    """A name as Spark's expressions have it, whatever characters it has."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """A merge that Spark evaluates, because one of its expressions is a Column.
 
 Rows of the table and of the source are joined by the condition, as a whole or by a broadcast of the
-source; the first clause whose condition is true decides, and its values come with the row. What
-comes out are changes (``changes``), like those of any other query.
+source; the first clause whose condition is true decides, and its values come with the row. The
+result is changes (``changes``), like those of any other query.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,7 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from emberlake.base.names import backquoted
 from emberlake.errors import ColumnNotFound, InvalidInput, with_context
 from emberlake.expressions import Scope
 from emberlake.rowops.clauses import Action
@@ -27,18 +28,19 @@ from emberlake.rowops.merge_plan import (
     bind_on,
     check_reachable,
 )
+from emberlake.rowops.row_actions import ACTION, DELETE, INSERT, UPDATE, RowActions
 from emberlake.session.write_session import WriteSession
-from emberlake.spark.changes import ACTION, DELETE, INSERT, UPDATE, RowActions, prepare_changes
+from emberlake.spark.changes import prepare_changes
 from emberlake.spark.column_changes import condition, value_of
 from emberlake.spark.kept import kept
 from emberlake.spark.key_ranges import KeyRanges, key_ranges
-from emberlake.spark.located import PLACE, LocatedRows, located_rows, quoted_name
+from emberlake.spark.located import PLACE, LocatedRows, located_rows
 from emberlake.spark.merge_tasks import native_key
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.types import DataField
 
-_MOST_SENT: Final = 200_000  # more rows of a source, with all they have, Spark may shuffle
+_MOST_SENT: Final = 200_000  # with more rows in the source, Spark may shuffle them
 _ROW: Final = "__source_row"  # the number of a row of the source
 _CHOSEN: Final = "__clause"
 
@@ -67,7 +69,7 @@ class ColumnMerge:
 
     @cached_property
     def keys(self) -> tuple[KeyPair, ...]:
-        """The equalities of the condition that are known: none of a Column."""
+        """The equalities of the condition that are known; those of a Column are not."""
         if isinstance(self.on, Column):
             return ()
         try:
@@ -132,7 +134,7 @@ class ColumnMerge:
         return reduce(lambda left, right: left & right, equal)
 
     def outline(self) -> Outline:
-        """What can be told before it runs."""
+        """What is known before it runs."""
         with kept(self.df.withColumn(_ROW, sql.lit(0))) as source:
             ranges = self._ranges(source)
         pruning = None if self.of(Rows.ORPHANED) else ranges.predicate
@@ -166,14 +168,14 @@ class ColumnMerge:
             )
 
     def _ranges(self, source: DataFrame) -> KeyRanges:
-        """What the keys of the source say of rows that match."""
+        """What the keys of the source say about rows that match."""
         sides = ((pair, native_key(pair.source)) for pair in self.keys)
         plain = [(pair, field) for pair, field in sides if field is not None]
-        keys = [sql.col(quoted_name(field.name)) for _, field in plain]
+        keys = [sql.col(backquoted(field.name)) for _, field in plain]
         return key_ranges([pair for pair, _ in plain], source, keys)
 
     def _told(self, schema: TableSchema) -> list[str]:
-        """The columns that tell rows of the table apart."""
+        """The columns that identify rows of the table."""
         pairs = (pair.columns for pair in self.keys)
         return [pair[0] for pair in pairs if pair is not None and pair[0] in schema.field_by_name]
 
@@ -228,7 +230,7 @@ class ColumnMerge:
 
 
 def _column(alias: str, name: str) -> Column:
-    return sql.col(f"{quoted_name(alias)}.{quoted_name(name)}")
+    return sql.col(f"{backquoted(alias)}.{backquoted(name)}")
 
 
 def _and(test: Column, clause: AskedClause) -> Column:

@@ -1,7 +1,7 @@
 """The DataFrames of a merge: the source with its keys, the keys of the table, and their pairs.
 
-Where keys are plain columns, Spark reads and compares them by itself. Everything else that a
-condition says is evaluated in workers (``merge_tasks``).
+Where keys are plain columns, Spark reads and compares them by itself. Workers evaluate the rest of
+a condition (``merge_tasks``).
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from emberlake.base.names import backquoted
 from emberlake.errors import DataMismatch
 from emberlake.expressions import columns_used
 from emberlake.predicates import Predicate, and_all, columns_of
@@ -38,7 +39,6 @@ from emberlake.spark.located import (
     POSITION,
     LocatedRows,
     located_rows,
-    quoted_name,
 )
 from emberlake.spark.merge_tasks import (
     CLAUSE,
@@ -96,8 +96,8 @@ class MergeFrames:
     def source(self) -> DataFrame:
         """The rows of the source, computed once: ``used``, keys, columns and a number.
 
-        A source that is not the same each time it is computed would change other rows than those
-        that were found.
+        If a source gave other rows each time it is computed, the merge would change other rows than
+        those that were found.
         """
         keys = [native_key(pair.source) for pair in self.plan.on.keys]
         if self.plan.on.of_source is not None or None in keys:
@@ -108,7 +108,7 @@ class MergeFrames:
 
     @cached_property
     def _checkpoint(self) -> DataFrame:
-        """What is kept of the source: keys only where Spark does not make them by itself."""
+        """The columns of the source that are kept; keys only if Spark cannot compute them."""
         numbers = [number for number, f in enumerate(self.fields) if f in self.columns.fields]
         plain = self.df.toDF(*(f"c{number}" for number in range(len(self.fields))))
         plain = plain.select([sql.col(f"c{n}").alias(f"s{i}") for i, n in enumerate(numbers)])
@@ -146,13 +146,13 @@ class MergeFrames:
 
     @cached_property
     def ranges(self) -> KeyRanges:
-        """What their keys say."""
+        """What the keys of these rows say."""
         keys = [sql.col(key.name) for key in self.keys]
         return key_ranges(self.plan.on.keys, self.used, keys, self._texts)
 
     @property
     def _texts(self) -> list[Column]:
-        """The columns that decide whose values have any length."""
+        """The columns of variable length among those that decide."""
         columns = self.columns
         named = zip(columns.fields, columns.names, strict=True)
         tested = self.plan.tested(SOURCE)
@@ -160,7 +160,7 @@ class MergeFrames:
 
     @cached_property
     def small(self) -> SmallSource | None:
-        """What decides of the source, collected; None: it is too large for that."""
+        """The columns of the source that decide, collected; None: they are too large."""
         names = self.plan.tested(SOURCE)
         columns, sent = self.columns.of(names), self.columns.only(names)
         is_plain = all(isinstance(f.type, AtomicType) for f in columns.fields)
@@ -227,7 +227,7 @@ class MergeFrames:
 
     @cached_property
     def predicate(self) -> Predicate | None:
-        """What rows of the table are read by; None: all of them."""
+        """The filter of the read of the table; None: all rows are read."""
         return None if self.plan.orphaned else self.pruning()
 
     def hits(self, located: LocatedRows) -> DataFrame:
@@ -266,9 +266,9 @@ class MergeFrames:
         if None not in keys and (late is None or condition is not None):
             if condition is not None:
                 rows = rows.filter(condition)
-            found = [sql.col(quoted_name(f.name)) for f in keys if f is not None]
+            found = [sql.col(backquoted(f.name)) for f in keys if f is not None]
             named = zip(columns.fields, columns.names, strict=True)
-            others = [sql.col(quoted_name(f.name)).alias(name) for f, name in named]
+            others = [sql.col(backquoted(f.name)).alias(name) for f, name in named]
             return rows.select(*place, *self.as_keys(found), *others)
         known = {f.name: f for f in self.plan.scope.sources[TARGET].fields}
         read = Columns(tuple(known[n] for n in rows.columns if n != PLACE), "t")
@@ -276,7 +276,7 @@ class MergeFrames:
         shape = StructType([*_PLACE_FIELDS, *self.keys, *more])
         task = KeyTask(self.plan, read, columns, late, shape, self.now_ms)
         plain = [
-            sql.col(quoted_name(f.name)).alias(n)
+            sql.col(backquoted(f.name)).alias(n)
             for f, n in zip(read.fields, read.names, strict=True)
         ]
         return rows.select(*place, *plain).mapInArrow(task, shape)

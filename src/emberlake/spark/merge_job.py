@@ -1,8 +1,8 @@
 """Merge a DataFrame into a table: Spark joins the keys, and each file is changed by one task.
 
-Only keys and the columns of conditions are read of the table to find the rows that match. Where
-they are travels to the tasks that own the files, with the values of the source that they need; the
-rows of the table stay where they are. All that is written becomes one commit.
+To find the rows that match, only the keys of the table and the columns of conditions are read.
+Their places are sent to the tasks that own the files, with the values of the source that these
+need; the rows of the table are not moved. All that is written becomes one commit.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,8 @@ from emberlake.spark.merge_columns import ColumnMerge
 from emberlake.spark.merge_frames import MergeFrames
 from emberlake.spark.merge_keys import merge_keys
 from emberlake.spark.merge_tasks import CLAUSE, ID, Columns
-from emberlake.spark.owners import NEW_UNIT, UNIT, FileWork, change_files
+from emberlake.spark.owner_task import UNIT, FileWork
+from emberlake.spark.owners import NEW_UNIT, change_files
 from emberlake.spark.replacing import replace_rows
 from emberlake.spark.sessions import fast_arrow
 from emberlake.spark.types import paimon_fields
@@ -37,7 +38,7 @@ from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.types import arrow_schema
 
-# What an executor kept of a merge is lost with it: the merge is computed anew.
+# Rows that an executor kept are lost with it; the merge is then computed again.
 _LOST: Final = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 _TRIES: Final = 3
 _MOST_SENT: Final = 4_000_000  # more pairs than this are not sent to every executor
@@ -117,7 +118,7 @@ def merge_on_spark(
     """Start a merge of a DataFrame into a table.
 
     Raises:
-        InvalidInput: the source is no batch DataFrame, or an argument is wrong.
+        InvalidInput: the source is not a batch DataFrame, or an argument is wrong.
         DataMismatch: the source has columns of the same name.
     """
     if not isinstance(df, DataFrame):
@@ -163,7 +164,7 @@ def _merge_files(
     has_values = bool(plan.new or columns.fields)
     sent = frames.columns.only(names)
     with _with_values(frames, hits, columns, sent) if has_values else nullcontext(hits) as pairs:
-        # Where rows that match nothing change, too, a match that no clause changes still counts.
+        # If rows that match nothing change too, a match that no clause changes still counts.
         changes = pairs if plan.orphaned else pairs.filter(sql.col(CLAUSE) != NO_CLAUSE)
         return change_files(located, changes.drop(ID), work, is_dry=is_dry)
 
@@ -174,13 +175,13 @@ def _with_values(
 ) -> Iterator[DataFrame]:
     """The pairs with values of the source, and the rows of the source that are in no pair.
 
-    In a second step: so many columns may be too large to send everywhere, unlike keys.
+    This is a second step, because all these columns, unlike keys, may be too large to broadcast.
     """
     source = frames.source if frames.plan.new else frames.used
     is_new = sql.col(UNIT).isNull()
     used = frozenset().union(*(clause.columns(SOURCE) for clause in frames.plan.matched))
     values = [
-        # What only new rows need does not travel with the others.
+        # Values that only new rows need are not sent with the others.
         (sql.col(old) if field.name in used else sql.when(is_new, sql.col(old))).alias(new)
         for old, new, field in zip(sent, columns.names, columns.fields, strict=True)
     ]

@@ -80,7 +80,7 @@ def merge_keys(
         records = records.drop(ID, CLAUSE)
         if frames.has_repeated_keys:
             _check_once(frames, marks, key_names)
-            records = records.dropDuplicates(key_names)  # to delete a row twice does no harm
+            records = records.dropDuplicates(key_names)  # deleting a row twice is harmless
         if plan.orphaned:
             matched = marks.select(*key_names)
             alone = rows.join(matched, key_names, "left_anti").select(*target.names)

@@ -1,8 +1,8 @@
-"""What the tasks of a merge do. Spark joins; everything that has a meaning is evaluated here.
+"""The tasks of a merge. Spark joins; the tasks evaluate expressions.
 
 Both sides get their keys as columns of plain values, ``k0``, ``k1`` and so on: equal exactly if the
-keys are. So Spark compares them without knowing what the condition says. Columns of the table are
-numbered as ``t0``, those of the source as ``s0``; ``id`` numbers the rows of the source.
+keys are. So Spark compares them without knowing the condition. Columns of the table are numbered as
+``t0``, those of the source as ``s0``; ``id`` numbers the rows of the source.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -48,7 +48,7 @@ _BIGINT: Final = AtomicType("BIGINT")
 
 
 def key_type(data_type: DataType | None) -> DataType:
-    """The type in which a key is compared: moments are counted, in their own unit."""
+    """The type in which a key is compared; times are integers, in their own unit."""
     assert data_type is not None
     if isinstance(data_type, AtomicType) and (data_type.root.is_timestamp or _is_time(data_type)):
         return _BIGINT
@@ -115,7 +115,7 @@ class Columns:
         return {f.name: name for f, name in zip(self.fields, self.names, strict=True)}
 
     def rows(self, table: pa.Table) -> pa.Table:
-        """The rows of the engine in what came from Spark."""
+        """The rows that came from Spark, in the types of the engine."""
         found = table.select(self.names).rename_columns([f.name for f in self.fields])
         return align(found, self.fields) if self.fields else found
 
@@ -126,7 +126,7 @@ class Columns:
         return [name for field, name in pairs if field.name in wanted]
 
     def of(self, names: Iterable[str]) -> "Columns":
-        """Some of the columns, numbered anew."""
+        """Some of the columns, renumbered."""
         wanted = set(names)
         return Columns(tuple(f for f in self.fields if f.name in wanted), self.prefix)
 

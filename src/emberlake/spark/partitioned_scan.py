@@ -40,10 +40,10 @@ def why_not(
     if type(spark) is not SparkSession:
         return "a session on Spark Connect takes no partition values"
     if any(f.type.root in _NOT_HERE for f in columns if isinstance(f.type, AtomicType)):
-        return "a partition column is a float, which compares in its own way"
+        return "a partition column is a float, which Spark compares differently"
     folders: dict[str, bytes] = {}
     if len({file.folder for file in files}) > _MOST_FOLDERS:
-        return f"more than {_MOST_FOLDERS:,} folders would take long to tell; use filter="
+        return f"passing more than {_MOST_FOLDERS:,} folders would take too long; use filter="
     for file in files:
         # An empty text and a null are two partitions in one folder.
         if folders.setdefault(file.folder, file.partition) != file.partition:

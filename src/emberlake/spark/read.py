@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, col, lit, nanvl
 from pyspark.sql.types import StructType
 
+from emberlake.base.names import backquoted
 from emberlake.errors import InvalidInput
 from emberlake.read.projection import ROW_KIND, Output
 from emberlake.read.table_reader import TableReader
@@ -173,7 +174,7 @@ def _may_filter_floats(data_type: DataType) -> bool:
 
 def _column(path: Sequence[str]) -> Column:
     name, *inner = path
-    column = col("`" + name.replace("`", "``") + "`")
+    column = col(backquoted(name))
     for part in inner:
         column = column.getField(part)
     return column

@@ -4,8 +4,9 @@ A row of the source becomes the same row of the table, whether it matches or not
 read the keys of a file mark its rows that match, and the source is written where it is: its values
 meet no row of the table. Neither is shuffled.
 
-It does not hold where a row of the source matches several rows of the table, each of which it would
-replace. Such a merge is left to ``merge_job``; marks are messages, so nothing was written.
+This does not work if a row of the source matches several rows of the table: it would have to
+replace each of them. Such a merge is left to ``merge_job``; marks are messages, so nothing was
+written.
 """
 
 import zlib
@@ -30,13 +31,14 @@ from emberlake.scan.splits import DataSplit
 from emberlake.spark.located import LocatedRows
 from emberlake.spark.merge_frames import MergeFrames
 from emberlake.spark.merge_tasks import handed, native_key
-from emberlake.spark.owners import UNIT, FileWork, joined, write_new
+from emberlake.spark.owner_task import UNIT, FileWork, joined
+from emberlake.spark.owners import write_new
 from emberlake.spark.small_source import SmallSource, UnitTask, over_units
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.wire import CommitMessage
 
-_MOST_BYTES: Final = 64 * 1024**2  # of what tasks tell of rows of the source that match
+_MOST_BYTES: Final = 64 * 1024**2  # of the bitmaps of source rows that tasks report
 _SHAPE: Final = StructType(
     [
         StructField(UNIT, LongType()),
@@ -64,7 +66,7 @@ def replace_rows(located: LocatedRows, frames: MergeFrames, work: FileWork) -> P
         return None
     sent = frames.columns.only(f.name for f in work.columns.fields)
     new = write_new(located, frames.source.select(*sent).toDF(*work.columns.names), work)
-    # What is written are the new versions of rows that match, and the rows that are new.
+    # The rows written are new versions of rows that match, and new rows.
     fewer = Tally(inserted=-marked.tally.updated)
     return joined(marked, Prepared(new.messages, new.tally + fewer))
 
@@ -97,7 +99,7 @@ def _replaces(plan: MergePlan, schema: TableSchema) -> bool:
 
 
 def _equal_columns(pair: KeyPair) -> tuple[str, object] | None:
-    """A column of the table, and what of the source is the same in rows that match."""
+    """A column of the table, and the expression of the source that equals it in matching rows."""
     column = native_key(pair.target)
     if column is None or pair.matches_null or pair.columns is None:
         return None

@@ -39,7 +39,7 @@ _answers: WeakKeyDictionary[SparkSession, dict[_Place, Answer]] = WeakKeyDiction
 
 @dataclass(frozen=True)
 class SessionFiles:
-    """What a session reads by itself of the storage of a table."""
+    """The files of a table's storage that a session can read by itself."""
 
     spark: SparkSession
     storage: Storage
@@ -92,7 +92,7 @@ def _size_of(hadoop: Any, settings: Any, path: str) -> int | str:
 
 
 def _within(seconds: float, work: Callable[[], _T]) -> _T | None:
-    """What a call returns, or None when it takes longer; it then ends unheard."""
+    """The result of a call; None if it takes longer, and then its result is ignored."""
     answers: SimpleQueue[_T] = SimpleQueue()
     Thread(target=lambda: answers.put(work()), name="emberlake-s3a", daemon=True).start()
     try:

@@ -28,7 +28,7 @@ _64_MIB: Final = ("67108864", "67108864b", "64MB", "64m")
 # From how many paths on Spark looks for files in tasks rather than in the driver.
 _LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _DEFAULTS: Final = {_BATCH_BYTES: _64_MIB, _PIECE_BYTES: _64_MIB, _LISTING: ("32",)}
-# What a worker that lacks a package says. Spark itself notices a missing pyarrow.
+# The error of a worker that lacks a package. Spark itself notices a missing pyarrow.
 _MISSING: Final = re.compile(r"No module named|PACKAGE_NOT_INSTALLED|must be installed")
 
 _lock = Lock()

@@ -33,7 +33,7 @@ Sifted = tuple[pa.Table, pa.Table, Sequence[BadCells]]
 
 @dataclass(frozen=True, slots=True)
 class Sifting:
-    """What tasks do with rows that do not fit; it travels to them.
+    """How tasks treat rows that do not fit; it is sent to them.
 
     Args:
         table: The name of the table that is written to.
@@ -80,8 +80,8 @@ def read_text_columns(df: DataFrame, schema: TableSchema) -> tuple[DataFrame, tu
     """The DataFrame with text as the values that the table wants, and its texts at the end.
 
     Returns:
-        The DataFrame, and the names of the columns that were text. A text that is no such value is
-        null.
+        The DataFrame, and the names of the columns that were text. Text that cannot be read as a
+        value is null.
     """
     names = df.columns
     texts = tuple(
@@ -117,7 +117,7 @@ def _text_name(name: str) -> str:
 
 
 def _known_texts(table: pa.Table, texts: Sequence[str], schema: TableSchema) -> Sifted:
-    """Take rows apart that ``read_text_columns`` has put together."""
+    """Separate the values and texts that ``read_text_columns`` has joined."""
     rows = table.select([name for name in table.column_names if not name.startswith("\N{NULL}")])
     given, known = rows, []
     for name in texts:

@@ -1,8 +1,9 @@
 """Merges whose source has few enough keys to be sent everywhere: each task joins its own files.
 
-Only what decides is collected from the source: keys, and columns of conditions. Tasks read the same
-of the files and match both as a merge without Spark does, so no row of the table goes through the
-JVM. What comes out are the pairs: where the row of the table is, and the number of the source's.
+Only the columns that decide are collected from the source: keys, and columns of conditions. Tasks
+read the same columns from files and match both as a merge without Spark does, so no row of the
+table goes through the JVM. The result is pairs: the place of a row in the table, and the number of
+a row in the source.
 """
 
 from abc import ABC, abstractmethod
@@ -26,7 +27,7 @@ from emberlake.scan.splits import DataSplit
 from emberlake.spark.failures import reported_errors
 from emberlake.spark.located import POSITION
 from emberlake.spark.merge_tasks import CLAUSE, ID, handed
-from emberlake.spark.owners import UNIT
+from emberlake.spark.owner_task import UNIT
 from emberlake.spark.packing import pack_partitions, weight_of
 from emberlake.spark.planned import planned_files
 from emberlake.spark.read_task import PARTITION, split_table, splits_in
@@ -45,7 +46,7 @@ PAIRS: Final = StructType(
 
 @dataclass(frozen=True)
 class SmallSource:
-    """What decides of the rows of a source, in memory.
+    """The columns of a source that decide, in memory.
 
     Args:
         token: Tells sources apart.
@@ -109,7 +110,7 @@ class UnitTask(ABC):
 def over_units(
     spark: SparkSession, units: Sequence[DataSplit], task: UnitTask, shape: StructType
 ) -> DataFrame:
-    """What a task makes of units; it reads their rows by itself."""
+    """The results of a task for units, whose rows it reads by itself."""
     options = task.store.options
     if not units:
         return spark.createDataFrame([], shape)
@@ -122,7 +123,7 @@ def over_units(
 
 @dataclass(frozen=True)
 class FindTask(UnitTask):
-    """Finds the pairs of one task's units that match: what ``PAIRS`` says."""
+    """Finds the pairs of one task's units that match, in the form of ``PAIRS``."""
 
     def _results(self, number: int, unit: DataSplit) -> Iterator[pa.RecordBatch]:
         merge = self.source.merge

@@ -104,7 +104,7 @@ def _text(value: object) -> str:
 
 @contextmanager
 def _environment(*, is_local: bool, has_python: bool) -> Iterator[None]:
-    """What Spark reads from the environment when it starts, unless it is set already."""
+    """Set what Spark reads from the environment when it starts, unless it is set already."""
     wanted: dict[str, str] = {}
     if is_local:
         wanted[_LOCAL_IP] = "127.0.0.1"
@@ -116,7 +116,7 @@ def _environment(*, is_local: bool, has_python: bool) -> Iterator[None]:
 
 @contextmanager
 def added_variables(wanted: Mapping[str, str]) -> Iterator[None]:
-    """Variables of the environment that are set while a session starts, if they are not already."""
+    """Set environment variables while a session starts, unless they are set already."""
     added = {name: value for name, value in wanted.items() if name not in os.environ}
     os.environ.update(added)
     try:

@@ -1,6 +1,6 @@
-"""Merges into a table with a primary key that need no old values: only whether a key is there.
+"""Merges into a table with a primary key that need no old values, only whether a key exists.
 
-This is what most merges are: all columns of rows that match are set, and new rows are inserted.
+Most merges are like this: all columns of rows that match are set, and new rows are inserted.
 Only the keys of the files are read, with the numbers and kinds of their records: by tasks that
 have the keys of the source, or by Spark if these are too many. The record with the highest number
 decides whether a row is there. The records to write are columns of the source, so Spark makes them.
@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BooleanType, ByteType, LongType, StructField, StructType
 
+from emberlake.base.names import backquoted
 from emberlake.expressions import Expression
 from emberlake.expressions.typed import Column as TypedColumn
 from emberlake.merge.plan import plan_merge
@@ -34,7 +35,6 @@ from emberlake.scan.splits import DataSplit
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.kept import kept
 from emberlake.spark.key_rows import numbered, write_key_rows
-from emberlake.spark.located import quoted_name
 from emberlake.spark.merge_frames import MergeFrames
 from emberlake.spark.merge_tasks import ID, handed, native_key
 from emberlake.spark.native_scan import NativeScan
@@ -116,14 +116,14 @@ class _Upsert:
     new: Mapping[str, str] | None
 
     def tally(self, present: int, frames: MergeFrames) -> Tally:
-        """What is written, if so many rows of the source are there, each with its own key."""
+        """The tally if ``present`` rows of the source exist, each with its own key."""
         new = frames.ranges.count - present
         return Tally(
             updated=0 if self.old is None else present, inserted=0 if self.new is None else new
         )
 
     def records(self, rows: DataFrame, frames: MergeFrames, schema: TableSchema) -> DataFrame:
-        """What is written, as ``records_schema`` says."""
+        """The records to write, in the form of ``records_schema``."""
         names = frames.columns.by_name
         is_there = sql.col(_IS_THERE)
         kinds = RowKind.UPDATE_AFTER.symbol, RowKind.INSERT.symbol
@@ -176,7 +176,7 @@ def _upsert_of(plan: MergePlan, schema: TableSchema) -> _Upsert | None:
 
 
 def _plain_values(clause: Clause, schema: TableSchema) -> Mapping[str, str] | None:
-    """What a clause sets, if these are columns of the source as they are."""
+    """The columns that a clause sets, if their values are plain columns of the source."""
     if clause.where is not None:
         return None
     found = {n: _plain(value, schema.field_by_name[n]) for n, value in clause.values.items()}
@@ -285,7 +285,7 @@ def _joined(frames: MergeFrames, paths: list[str]) -> DataFrame:
         return spark.createDataFrame([], _SHAPE)
     stored = StructType([*nullable_fields(spark_schema(tuple(keys))).fields, *about])
     records = spark.read.schema(stored).options(**READ_OPTIONS).parquet(*paths)
-    named = frames.as_keys([sql.col(quoted_name(f.name)) for f in keys])
+    named = frames.as_keys([sql.col(backquoted(f.name)) for f in keys])
     pairs = frames.joined(records.select(SEQUENCE, KIND, *named), [])
     latest = pairs.groupBy(ID).agg(sql.max(sql.struct(SEQUENCE, KIND)).alias("latest"))
     there = latest.filter(sql.col(f"latest.{KIND}").isin(_ADDS))

@@ -89,14 +89,14 @@ class WriteJob:
         return replace(self, sifting=replace(self.sifting, texts=texts)), df
 
     def _commit(self, messages: list[CommitMessage]) -> CommitResult:
-        """Commit bad rows to quarantine first: a row must not be in neither of the tables."""
+        """Commit bad rows to quarantine first, so that every row is in one of the tables."""
         if self.sifting is None or self.sifting.quarantine is None:
             return self.session.commit_or_abort(messages)
         written, rejected = self.sifting.divided(messages)
         try:
             self.sifting.quarantine.commit_or_abort(rejected)
         except EmberlakeError:
-            with suppress(EmberlakeError):  # why it failed matters more than what is left
+            with suppress(EmberlakeError):  # the first failure matters more than leftover files
                 self.session.abort(written)
             raise
         return self.session.commit_or_abort(written)
@@ -141,7 +141,7 @@ class WriteJob:
 
 
 def check_frame(df: object) -> None:
-    """Refuse what is no batch DataFrame.
+    """Refuse anything but a batch DataFrame.
 
     Raises:
         InvalidInput: says what to use instead.

@@ -12,7 +12,7 @@ _ALIKE: Final = 0.9  # a letter or two
 def misspelled(keys: Iterable[str]) -> list[str]:
     """What to say about options that look like known ones, but are not.
 
-    Other engines have options of their own, so an unknown one is no error.
+    Other engines have options of their own, so an unknown one is not an error.
     """
     found = []
     for key in keys:

@@ -14,8 +14,10 @@ from emberlake.options import (
     DELETION_VECTORS,
     MERGE_ENGINE,
     MERGE_ON_READ,
+    NUM_LEVELS,
     POSTPONE_BUCKET,
     ROW_TRACKING,
+    RUN_TRIGGER,
     WRITE_ONLY,
     ChangelogProducer,
     MergeEngine,
@@ -49,6 +51,7 @@ class TableProfile:
     is_partitioned: bool
     merge_engine: MergeEngine
     changelog_producer: ChangelogProducer
+    num_levels: int  # of a bucket; a full compaction writes to the last one
     has_deletion_vectors: bool
     # Compaction leaves one record per key above level 0. Records that are not compacted yet may be
     # outdated, or outdate others.
@@ -100,6 +103,7 @@ def profile_of(
         is_partitioned=bool(partition_keys),
         merge_engine=engine,
         changelog_producer=options.value(CHANGELOG_PRODUCER),
+        num_levels=_level_count(options),
         has_deletion_vectors=has_vectors,
         keeps_levels_apart=keeps_apart,
         hides_level_0=keeps_apart and not merges_on_read,
@@ -107,6 +111,11 @@ def profile_of(
         tracks_rows=not has_keys and (options.value(ROW_TRACKING) or evolves),
         evolves_data=not has_keys and evolves,
     )
+
+
+def _level_count(options: TableOptions) -> int:
+    levels = options.value(NUM_LEVELS)
+    return max(2, options.value(RUN_TRIGGER) + 1 if levels is None else levels)
 
 
 def _bucket_mode(count: int, *, has_keys: bool) -> BucketMode:

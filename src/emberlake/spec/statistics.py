@@ -60,7 +60,7 @@ class TableStatistics:
         """What a file says.
 
         Raises:
-            CorruptFile: it is no statistics file.
+            CorruptFile: it is not a statistics file.
         """
         try:
             found = json.loads(raw)
@@ -72,7 +72,7 @@ class TableStatistics:
                 dict(found.get("colStats") or {}),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise CorruptFile(path, f"these are no statistics: {error}") from error
+            raise CorruptFile(path, f"it has no statistics: {error}") from error
 
     @property
     def columns_text(self) -> str:

@@ -1,7 +1,7 @@
-"""SQL: text becomes a statement, and a statement an operation of the API.
+"""SQL: text becomes a statement, and a statement becomes an operation of the API.
 
-Nothing is carried out by the parser, and no text is ever evaluated as Python. ``lexer`` and
-``cursor`` take text apart as Spark's grammar does, ``parse`` makes a ``statements.Statement`` of
-it. ``session`` hands statements that move rows to an ``engine.Engine``, and all others to
-``commands``, which need nothing but a catalog.
+The parser executes nothing, and no text is ever evaluated as Python. ``lexer`` and ``cursor`` split
+text as Spark's grammar does, and ``parse`` turns it into a ``statements.Statement``. ``session``
+hands statements that move rows to an ``engine.Engine``, and all others to ``commands``, which need
+only a catalog.
 """

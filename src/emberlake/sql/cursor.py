@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 class Cursor:
-    """A place in a statement. ``take_*`` moves on if it finds what it wants, else says no."""
+    """A place in a statement. ``take`` moves on only if it finds what it is given."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -25,7 +25,7 @@ class Cursor:
         return self.tokens[self.at]
 
     def ahead(self, count: int = 1) -> Token:
-        """A later token; the end if there are not so many."""
+        """A later token, or the end of the text."""
         return self.tokens[min(self.at + count, len(self.tokens) - 1)]
 
     @property
@@ -68,12 +68,12 @@ class Cursor:
             self.fail(f"expected {' '.join(words)}")
 
     def expect_end(self) -> None:
-        """Nothing may be left, but a semicolon."""
+        """Only a semicolon may be left."""
         if not self.is_done:
             self.fail("expected the end of the statement")
 
     def fail(self, problem: str) -> NoReturn:
-        """Say what is wrong at this place."""
+        """Raise an error that names this place."""
         token = self.token
         found = "the end" if token.kind is Kind.END else f"{token.text!r}"
         raise InvalidSql(f"{problem}, not {found}, at character {token.start + 1}")
@@ -99,9 +99,9 @@ class Cursor:
         return TableName(self.path())
 
     def string(self) -> str:
-        """A text literal; several in a row are one, as in Spark."""
+        """A string literal; adjacent literals are joined, as in Spark."""
         if self.token.kind is not Kind.TEXT:
-            self.fail("expected a text in quotes")
+            self.fail("expected a quoted string")
         value = text_value(self.next())
         while self.token.kind is Kind.TEXT:
             value += text_value(self.next())

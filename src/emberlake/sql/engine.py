@@ -1,4 +1,4 @@
-"""What a back end does for SQL: everything that evaluates expressions or moves rows.
+"""The back end of SQL: everything that evaluates expressions or moves rows.
 
 There are two: Spark, and DuckDB in this process. Both are given statements, not text, and get the
 rules of names and settings from the session.
@@ -48,7 +48,7 @@ class Engine(Protocol):
         """The columns that a table for the rows of a query has (CREATE TABLE ... AS)."""
 
     def foreign(self, statement: Foreign, args: Args) -> Any:
-        """A statement that is not the lake's, with the names of the lake in it replaced.
+        """A statement that is not about the lake; names of the lake in it are replaced.
 
         Raises:
             Unsupported: the back end knows no such statement.
@@ -58,7 +58,7 @@ class Engine(Protocol):
         """The value of an expression without columns: of PARTITION (...), IDENTIFIER(...), ..."""
 
     def answer(self, rows: pa.Table | None) -> Any:
-        """The rows of a command in the form of a result; None: the command says nothing."""
+        """The rows of a command in the form of a result; None: the command returns none."""
 
     # --- settings: those of Spark's session, or the session's own -----------------------------
 

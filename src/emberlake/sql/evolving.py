@@ -1,4 +1,4 @@
-"""Columns that only the source of a write has are added to the table, where a setting says so."""
+"""Adds columns that only the source of a write has, if a setting asks for it."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -8,7 +8,7 @@ from emberlake.sql.session import SqlSession
 
 
 class LakeNames:
-    """Names of a lake as they are now. Somebody waits for them, so what fails gives no names."""
+    """The current names of a lake. Completion must not fail, so an error gives no names."""
 
     def __init__(self, session: SqlSession) -> None:
         self._session = session

@@ -15,11 +15,11 @@ from emberlake.errors import InvalidSql
 
 
 class InvalidText(InvalidSql):
-    """Text that is no sequence of tokens.
+    """Text that cannot be split into tokens.
 
     Attributes:
         at: The place in the text.
-        is_open: Whether more text could mend it: a quote or a comment does not end.
+        is_open: Whether more text could complete it: a quote or a comment is still open.
     """
 
     def __init__(self, message: str, at: int = 0, *, is_open: bool = False) -> None:
@@ -60,7 +60,7 @@ class Token:
 
     @property
     def word(self) -> str:
-        """The word in capitals; empty if it is no plain word."""
+        """The word in capitals; empty if it is not a plain word."""
         return self.text.upper() if self.kind is Kind.WORD else ""
 
     def is_word(self, *words: str) -> bool:
@@ -120,13 +120,13 @@ def _tokens(text: str) -> Iterator[Token]:
             at = _end_of_comment(text, at)
             continue
         if kind == "number" and text[at] == "." and _follows_name(text, at):
-            kind, end = "symbol", at + 1  # t.1st: a name follows, and no number
+            kind, end = "symbol", at + 1  # t.1st: a name follows, not a number
         elif kind == "number" and after_dot:
             kind, end = "word", _end_of_word(text, at)
         else:
             end = found.end()
         if kind == "word" and not text[at:end].isascii():
-            raise InvalidText(f"a name with such letters needs backquotes: `{text[at:end]}`", at)
+            raise InvalidText(f"a non-ASCII name needs backquotes: `{text[at:end]}`", at)
         if kind != "space":
             yield Token(_KINDS[kind], text[at:end], at, end)
             after_dot = text[at:end] == "."
@@ -169,7 +169,7 @@ _ESCAPED: Final = {
 
 
 def text_value(token: Token) -> str:
-    """The value of a text literal, as Spark understands its quotes and escapes."""
+    """The value of a string literal, with quotes and escapes as in Spark."""
     if token.text[0] in "rR":
         return token.text[2:-1]
     return _unescaped(token.text[1:-1], token.text[0])

@@ -14,7 +14,7 @@ __all__ = ["LocalSession", "SqlResult", "session_of"]
 
 
 class LocalSession:
-    """What statements of one catalog share: the current database, settings, temporary views."""
+    """The session of one catalog: its current database, settings and temporary views."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._engine = DuckDbEngine()

@@ -41,7 +41,7 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 class Magic:
-    """What the magics of one notebook share: the catalog or the lake that was named."""
+    """The state of the magics of one notebook: the catalog or lake in use."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -60,7 +60,7 @@ class Magic:
     # --- where ------------------------------------------------------------------------------------
 
     def _connect(self, named: str) -> None:
-        """Use what was named from now on: options, or what a variable holds."""
+        """From now on, use the given options, or the value of a variable."""
         words = shlex.split(named)
         pairs = [word.partition("=") for word in words]
         given = {key: value for key, equals, value in pairs if equals}
@@ -81,12 +81,12 @@ class Magic:
             self._named = CatalogFactory.create(dict(found))
         else:
             raise InvalidInput(
-                f"{name} is no catalog, no lake and no dictionary of options, but a "
-                f"{type(found).__name__}"
+                f"{name} is a {type(found).__name__}, not a catalog, a lake or a dictionary of "
+                "options"
             )
 
     def _runner(self) -> Any:
-        """What was named; else the lake that is attached to Spark."""
+        """Runs statements on the catalog or lake in use; by default the one attached to Spark."""
         place = self._named or _attached_lake()
         if place is None:
             raise InvalidInput(

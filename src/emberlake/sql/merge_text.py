@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from emberlake.errors import DataMismatch
+from emberlake.rowops.row_actions import DELETE, INSERT, UPDATE
 from emberlake.spec.row_tracking import HIDDEN_NAMES
 from emberlake.sql.lexer import tokenize
 from emberlake.sql.names import quoted
@@ -31,15 +32,31 @@ from emberlake.table import Table
 CLAUSE: Final = "__clause"
 MATCHED: Final = "__matched"
 FROM_SOURCE: Final = "__from_source"
+# The problem with a clause that would change a column which identifies rows.
+FIXED_COLUMNS: Final = (
+    "columns of the primary key and of the partition cannot be updated, since they tell rows "
+    "apart. Delete the rows and append them again"
+)
 
 
 @dataclass(frozen=True)
 class ClausePart:
-    """A clause with its values resolved: columns of the table, or fields in them, by text."""
+    """A clause whose targets are resolved: columns, or fields in them, with their new values."""
 
     clause: MergeClause
     targets: tuple[Target, ...]
     fixed: tuple[Target, ...] = ()  # columns that cannot change: their values must be as before
+
+    @property
+    def action(self) -> int:
+        """The number of its action, as in ``rowops.row_actions``."""
+        match self.clause.action:
+            case DeleteRow():
+                return DELETE
+            case UpdateRow():
+                return UPDATE
+            case InsertRow():
+                return INSERT
 
 
 class MergeText:
@@ -149,7 +166,7 @@ class MergeText:
             if isinstance(part.clause.action, UpdateRow):
                 found |= dict.fromkeys(target.field.name for target in part.targets)
                 is_changing = True
-        if is_changing and not found:  # only keys are set, to what they are: the row stays
+        if is_changing and not found:  # only keys are set, to their old values: the row stays
             others = (n for n in self.table.field_names if n not in self.table.primary_keys)
             found |= dict.fromkeys(list(others)[:1])
         return tuple(found)

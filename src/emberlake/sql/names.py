@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from emberlake.base.names import backquoted
 from emberlake.errors import InvalidIdentifier
 from emberlake.spec.identifier import Identifier
 
@@ -17,17 +18,22 @@ class TableName:
 
     @property
     def last(self) -> str:
-        """The name of the table itself; what its columns are called by."""
+        """The name of the table itself, which qualifies its columns."""
         return self.parts[-1]
 
 
 def quoted(name: str) -> str:
     """A name in backticks, as Spark reads it back."""
-    return "`" + name.replace("`", "``") + "`"
+    return backquoted(name)
+
+
+def text_literal(text: str) -> str:
+    """A string literal of DuckDB's SQL and of our own filters: quotes are doubled."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def identify(name: TableName, *, catalog: str, database: str) -> Identifier | None:
-    """The table of the lake that a name means; None if it cannot be one.
+    """The table of the lake that a name refers to; None if it cannot be one.
 
     Args:
         name: As it was written.

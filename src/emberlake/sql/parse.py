@@ -31,7 +31,7 @@ def parse_statement(text: str) -> Statement:
 
 
 def take_ctes(cursor: Cursor) -> str:
-    """``WITH a AS (...), b AS (...)``, if the statement begins with it; moves behind it."""
+    """``WITH a AS (...), b AS (...)``, if the statement begins with it; moves past it."""
     if not cursor.is_at("WITH"):
         return ""
     start = cursor.token.start

@@ -26,7 +26,7 @@ from emberlake.sql.statements import (
 
 
 def with_ctes(ctes: str, query: str) -> str:
-    """A query that sees common table expressions which stand in front of the statement."""
+    """A query with the common table expressions of its statement."""
     if not ctes:
         return query
     begins_with_own = Cursor(query).is_at("WITH")
@@ -69,7 +69,7 @@ def _parse_insert(cursor: Cursor, ctes: str) -> Statement:
 
 
 def _is_column_list(cursor: Cursor) -> bool:
-    """Whether ``(a, b)`` with something behind it comes next, and not ``(SELECT ...)``."""
+    """Whether a list such as ``(a, b)`` comes next, rather than ``(SELECT ...)``."""
     if not cursor.token.is_symbol("("):
         return False
     at, wants_name = 1, True
@@ -226,14 +226,14 @@ def _clauses(cursor: Cursor) -> tuple[MergeClause, ...]:
     order = [clause.rows.value for clause in clauses]
     if order != sorted(order):
         raise InvalidSql(
-            f"clauses of MERGE stand in the order {', '.join(_CONDITIONS.values())}; others cannot "
-            "be read by Spark either"
+            f"the clauses of MERGE must be in the order {', '.join(_CONDITIONS.values())}, as in "
+            "Spark"
         )
     for clause, later in pairwise(clauses):
         if clause.rows is later.rows and clause.condition is None:
             raise InvalidSql(
                 f"only the last {_CONDITIONS[clause.rows]} clause may have no condition: those "
-                "behind it would never apply"
+                "after it would never apply"
             )
     return tuple(clauses)
 
@@ -292,7 +292,7 @@ def parse_temporary_view(cursor: Cursor) -> Statement | None:
 def _cached_view(cursor: Cursor) -> Statement | None:
     cursor.expect("CACHE")
     if not cursor.take("TABLE"):
-        return None  # LAZY, which only Spark's own statement is
+        return None  # LAZY, which is left to Spark
     view = cursor.name()
     if not cursor.take("AS"):
         return None
@@ -307,7 +307,7 @@ def _temporary_view(cursor: Cursor) -> Statement | None:
     if not (cursor.take("TEMPORARY", "VIEW") or cursor.take("TEMP", "VIEW")):
         return None
     if cursor.is_at("IF"):
-        return None  # no views of a session have IF NOT EXISTS: Spark says so
+        return None  # temporary views have no IF NOT EXISTS; Spark reports it
     view = cursor.name()
     columns = None
     if _is_column_list(cursor):

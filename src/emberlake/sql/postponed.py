@@ -9,9 +9,9 @@ from emberlake.spec.profile import BucketMode
 
 
 def with_buckets(session: WriteSession) -> WriteSession:
-    """The session for rows that get buckets at once, where all partitions have as many.
+    """The session for rows that get buckets at once, if all partitions have the same number.
 
-    Where they do not, or where rows wait for their buckets already, compaction assigns them.
+    Otherwise, or if rows are already waiting for their buckets, compaction assigns them.
     """
     store = session.store
     if store.schema.profile.bucket_mode is not BucketMode.POSTPONED:

@@ -1,10 +1,10 @@
-"""Which rows and columns of its tables a query needs, so that files are not planned in vain.
+"""Which rows and columns of its tables a query needs, so that other files are not planned.
 
 Everything here is optional: what is not understood is read, and the engine filters anyway. A
-condition is used only if it means the same to Spark and to a filter of ours: a comparison of a
-column with a literal of its own kind, in WHERE, and never true for NULL. Then it holds for tables
-on either side of any join: a row that is left out could only have been replaced by NULLs, which
-WHERE drops.
+condition is used only if it means the same in Spark and in our filters: a comparison of a column
+with a literal of the same kind, in WHERE, and never true for NULL. Then it holds for tables on
+either side of any join: without a skipped row, an outer join could only give NULLs, which WHERE
+drops.
 """
 
 import re
@@ -26,7 +26,7 @@ _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _INTEGERS: Final = frozenset(
     {TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DECIMAL}
 )
-# Words after which a query has columns that it does not name.
+# Words with which a query has columns that it does not name.
 _UNNAMED: Final = frozenset({"natural", "pivot", "unpivot"})
 _COMPARISONS: Final[Mapping[type[exp.Expr], tuple[str, str]]] = {
     exp.EQ: ("equal", "equal"),
@@ -40,7 +40,7 @@ _COMPARISONS: Final[Mapping[type[exp.Expr], tuple[str, str]]] = {
 def needed_columns(found: Found, schema: TableSchema) -> list[str] | None:
     """The columns of a table that a query names; None: it may need all.
 
-    Names are taken for columns wherever they stand, so this is never too few.
+    Every word of the query counts as a column, so none is missing.
     """
     is_open = (
         bool(found.stars)
@@ -64,8 +64,7 @@ def predicates_in(
         tables: The tables, by the places where the query names them.
         args: The values of parameters.
     """
-    # A sample is taken before rows are filtered. Escapes in texts, and pipes, are not understood by
-    # all alike.
+    # A sample is taken before rows are filtered. Parsers disagree about escapes and pipes.
     if not tables or "tablesample" in text.lower() or "\\" in text or "|>" in text:
         return {}
     try:
@@ -86,7 +85,7 @@ def predicates_in(
 @dataclass(frozen=True)
 class _Source:
     place: int
-    name: str  # that columns of it are called by, in small letters
+    name: str  # which qualifies its columns, in lower case
     schema: TableSchema
 
 
@@ -127,7 +126,7 @@ class _Binder:
         self._builder = PredicateBuilder(list(source.schema.fields))
 
     def bind(self, condition: exp.Expr) -> Predicate | None:
-        """The condition as a filter of ours; None if it is none."""
+        """The condition as one of our filters; None if there is no such filter."""
         try:
             return self._bind(condition.unnest())
         except EmberlakeError:

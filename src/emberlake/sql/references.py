@@ -1,4 +1,4 @@
-"""What a query refers to: tables, functions that return tables, names that begin with tables."""
+"""The references in a query: tables, table functions, and names that begin with tables."""
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -24,7 +24,7 @@ class Reference:
     form: Form
     name: TableName  # of the table, or of the function
     start: int
-    end: int  # behind the name, its version, and the arguments of a function
+    end: int  # after the name, its version, and the arguments of a function
     block: int
     version: str | None = None  # VERSION AS OF: a number, or the value of a text
     timestamp: str | None = None  # TIMESTAMP AS OF: an expression
@@ -34,7 +34,7 @@ class Reference:
 
     @property
     def called(self) -> str:
-        """What the columns of the table are called by."""
+        """The name that qualifies the columns of the table."""
         return self.alias or self.name.last
 
 
@@ -69,14 +69,14 @@ class Star:
 
 @dataclass
 class Found:
-    """What a scan has found in a text."""
+    """Everything that a scan has found in a text."""
 
     text: str
     references: list[Reference] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     chains: list[Chain] = field(default_factory=list)
     stars: list[Star] = field(default_factory=list)
-    words: set[str] = field(default_factory=set)  # all names in it, in small letters
+    words: set[str] = field(default_factory=set)  # all names in it, in lower case
     parents: dict[int, int] = field(default_factory=dict)  # of every block, the one around it
 
     def is_inside(self, block: int, outer: int) -> bool:
@@ -98,7 +98,7 @@ def split_arguments(text: str) -> tuple[str, ...]:
 
 
 def text_of(argument: str) -> str | None:
-    """The value of an argument that is a text literal; None if it is something else."""
+    """The value of an argument that is a string literal; None if it is something else."""
     tokens = Cursor(argument).tokens[:-1]
     if not tokens or any(token.kind is not Kind.TEXT for token in tokens):
         return None

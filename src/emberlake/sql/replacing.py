@@ -1,4 +1,4 @@
-"""Puts other text in the place of names of tables; the rest of a statement stays as written."""
+"""Replaces table names by other text; the rest of a statement stays as written."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from emberlake.sql.references import Chain, Form, Found, Reference
 
 @dataclass(frozen=True)
 class Edit:
-    """Text that takes the place of other text."""
+    """Text that replaces other text."""
 
     start: int
     end: int

@@ -1,4 +1,4 @@
-"""What the texts of DELETE, UPDATE and MERGE say about the rows of their table."""
+"""Facts about the rows of a table that follow from the text of DELETE, UPDATE and MERGE."""
 
 from itertools import pairwise
 from typing import Final
@@ -43,7 +43,7 @@ def keeps_values(table: Table) -> bool:
 
 
 def words_in(text: str) -> set[str]:
-    """All names and words of a text, in small letters."""
+    """All names and words of a text, in lower case."""
     return {token.name.lower() for token in tokenize(text) if token.is_name}
 
 
@@ -56,13 +56,13 @@ def last_name(text: str) -> int:
 
 
 def refuse_varying(condition: str) -> None:
-    """Refuse conditions that are not the same when they are evaluated again."""
+    """Refuse conditions that may change when they are evaluated again."""
     tokens = tokenize(condition)
     for token, after in pairwise(tokens):
         if token.word in _VARYING and after.is_symbol("("):
             raise InvalidSql(
-                f"[INVALID_NON_DETERMINISTIC_EXPRESSIONS] {token.text}() is another value each "
-                "time; compute it into a table first"
+                f"[INVALID_NON_DETERMINISTIC_EXPRESSIONS] {token.text}() gives another value each "
+                "time; write it to a table first"
             )
 
 
@@ -81,5 +81,5 @@ def takes_deletes(table: Table) -> bool:
     try:
         check_changes(table.store.schema, updates=False, deletes=True, assigned=frozenset())
     except Unsupported:
-        return not table.is_primary_key_table  # the change itself says why it cannot be
+        return not table.is_primary_key_table  # the change itself says why it is refused
     return True

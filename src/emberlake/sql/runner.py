@@ -1,4 +1,4 @@
-"""What a terminal or a notebook needs of SQL: statements carried out one after the other."""
+"""Carries out statements one after the other, for terminals and notebooks."""
 
 from typing import Protocol
 
@@ -17,4 +17,4 @@ class Runner(Protocol):
         """Carry out one statement. A query is read when its rows are asked for."""
 
     def interrupt(self) -> None:
-        """Stop what runs, from another thread; the next statement runs as if nothing had been."""
+        """Stop the running statement, from another thread; later statements are not affected."""

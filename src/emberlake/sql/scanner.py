@@ -18,7 +18,7 @@ _FROM_ENDS: Final = frozenset(
     {"WHERE", "GROUP", "HAVING", "ORDER", "CLUSTER", "DISTRIBUTE", "SORT", "LIMIT", "OFFSET"}
     | {"WINDOW", "UNION", "INTERSECT", "EXCEPT", "MINUS", "SELECT", "QUALIFY"}
 )
-# Words behind a table that are no alias of it.
+# Words after a table that are not its alias.
 _NO_ALIAS: Final = _FROM_ENDS | frozenset(
     {"ANTI", "CROSS", "FULL", "INNER", "JOIN", "LATERAL", "LEFT", "NATURAL", "ON", "RIGHT", "SEMI"}
     | {"USING", "PIVOT", "UNPIVOT", "TABLESAMPLE", "WITH", "SET", "WHEN", "INSERT", "MAP", "REDUCE"}
@@ -26,7 +26,7 @@ _NO_ALIAS: Final = _FROM_ENDS | frozenset(
 )
 _NO_TABLE: Final = frozenset({"FROM", "AS", "WHERE", "ON", "UNION", "ORDER"})
 _SET_OPERATORS: Final = frozenset({"UNION", "ALL", "DISTINCT", "INTERSECT", "EXCEPT", "MINUS"})
-# Functions in whose arguments FROM is no clause: extract(day FROM d), trim('x' FROM s), ...
+# Functions in whose arguments FROM is not a clause: extract(day FROM d), trim('x' FROM s), ...
 _WITH_FROM: Final = frozenset({"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY"})
 _CURRENT: Final = frozenset({"CURRENT_DATABASE", "CURRENT_SCHEMA"})
 _VERSIONS: Final = frozenset({"VERSION", "SYSTEM_VERSION"})
@@ -43,7 +43,7 @@ def find_references(text: str, known: frozenset[str] = frozenset()) -> Found:
 
     Args:
         text: The query.
-        known: Names, in small letters, that are no tables: they are defined around the text.
+        known: Names, in lower case, that are not tables: they are defined around the text.
     """
     return _Scan(text).run(known)
 
@@ -57,12 +57,12 @@ class _Scan:
     def run(self, known: frozenset[str]) -> Found:
         self.found.words = {t.name.lower() for t in self.c.tokens if t.is_name}
         self._block(known, parent=None)
-        while self.c.token.is_symbol(")"):  # one too many: the engine will say so
+        while self.c.token.is_symbol(")"):  # one too many: the engine reports it
             self.c.next()
             self._block(known, parent=None)
         return self.found
 
-    # --- blocks: what stands between two parentheses ----------------------------------------------
+    # --- blocks: the text between two parentheses -------------------------------------------------
 
     def _block(  # noqa: C901 - one branch for each kind of token
         self,

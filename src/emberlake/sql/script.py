@@ -37,7 +37,7 @@ def split_script(text: str) -> tuple[Part, ...]:
 
 
 def is_finished(text: str) -> bool:
-    """Whether what was typed ends with a semicolon, or is wrong in a way that nothing can mend."""
+    """Whether the text ends with a semicolon, or has an error that more text cannot fix."""
     try:
         tokens = tokenize(text)
     except InvalidText as error:

@@ -1,14 +1,17 @@
-"""One SQL session on a catalog: the current database, names, settings, and who does what."""
+"""One SQL session on a catalog: its database, names and settings, and where statements go."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Final
 
 from emberlake.catalog import Catalog
+from emberlake.catalog.target import dropped_unless_written
 from emberlake.errors import (
     BranchNotFound,
     DatabaseNotFound,
     InvalidInput,
+    TableAlreadyExists,
     TableNotFound,
     Unsupported,
 )
@@ -59,7 +62,7 @@ class SqlSession:
         """Carry out one statement, and return its rows in the form of the engine.
 
         Raises:
-            InvalidSql: the text is no statement.
+            InvalidSql: the text is not a statement.
             Unsupported: the statement is known, but cannot be carried out.
         """
         return self.run(parse_statement(text), args or {})
@@ -88,7 +91,7 @@ class SqlSession:
                 self._create_as(statement, args)
                 return self.engine.answer(None)
             case Command():
-                return self.engine.answer(run_command(statement, self, args))
+                return self.engine.answer(run_command(statement, self))
             case _:
                 raise Unsupported(f"{type(statement).__name__} cannot be carried out")
 
@@ -107,21 +110,24 @@ class SqlSession:
         if statement.create.if_not_exists and self.find(statement.create.table) is not None:
             return
         columns = self.engine.columns_of(statement.query, args)
-        create = replace(statement.create, columns=columns)
-        run_command(create, self, args)
-        # A table that was replaced has snapshots already; its rows are one that replaces all.
-        rows = Insert(table=create.table, query=statement.query, overwrite=create.replace)
+        create = replace(statement.create, columns=columns, if_not_exists=False)
         try:
+            run_command(create, self)
+        except TableAlreadyExists:
+            if not statement.create.if_not_exists:
+                raise
+            return  # somebody else was faster
+        # A replaced table already has snapshots, so its rows are written by an overwrite.
+        rows = Insert(table=create.table, query=statement.query, overwrite=create.replace)
+        name, table = self._identifier(create.table), self.table(create.table)
+        is_new = not create.replace
+        with dropped_unless_written(self.catalog, name, table) if is_new else nullcontext():
             self.engine.insert(rows, args)
-        except BaseException:
-            if not create.replace:  # nobody else can have written to it yet
-                self.catalog.drop_table(self._identifier(create.table), True)
-            raise
 
     # --- names ------------------------------------------------------------------------------------
 
     def identify(self, name: TableName) -> Identifier | None:
-        """The table that a name means in the session; None if it cannot be one of the lake."""
+        """The table that a name refers to; None if it cannot be a table of the lake."""
         return identify(name, catalog=self.name, database=self.database)
 
     def _identifier(self, name: TableName) -> Identifier:

@@ -30,15 +30,15 @@ _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 class Known(Protocol):
-    """What the session of a statement knows."""
+    """The names that a session knows."""
 
     @property
     def catalog(self) -> str:
-        """What statements call the lake."""
+        """The name of the lake in statements."""
 
     @property
     def database(self) -> str:
-        """That of names with one part."""
+        """The current database, for names of one part."""
 
     def databases(self) -> Iterable[str]:
         """All databases."""
@@ -70,7 +70,7 @@ class _Begun:
 
 
 def suggest(before: str, after: str, known: Known) -> list[Suggestion]:
-    """What may come at the cursor, between two texts; nothing inside of texts and comments."""
+    """What may come at the cursor, between two texts; nothing inside strings and comments."""
     begun = _begun(before)
     if begun is None:
         return []
@@ -127,7 +127,7 @@ def _words(prefix: str, statement: str, known: Known) -> Iterator[tuple[str, str
 
 
 def _begun(before: str) -> _Begun | None:
-    """The name at the end of a text; None inside of a text or a comment."""
+    """The name at the end of a text; None inside a string or a comment."""
     quote = 0
     try:
         tokens = list(tokenize(before)[:-1])
@@ -166,7 +166,7 @@ def _is_in_list(before: tuple[Token, ...]) -> bool:
 
 
 def _is_in_from(before: tuple[Token, ...]) -> bool:
-    """Behind a comma of FROM a, b."""
+    """After a comma of FROM a, b."""
     if not before or not before[-1].is_symbol(","):
         return False
     for token in reversed(before):
@@ -178,7 +178,7 @@ def _is_in_from(before: tuple[Token, ...]) -> bool:
 
 
 def _statement_around(before: str, after: str) -> str:
-    """The statement at the cursor; without what cannot be read behind it."""
+    """The statement at the cursor; without the text after it if that cannot be read."""
     for text in (before + after, before, before.rpartition("`")[0]):
         try:
             tokens = tokenize(text)
@@ -192,9 +192,9 @@ def _statement_around(before: str, after: str) -> str:
 
 
 def tables_in(statement: str) -> dict[str, tuple[str, ...]]:
-    """The tables that a statement names, by what their columns are called by, in small letters.
+    """The tables that a statement names, by the lower-case name that qualifies their columns.
 
-    Statements that are half typed have no grammar, so this goes by words.
+    Half-typed statements follow no grammar, so this looks at words only.
     """
     tokens = tokenize(statement)
     found: dict[str, tuple[str, ...]] = {}

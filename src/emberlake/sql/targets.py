@@ -40,7 +40,7 @@ def target_of(
     Args:
         assignment: As it was written.
         table: Whose column it is.
-        qualifiers: What may stand in front of the column, in small letters.
+        qualifiers: What may qualify the column, in lower case.
 
     Raises:
         ColumnNotFound: the table has no such column, or the column no such field.
@@ -81,7 +81,7 @@ def _field_path(field: DataField, inner: Sequence[str]) -> tuple[str, ...]:
 
 
 def qualifiers_of(name: TableName, alias: str | None) -> list[tuple[str, ...]]:
-    """What columns of a table may be called by, in small letters."""
+    """The names that may qualify columns of a table, in lower case."""
     if alias is not None:
         return [(alias.lower(),)]
     parts = tuple(part.lower() for part in name.parts)
@@ -104,5 +104,5 @@ def value_text(target: Target) -> str:
 
 
 def by_lower_name(fields: Sequence[DataField]) -> dict[str, DataField]:
-    """Columns by their names in small letters: statements write them in any case."""
+    """Columns by their names in lower case: statements may use any case."""
     return {field.name.lower(): field for field in fields}

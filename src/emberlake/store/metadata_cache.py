@@ -95,12 +95,12 @@ def keep_index_manifest(key: Key, entries: Sequence[IndexManifestEntry]) -> None
 
 
 def keep_snapshot(key: Key, snapshot: Snapshot, raw_bytes: int) -> None:
-    """Remember the snapshot in a file of so many bytes."""
+    """Remember a snapshot, whose file has ``raw_bytes`` bytes."""
     CACHE.keep(key, snapshot, _SNAPSHOT_BYTES_PER_BYTE * raw_bytes)
 
 
 def keep_schema(key: Key, schema: TableSchema, raw_bytes: int) -> None:
-    """Remember the schema in a file of so many bytes."""
+    """Remember a schema, whose file has ``raw_bytes`` bytes."""
     CACHE.keep(key, schema, _SCHEMA_BYTES_PER_BYTE * raw_bytes)
 
 

@@ -1,8 +1,8 @@
 """A schema that is published together with the first rows that need it.
 
 The schema and the snapshot of a table are two files, so no commit makes both visible in one step.
-Files are written with the id that the new schema will have. When nothing speaks against the commit
-any more, its schema is published, and then its snapshot: a write that fails before leaves nothing.
+Files are written with the id that the new schema will have. When the commit has passed all checks,
+its schema is published, and then its snapshot: a write that fails before leaves nothing.
 """
 
 from contextlib import suppress
@@ -27,7 +27,7 @@ class NewSchema:
 
     Args:
         before: The schema that the table has until then.
-        changes: What makes the new one of it.
+        changes: The changes that lead to the new one.
         schema: The new one, with its id.
     """
 
@@ -50,7 +50,7 @@ class NewSchema:
             if server is None:
                 schemas.create(self.schema)
             else:
-                # If somebody else was faster, what stands there tells whether it is the same.
+                # If somebody else was faster, the check below tells whether it is the same schema.
                 with suppress(ColumnAlreadyExists, InvalidSchema):
                     server.alter(self.changes)
         if self._standing(schemas) != self.schema.fields:

@@ -1,6 +1,6 @@
-"""What a table is made of, as small Arrow tables for people: history, files, partitions.
+"""The history, files and partitions of a table, as small Arrow tables for people.
 
-They are excerpts of the system tables, with the names that those use.
+They are excerpts of the system tables, with the same column names.
 """
 
 from typing import Final

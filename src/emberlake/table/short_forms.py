@@ -70,8 +70,8 @@ class ShortForms(ShortReads):
                 same table have them when they are opened again.
             on_bad_rows: ``"fail"``: one row that does not fit fails the write. ``"skip"``: such
                 rows are left out. A table, its name or its path: they go there, with the reason;
-                it is created if it does not exist. Text is read as the values that the table
-                wants, unless the write fails. The result counts them (``rows_rejected``).
+                it is created if it does not exist. The result counts them (``rows_rejected``).
+                Except with ``"fail"``, text is read as values of the table's types.
 
         Raises:
             DataMismatch: listing every column that does not fit; nothing was written.
@@ -134,7 +134,7 @@ class ShortForms(ShortReads):
                 ``"serializable"``: then the merge is done again, on top of them.
 
         Raises:
-            InvalidInput: the source is no data, or an argument is wrong.
+            InvalidInput: the source is not tabular data, or an argument is wrong.
         """
         return rowops.merge_builder.new_merge(
             session_of(self.new_batch_write_builder()),
@@ -252,8 +252,8 @@ class ShortForms(ShortReads):
     ) -> FileScan:
         """Say what to read, for libraries that take Arrow streams: DuckDB, Polars, pandas 3.
 
-        Nothing is read before they ask, and each time the rows are those of that moment. The
-        arguments are those of ``to_arrow``. ``explain()`` says which files it reads.
+        Nothing is read before they ask; each read returns the rows of that time. The arguments
+        are those of ``to_arrow``. ``explain()`` says which files it reads.
         """
         builder: ReadBuilder = self._reading(columns, filter, limit, snapshot, tag)
         given = asked_for(columns, filter, limit, snapshot, tag)

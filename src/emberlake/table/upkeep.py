@@ -1,4 +1,4 @@
-"""What keeps a table in shape and changes no row: compaction, sorting, buckets, statistics."""
+"""Upkeep of a table, which changes no row: compaction, sorting, buckets, statistics."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ class Upkeep:
         def _check_present(self) -> None: ...
 
     def compact(self, full: bool = False, where: Predicate | str | None = None) -> CommitResult:  # noqa: FBT001, FBT002
-        """Merge files and commit that: no row changes, but reads get faster.
+        """Merge files in one commit: no row changes, but reads get faster.
 
         Args:
             full: Whether to merge all files of a bucket into as few as possible, and drop deleted
@@ -42,14 +42,14 @@ class Upkeep:
         strategy: str = "zorder",
         where: Predicate | str | None = None,
     ) -> CommitResult:
-        """Sort the rows of an append table and commit that: filters on the columns skip more files.
+        """Sort the rows of an append table in one commit: filters on the columns skip more files.
 
         Args:
             order_by: The columns.
             strategy: ``"order"`` sorts by the first column, then by the next; ``"zorder"`` and
                 ``"hilbert"`` treat all columns alike.
-            where: Which partitions: a predicate on partition columns, or text. Of each, all rows
-                are in memory at once.
+            where: Which partitions: a predicate on partition columns, or text. All rows of a
+                partition are in memory at once.
 
         Raises:
             Unsupported: the table has buckets, a primary key or data evolution.
@@ -64,7 +64,7 @@ class Upkeep:
     def rescale(
         self, buckets: int | None = None, where: Predicate | str | None = None
     ) -> CommitResult:
-        """Write rows again into another number of buckets, and commit that.
+        """Rewrite rows into another number of buckets, in one commit.
 
         The option ``bucket`` stays as it is. Set it before the next write.
 
@@ -82,16 +82,16 @@ class Upkeep:
         return maintenance.rescale.rescale_table(self.store, user, buckets, bound)
 
     def compact_manifests(self) -> CommitResult:
-        """Merge all manifests into as few as possible, and commit that; data stays as it is."""
+        """Merge all manifests into as few as possible, in one commit; data stays as it is."""
         self._check_present()
         user = new_commit_user(self.store)
         return maintenance.manifests.compact_manifests(self.store, user)
 
     def analyze(self, columns: Sequence[str] = ()) -> CommitResult:
-        """Count the rows, look at columns, and commit what was found (``$statistics``).
+        """Count the rows, compute statistics of columns, and commit them (``$statistics``).
 
         Args:
-            columns: The columns to look at.
+            columns: The columns.
 
         Raises:
             ColumnNotFound: there is no such column.

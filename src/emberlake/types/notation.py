@@ -43,6 +43,10 @@ class TypeRoot(StrEnum):
         return self in INTEGER_BITS
 
     @property
+    def is_number(self) -> bool:
+        return self in _NUMBERS
+
+    @property
     def is_text(self) -> bool:
         return self in (TypeRoot.CHAR, TypeRoot.VARCHAR)
 
@@ -66,6 +70,7 @@ INTEGER_BITS: Final = {
     TypeRoot.INT: 32,
     TypeRoot.BIGINT: 64,
 }
+_NUMBERS: Final = frozenset({*INTEGER_BITS, TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.DECIMAL})
 _OPAQUE: Final = frozenset({TypeRoot.VARIANT, TypeRoot.BLOB, TypeRoot.GEOMETRY, TypeRoot.GEOGRAPHY})
 
 

@@ -4,13 +4,15 @@ Rows wait in a buffer until they make a row group of decent size; then they are 
 another thread collects their statistics.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import pyarrow as pa
 
+from emberlake.errors import StorageError
 from emberlake.formats import FileWriter, open_writer
 from emberlake.formats.parquet_parts import ColumnWriter
 from emberlake.options import (
@@ -306,7 +308,7 @@ class AppendWriter:
         return self._files.names.file_format == "parquet"
 
     def write_columns(self, rows: EditedRows, *, workers: int) -> None:
-        """Write one row group, so many columns at a time; nothing is buffered."""
+        """Write one row group, ``workers`` columns at a time; nothing is buffered."""
         self._files.write_columns(rows, workers=workers)
 
     def close_file(self) -> None:
@@ -321,6 +323,27 @@ class AppendWriter:
         """Delete every file that was not handed over; can be repeated when that fails."""
         self._clear()
         self._files.abort()
+
+    @contextmanager
+    def finished(self) -> Iterator[None]:
+        """Finish the files at the end of the block; if anything fails, delete them."""
+        try:
+            yield
+            self.flush()
+            self.close_file()
+        except BaseException:
+            with suppress(StorageError):  # a leftover file is garbage; the failure is what matters
+                self.abort()
+            raise
+
+    def write_all(self, tables: Iterable[pa.Table]) -> tuple[DataFile, ...]:
+        """Write all rows in bounded memory, and hand over the files."""
+        with self.finished():
+            for rows in tables:
+                self.add(rows)
+                if self.is_due:
+                    self.flush()
+        return self.take_written().new_files
 
     def _clear(self) -> None:
         self._buffer, self.buffered_rows, self.buffered_bytes = [], 0, 0

@@ -8,16 +8,9 @@ from pyspark.sql import functions as sql
 
 from emberlake import ColumnNotFound, DataMismatch, InvalidInput, Table, Unsupported
 from emberlake.rowops.result import RowChangeResult
+from emberlake.rowops.row_actions import ACTION, DELETE, INSERT, UPDATE, RowActions
 from emberlake.session.write_session import WriteSession
-from emberlake.spark.changes import (
-    ACTION,
-    DELETE,
-    INSERT,
-    UPDATE,
-    Decide,
-    RowActions,
-    change_rows,
-)
+from emberlake.spark.changes import Decide, change_rows
 from emberlake.spark.located import PLACE, LocatedRows
 from spark.cases.test_row_operations import quick, twins
 from spark.reads import write

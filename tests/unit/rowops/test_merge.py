@@ -336,7 +336,7 @@ def test_a_column_that_was_added_meanwhile_is_kept() -> None:
         (lambda t: t.merge(SOURCE, ["id"]).when_matched_delete("t.n + 1"),
          InvalidExpression, "is INT"),
         (lambda t: t.merge(SOURCE, ["id"]).when_matched_delete().when_matched_update_all(),
-         InvalidInput, "no row comes to it"),
+         InvalidInput, "no row reaches it"),
         (lambda t: t.merge(SOURCE, ["id"]).when_matched_update_all(except_columns=["nope"]),
          ColumnNotFound, "except_columns"),
         (lambda t: t.merge(SOURCE, ["id"]).when_matched_update({"n": "t.n % 0"}),

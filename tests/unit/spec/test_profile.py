@@ -73,3 +73,16 @@ def test_engine_changelog_and_partitions_are_part_of_it():
     assert profile.changelog_producer is ChangelogProducer.INPUT
     assert (profile.has_changelog, profile.is_partitioned) == (True, True)
     assert (append().has_changelog, append().is_partitioned) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("options", "levels"),
+    [
+        ({}, 6),  # the trigger of five runs, and one more
+        ({"num-sorted-run.compaction-trigger": "3"}, 4),
+        ({"num-levels": "8"}, 8),
+        ({"num-levels": "1"}, 2),  # level 0, and one to compact to
+    ],
+)
+def test_a_bucket_has_as_many_levels_as_options_ask_for(options, levels):
+    assert keyed(**options).num_levels == levels

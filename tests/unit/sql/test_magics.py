@@ -78,7 +78,7 @@ def test_no_text_of_a_statement_is_evaluated(shell: Any, folder: Path) -> None:
 def test_errors_say_what_to_do(shell: Any, folder: Path) -> None:
     with pytest.raises(InvalidInput, match="name a catalog first: %emberlake --connect"):
         shell.run_line_magic("emberlake", "SELECT 1")
-    with pytest.raises(InvalidInput, match="nothing is no catalog"):
+    with pytest.raises(InvalidInput, match="nothing is a NoneType, not a catalog"):
         shell.run_line_magic("emberlake", "--connect nothing")
     shell.run_line_magic("emberlake", f"--connect warehouse={folder}")
     with pytest.raises(InvalidSql) as caught:

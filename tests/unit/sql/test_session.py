@@ -12,6 +12,7 @@ from emberlake import CatalogFactory
 from emberlake.errors import InvalidInput, TableNotFound
 from emberlake.sql.names import TableName
 from emberlake.sql.session import SqlSession
+from emberlake.sql.statements import Insert
 
 
 def session(folder: Path, settings: Mapping[str, str] | None = None) -> SqlSession:
@@ -57,3 +58,25 @@ def test_settings_are_options_of_tables_and_the_narrow_ones_win(tmp_path: Path) 
     found = session(tmp_path, settings).table(TableName(("t",)))
 
     assert dict(found.options) == {"scan.mode": "latest", "target-file-size": "2 mb"}
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_a_failed_create_as_drops_only_a_table_that_nobody_wrote_to(
+    tmp_path: Path, is_written: bool
+) -> None:
+    made = session(tmp_path)
+    rows = pa.table({"id": pa.array([1], pa.int32())})
+
+    def insert(statement: Insert, args: object) -> None:
+        if is_written:  # by somebody else, meanwhile
+            made.table(statement.table).append(rows)
+        raise InvalidInput("no rows")
+
+    made.engine.columns_of = lambda query, args: made.table(TableName(("t",))).fields  # type: ignore[method-assign]
+    made.engine.insert = insert  # type: ignore[method-assign]
+
+    with pytest.raises(InvalidInput, match="no rows"):
+        made.execute("CREATE TABLE new AS SELECT 1 AS id")
+
+    found = made.find(TableName(("new",)))
+    assert found is not None if is_written else found is None

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from emberlake.base.extras import load_extra
 from emberlake.base.texts import count_text, seconds_text, size_text
+from emberlake.catalog.target import dropped_unless_written
 from emberlake.cli.actions.creation import check_key_flags
 from emberlake.cli.actions.outcome import commit_document, commit_facts
 from emberlake.cli.actions.partitions import check_partition_columns, partition_text
@@ -121,9 +122,9 @@ def choose_mode(asked: Asked, schema: TableSchema) -> IngestMode:
         UsageError: the mode is for another kind of table, or --partition does not fit.
     """
     check_partition_columns(asked.into, schema.partition_keys, asked.partition)
-    if asked.mode is IngestMode.UPSERT and not schema.primary_keys:
+    if asked.mode is IngestMode.UPSERT and not schema.profile.has_keys:
         raise UsageError(f"{asked.into} has no primary key to upsert by; use --mode append")
-    if asked.mode is IngestMode.APPEND and schema.primary_keys:
+    if asked.mode is IngestMode.APPEND and schema.profile.has_keys:
         raise UsageError(
             f"{asked.into} has a primary key: a row replaces the row with its key; use --mode "
             "upsert"
@@ -169,7 +170,7 @@ def _check_database(session: Session, name: str) -> None:
 def _read(spark: Any, asked: Asked, source: Source, table: Table | None) -> Any:
     sources = load_extra("emberlake.spark.sources", extra="spark")
     fields = None if table is None else table.fields
-    # Columns that the table gets from the source need types; text would be all that CSV has.
+    # New columns need types; otherwise every column of a CSV file would be text.
     options = {**({"inferSchema": "true"} if asked.merge_schema else {}), **asked.source_options}
     rows = sources.read_source(spark, source.paths, source.format.value, fields, options)
     given = {key: value for key, value in asked.partition.items() if key not in rows.columns}
@@ -197,12 +198,8 @@ def _new_schema(asked: Asked, rows: Any) -> Schema:
 def _created(session: Session, identifier: str, schema: Schema) -> Iterator[Table]:
     """A new table, which is dropped again if nothing could be loaded into it."""
     table = session.catalog.create_table(identifier, schema)
-    try:
+    with dropped_unless_written(session.catalog, identifier, table):
         yield table
-    except BaseException:
-        if table.latest_snapshot() is None:
-            session.catalog.drop_table(identifier, ignore_if_not_exists=True)
-        raise
 
 
 def _recognised(asked: Asked, source: Source) -> Asked:
@@ -220,9 +217,9 @@ def _recognised(asked: Asked, source: Source) -> Asked:
 
 
 def _is_array(asked: Asked, source: Source) -> bool:
-    """Whether the source is JSON arrays; one is held in memory as a whole, by Spark as well.
+    """Whether the source is JSON arrays, which are held in memory as a whole, also by Spark.
 
-    So nothing is gained by starting Spark, which would also take their paths for patterns.
+    So starting Spark gains nothing, and Spark would read their paths as patterns.
     """
     is_told = asked.source_options.get("multiLine") == "true"
     return is_told and bool(source.roots) and not asked.merge_schema

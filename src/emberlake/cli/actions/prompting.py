@@ -34,7 +34,7 @@ def prompt(session: Session, place: Place, output: Output) -> Report:
     """Carry out what a person types, until they leave.
 
     Raises:
-        UsageError: the output is no text for a terminal.
+        UsageError: the output is not text for a terminal.
     """
     if output.format is SqlFormat.ARROW:
         raise UsageError("--arrow needs a query, --file, or statements on standard input")

@@ -72,7 +72,7 @@ def write_document(head: Mapping[str, Any], stream: pa.RecordBatchReader, out: T
 def write_rows(
     stream: pa.RecordBatchReader, output_format: ReadFormat, out: BinaryIO, bar: Progress
 ) -> int:
-    """Write rows as CSV or as lines of JSON while they are read; how many there were."""
+    """Write rows as CSV or as lines of JSON while they are read; returns their number."""
     write_batch = _write_csv if output_format is ReadFormat.CSV else _write_json_lines
     count = 0
     if output_format is ReadFormat.CSV:
@@ -101,7 +101,7 @@ def _write_json_lines(batch: pa.RecordBatch, out: BinaryIO) -> None:
 
 
 def advance(bar: Progress, count: int, batch: pa.RecordBatch) -> int:
-    """Count a batch, and say so."""
+    """Count a batch, and show the count."""
     count += batch.num_rows
     bar.say(f"{count:,} rows")
     return count

@@ -7,7 +7,7 @@ from emberlake.cli.failures import UsageError
 
 
 def find_text(query: str | None, file: Path | None) -> str | None:
-    """The statements that were given; None if a person is to type them at a prompt.
+    """The given statements; None if a person types them at a prompt.
 
     Raises:
         UsageError: two of them were given, or the file cannot be read.
@@ -27,11 +27,11 @@ def read_script(file: Path) -> str:
     """The text of a file.
 
     Raises:
-        UsageError: it cannot be read, or is no text.
+        UsageError: it cannot be read, or is not text.
     """
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is no text in UTF-8: {error.reason}") from error
+        raise UsageError(f"{file} is not UTF-8 text: {error.reason}") from error

@@ -203,7 +203,9 @@ def resource_of(text: str, *, has_columns: bool = False) -> Resource:
             kind_of = ResourceKind.COLUMN if has_columns else ResourceKind.TABLE
             return Resource(kind_of, database, name)
         case _:
-            raise UsageError(f"{text!r} is no resource: try catalog, catalog.*, db, db.* or db.t")
+            raise UsageError(
+                f"{text!r} is not a resource: try catalog, catalog.*, db, db.* or db.t"
+            )
 
 
 def resource_text(resource: Resource) -> str:

@@ -1,4 +1,4 @@
-"""``emberlake ingest --on-bad-rows``: loads files without Spark; rows that do not fit stay out.
+"""``emberlake ingest --on-bad-rows``: loads files without Spark; bad rows are left out or kept.
 
 Also finds the first value of a source that does not fit, for the message of a load that failed.
 """
@@ -55,7 +55,7 @@ class Load:
 
 
 class _Places:
-    """Tells where bad rows are, and the first of them by name; one is enough to fail a load."""
+    """Records where bad rows are, and describes the first; if the load fails, one is enough."""
 
     def __init__(self, rejects: Rejects, *, fails: bool) -> None:
         self._rejects = rejects
@@ -77,7 +77,7 @@ class _Places:
         self._rejects.take(given, bad, str(file), numbers, texts)
 
     def take_torn(self, torn: Sequence[Torn], file: Path) -> None:
-        """Pieces of a file that are no rows."""
+        """Pieces of a file that are not rows."""
         for piece in torn:
             reasons = pa.array([piece.reason], pa.string())
             one = BadRows(_FIRST, pa.array([""], pa.string()), reasons)
@@ -139,7 +139,7 @@ def first_misfit(load: Load, table: Table) -> str | None:
                 if isinstance(batch, TextBatch) and (told := _first_of(batch)) is not None:
                     line, what = told
                     return f"{file}, line {line}: {what}"
-    except (EmberlakeError, OSError):  # Spark has said already what is wrong
+    except (EmberlakeError, OSError):  # Spark has already reported the problem
         return None
     return None
 

@@ -82,7 +82,7 @@ def run_parts(runner: Runner, parts: tuple[Part, ...], output: Output) -> Report
     """Carry out statements, and write their rows.
 
     Returns:
-        What is to be said at the end; rows were written by then.
+        What to say at the end; the rows are already written.
     """
     report = Report(None)
     for number, part in enumerate(parts):
@@ -147,7 +147,7 @@ def _in_this_process(session: Session) -> Runner:
 def _on_spark(session: Session, master: str) -> Runner:
     load_extra("pyspark", extra="spark")
     spark = load_extra("emberlake.spark", extra="spark")
-    # Names in Spark's own catalog would be of no use: all statements go to the lake.
+    # No names are needed in Spark's own catalog: all statements go to the lake.
     lake = spark.attach(spark.session(master), session.catalog_options, databases=[])
     runners = load_extra("emberlake.sql.on_spark.runner", extra="spark")
     runners.log_no_errors()
@@ -174,7 +174,7 @@ def _written(result: SqlResult, output: Output, order: _Order) -> Report:
         case SqlFormat.ARROW if order.is_last:
             return _to_file(result, output)
         case _:
-            for _ in result.to_batches():  # it says nothing, or nobody asked for it
+            for _ in result.to_batches():  # it has no rows, or only later ones are written
                 pass
     sys.stdout.flush()
     return Report(None)

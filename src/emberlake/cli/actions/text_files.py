@@ -1,7 +1,7 @@
 """Rows of CSV and JSON files on this disk, with the lines that they are on, as the table's types.
 
-A value that is none of its column's type does not end the reading: it is a ``BadCells`` of its
-batch. Batches are small, so memory does not grow with the files; a JSON array is read as a whole.
+A value that does not fit its column does not end the read: it is reported in the ``BadCells`` of
+its batch. Batches are small, so memory does not grow with the files; a JSON array is read whole.
 """
 
 import bz2
@@ -35,7 +35,7 @@ _SHOWN: Final = 60  # characters of a value in a reason
 
 @dataclass(frozen=True, eq=False)
 class Torn:
-    """A piece of a file that is no row: its line, its text, and what is wrong with it."""
+    """A piece of a file that is not a row: its line, its text, and what is wrong with it."""
 
     line: int
     text: str
@@ -50,8 +50,8 @@ class TextBatch:
         given: The rows as they are written.
         rows: The same rows in the types of the table; null where a value does not fit.
         known: The values that do not fit.
-        lines: Finds the lines of rows, by position; lines take a second look at the file.
-        torn: What is between these rows and is none.
+        lines: Finds the lines of rows, by position; this reads the file again.
+        torn: Pieces between these rows that are not rows.
     """
 
     given: pa.Table
@@ -183,7 +183,7 @@ def _numbers(
 
 
 class _CsvLines:
-    """Finds the line of a record by reading the file once more, as far as it is asked."""
+    """Finds the line of a record by reading the file again, as far as needed."""
 
     def __init__(self, path: Path, delimiter: str) -> None:
         self._rows = _iter_lines(path, delimiter)
@@ -337,7 +337,7 @@ def _typed_batch(
 
 
 def _from_text(texts: pa.Array, target: DataType) -> tuple[pa.Array, _Bad]:
-    """Texts as values of a type; null where one is no such value."""
+    """Texts as values of a type; null where one does not fit."""
     if not isinstance(target, AtomicType):
         raise Unsupported(f"values of type {target} cannot be read from text; use JSON or Parquet")
     if target.root.is_text:
@@ -346,7 +346,7 @@ def _from_text(texts: pa.Array, target: DataType) -> tuple[pa.Array, _Bad]:
 
     def convert(some: pa.Array) -> pa.Array:
         if is_whole and not pc.all(pc.match_substring_regex(some, _WHOLE), min_count=0).as_py():
-            raise DataMismatch("it is no whole number")  # a cast would cut a fraction off
+            raise DataMismatch("it is not a whole number")  # a cast would cut a fraction off
         return cast_array(some, _TEXT, target.with_nullable(True))
 
     return _sifted(texts, convert, target, str)

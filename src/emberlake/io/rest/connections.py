@@ -34,7 +34,7 @@ class HttpSettings:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server answered; header names are in small letters."""
+    """The answer of a server; header names are in lower case."""
 
     status: int
     body: bytes = field(repr=False)

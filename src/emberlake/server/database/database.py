@@ -75,7 +75,7 @@ class Database(ABC):
 
     @abstractmethod
     def try_locks(self, keys: Sequence[str]) -> AbstractContextManager[frozenset[str]]:
-        """The same for those of several keys that nobody has locked; it waits for none."""
+        """The same for those of several keys that are free; it does not wait for the others."""
 
     @contextmanager
     def try_lock(self, key: str) -> Iterator[bool]:

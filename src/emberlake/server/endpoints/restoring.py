@@ -1,7 +1,7 @@
 """Bring a dropped table back.
 
-The rows come first and the folder is moved last, before they become visible. Whoever dies between
-the two leaves a dropped table in its old folder, which is moved aside again.
+The rows are written first, and the folder is moved before they become visible. A server that dies
+between the two leaves a dropped table in its old folder, which is moved aside again.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class _Dropped:
 
 
 def restore(services: Services, warehouse: Warehouse, table_id: str, new_name: str | None) -> str:
-    """Bring a dropped table back, under its old name or another; the name.
+    """Bring a dropped table back, under its old name or another; returns the name.
 
     Raises:
         NotFound: there is no such table, or no database for it.
@@ -129,7 +129,7 @@ def _add_rows(
             "schema_id": schema.id,
             "schema": schema_text(schema),
             "type": schema.options.value(TYPE),
-            "pending_since": now,  # the snapshot is read by whoever asks first
+            "pending_since": now,  # the first request reads the snapshot
         },
     }
     for into, values in rows.items():

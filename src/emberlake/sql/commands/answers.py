@@ -1,4 +1,4 @@
-"""Rows that commands answer with, in the columns that Java's connector has for them."""
+"""The rows that commands return, with the same columns as in Java's connector."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ def rows_of(columns: Sequence[tuple[str, pa.DataType]], rows: Iterable[Sequence[
 
 
 def texts_of(names: Sequence[str], rows: Iterable[Sequence[str | None]]) -> pa.Table:
-    """A small table whose columns are all texts."""
+    """A small table of string columns."""
     return rows_of([(name, pa.string()) for name in names], rows)
 
 
@@ -31,5 +31,5 @@ def matching(names: Iterable[str], pattern: str | None) -> list[str]:
 
 
 def column_rows(fields: Iterable[DataField], types: Iterable[str]) -> list[tuple[str, str, Any]]:
-    """Name, type and comment of columns, as DESCRIBE has them."""
+    """Name, type and comment of columns, as DESCRIBE shows them."""
     return [(f.name, text, f.description) for f, text in zip(fields, types, strict=True)]

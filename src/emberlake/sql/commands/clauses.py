@@ -25,7 +25,7 @@ def read_columns(cursor: Cursor) -> tuple[Column, ...]:
 
 
 def read_column(cursor: Cursor) -> Column:
-    """A column with its type, and what may follow in any order."""
+    """A column: its name and type, then its other clauses in any order."""
     if cursor.is_at("CONSTRAINT") or cursor.is_at("PRIMARY", "KEY"):
         raise Unsupported(
             "constraints are not supported; give the key as a property: "
@@ -81,7 +81,7 @@ def _property_value(cursor: Cursor) -> str:
 
 
 def read_literal(cursor: Cursor) -> Literal:
-    """A value: text, number, boolean, NULL, or a moment such as DATE '2024-01-01'."""
+    """A literal: string, number, boolean, NULL, or a date or time such as DATE '2024-01-01'."""
     if is_text(cursor):
         return cursor.string()
     if cursor.take("NULL"):

@@ -1,4 +1,4 @@
-"""What commands know of the session that they are carried out in."""
+"""The session, as commands see it."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -11,7 +11,7 @@ from emberlake.table import Table
 
 
 class Settings(Protocol):
-    """Who keeps what SET says."""
+    """Holds the settings that SET changes."""
 
     def settings(self) -> Mapping[str, str]:
         """All settings."""
@@ -24,7 +24,7 @@ class Settings(Protocol):
 
 
 class Session(Protocol):
-    """A catalog, what statements call it, the current database, and what names mean."""
+    """A catalog, its name in statements, the current database, and how names are resolved."""
 
     database: str
 
@@ -38,7 +38,7 @@ class Session(Protocol):
     def engine(self) -> Settings: ...
 
     def identify(self, name: TableName) -> Identifier | None:
-        """The table that a name means; None if it cannot be one of the lake."""
+        """The table that a name refers to; None if it cannot be a table of the lake."""
 
     def find(self, name: TableName) -> Table | SystemTable | None:
         """The table of that name; None if the lake has none."""

@@ -20,11 +20,11 @@ from emberlake.sql.statements import Command, Statement
 
 
 def parse_command(cursor: Cursor) -> Statement | None:
-    """The command at the cursor; None if it is none of the lake's, such as SHOW FUNCTIONS.
+    """The command at the cursor; None if it is not about the lake, such as SHOW FUNCTIONS.
 
     Raises:
         InvalidSql: it begins like a command, but does not go on like one.
-        Unsupported: it is a command that there is no counterpart for; the message says what is.
+        Unsupported: the command has no counterpart here; the message says what to use instead.
     """
     start = cursor.at
     for words, parse in _PARSERS:
@@ -85,11 +85,11 @@ def _unquoted(text: str) -> str:
 
 
 def _refuse_msck(_: Cursor) -> Command:
-    raise Unsupported("MSCK REPAIR TABLE is about tables of Hive; snapshots name their own files")
+    raise Unsupported("MSCK REPAIR TABLE is for Hive tables; snapshots name their own files")
 
 
 def _refuse_load(_: Cursor) -> Command:
-    raise Unsupported("LOAD DATA is about tables of Hive; use INSERT INTO ... SELECT ...")
+    raise Unsupported("LOAD DATA is for Hive tables; use INSERT INTO ... SELECT ...")
 
 
 _PARSERS: Final[tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement | None]], ...]] = (

@@ -97,8 +97,8 @@ def _parse_action(cursor: Cursor, table: TableName) -> Command:  # noqa: C901
             return DeleteTag(table, _tag_name(cursor))
         case action:
             raise Unsupported(
-                f"ALTER TABLE ... {action} {cursor.rest()[:40]} is not supported; there are ADD, "
-                "DROP, RENAME and ALTER COLUMN, RENAME TO, SET and UNSET TBLPROPERTIES, DROP "
+                f"ALTER TABLE ... {action} {cursor.rest()[:40]} is not supported; supported are "
+                "ADD, DROP, RENAME and ALTER COLUMN, RENAME TO, SET and UNSET TBLPROPERTIES, DROP "
                 "PARTITION, and CREATE, REPLACE, RENAME and DELETE TAG"
             )
 
@@ -115,8 +115,7 @@ def _parse_add(cursor: Cursor, table: TableName) -> Command:
     if cursor.is_at("PARTITION"):
         return AddPartitions(table, read_partitions(cursor))
     raise Unsupported(
-        f"ALTER TABLE ... ADD {cursor.rest()[:40]} is not supported; there are ADD COLUMN and "
-        "ADD COLUMNS"
+        f"ALTER TABLE ... ADD {cursor.rest()[:40]} is not supported; use ADD COLUMN or ADD COLUMNS"
     )
 
 

@@ -99,7 +99,7 @@ def _parse_create_database(cursor: Cursor) -> CreateDatabase:
 def _parse_create_table(cursor: Cursor, *, or_replace: bool) -> Statement:
     if_not_exists = accept_if_not_exists(cursor)
     if if_not_exists and or_replace:
-        raise InvalidSql("a table is replaced, or kept if it exists, not both")
+        raise InvalidSql("use OR REPLACE or IF NOT EXISTS, not both")
     table = cursor.table()
     if cursor.take("LIKE"):
         return _parse_like(cursor, table, if_not_exists=if_not_exists)
@@ -124,7 +124,7 @@ def _parse_create_table(cursor: Cursor, *, or_replace: bool) -> Statement:
 def _declared(column: Column) -> DataField:
     if len(column.path) > 1 or column.is_first or column.after is not None:
         raise InvalidSql(
-            f"column {'.'.join(column.path)}: CREATE TABLE takes columns in their order"
+            f"column {'.'.join(column.path)}: CREATE TABLE takes no nested names, FIRST or AFTER"
         )
     return DataField(0, column.path[0], column.type, column.comment, column.default)
 

@@ -27,7 +27,7 @@ _QUERY = ("QUERY", "SELECT", "WITH", "VALUES", "FROM", "(")
 
 
 def parse_show(cursor: Cursor) -> Command | None:
-    """After SHOW; None for what is no statement about tables of a lake."""
+    """After SHOW; None if the statement is not about the lake's tables."""
     command = _parse_show(cursor)
     if command is not None:
         cursor.expect_end()
@@ -52,14 +52,14 @@ def _parse_show(cursor: Cursor) -> Command | None:  # noqa: C901
     if cursor.take("CREATE", "TABLE"):
         name = cursor.table()
         if cursor.is_at("AS", "SERDE"):
-            raise Unsupported("SHOW CREATE TABLE ... AS SERDE is about tables of Hive")
+            raise Unsupported("SHOW CREATE TABLE ... AS SERDE is for Hive tables")
         return ShowCreateTable(name)
     if cursor.take("TBLPROPERTIES"):
         return _parse_properties(cursor)
     if cursor.take("COLUMNS"):
         return _parse_columns(cursor)
     if cursor.is_at("PROCEDURES"):
-        raise Unsupported("procedures cannot be listed; a CALL of an unknown one names them all")
+        raise Unsupported("procedures cannot be listed; CALL of an unknown one names them all")
     if cursor.take("CURRENT"):
         take_one_of(cursor, *_DATABASE)
         return ShowCurrentNamespace()
@@ -90,7 +90,7 @@ def parse_analyze(cursor: Cursor) -> AnalyzeTable:
     cursor.expect("TABLE")
     table = cursor.table()
     if cursor.is_at("PARTITION"):
-        raise Unsupported("ANALYZE of one partition is not supported: statistics are of tables")
+        raise Unsupported("ANALYZE of one partition is not supported: use the whole table")
     cursor.expect("COMPUTE", "STATISTICS")
     if cursor.take("NOSCAN"):
         raise Unsupported("NOSCAN is not supported: rows are counted by reading them")

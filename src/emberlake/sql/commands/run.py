@@ -51,12 +51,11 @@ _RUN: Final[Mapping[type[Statement], Run]] = {
 }
 
 
-def run_command(statement: Statement, session: Session, args: Mapping[str, Any]) -> pa.Table | None:
-    """Carry out a command; returns its rows, or None if it has nothing to say.
+def run_command(statement: Statement, session: Session) -> pa.Table | None:
+    """Carry out a command; returns its rows, or None if it returns none.
 
     ``session`` knows the catalog, the current database, which ``USE`` changes, and the settings.
     """
-    del args  # commands have no expressions
     run = _RUN.get(type(statement))
     if run is None:
         raise Unsupported(f"{type(statement).__name__} is not supported yet")

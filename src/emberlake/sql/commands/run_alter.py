@@ -64,8 +64,8 @@ def rename_column(command: RenameColumn, session: Session) -> None:
     taken = {f.name.lower() for f in _siblings(fields, path)} - {path[-1].lower()}
     if command.new_name.lower() in taken:
         raise InvalidSchema(
-            f"[FIELD_ALREADY_EXISTS] column {'.'.join(path)} cannot be renamed: there is a column "
-            f"{command.new_name} already"
+            f"[FIELD_ALREADY_EXISTS] column {'.'.join(path)} cannot be renamed: column "
+            f"{command.new_name} already exists"
         )
     _alter(session, command.table, [SchemaChange.rename_column(path, command.new_name)])
 
@@ -94,15 +94,13 @@ def _added(column: Column, fields: Sequence[DataField]) -> SchemaChange:
     if column.default is not None:
         raise InvalidSchema(
             f"column {'.'.join(column.path)} cannot be added with a default: add it, then ALTER "
-            "COLUMN ... SET DEFAULT ..., which is for rows that are written from then on"
+            "COLUMN ... SET DEFAULT ..., which applies to rows written from then on"
         )
     parents = column_path(fields, column.path[:-1]) if len(column.path) > 1 else ()
     path = (*parents, column.path[-1])
     siblings = _siblings(fields, path)
     if column.path[-1].lower() in {f.name.lower() for f in siblings}:
-        raise InvalidSchema(
-            f"[FIELD_ALREADY_EXISTS] there is a column {'.'.join(column.path)} already"
-        )
+        raise InvalidSchema(f"[FIELD_ALREADY_EXISTS] column {'.'.join(column.path)} already exists")
     move = _move(column, path, siblings) if column.is_first or column.after else None
     return SchemaChange.add_column(path, column.type, column.comment, move)
 
@@ -114,10 +112,10 @@ def _move(said: Column | AlterColumn, path: Path, siblings: Sequence[DataField])
 
 
 def column_path(fields: Sequence[DataField], path: Path) -> Path:
-    """The names of a column as the table has them; those of a statement have no letter case.
+    """The path of a column as the table spells it; statements may use any letter case.
 
     Raises:
-        ColumnNotFound: there is none.
+        ColumnNotFound: there is no such column.
     """
     name, *rest = path
     field = _found(fields, name)
@@ -183,8 +181,8 @@ def set_properties(command: SetTableProperties, session: Session) -> None:
 
 
 def unset_properties(command: UnsetTableProperties, session: Session) -> None:
-    # An unknown key is no error, with and without IF EXISTS, as in Java.
     """Carry out UNSET TBLPROPERTIES."""
+    # An unknown key is not an error, with or without IF EXISTS, as in Java.
     changes = [
         SchemaChange.update_comment(None) if key == _COMMENT else SchemaChange.remove_option(key)
         for key in command.keys
@@ -231,8 +229,8 @@ def partition_values(table: Table, spec: PartitionSpec) -> dict[str, object]:
 
 
 def add_partitions(command: AddPartitions, session: Session) -> None:
-    # A partition is there when it has rows. Java takes the statement and adds nothing.
     """Carry out ADD PARTITION."""
+    # A partition exists once it has rows. Java accepts the statement and adds nothing.
     table = session.table(command.table)
     for spec in command.partitions:
         partition_values(table, spec)
@@ -277,7 +275,7 @@ def create_tag(command: CreateTag, session: Session) -> None:
     if command.if_not_exists and is_there:
         return
     if not command.tag.strip():
-        raise InvalidInput("the name of a tag is empty")
+        raise InvalidInput("the tag name is empty")
     table.create_tag(command.tag, command.snapshot_id, time_retained=command.time_retained)
 
 

@@ -20,7 +20,7 @@ from emberlake.sql.names import TableName
 
 
 def database_of(session: Session, name: TableName | None) -> str:
-    """The database that a name means: ``db``, or ``paimon.db``; without one the current."""
+    """The database that a name refers to: ``db`` or ``paimon.db``; None: the current one."""
     match name:
         case None:
             return session.database
@@ -48,7 +48,7 @@ def create_database(command: CreateDatabase, session: Session) -> None:
         session.catalog.create_database(name, command.if_not_exists)
         warnings.warn(
             f"database {name} was created without {', '.join(sorted(properties))}: this catalog "
-            "stores no properties of databases",
+            "does not store database properties",
             EmberlakeWarning,
             stacklevel=2,
         )

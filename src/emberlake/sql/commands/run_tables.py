@@ -14,15 +14,15 @@ from emberlake.types import DataField
 
 
 def identifier_of(session: Session, name: TableName) -> Identifier:
-    """The table of the lake that a name means.
+    """The table of the lake that a name refers to.
 
     Raises:
-        TableNotFound: it cannot be one of the lake.
+        TableNotFound: it cannot be a table of the lake.
     """
     identifier = session.identify(name)
     if identifier is None:
         raise TableNotFound(
-            f"[TABLE_OR_VIEW_NOT_FOUND] {name} is no name of a table: names have the form t, db.t "
+            f"[TABLE_OR_VIEW_NOT_FOUND] {name} is not a table name: names have the form t, db.t "
             f"or {session.name}.db.t"
         )
     return identifier
@@ -72,7 +72,7 @@ def declared_schema(command: CreateTable) -> Schema:
     """The schema that CREATE TABLE declares.
 
     Raises:
-        InvalidSchema: two columns have the same name, which has no letter case.
+        InvalidSchema: two columns have the same name, ignoring case.
         ColumnNotFound: it is partitioned by a column that it does not have.
     """
     _refuse_twins(command.columns)
@@ -95,7 +95,7 @@ def _refuse_twins(fields: Sequence[DataField]) -> None:
     for field in fields:
         if field.name.lower() in seen:
             raise InvalidSchema(
-                f"[COLUMN_ALREADY_EXISTS] column {field.name} is there twice: names of columns "
-                "have no letter case in SQL"
+                f"[COLUMN_ALREADY_EXISTS] column {field.name} is declared twice: column names are "
+                "case-insensitive in SQL"
             )
         seen.add(field.name.lower())

@@ -50,7 +50,7 @@ def read_type(cursor: Cursor) -> DataType:
 
     Raises:
         InvalidSchema: there is no such type.
-        Unsupported: there is, but emberlake has no columns of it.
+        Unsupported: the type exists, but emberlake has no columns of it.
     """
     word = cursor.name().upper()
     match word:

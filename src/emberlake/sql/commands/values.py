@@ -1,7 +1,7 @@
 """Statements that move no rows, as values.
 
-``parse`` makes them from text, ``run`` carries them out on a catalog; nothing here does anything.
-Names are as they were written: what they refer to depends on the session.
+``parse`` makes them from text, and ``run`` carries them out on a catalog. Names are as they were
+written: the session resolves them.
 """
 
 from dataclasses import dataclass
@@ -191,7 +191,7 @@ class RenameTag(Command):
 
 @dataclass(frozen=True)
 class DeleteTag(Command):
-    """ALTER TABLE table DELETE TAG [IF EXISTS] tag: an unknown one is no error, as in Java."""
+    """ALTER TABLE table DELETE TAG [IF EXISTS] tag: an unknown tag is not an error, as in Java."""
 
     table: TableName
     tag: str

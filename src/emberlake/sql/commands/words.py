@@ -1,4 +1,4 @@
-"""Small steps of a cursor that only the parsers of commands take."""
+"""Small parsing steps that only commands need."""
 
 from typing import Final
 
@@ -14,12 +14,12 @@ def take_one_of(cursor: Cursor, *words: str) -> str | None:
 
 
 def is_text(cursor: Cursor) -> bool:
-    """Whether a text in quotes comes next."""
+    """Whether a quoted string comes next."""
     return cursor.token.kind is Kind.TEXT
 
 
 def is_named(cursor: Cursor) -> bool:
-    """Whether an argument comes next that has its name in front: ``table => 'db.t'``."""
+    """Whether a named argument comes next: ``table => 'db.t'``."""
     return cursor.ahead().is_symbol("=>")
 
 

@@ -1,7 +1,7 @@
-"""Values for columns of a table: what an ANSI cast of Spark makes of them, said to DuckDB.
+"""Values for columns of a table: the ANSI casts of Spark, expressed in DuckDB's SQL.
 
-Columns are assigned by position, and so are the fields of structs. What DuckDB would cast to
-another value than Spark is refused, or said in another way.
+Columns are assigned by position, and so are the fields of structs. Where DuckDB casts to another
+value than Spark, the cast is written in another way, or refused.
 """
 
 import re
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from emberlake.errors import Unsupported
+from emberlake.sql.names import text_literal
 from emberlake.sql.on_duckdb.types import duckdb_type, quoted
 from emberlake.types import ArrayType, AtomicType, DataField, DataType, MapType, RowType, TypeRoot
 from emberlake.types.data_types import MAX_LENGTH
@@ -22,12 +23,12 @@ def assigned(value: str, kind: str, target: DataType, *, by_name: bool = False) 
 
     Args:
         value: An expression.
-        kind: Its type, in DuckDB's words.
+        kind: Its type, as DuckDB spells it.
         target: The type of the column.
-        by_name: Whether fields of structs are found by their names, and not by their places.
+        by_name: Whether fields of structs are found by name, not by position.
 
     Raises:
-        Unsupported: Spark's cast cannot be said to DuckDB.
+        Unsupported: Spark's cast cannot be expressed in DuckDB's SQL.
     """
     wanted = duckdb_type(target)
     if kind in (wanted, '"NULL"'):
@@ -57,7 +58,7 @@ def _row(value: str, kind: str, fields: Sequence[DataField], *, by_name: bool) -
         raise Unsupported(f"a struct of {len(parts)} fields cannot be assigned to {len(fields)}")
     inner = ", ".join(
         f"{quoted(f.name)} := "
-        + assigned(f"struct_extract({value}, {_text(name)})", part, f.type, by_name=by_name)
+        + assigned(f"struct_extract({value}, {text_literal(name)})", part, f.type, by_name=by_name)
         for f, (name, part) in zip(fields, parts, strict=True)
     )
     return f"CASE WHEN {value} IS NULL THEN NULL ELSE struct_pack({inner}) END"
@@ -116,22 +117,22 @@ def _to_integer(value: str, kind: str, wanted: str) -> str:
 
 
 def as_text(value: str, kind: str) -> str:
-    """The text that Spark makes of a value: ``{1, a}``, ``[1, null]``."""
+    """A value as Spark casts it to a string: ``{1, a}``, ``[1, null]``."""
     if kind.startswith("MAP("):
-        raise Unsupported("the text of a map cannot be made without Spark")
+        raise Unsupported("a map cannot be cast to a string without Spark")
     if kind.endswith("[]"):
         inner = f"coalesce({as_text('x', kind[:-2])}, 'null')"
         return f"('[' || array_to_string(list_transform({value}, lambda x: {inner}), ', ') || ']')"
     if kind.startswith("STRUCT("):
         parts = (
-            f"coalesce({as_text(f'struct_extract({value}, {_text(name)})', part)}, 'null')"
+            f"coalesce({as_text(f'struct_extract({value}, {text_literal(name)})', part)}, 'null')"
             for name, part in struct_fields(kind)
         )
         return f"CASE WHEN {value} IS NOT NULL THEN '{{' || {_joined(parts)} || '}}' END"
     if kind in _FLOATS:
         raise Unsupported(
-            "the text of a floating point number is not the same in DuckDB and in Spark; cast it "
-            "to DECIMAL first"
+            "DuckDB and Spark cast floating point numbers to different strings; cast to DECIMAL "
+            "first"
         )
     if kind == "TIMESTAMP WITH TIME ZONE":
         return f"CAST(CAST({value} AS TIMESTAMP) AS VARCHAR)"
@@ -145,12 +146,8 @@ def _joined(parts: Iterable[str]) -> str:
 
 
 def _sized(value: str, target: DataType) -> str:
-    """Spaces at the end do not count: CHAR(n) is filled with them, too many are cut off."""
+    """Trailing spaces do not count: CHAR(n) is padded with them, excess ones are cut off."""
     if not (isinstance(target, AtomicType) and target.root.is_text) or target.length == MAX_LENGTH:
         return value
     kind = "char" if target.root is TypeRoot.CHAR else "varchar"
     return f"spark_{kind}({value}, {target.length})"
-
-
-def _text(name: str) -> str:
-    return "'" + name.replace("'", "''") + "'"

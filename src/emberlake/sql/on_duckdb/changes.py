@@ -1,7 +1,7 @@
 """DELETE, UPDATE and MERGE in this process.
 
-Conditions and values go to the engine's own parser, which skips files that cannot match. What it
-cannot say, and MERGE, is decided by DuckDB (``row_queries``).
+Conditions and values go to the engine's own parser, which skips files that cannot match. DuckDB
+decides what that parser cannot express, and MERGE (``row_queries``).
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ from emberlake.types import AtomicType, DataField, TypeRoot, from_arrow_schema
 def delete(engine: Local, statement: Delete, args: Args) -> None:
     """Carry out DELETE.
 
-    Whole partitions, or the whole table, are replaced by nothing, as Paimon's connector does it.
+    Whole partitions, or the whole table, are truncated, as in Paimon's connector.
     """
     table = engine.session.table(statement.table)
     refuse_varying(statement.where or "")
@@ -88,12 +88,12 @@ def update(engine: Local, statement: Update, args: Args) -> None:
         changing.update(statement)
 
 
-# What the engine's own expressions cannot say, DuckDB can.
+# Raised for what the engine's own expressions cannot do: DuckDB can.
 _UNSAID = (Unsupported, InvalidExpression)
 
 
 def _has_char(table: Table) -> bool:
-    """Whether texts are compared as if they were filled with spaces."""
+    """Whether strings are compared as if they were padded with spaces."""
     roots = (f.type.root for f in table.fields if isinstance(f.type, AtomicType))
     return any(root is TypeRoot.CHAR for root in roots)
 

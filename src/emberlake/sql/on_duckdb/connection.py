@@ -30,7 +30,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A connection in which the names of a query stand for its tables."""
+    """A connection in which the tables of a query are registered."""
 
     sources: Mapping[str, object]
     views: tuple[str, ...]
@@ -44,7 +44,7 @@ class Database:
         self._folder = tempfile.TemporaryDirectory(prefix="emberlake-sql-")
         config = {
             "temp_directory": self._folder.name,
-            "autoinstall_known_extensions": "false",  # nothing is fetched behind one's back
+            "autoinstall_known_extensions": "false",  # nothing is downloaded silently
             "parquet_metadata_cache": "true",  # files of tables do not change
             "python_enable_replacements": "false",  # names are looked up by the session
         }
@@ -129,7 +129,7 @@ class Database:
         return Prepared(text, prepared.sources, prepared.views)
 
     def _keep(self, kept: "_Kept | None") -> "_Kept | None":
-        """Keep a connection whose names are set up for who asks for the rows next."""
+        """Keep a connection with its tables, for the query that reads the rows next."""
         before, self._kept = self._kept, kept
         if kept is not None and before is not None:
             self._end(before.connection)
@@ -138,7 +138,7 @@ class Database:
     def interrupt(self) -> None:
         """Stop the statements that run, from another thread."""
         for connection in list(self._running.values()):
-            with suppress(duckdb.Error):  # it has ended meanwhile
+            with suppress(duckdb.Error):  # it has just ended
                 connection.interrupt()
 
     def _end(self, connection: Any) -> None:

@@ -1,4 +1,4 @@
-"""What the parts of the engine know of it."""
+"""The engine, as its parts see it."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -21,7 +21,7 @@ class Local(Protocol):
     def database(self) -> Database: ...
 
     def settings(self) -> Mapping[str, str]:
-        """What SET says."""
+        """The settings that SET has made."""
 
     def prepare(self, text: str, args: Args) -> Prepared:
         """A query for DuckDB, with all its tables pinned."""

@@ -1,8 +1,7 @@
 """Carry out what a query has decided about rows: update, delete or insert, in one commit."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ from emberlake.rowops.clauses import Action, Choice, Clause, Editor
 from emberlake.rowops.edits import FileEdit, Prepared, write_edits
 from emberlake.rowops.key_changes import write_key_changes
 from emberlake.rowops.merge_plan import quoted
+from emberlake.rowops.row_actions import ACTION, INSERT, RowActions
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.column_buffers import I64
 from emberlake.spec.schema import TableSchema
@@ -21,20 +21,6 @@ from emberlake.spec.snapshot import Snapshot
 from emberlake.sql.merge_text import repeated_match
 from emberlake.sql.on_duckdb.target_rows import FILE, PLACE, POSITION, ROW, TargetRows
 from emberlake.types import DataField, arrow_schema
-
-ACTION: Final = "__action"
-UPDATE: Final = 0  # the numbers of the clauses of the editor, too
-DELETE: Final = 1
-INSERT: Final = 2
-
-
-@dataclass(frozen=True)
-class RowActions:
-    """What changes may do: columns that they set, whether they delete, columns of new rows."""
-
-    sets: tuple[str, ...] = ()
-    deletes: bool = False
-    inserts: tuple[str, ...] = ()
 
 
 def prepare_changes(
@@ -89,7 +75,7 @@ def prepare_changes(
 
 
 def _nullable(fields: Sequence[DataField]) -> tuple[DataField, ...]:
-    """The columns before it is known that there are no nulls."""
+    """The columns, before nulls have been ruled out."""
     return tuple(replace(f, type=f.type.with_nullable(True)) for f in fields)
 
 

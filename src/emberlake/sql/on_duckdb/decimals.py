@@ -1,7 +1,7 @@
 """Division of decimals as Spark does it: exact, and rounded half up to the digits of the result.
 
-DuckDB divides decimals as floating point numbers. Here whole columns of integers are divided, in
-64 bits where everything fits, and as Python's integers where not.
+DuckDB divides decimals as floating point numbers. Here whole columns of integers are divided: in
+64 bits where everything fits, otherwise as Python's integers.
 """
 
 from decimal import Decimal
@@ -48,7 +48,7 @@ def _whole(column: Any) -> pa.Array:
 
 
 def _unscaled(array: pa.Array) -> Integers:
-    """The integers of decimals; what is NULL can be anything."""
+    """The integers of decimals; those of NULL are arbitrary."""
     start, count = array.offset, len(array)
     words = np.frombuffer(array.buffers()[1], np.int64)[2 * start : 2 * (start + count)]
     low, high = words[0::2], words[1::2]

@@ -7,10 +7,9 @@ from typing import Final
 import pyarrow as pa
 
 from emberlake.errors import Unsupported
-from emberlake.options import NUM_LEVELS, RUN_TRIGGER
 from emberlake.read.projection import ROW_KIND, project_all
 from emberlake.read.table_reader import TableReader
-from emberlake.scan.plan import find_target, plan_key_snapshot, plan_target
+from emberlake.scan.plan import find_target, plan_last_level, plan_target
 from emberlake.scan.splits import DataSplit, attach_folders
 from emberlake.scan.travel import Between
 from emberlake.spec.row_tracking import HIDDEN_FIELDS
@@ -46,14 +45,14 @@ class Derived:
 
 
 def _audit_log(table: Table) -> Derived:
-    """All rows with their kind, also those that are deleted."""
+    """All rows with their kind, including deleted ones."""
     names = [quoted(name) for name in table.field_names]
     columns = ", ".join((f"{quoted(ROW_KIND)} AS {_KIND}", *names))
     return Derived(_with_kinds(table), columns)
 
 
 def _binlog(table: Table) -> Derived:
-    """The same, each value in an array: without a log of changes there is one of each."""
+    """The same, each value in an array; without a changelog, an array has one element."""
     arrays = [f"[{quoted(name)}] AS {quoted(name)}" for name in table.field_names]
     columns = ", ".join((f"{quoted(ROW_KIND)} AS {_KIND}", *arrays))
     return Derived(_with_kinds(table), columns)
@@ -76,21 +75,10 @@ def _read_optimized(table: Table) -> Derived:
     target = find_target(store)
     if isinstance(target, Between):
         raise Unsupported("changes between two snapshots have no $ro")
-    levels, trigger = store.options.value(NUM_LEVELS), store.options.value(RUN_TRIGGER)
-    last = max(2, trigger + 1 if levels is None else levels) - 1
     reader = TableReader(store, project_all(store.schema.fields))
-    if target is None:
-        return Derived(Rows(reader, ()))
-    with store.decoding_rows():
-        plan = plan_key_snapshot(
-            store,
-            target,
-            None,
-            None,
-            is_visible=lambda entries: (entries.bucket >= 0) & (entries.level >= last),
-        )
-    attach_folders(plan.splits, store.bucket_folder)
-    return Derived(Rows(reader, tuple(plan.splits)))
+    splits = plan_last_level(store, target).splits
+    attach_folders(splits, store.bucket_folder)
+    return Derived(Rows(reader, tuple(splits)))
 
 
 def _row_tracking(table: Table) -> Derived:

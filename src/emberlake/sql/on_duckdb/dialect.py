@@ -1,7 +1,7 @@
 """Spark's SQL in, DuckDB's SQL out, by sqlglot; where the two differ, rules of our own."""
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import sqlglot
 from sqlglot import exp
@@ -28,7 +28,7 @@ def parse_query(text: str) -> exp.Expr:
     """The tree of a query.
 
     Raises:
-        InvalidSql: it is none.
+        InvalidSql: the text is not a query.
     """
     text = with_plain_travel(text)
     try:
@@ -39,7 +39,7 @@ def parse_query(text: str) -> exp.Expr:
         raise InvalidSql(f"[PARSE_SYNTAX_ERROR] expected one statement, found {len(found)}")
     (tree,) = found
     if isinstance(tree, exp.Command):
-        raise InvalidSql(f"[PARSE_SYNTAX_ERROR] this is no query: {text[:80]}")
+        raise InvalidSql(f"[PARSE_SYNTAX_ERROR] this is not a query: {text[:80]}")
     return tree
 
 
@@ -48,7 +48,7 @@ def _parsed(text: str) -> list[exp.Expr]:
 
 
 def _parsed_again(text: str, error: Exception) -> list[exp.Expr]:
-    """Spark takes most words of its grammar for names; sqlglot needs quotes around them."""
+    """Spark accepts most keywords as names; sqlglot needs quotes around them."""
     quoted = with_quoted_words(text)
     if quoted != text:
         with suppress(SqlglotError, RecursionError):
@@ -68,7 +68,7 @@ def to_duckdb(tree: exp.Expr) -> str:
         text: str = _translated(tree).sql(dialect=DuckDB, identify=True)
     except (SqlglotError, LookupError, AttributeError, TypeError) as error:
         said = " ".join(tree.sql(dialect=LakeSpark).split())
-        raise Unsupported(f"this cannot be said to DuckDB: {said[:120]}") from error
+        raise Unsupported(f"DuckDB's SQL cannot express this: {said[:120]}") from error
     return text
 
 
@@ -142,11 +142,6 @@ MACROS: Final = (
        WHEN typeof(x) = 'VARCHAR' THEN spark_integer(CAST(x AS VARCHAR))
        ELSE CAST(x AS BIGINT) END""",
 )
-
-
-def literal_of(value: Any) -> exp.Expr:
-    """A Python value as a literal."""
-    return exp.convert(value)
 
 
 def _first_line(error: Exception) -> str:

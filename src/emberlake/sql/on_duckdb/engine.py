@@ -64,7 +64,7 @@ _OF_SPARK: Final = frozenset(
 class DuckDbEngine:
     """Carries out statements in this process."""
 
-    session: Session  # set by whoever makes both
+    session: Session  # set by the caller, which makes both
 
     def __init__(self) -> None:
         self.database = Database()
@@ -107,8 +107,8 @@ class DuckDbEngine:
             name = f"global_temp.{name}"
         if name in self._views and not statement.replace:
             raise Unsupported(
-                f"[TEMP_TABLE_OR_VIEW_ALREADY_EXISTS] there is a view {statement.view} already; "
-                "use CREATE OR REPLACE"
+                f"[TEMP_TABLE_OR_VIEW_ALREADY_EXISTS] view {statement.view} already exists; use "
+                "CREATE OR REPLACE"
             )
         tree = bind_parameters(parse_query(statement.query), args)
         if statement.columns is not None:
@@ -173,7 +173,7 @@ class DuckDbEngine:
         cursor.expect_end()
         self._cached.pop(name.lower(), None)
         if self._views.pop(name.lower(), None) is None and not if_exists:
-            raise Unsupported(f"there is no temporary view {name}; catalogs of folders have none")
+            raise Unsupported(f"there is no temporary view {name}; only those can be dropped here")
         return self.answer(None)
 
     def _uncache(self, cursor: Cursor) -> SqlResult:

@@ -1,7 +1,7 @@
 """Expressions of DELETE, UPDATE and MERGE for the engine's own parser, token by token.
 
-Names become those that the operation knows, parameters and subqueries become values; everything
-else stays as it was written, and is refused by the parser if it does not know it.
+Names become those that the operation knows; parameters and subqueries become values. Everything
+else stays as it was written, and the parser refuses what it does not know.
 """
 
 import datetime as dt
@@ -14,7 +14,7 @@ from emberlake.errors import EmberlakeError, InvalidSql, Unsupported
 from emberlake.sql.cursor import Cursor
 from emberlake.sql.engine import Args
 from emberlake.sql.lexer import Kind, text_value
-from emberlake.sql.names import quoted
+from emberlake.sql.names import quoted, text_literal
 from emberlake.sql.on_duckdb.context import Local
 
 _MAX_VALUES: Final = 100_000
@@ -23,12 +23,12 @@ _SUFFIXES: Final = "lLsSyYdDfF"
 
 @dataclass(frozen=True)
 class Side:
-    """A table that expressions name columns of.
+    """A table whose columns expressions can name.
 
     Args:
         names: What may stand in front of a column: (t,), (db, t), an alias.
-        alias: What the operation calls it; None: its columns stand alone.
-        columns: The columns; names have no letter case.
+        alias: Its alias in the operation; None: its columns have no qualifier.
+        columns: The columns; names are case-insensitive.
     """
 
     names: tuple[tuple[str, ...], ...]
@@ -36,7 +36,7 @@ class Side:
     columns: tuple[str, ...]
 
     def column(self, path: Sequence[str]) -> str | None:
-        """The column that a name with dots means, as the operation writes it."""
+        """The column that a name with dots refers to, as the operation writes it."""
         for name in self.names:
             if tuple(path[: len(name)]) == name and len(path) == len(name) + 1:
                 return self._own(path[-1])
@@ -81,7 +81,7 @@ def _name(cursor: Cursor, sides: Sequence[Side]) -> str:
         if found is not None:
             return found
     if is_word and len(path) == 1:
-        return path[0]  # a keyword, or a column that the parser will not know
+        return path[0]  # a keyword, or an unknown column, which the parser refuses
     cursor.at = start
     return ".".join(quoted(part) for part in cursor.path())
 
@@ -102,20 +102,22 @@ def _parameter(name: str, args: Mapping[str, Any]) -> str:
 
 
 def _subquery(engine: Local, cursor: Cursor, args: Args, before: Sequence[str]) -> str:
-    """The values of a query that does not depend on the row, found before the rows are."""
+    """The values of a query that does not depend on the row; it runs first."""
     query = cursor.skip_parentheses()[1:-1]
     try:
         rows = engine.database.stream(engine.prepare(query, args)).read_all()
     except EmberlakeError as error:
         raise Unsupported(
-            f"a subquery of DELETE, UPDATE or MERGE must not depend on the row without Spark: "
+            f"without Spark, a subquery of DELETE or UPDATE must not depend on the row: "
             f"({query[:80]}): {error}"
         ) from error
     word = before[-1].upper() if before else ""
     if word == "EXISTS":
-        raise Unsupported("EXISTS cannot be carried out without Spark; use IN, or MERGE")
+        raise Unsupported("EXISTS needs Spark; use IN or MERGE")
     if rows.num_columns != 1:
-        raise InvalidSql(f"a subquery has one column here, not {rows.num_columns}: ({query[:80]})")
+        raise InvalidSql(
+            f"expected a subquery of one column, not {rows.num_columns}: ({query[:80]})"
+        )
     if rows.num_rows > (_MAX_VALUES if word == "IN" else 1):
         raise InvalidSql(f"the subquery has {rows.num_rows} rows: ({query[:80]})")
     values = [_literal(value) for value in rows.column(0).to_pylist()] or ["NULL"]
@@ -133,7 +135,7 @@ def _literal(value: Any) -> str:
         case float():
             return f"CAST('{value!r}' AS DOUBLE)"
         case str():
-            return "'" + value.replace("'", "''") + "'"
+            return text_literal(value)
         case dt.datetime():
             return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
         case dt.date():

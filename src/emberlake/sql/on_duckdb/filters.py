@@ -1,4 +1,4 @@
-"""Predicates of DuckDB's scans as predicates of ours, where both mean exactly the same.
+"""Translates predicates of DuckDB's scans to ours, where both mean exactly the same.
 
 DuckDB puts NaN above all numbers, and compares structs; so floating point numbers and nested
 columns are left to it.
@@ -36,7 +36,7 @@ _EXACT: Final = frozenset(
 
 
 def to_predicate(node: Node, fields: Sequence[DataField]) -> Predicate | None:
-    """The same predicate on columns of a table; None if there is none."""
+    """The same predicate on columns of a table; None if we have no such predicate."""
     try:
         return _translate(node, PredicateBuilder(fields), {f.name: f for f in fields})
     except EmberlakeError:  # a literal that does not fit the column

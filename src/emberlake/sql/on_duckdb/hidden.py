@@ -14,13 +14,10 @@ from emberlake.scan.plan import plan_target
 from emberlake.scan.splits import attach_folders
 from emberlake.scan.travel import Between
 from emberlake.spec.schema import TableSchema
+from emberlake.sql.hidden_columns import BUCKET, FILE_PATH, PARTITION, ROW_INDEX
 from emberlake.sql.on_duckdb.pinned import PinnedTable
 from emberlake.types import arrow_schema
 
-PARTITION: Final = "__paimon_partition"
-BUCKET: Final = "__paimon_bucket"
-FILE_PATH: Final = "__paimon_file_path"
-ROW_INDEX: Final = "__paimon_row_index"
 _TYPES: Final = {BUCKET: pa.int32(), FILE_PATH: pa.string(), ROW_INDEX: pa.int64()}
 
 

@@ -1,10 +1,10 @@
-"""LATERAL VIEW and LATERAL with functions that make rows, said as subqueries of DuckDB."""
+"""LATERAL VIEW, and LATERAL with functions that generate rows, as subqueries of DuckDB."""
 
 from sqlglot import exp
 
 
 def without_views(select: exp.Select) -> exp.Select:
-    """The query with joins in the place of LATERAL VIEW."""
+    """The query with joins instead of LATERAL VIEW."""
     laterals = select.args.get("laterals")
     if not laterals:
         return select
@@ -56,7 +56,7 @@ def _parts(value: exp.Expr, *, is_map: bool) -> list[exp.Expr]:
 
 
 def _or_one_null(part: exp.Expr) -> exp.Expr:
-    """OUTER: a row for what is empty, too."""
+    """OUTER: an empty value gives a row of nulls."""
     has_some = exp.GT(this=_call("len", part.copy()), expression=exp.Literal.number(0))
     one = exp.Array(expressions=[exp.Null()])
     return exp.Case(ifs=[exp.If(this=has_some, true=part)], default=one)

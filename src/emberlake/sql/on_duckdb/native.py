@@ -1,9 +1,9 @@
 """Files that DuckDB reads by itself, where its own Parquet reader gives exactly our rows.
 
-It decodes row groups in all threads and skips more of them, by filters that it finds out while a
-join runs. It knows nothing of field ids, deletion vectors, keys or partitions, so only plain files
-are left to it: Parquet on the disk, of a table without keys and partitions, written with the
-columns that the table has in this snapshot. Everything is decided from metadata.
+It decodes row groups in all threads and skips more of them, by filters that it derives while a join
+runs. It knows nothing of field ids, deletion vectors, keys or partitions, so it gets only plain
+files: Parquet on the local disk, of a table without keys and partitions, written with the columns
+that the table has in this snapshot. Everything is decided from metadata.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,13 @@ from emberlake.scan.plan import plan_target
 from emberlake.scan.splits import DataSplit
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.snapshot import Snapshot
+from emberlake.sql.names import text_literal
 from emberlake.sql.on_duckdb.pinned import PinnedTable
 from emberlake.sql.on_duckdb.types import duckdb_type, quoted
 from emberlake.store.table_store import TableStore
 from emberlake.types import AtomicType, DataField, TypeRoot
 
-# Of more files, manifests skip faster than the footers of all of them.
+# With more files, manifests skip faster than footers.
 _MAX_FILES: Final = 256
 _PATTERN_CHARACTERS: Final = frozenset("*?[]{}\\")
 _PLAIN: Final = frozenset(
@@ -66,7 +67,7 @@ def listed(paths: Sequence[str]) -> str | None:
     """Files as a source of rows; None if DuckDB would misunderstand a path."""
     if any(map(_is_odd, paths)):
         return None
-    texts = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+    texts = ", ".join(map(text_literal, paths))
     return f"read_parquet([{texts}], hive_partitioning = false)"
 
 
@@ -87,10 +88,10 @@ def is_plain_file(store: TableStore, file: DataFile) -> bool:
 def is_plain_table(
     store: TableStore, fields: tuple[DataField, ...], *, with_keys: bool = False
 ) -> bool:
-    """Whether DuckDB has a type for every column, and nothing else is to be done with rows."""
+    """Whether DuckDB has a type for every column, and rows need no other work."""
     profile = store.schema.profile
     return (
-        store.storage.traits.spark_reads  # not if somebody observes reads, as tests do
+        store.storage.traits.spark_reads  # not if a storage observes reads, as in tests
         and profile.has_keys == with_keys
         and not (profile.evolves_data or store.schema.partition_keys)
         and fields == store.schema.fields

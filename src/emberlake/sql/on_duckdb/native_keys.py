@@ -1,9 +1,9 @@
-"""Key tables that DuckDB reads by itself (``emberlake.sql.key_parts``)."""
+"""Key tables that DuckDB reads by itself (``emberlake.sql.on_duckdb.key_parts``)."""
 
 from emberlake.spec.key_value import SEQUENCE
 from emberlake.spec.manifest import EMPTY_ROW
 from emberlake.spec.snapshot import Snapshot
-from emberlake.sql.key_parts import KEPT_KINDS, KeyPart, find_key_parts
+from emberlake.sql.on_duckdb.key_parts import KEPT_KINDS, KeyPart, find_key_parts
 from emberlake.sql.on_duckdb.native import is_plain_file, is_plain_table, listed, selected
 from emberlake.sql.on_duckdb.pinned import PinnedTable
 from emberlake.sql.on_duckdb.types import quoted

@@ -9,10 +9,10 @@ from emberlake.errors import InvalidSql
 
 
 def bind_parameters(tree: exp.Expr, args: Mapping[str, Any]) -> exp.Expr:
-    """The tree with literals in the place of parameters; values never become text of a query.
+    """The tree with literals instead of parameters; values never become part of the text.
 
     Raises:
-        InvalidSql: a parameter has no value, or a value that no literal can be.
+        InvalidSql: a parameter has no value, or a value that cannot be a literal.
     """
 
     def bind(node: exp.Expr) -> exp.Expr:

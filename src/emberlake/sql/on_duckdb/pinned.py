@@ -1,8 +1,8 @@
-"""A table at one snapshot, as something that DuckDB scans: it asks for columns and for filters.
+"""A table at one snapshot, as a source that DuckDB scans by columns and filters.
 
-DuckDB hands a scan the columns that a query needs and the predicates that it can do without, after
-its own optimizer has moved them there. Predicates that mean the same in both engines become filters
-of the scan, so that partitions, files and row groups are skipped; DuckDB does the others itself.
+After optimizing a query, DuckDB hands a scan the columns that it needs, and offers it predicates.
+Those that mean the same in both engines become filters of the scan, so that partitions, files and
+row groups are skipped; DuckDB evaluates the others itself.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class PinnedTable:
 
 
 class TableSource(ArrowScanSource):  # type: ignore[misc]
-    """What DuckDB's scan talks to."""
+    """The source of a scan by DuckDB."""
 
     schema_is_stable = True
 

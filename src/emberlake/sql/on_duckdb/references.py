@@ -1,4 +1,4 @@
-"""Which tables a query names, and where: CTEs shadow tables, aliases name them anew."""
+"""Which tables a query names, and where: CTEs hide tables, aliases rename them."""
 
 from collections.abc import Iterator
 
@@ -40,7 +40,7 @@ def _visible_ctes(node: exp.Expr) -> Iterator[exp.CTE]:
                     break
                 yield cte
             inside, parent = parent, parent.parent
-            # The query that the WITH belongs to sees the same CTEs; they are done.
+            # The query that the WITH belongs to sees the same CTEs, which were just returned.
             if parent is not None:
                 inside, parent = parent, parent.parent
             continue
@@ -51,7 +51,7 @@ def _visible_ctes(node: exp.Expr) -> Iterator[exp.CTE]:
 
 
 def replace_reference(node: exp.Table, stand_in: str) -> None:
-    """Let a place name something else; its columns are still called by the old name."""
+    """Let a place name something else; the old name still qualifies its columns."""
     alias = node.args.get("alias")
     if alias is None or alias.this is None:
         columns = alias.args.get("columns") if alias is not None else None

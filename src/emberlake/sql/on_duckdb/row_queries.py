@@ -1,8 +1,8 @@
 """DELETE, UPDATE and MERGE as queries of DuckDB, with subqueries, functions and joins of any kind.
 
-Each statement becomes one query that says what happens to which rows; the rows of the table carry
-the place where they are, and what the query says is carried out there. Rows that change are in
-memory; the others pass.
+Each statement becomes one query that decides what happens to which rows. The rows of the table
+carry their places, where the changes are then made. Rows that change are held in memory; the others
+are streamed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,24 +16,26 @@ from emberlake.errors import DataMismatch
 from emberlake.rowops.attempts import present, run_change
 from emberlake.rowops.edits import Prepared as Written
 from emberlake.rowops.isolation import isolated
+from emberlake.rowops.row_actions import ACTION, DELETE, UPDATE, RowActions
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.replacement import Replacement
 from emberlake.spec.row_tracking import HIDDEN_FIELDS
 from emberlake.spec.snapshot import Operation, Snapshot
 from emberlake.sql.engine import Args
-from emberlake.sql.merge_text import CLAUSE, MATCHED, ClausePart, MergeText, repeated_match
+from emberlake.sql.merge_text import (
+    CLAUSE,
+    FIXED_COLUMNS,
+    MATCHED,
+    ClausePart,
+    MergeText,
+    repeated_match,
+)
 from emberlake.sql.names import quoted as quoted_name
+from emberlake.sql.names import text_literal
 from emberlake.sql.on_duckdb.assign import assigned
 from emberlake.sql.on_duckdb.connection import Prepared
 from emberlake.sql.on_duckdb.context import Local
-from emberlake.sql.on_duckdb.decided import (
-    ACTION,
-    DELETE,
-    INSERT,
-    UPDATE,
-    RowActions,
-    prepare_changes,
-)
+from emberlake.sql.on_duckdb.decided import prepare_changes
 from emberlake.sql.on_duckdb.dialect import parse_query
 from emberlake.sql.on_duckdb.parameters import bind_parameters
 from emberlake.sql.on_duckdb.references import replace_reference
@@ -42,7 +44,7 @@ from emberlake.sql.on_duckdb.types import duckdb_type, quoted
 from emberlake.sql.on_duckdb.writing import value_or_default
 from emberlake.sql.pruning import predicates_in
 from emberlake.sql.row_texts import keeps_values, named, words_in, write_session
-from emberlake.sql.statements import Delete, DeleteRow, InsertRow, Update, UpdateRow
+from emberlake.sql.statements import Delete, DeleteRow, InsertRow, Update
 from emberlake.sql.targets import Target, qualifiers_of, refuse_twice, targets_of, value_text
 from emberlake.table import Table
 from emberlake.types import DataField, DataType, RowType
@@ -71,7 +73,7 @@ class Changing:
         self._change(text, decide, RowActions(deletes=True), at=len(head))
 
     def rewrite_without(self, statement: Delete) -> None:
-        """Replace the table by the rows that stay, unless others write to it meanwhile."""
+        """Replace the table by the rows that remain, unless others write to it meanwhile."""
         replaces = Replacement.whole_table(self.table.store.schema)
         session = replace(write_session(self.table), replaces=replaces)
         current, snapshot = present(isolated(session, "serializable"))
@@ -168,7 +170,7 @@ class Changing:
     def new_value(
         self, mine: Sequence[tuple[str, Target]], kinds: Mapping[str, str], old: str
     ) -> str:
-        """The value of a column, from all that is set in it."""
+        """The new value of a column, from all assignments to it and to its fields."""
         value = old
         for column, target in mine:
             if target.path:
@@ -194,12 +196,11 @@ def _selected(inner: Prepared, outputs: Sequence[str], where: str = "") -> Prepa
 
 
 def with_field(struct: str, data_type: DataType, path: Sequence[str], value: str, kind: str) -> str:
-    """The struct with another value in a field; a struct that is NULL gets its others as NULL."""
+    """The struct with another value in a field; if it is NULL, its other fields are NULL."""
     assert isinstance(data_type, RowType)
     parts = []
     for field in data_type.fields:
-        name = "'" + field.name.replace("'", "''") + "'"
-        inner = f"struct_extract({struct}, {name})"
+        inner = f"struct_extract({struct}, {text_literal(field.name)})"
         if field.name == path[0]:
             inner = (
                 with_field(inner, field.type, path[1:], value, kind)
@@ -239,12 +240,12 @@ class _Merging:
     def _action(self, kinds: Mapping[str, str], old: Mapping[str, str]) -> str:
         branches = []
         for number, part in enumerate(self._text.parts):
-            action = str(_action_of(part))
+            action = str(part.action)
             for column, target in self._mine(number):
                 if target in part.fixed:
                     new = self._changing.value_of(target, column, kinds[column])
                     same = f"{old[target.field.name]} IS NOT DISTINCT FROM {new}"
-                    action = f"CASE WHEN {same} THEN {action} ELSE error('{_FIXED}') END"
+                    action = f"CASE WHEN {same} THEN {action} ELSE error('{FIXED_COLUMNS}') END"
             branches.append(f"WHEN {CLAUSE} = {number} THEN {action}")
         return f"CASE {' '.join(branches)} END"
 
@@ -285,25 +286,9 @@ class _Merging:
         return value_or_default(self._changing.engine, field, None)
 
 
-_FIXED = (
-    "columns of the primary key and of the partition cannot be updated, since they tell rows "
-    "apart. Delete the rows and append them again"
-)
-
-
 def _refuse_repeated(matched: pa.Table) -> None:
     place = matched.column(PLACE).combine_chunks()
     keys = pa.table({name: pc.struct_field(place, name) for name in ("file", "pos")})
     counts = keys.group_by(["file", "pos"]).aggregate([([], "count_all")]).column("count_all")
     if matched.num_rows and pc.max(counts).as_py() > 1:
         raise repeated_match()
-
-
-def _action_of(part: ClausePart) -> int:
-    match part.clause.action:
-        case DeleteRow():
-            return DELETE
-        case UpdateRow():
-            return UPDATE
-        case InsertRow():
-            return INSERT

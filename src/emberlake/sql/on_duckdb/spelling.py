@@ -1,4 +1,4 @@
-"""Text of Spark as sqlglot reads it: words that Spark takes for names, and ways to travel."""
+"""Spark's SQL in a spelling that sqlglot reads: keywords as names, and time travel."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -22,7 +22,7 @@ _PARTS: Final = frozenset(
 
 
 def with_plain_travel(text: str) -> str:
-    """The text with ``VERSION AS OF`` or ``TIMESTAMP AS OF`` for all spellings of them."""
+    """The text with ``VERSION AS OF`` or ``TIMESTAMP AS OF`` for all their spellings."""
     tokens = tokenize(text)
     edits: list[tuple[int, int, str]] = []
     for at, token in enumerate(tokens[:-2]):
@@ -38,7 +38,7 @@ def with_plain_travel(text: str) -> str:
 
 
 def with_quoted_words(text: str) -> str:
-    """The text with quotes around words of the grammar that stand where names must stand."""
+    """The text with quotes around keywords that are used as names."""
     tokens = tokenize(text)
     edits = [
         (token.start, token.end, quoted(token.text))

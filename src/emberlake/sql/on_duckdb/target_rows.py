@@ -1,4 +1,4 @@
-"""The rows of the table that DELETE, UPDATE and MERGE change, each with the place where it is."""
+"""The rows of the table that DELETE, UPDATE and MERGE change, each with its place."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -49,7 +49,7 @@ class TargetRows:
 
     @cached_property
     def reads(self) -> list[PlacedRead]:
-        """The files of an append table; places name them by their numbers."""
+        """The files of an append table; places refer to them by index."""
         names = [f.name for f in self.fields]
         return list(file_reads(self.store, self.snapshot, self._predicate, names))
 

@@ -1,4 +1,4 @@
-"""What expressions mean depends on the types of their columns: decimals, CHAR, keys of maps."""
+"""Rules that depend on the types of columns: decimals, CHAR, and map keys."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -17,12 +17,12 @@ _COUNT: Final = Digits(20, 0)
 def apply_types(
     tree: exp.Expr, tables: Mapping[str, Sequence[DataField]], divider: Divider
 ) -> exp.Expr:
-    """Say in the query what Spark would do because of types.
+    """Write into the query what Spark would do because of types.
 
     Args:
         tree: The query; it is changed.
-        tables: The columns of its tables, by the names that stand for them.
-        divider: Makes functions for the division of decimals.
+        tables: The columns of its tables, by their names in the tree.
+        divider: Gives the function that divides decimals.
     """
     nodes = list(tree.find_all(exp.Div, exp.Avg, exp.Bracket, *_COMPARISONS))
     if not nodes:
@@ -47,7 +47,7 @@ class _Rules:
         self._types, self._divider = types, divider
 
     def replacement(self, node: exp.Expr) -> _Replacement | None:
-        """What is to be replaced, and what makes the new expression."""
+        """The expression to replace, and a function that makes the new one."""
         match node:
             case exp.Div():
                 return self._division(node)
@@ -94,7 +94,7 @@ class _Rules:
     def _map_value(
         self, node: exp.Bracket, column: exp.Column, key: exp.Expr
     ) -> _Replacement | None:
-        """``m[1]`` is a key, and no place."""
+        """In ``m[1]``, 1 is a key, not a position."""
         kind = self._types.of_column(column)
         is_number = (
             isinstance(kind, MapType)
@@ -104,7 +104,7 @@ class _Rules:
         return (node, lambda: _call("map_extract_value", column, key)) if is_number else None
 
     def _pad(self, node: exp.Expr) -> None:
-        """A text that is compared with a CHAR(n) is filled with spaces, too."""
+        """A string that is compared with a CHAR(n) is padded with spaces, too."""
         values = [node.this, *(node.expressions or [node.args.get("expression")])]
         columns = [value for value in values if isinstance(value, exp.Column)]
         kinds = [self._types.of_column(column) for column in columns]

@@ -22,7 +22,7 @@ _ROOTS: Final = {
     TypeRoot.TIMESTAMP: "TIMESTAMP",
     TypeRoot.TIMESTAMP_LTZ: "TIMESTAMP WITH TIME ZONE",
 }
-# What DuckDB computes with and Spark does not have.
+# Types of results that DuckDB has and Spark does not.
 _RESULTS: Final = {
     "HUGEINT": "BIGINT",
     "UHUGEINT": "BIGINT",
@@ -58,7 +58,7 @@ def duckdb_type(data_type: DataType) -> str:
 
 
 def result_type(text: str) -> str | None:
-    """The type that a result column has in Spark, if that is another one."""
+    """The type that a result column has in Spark; None if it is the same."""
     return _RESULTS.get(text)
 
 

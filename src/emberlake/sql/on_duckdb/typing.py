@@ -1,7 +1,7 @@
 """The types that expressions of a query have in Spark, from the tables that its names are bound to.
 
-Only what changes the meaning of an expression is worked out: which column a name means, and what
-precision decimals have. The type of everything else is unknown.
+Only what changes the meaning of an expression is worked out: which column a name refers to, and the
+precision of decimals. The type of everything else is unknown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class Digits:
 
     @staticmethod
     def adjusted(precision: int, scale: int) -> "Digits":
-        """What Spark makes of a result that has too many digits: it gives up part of its scale."""
+        """The type of a result; if it has too many digits, Spark reduces its scale."""
         if precision <= _MOST_DIGITS:
             return Digits(precision, scale)
         whole = precision - scale
@@ -49,7 +49,7 @@ class Digits:
 
     @staticmethod
     def bounded(precision: int, scale: int) -> "Digits":
-        """The same for aggregates, which only cut off."""
+        """The type of an aggregate, which keeps its scale."""
         return Digits(min(precision, _MOST_DIGITS), min(scale, _MOST_DIGITS))
 
 
@@ -69,7 +69,7 @@ class Types:
 
     Args:
         tree: The query.
-        tables: The columns of its tables, by the names that stand for them in the tree.
+        tables: The columns of its tables, by their names in the tree.
     """
 
     def __init__(self, tree: exp.Expr, tables: Mapping[str, Sequence[DataField]]) -> None:
@@ -93,7 +93,7 @@ class Types:
         return found if isinstance(found, Digits) else None
 
     def as_digits(self, node: exp.Expr) -> Digits | None:
-        """The digits of a decimal, or of an integer that meets one."""
+        """The digits of a decimal, or of an integer that is combined with one."""
         return self._exact(node, 0)
 
     # --- names ------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class Types:
         return None
 
     def _resolve(self, column: exp.Column) -> DataType | exp.Expr | None:
-        """The type of a column of a table, or the expression that a derived table names so."""
+        """The type of a table column, or the expression behind a column of a derived table."""
         scope = self._scope(column)
         while scope is not None:
             for name, source in scope.sources.items():

@@ -29,7 +29,7 @@ _OVERWRITE_MODE = "spark.sql.sources.partitionoverwritemode"
 
 @dataclass(frozen=True)
 class Target:
-    """Which columns the rows of a query go to, and what the others get."""
+    """Which columns the rows of a query go to, and the values of the others."""
 
     table: Table
     inputs: tuple[DataField, ...]
@@ -86,10 +86,10 @@ def _by_name(engine: Local, tree: exp.Expr, table: Table, static: dict[str, str]
 
 
 def found_field(table: Table, name: str) -> DataField:
-    """The column of that name, which has no letter case.
+    """The column of that name, ignoring case.
 
     Raises:
-        ColumnNotFound: there is none.
+        ColumnNotFound: there is no such column.
     """
     for field in table.fields:
         if field.name.lower() == name.lower():
@@ -106,7 +106,7 @@ def _static_values(statement: Insert, table: Table, args: Args) -> dict[str, str
         field = found_field(table, part.column)
         if field.name not in table.partition_keys:
             raise InvalidInput(
-                f"[NON_PARTITION_COLUMN] {part.column} is no partition column of {table.identifier}"
+                f"[NON_PARTITION_COLUMN] {part.column} does not partition {table.identifier}"
             )
         if part.value is not None:
             tree = bind_parameters(parse_query(f"SELECT {part.value}"), args)

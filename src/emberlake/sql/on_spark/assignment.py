@@ -1,7 +1,7 @@
-"""Values are put into columns by an ANSI cast, as Paimon's connector for Spark does it.
+"""Values are assigned to columns by an ANSI cast, as in Paimon's connector for Spark.
 
-There is no store assignment: '8' goes into INT, 8.9 becomes 8. What cannot be cast fails when it is
-computed. A NULL becomes the default of its column.
+There is no store assignment: '8' goes into INT, 8.9 becomes 8. A cast that is impossible fails when
+it is computed. A NULL becomes the default of its column.
 """
 
 from pyspark.sql import Column
@@ -36,7 +36,7 @@ def assigned(column: Column, field: DataField, given: T.DataType, *, by_name: bo
 
 
 def lacking(field: DataField) -> Column:
-    """What a column gets that a statement leaves out: its default, or NULL.
+    """The value of a column that a statement leaves out: its default, or NULL.
 
     Raises:
         DataMismatch: the column is NOT NULL, and has no default.
@@ -61,7 +61,7 @@ def _cast(column: Column, given: T.DataType, wanted: T.DataType) -> Column:
 
 
 def _limited(column: Column, field: DataField) -> Column:
-    """CHAR is padded, and spaces that are too many are cut, as Spark does it."""
+    """CHAR is padded, and excess spaces are cut off, as in Spark."""
     match field.type:
         case AtomicType(root=TypeRoot.CHAR, length=length):
             return F.rpad(_cut(column, length, field), length, " ")
@@ -76,7 +76,7 @@ _UNLIMITED = 2**31 - 1
 
 def _cut(column: Column, length: int, field: DataField) -> Column:
     fits = F.length(F.rtrim(column)) <= length
-    problem = F.lit(f"[EXCEED_LIMIT_LENGTH] a text is too long for {field.name} {field.type}")
+    problem = F.lit(f"[EXCEED_LIMIT_LENGTH] a string is too long for {field.name} {field.type}")
     return (
         F.when(column.isNull(), F.lit(None).cast("string"))
         .when(fits, F.substring(column, 1, length))

@@ -14,12 +14,12 @@ from emberlake.spec.identifier import Identifier
 from emberlake.sql.names import quoted
 from emberlake.sql.on_spark.bound import bound_source
 
-_PLAIN: Final = re.compile(r"\w+", re.ASCII)  # all that Spark's catalog takes
+_PLAIN: Final = re.compile(r"\w+", re.ASCII)  # the names that Spark's catalog accepts
 _TAKEN: Final = "Spark has a table or view of that name"
 
 
 class AttachedTables:
-    """What a lake has put into Spark's catalog, and what it has left out."""
+    """The tables that a lake has put into Spark's catalog, and those that it has left out."""
 
     def __init__(
         self, spark: SparkSession, catalog: Catalog, databases: Sequence[str] | None
@@ -33,11 +33,11 @@ class AttachedTables:
 
     @property
     def names(self) -> dict[str, str]:
-        """The tables that Spark knows: as it calls them, in small letters, and as they are."""
+        """The tables that Spark knows: their names there, in lower case, and their own."""
         return {name: str(identifier) for name, (identifier, _) in self._made.items()}
 
     def refresh(self) -> None:
-        """Make Spark's names those of the catalog: new, altered and dropped tables."""
+        """Bring Spark's names up to date: new, altered and dropped tables."""
         if self._databases is not None and not self._databases:
             return
         self.left_out = {}
@@ -114,7 +114,7 @@ class AttachedTables:
 
 
 def _source_name(catalog: Catalog, identifier: Identifier) -> str:
-    """A name that tells tables of different catalogs apart, and none of their secrets."""
+    """A name that differs between catalogs, and reveals none of their secrets."""
     place = "\n".join(str(catalog.options.get(key)) for key in ("metastore", "uri", "warehouse"))
     text = f"{place}\n{identifier}"
     return f"emberlake_{sha256(text.encode()).hexdigest()[:16]}"

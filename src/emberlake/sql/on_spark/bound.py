@@ -1,8 +1,8 @@
-"""Data sources that belong to one table each: Spark's own catalog can name them.
+"""Data sources that belong to one table each, so that Spark's own catalog can name them.
 
 Spark does not pass the options of a table in its catalog to the source of the table, so a source
 must know its table by itself. A class is made for each table, and is named after it. Spark keeps
-the class, pickled; its catalog has nothing but the name.
+the class, pickled; its catalog has only the name.
 """
 
 from collections.abc import Mapping

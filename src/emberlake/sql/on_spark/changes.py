@@ -1,7 +1,7 @@
 """DELETE and UPDATE: Spark evaluates conditions and values, with subqueries and functions.
 
-Each statement becomes one query that says what happens to which rows; the rows of the table carry
-the place where they are (``emberlake.spark.located``), and what the query says is carried out there
+Each statement becomes one query that decides what happens to which rows. The rows of the table
+carry their places (``emberlake.spark.located``), where the changes are then made
 (``emberlake.spark.changes``).
 """
 
@@ -12,7 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from emberlake.predicates import Predicate
 from emberlake.rowops.isolation import isolated
-from emberlake.spark.changes import ACTION, DELETE, UPDATE, RowActions, change_rows
+from emberlake.rowops.row_actions import ACTION, DELETE, UPDATE, RowActions
+from emberlake.spark.changes import change_rows
 from emberlake.spark.located import PLACE, LocatedRows
 from emberlake.spark.write import WriteJob
 from emberlake.spec.replacement import Replacement
@@ -40,7 +41,7 @@ from emberlake.table import Table
 def delete_rows(statement: Delete, table: Table, rewriter: Rewriter) -> None:
     """Delete the rows for which the condition is true.
 
-    Whole partitions, or the whole table, are replaced by nothing, as Paimon's connector does it.
+    Whole partitions, or the whole table, are truncated, as in Paimon's connector.
     """
     refuse_varying(statement.where or "")
     if is_about_partitions(statement.where, table):
@@ -83,7 +84,7 @@ def _delete_partitions(statement: Delete, table: Table, rewriter: Rewriter) -> N
 
 
 def _rewrite_without(statement: Delete, table: Table, rewriter: Rewriter) -> None:
-    """Replace the table by the rows that stay, unless others write to it meanwhile."""
+    """Replace the table by the rows that remain, unless others write to it meanwhile."""
     source = f"FROM {named(statement.table, statement.alias)} WHERE"
     is_gone = f"({statement.where}\n)"
     if not rewriter.run(f"{statement.ctes} SELECT 1 {source} {is_gone}").head(1):
@@ -98,7 +99,7 @@ def _rewrite_without(statement: Delete, table: Table, rewriter: Rewriter) -> Non
 
 
 def _predicate(statement: Delete | Update, table: Table, rewriter: Rewriter) -> Predicate | None:
-    """What rows must meet to be changed, as far as files can be skipped by it."""
+    """The part of the condition by which files can be skipped."""
     if statement.where is None:
         return None
     head = "SELECT * FROM "

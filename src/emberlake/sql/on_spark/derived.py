@@ -7,10 +7,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from emberlake.errors import Unsupported
-from emberlake.options import NUM_LEVELS, RUN_TRIGGER
 from emberlake.read.projection import ROW_KIND, project_all
 from emberlake.read.table_reader import TableReader
-from emberlake.scan.plan import plan_key_snapshot
+from emberlake.scan.plan import plan_last_level
 from emberlake.scan.splits import attach_folders
 from emberlake.scan.travel import Between
 from emberlake.spark.read import read_dataframe
@@ -24,7 +23,7 @@ Derive = Callable[[Pinned, SparkSession], DataFrame]
 
 
 def _audit_log(pinned: Pinned, spark: SparkSession) -> DataFrame:
-    """All rows with their kind, also those that are deleted."""
+    """All rows with their kind, including deleted ones."""
     store = pinned.table.store
     reader = TableReader(store, project_all(store.schema.fields), with_kind=True, with_deletes=True)
     rows = read_dataframe(reader, pinned.splits(None), spark)
@@ -33,7 +32,7 @@ def _audit_log(pinned: Pinned, spark: SparkSession) -> DataFrame:
 
 
 def _binlog(pinned: Pinned, spark: SparkSession) -> DataFrame:
-    """The same, each value in an array: without a log of changes there is one of each."""
+    """The same, each value in an array; without a changelog, an array has one element."""
     names = pinned.schema.field_names
     arrays = (F.array(quoted(name)).alias(name) for name in names)
     return _audit_log(pinned, spark).select(_KIND, *arrays)
@@ -46,20 +45,8 @@ def _read_optimized(pinned: Pinned, spark: SparkSession) -> DataFrame:
         return scan(pinned, spark)
     if isinstance(pinned.target, Between):
         raise Unsupported("changes between two snapshots have no $ro")
-    levels = store.options.value(NUM_LEVELS)
-    trigger = store.options.value(RUN_TRIGGER)
-    last = max(2, trigger + 1 if levels is None else levels) - 1
     reader = TableReader(store, project_all(store.schema.fields))
-    if pinned.target is None:
-        return read_dataframe(reader, [], spark)
-    with store.decoding_rows():
-        splits = plan_key_snapshot(
-            store,
-            pinned.target,
-            None,
-            None,
-            is_visible=lambda entries: (entries.bucket >= 0) & (entries.level >= last),
-        ).splits
+    splits = plan_last_level(store, pinned.target).splits
     attach_folders(splits, store.bucket_folder)
     return read_dataframe(reader, list(splits), spark)
 

@@ -1,4 +1,4 @@
-"""Carries out statements in a Spark session: names become scans, and the rest is Spark's."""
+"""Carries out statements in a Spark session: names become scans, and Spark does the rest."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -78,7 +78,7 @@ class SparkEngine:
         return self.answer(None)
 
     def create_view(self, statement: CreateTemporaryView, args: Args) -> DataFrame:
-        """Give a query a name; ``lake.sql`` reads the tables in it anew whenever it is used."""
+        """Give a query a name; ``lake.sql`` reads its tables again whenever it is used."""
         self.views.create(statement, self._rewriter(args).frame)
         return self.answer(None)
 
@@ -87,12 +87,12 @@ class SparkEngine:
         return paimon_fields(nullable_fields(self.frame(query, args).schema))
 
     def foreign(self, statement: Foreign, args: Args) -> DataFrame:
-        """A statement of Spark; names of the lake in queries of it become scans."""
+        """A statement for Spark; names of the lake in its queries become scans."""
         self._refuse_stored_view(statement.text)
         return self._rewriter(args).run(statement.text)
 
     def _refuse_stored_view(self, text: str) -> None:
-        """Spark would keep a view of a database of the lake in its own catalog."""
+        """Refuse a view in a database of the lake: Spark would keep it in its own catalog."""
         cursor = Cursor(text)
         if not cursor.take("CREATE"):
             return
@@ -112,7 +112,7 @@ class SparkEngine:
         return self._rewriter(args).value(expression)
 
     def answer(self, rows: pa.Table | None) -> DataFrame:
-        """The rows of a command as a DataFrame; one without columns if it says nothing."""
+        """The rows of a command as a DataFrame; without columns if it returns none."""
         if rows is None:
             return self.spark.createDataFrame([], StructType([]))
         return self.spark.createDataFrame(rows)

@@ -75,8 +75,8 @@ def _places(
         wanted = _listed(statement.columns, fields, static)
     if len(wanted) != len(given):
         raise DataMismatch(
-            f"cannot write to {statement.table}: the query has {len(given)} columns, and "
-            f"{len(wanted)} are to be written ({', '.join(wanted)})"
+            f"cannot write to {statement.table}: the query has {len(given)} columns, but "
+            f"{len(wanted)} are needed ({', '.join(wanted)})"
         )
     return {name: number for number, name in enumerate(wanted)}
 
@@ -93,7 +93,7 @@ def _places_by_name(
         if name.lower() not in known:
             raise _unknown(name, fields)
         if known[name.lower()].name in static:
-            raise DataMismatch(f"{name} has a value in PARTITION (...) already")
+            raise DataMismatch(f"{name} already has a value in PARTITION (...)")
     return {known[name.lower()].name: number for number, name in enumerate(given)}
 
 
@@ -130,7 +130,7 @@ def _static_values(
         field = known.get(part.column.lower())
         if field is None:
             raise InvalidSql(
-                f"[NON_PARTITION_COLUMN] {part.column} is no partition column of "
+                f"[NON_PARTITION_COLUMN] {part.column} is not a partition column of "
                 f"{table.identifier}: it has {', '.join(table.partition_keys) or 'none'}"
             )
         if part.value is not None:

@@ -15,7 +15,7 @@ from emberlake.sql.on_spark.views import Views
 from emberlake.sql.session import SqlSession
 
 _LAKE: Final = "lake"
-_latest: dict[str, "Lake"] = {}  # what notebooks use that have named nothing else
+_latest: dict[str, "Lake"] = {}  # the default of notebooks
 
 
 class Lake:
@@ -54,14 +54,14 @@ class Lake:
             dataframes: Tables of the statement that are DataFrames, by their names in it.
 
         Raises:
-            InvalidSql: the text is no statement.
+            InvalidSql: the text is not a statement.
             Unsupported: the statement cannot be carried out; the error says what to do instead.
             TableNotFound, ColumnNotFound, DataMismatch: as everywhere. Errors of Spark are those of
                 ``spark.sql``.
         """
         for name, frame in dataframes.items():
             if not hasattr(frame, "createOrReplaceTempView"):
-                raise InvalidInput(f"{name} is a {type(frame).__name__}, and no DataFrame of Spark")
+                raise InvalidInput(f"{name} is a {type(frame).__name__}, not a Spark DataFrame")
         engine = SparkEngine(self.spark, self._views, dataframes)
         shared = self.session
         engine.session = SqlSession(
@@ -104,8 +104,8 @@ def attach(
     Args:
         spark: The session.
         catalog_options: What ``CatalogFactory.create`` takes.
-        databases: Only these; by default all. None at all with ``[]``: ``lake.sql`` still works.
-        name: What statements of ``lake.sql`` may call the catalog: ``paimon.db.t``.
+        databases: Only these; by default all. With ``[]`` none; ``lake.sql`` still works.
+        name: The name of the catalog in statements of ``lake.sql``: ``paimon.db.t``.
     """
     lake = Lake(find_session(spark), catalog_options, databases, name)
     lake.refresh()

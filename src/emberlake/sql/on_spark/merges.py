@@ -9,17 +9,25 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from emberlake.spark.changes import ACTION, DELETE, INSERT, UPDATE, RowActions, change_rows
+from emberlake.rowops.row_actions import ACTION, RowActions
+from emberlake.spark.changes import change_rows
 from emberlake.spark.located import PLACE, LocatedRows
 from emberlake.spark.types import paimon_fields, to_spark_type
 from emberlake.sql.evolving import is_evolving, with_new_columns
-from emberlake.sql.merge_text import CLAUSE, MATCHED, ClausePart, MergeText, repeated_match
+from emberlake.sql.merge_text import (
+    CLAUSE,
+    FIXED_COLUMNS,
+    MATCHED,
+    ClausePart,
+    MergeText,
+    repeated_match,
+)
 from emberlake.sql.on_spark.assignment import lacking
 from emberlake.sql.on_spark.rewriting import Rewriter
 from emberlake.sql.on_spark.target_rows import shown_rows
 from emberlake.sql.on_spark.targets import value_of, with_field
 from emberlake.sql.row_texts import keeps_values, refuse_varying, write_session
-from emberlake.sql.statements import DeleteRow, InsertRow, Merge, UpdateRow
+from emberlake.sql.statements import DeleteRow, InsertRow, Merge
 from emberlake.sql.targets import Target, by_lower_name
 from emberlake.table import Table
 from emberlake.types import DataField
@@ -79,7 +87,7 @@ class _Merge:
         action = F.lit(None).cast("int")
         for n, part in enumerate(self.text.parts):
             mine = [(k, t) for k, c, t in numbers if c == n and t in part.fixed]
-            checked = _checked(F.lit(_action(part)), mine, given, known)
+            checked = _checked(F.lit(part.action), mine, given, known)
             action = F.when(F.col(CLAUSE) == n, checked).otherwise(action)
         outputs: list[Column] = [F.col(PLACE), action.alias(ACTION)]
         for name in dict.fromkeys((*actions.sets, *actions.inserts)):
@@ -131,21 +139,8 @@ def _checked(
         new = value_of(
             target.field, F.col(f"_{number}"), given[f"_{number}"], is_default=target.is_default
         )
-        problem = F.lit(
-            f"{name}: columns of the primary key and of the partition cannot be updated, since "
-            "they tell rows apart. Delete the rows and append them again"
-        )
+        problem = F.lit(f"{name}: {FIXED_COLUMNS}")
         action = F.when(known[name].eqNullSafe(new), action).otherwise(
             F.raise_error(problem).cast("int")
         )
     return action
-
-
-def _action(part: ClausePart) -> int:
-    match part.clause.action:
-        case DeleteRow():
-            return DELETE
-        case UpdateRow():
-            return UPDATE
-        case InsertRow():
-            return INSERT

@@ -17,7 +17,7 @@ class SparkResult(SqlResult):
         self.dataframe = dataframe
 
     def first(self, count: int) -> pa.RecordBatchReader:
-        """At most so many rows; Spark stops when it has them."""
+        """At most ``count`` rows; Spark stops when it has them."""
         if not self.column_names:
             return self.to_batches()
         return self.dataframe.limit(count).toArrow().to_reader()
@@ -39,11 +39,11 @@ def _schema(frame: DataFrame) -> pa.Schema:
 def _batches(frame: DataFrame, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows in their order; this process holds those of one task at a time.
 
-    Spark hands over rows of one task after the other only as Python objects. So tasks put each
-    batch into one binary value, which costs next to nothing.
+    Spark hands over the rows of one task after the other only as Python objects. So tasks pack each
+    batch into one binary value, which costs almost nothing.
     """
     check_workers(frame.sparkSession)
-    numbered = frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))  # names may be twice
+    numbered = frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))  # names may repeat
     packed_rows = numbered.mapInArrow(_pack, "batch binary")
     for packed in packed_rows.toLocalIterator(prefetchPartitions=True):
         with pa.ipc.open_stream(bytes(packed.batch)) as stream:

@@ -1,7 +1,7 @@
 """A query of the lake becomes one of Spark: names of tables turn into scans of one snapshot.
 
-Nothing else of the text changes. Names that the lake does not know are left to Spark: they may be
-its own tables, or views of its session.
+The rest of the text stays the same. Names that the lake does not know are left to Spark: they may
+be its own tables, or views of its session.
 """
 
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ class Rewriter:
     spark: SparkSession
     session: SqlSession
     views: Views
-    frames: Mapping[str, DataFrame]  # those of the call, by names in small letters
+    frames: Mapping[str, DataFrame]  # those of the call, by names in lower case
     args: Args
     pins: dict[tuple[object, ...], Pinned] = field(default_factory=dict)
 
@@ -74,7 +74,7 @@ class Rewriter:
         return self.run(query)
 
     def run(self, text: str, places: Mapping[int, DataFrame] | None = None) -> DataFrame:
-        """Let Spark carry out a text, with the tables of the lake in it.
+        """Let Spark run a text that names tables of the lake.
 
         Args:
             text: The statement.
@@ -143,7 +143,7 @@ class Rewriter:
         return Scanned(rows, hidden)
 
     def _find(self, reference: Reference) -> Pinned | Scanned | None:
-        """What a reference means; None: Spark knows it, or knows that there is no such table."""
+        """The table of a reference; None: it is left to Spark, which may report it as unknown."""
         if reference.form is Form.FUNCTION:
             return self._incremental(reference)
         name = reference.name
@@ -158,7 +158,7 @@ class Rewriter:
         return self._table(name, reference)
 
     def _table(self, name: TableName, reference: Reference) -> Pinned | Scanned | None:
-        """A table of the lake; None: it has none of that name."""
+        """A table of the lake; None if it has none of that name."""
         system = system_table_rows(name, self.session.catalog)
         if system is not None:
             return Scanned(self.spark.createDataFrame(system))
@@ -178,7 +178,7 @@ class Rewriter:
         return self.pins[key]
 
     def _derived(self, name: TableName) -> tuple[TableName, Derive | None]:
-        """The table that a system table is a read of, and the read; else the name as it is."""
+        """The table that a derived system table reads, and how; otherwise the name itself."""
         identifier = self.session.identify(name)
         derive = None if identifier is None else DERIVED.get(identifier.system_table or "")
         if identifier is None or derive is None:
@@ -197,7 +197,7 @@ class Rewriter:
             return table
         millis = self.value(f"unix_millis(CAST({reference.timestamp} AS TIMESTAMP))")
         if millis is None:
-            raise InvalidSql(f"TIMESTAMP AS OF {reference.timestamp}: this is no time")
+            raise InvalidSql(f"TIMESTAMP AS OF {reference.timestamp}: this is not a timestamp")
         return table.copy({SCAN_TIMESTAMP_MILLIS.key: str(millis)})
 
     def _incremental(self, reference: Reference) -> Pinned | None:
@@ -221,7 +221,7 @@ class Rewriter:
         return str(self.value(argument))
 
     def _called(self, call: Call) -> str | None:
-        """What a function of the lake says, as a literal; None: it is one of Spark."""
+        """The value of a function of the lake, as a literal; None: it is one of Spark's."""
         if len(call.name) == 1:
             return literal(self.session.database)
         return self._max_pt(call) if _is_max_pt(call) else None
@@ -251,7 +251,7 @@ def _is_max_pt(call: Call) -> bool:
 
 
 def _hiding(found: Found, scanned: Mapping[Reference, Scanned]) -> list[Edit]:
-    """Stars leave hidden columns out, as they do in tables that have them by themselves."""
+    """Stars do not include hidden columns."""
     edits: list[Edit] = []
     for star in found.stars:
         names = [

@@ -37,7 +37,7 @@ class SparkRunner:
         return SparkResult(self._lake.sql(statement, args, **self._frames(statement, variables)))
 
     def _frames(self, statement: str, variables: Mapping[str, Any] | None) -> dict[str, DataFrame]:
-        """The variables with rows that a statement may mean: they hide no table and no view."""
+        """The variables with rows that a statement may name; they hide no table or view."""
         if not variables:
             return {}
         words = {token.name for token in tokenize(statement) if token.is_name}
@@ -58,7 +58,7 @@ class SparkRunner:
 
 
 def log_no_errors() -> None:
-    """Spark writes no error of a statement to its log: a terminal shows each one itself."""
+    """Keep Spark from logging the errors of statements: the terminal shows them itself."""
     for name in _LOGS_OF_ERRORS:
         PySparkLogger.getLogger(name).disabled = True
 

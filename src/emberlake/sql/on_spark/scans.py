@@ -25,15 +25,12 @@ from emberlake.spec.row_tracking import HIDDEN_NAMES, readable_fields
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.support import check_readable
+from emberlake.sql.hidden_columns import BUCKET, FILE_PATH, PARTITION, ROW_INDEX
 from emberlake.sql.names import quoted
 from emberlake.store.table_store import TableStore
 from emberlake.table import Table
 from emberlake.types import AtomicType, DataField, TypeRoot
 
-PARTITION = "__paimon_partition"
-BUCKET = "__paimon_bucket"
-FILE_PATH = "__paimon_file_path"
-ROW_INDEX = "__paimon_row_index"
 # Where Spark looks for the length of a char or varchar column, whose type it shows as string.
 _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 

@@ -51,9 +51,7 @@ def value_of(field: DataField, value: Column, kind: T.DataType, *, is_default: b
 def with_field(
     struct: Column, data_type: object, path: Sequence[str], value: Column, kind: T.DataType
 ) -> Column:
-    """The struct with another value in one of its fields; a struct that is NULL gets its others
-    as NULL.
-    """  # noqa: D205
+    """The struct with another value in a field; if it is NULL, its other fields are NULL."""
     assert isinstance(data_type, RowType)
     fields: list[Column] = []
     for field in data_type.fields:

@@ -1,7 +1,7 @@
 """Temporary views over queries of the lake, and the names that ``attach`` has put into Spark.
 
 A view of Spark keeps the scans that it was made with. ``lake.sql`` knows the text of the views that
-it has made, and makes them anew when a statement uses them, so they show the tables as they are.
+it has made, and makes them again when a statement uses them, so they show the current tables.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class Views:
 
     spark: SparkSession
     attached: AttachedTables
-    made: dict[str, CreateTemporaryView] = field(default_factory=dict)  # by names in small letters
+    made: dict[str, CreateTemporaryView] = field(default_factory=dict)  # by names in lower case
 
     def create(self, statement: CreateTemporaryView, frame: Frame) -> None:
         """Make a view, for Spark as well."""
@@ -52,7 +52,7 @@ class Views:
             return False
 
     def find(self, name: str, frame: Frame) -> bool:
-        """Whether a name is a view of the session; one of the lake is brought up to date."""
+        """Whether a name is a view of the session; a view of the lake is brought up to date."""
         if not self.is_view(name):
             self.made.pop(name.lower(), None)  # it was dropped
             return False
@@ -62,10 +62,10 @@ class Views:
         return True
 
     def refuse_attached(self, name: TableName) -> None:
-        """Names are case-sensitive; Spark would find an attached table in any case.
+        """Refuse a name in another case, which Spark would accept for an attached table.
 
         Raises:
-            TableNotFound: only the letters' case differs from a table that is attached.
+            TableNotFound: the name differs from that of an attached table only in case.
         """
         known = self.attached.names.get(".".join(name.parts).lower())
         if known is not None:

@@ -113,7 +113,7 @@ def test_partitions_expire_by_the_moment_in_their_values(lake: Lake) -> None:
         "timestamp_formatter => 'yyyyMMdd H', timestamp_pattern => '$day $hour', max_expires => 1)"
     )
 
-    with pytest.raises(InvalidInput, match="known are"):
+    with pytest.raises(InvalidInput, match="supported are"):
         lake.sql(call)
     call = call.replace("yyyyMMdd H", "yyyyMMdd HH")
 

@@ -41,7 +41,7 @@ def test_names_of_columns_have_no_letter_case_and_those_of_tables_do(lake: Lake)
 
     assert lake.catalog.get_table("db.t").partition_keys == ["day"]
     assert lake.sql("SHOW COLUMNS IN t") == [("Id",), ("day",)]
-    with pytest.raises(InvalidSchema, match="there twice"):
+    with pytest.raises(InvalidSchema, match="declared twice"):
         lake.sql("CREATE TABLE twins (a INT, A STRING)")
     with pytest.raises(TableNotFound):
         lake.sql("DESCRIBE T")

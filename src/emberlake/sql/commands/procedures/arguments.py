@@ -18,12 +18,12 @@ from emberlake.sql.names import TableName
 from emberlake.table import Table
 
 Arguments: TypeAlias = Mapping[str, Any]
-_KINDS: Final = {str: "a text", int: "a whole number", bool: "true or false"}
+_KINDS: Final = {str: "a string", int: "a whole number", bool: "true or false"}
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a procedure; names have no letter case."""
+    """A parameter of a procedure; names are case-insensitive."""
 
     name: str
     kind: type = str
@@ -32,7 +32,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Procedure:
-    """A procedure: its parameters in their order, and what carries it out."""
+    """A procedure: its parameters in order, and the function that runs it."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -89,7 +89,7 @@ def _lacks(given: Mapping[str, Literal], parameter: Parameter) -> bool:
 def _checked(procedure: Procedure, parameter: Parameter, value: Literal) -> Literal:
     if value is None:
         return None
-    if parameter.kind is str:  # numbers become texts by themselves, as in Spark
+    if parameter.kind is str:  # numbers are converted to strings, as in Spark
         return str(value).lower() if isinstance(value, bool) else str(value)
     if type(value) is not parameter.kind:
         raise InvalidInput(
@@ -100,10 +100,7 @@ def _checked(procedure: Procedure, parameter: Parameter, value: Literal) -> Lite
 
 def table_of(session: Session, arguments: Arguments, name: str = "table") -> Table:
     """The table that an argument names: ``db.t``, or ``paimon.db.t``."""
-    cursor = Cursor(arguments[name])
-    table = cursor.table()
-    cursor.expect_end()
-    return session.table(table)
+    return session.table(table_name(arguments[name]))
 
 
 def table_name(text: str) -> TableName:
@@ -137,7 +134,7 @@ def words_of(text: str | None) -> list[str]:
 
 
 def moment_of(text: str | None) -> datetime | None:
-    """A moment in an argument: ``2024-01-01 10:00:00``, in local time as in Java.
+    """A timestamp in an argument: ``2024-01-01 10:00:00``, in local time as in Java.
 
     Raises:
         InvalidInput: something else.
@@ -147,7 +144,7 @@ def moment_of(text: str | None) -> datetime | None:
     try:
         return datetime.fromisoformat(text)
     except ValueError as error:
-        raise InvalidInput(f"{text!r} is no moment such as '2024-01-01 10:00:00'") from error
+        raise InvalidInput(f"{text!r} is not a timestamp such as '2024-01-01 10:00:00'") from error
 
 
 def chosen_names(including: str | None, excluding: str | None) -> Callable[[str], bool]:
@@ -156,10 +153,10 @@ def chosen_names(including: str | None, excluding: str | None) -> Callable[[str]
         wanted = re.compile(including or ".*")
         unwanted = re.compile(excluding) if excluding else None
     except re.error as error:
-        raise InvalidInput(f"no regular expression: {error}") from error
+        raise InvalidInput(f"not a regular expression: {error}") from error
     return lambda name: bool(wanted.fullmatch(name)) and not (unwanted and unwanted.fullmatch(name))
 
 
 def done() -> pa.Table:
-    """The answer of procedures that have nothing else to say."""
+    """The answer of procedures that return nothing else."""
     return rows_of((("result", pa.bool_()),), [(True,)])

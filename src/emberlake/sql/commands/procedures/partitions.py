@@ -32,7 +32,7 @@ def expire_partitions(session: Session, given: Arguments) -> pa.Table:
     said = {**table.options, **options_of(given["options"])}
     strategy = given["expire_strategy"] or said.get("partition.expiration-strategy", _VALUES_TIME)
     if strategy != _VALUES_TIME:
-        raise Unsupported(f"expire_strategy {strategy!r} is not supported; there is {_VALUES_TIME}")
+        raise Unsupported(f"expire_strategy {strategy!r} is not supported; use {_VALUES_TIME}")
     lifetime = given["expiration_time"] or said.get("partition.expiration-time")
     if lifetime is None or not table.partition_keys:
         raise InvalidInput(

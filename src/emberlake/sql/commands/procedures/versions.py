@@ -50,7 +50,7 @@ def delete_tag(session: Session, given: Arguments) -> pa.Table:
     """Carry out ``sys.delete_tag``."""
     table = table_of(session, given)
     for tag in words_of(given["tag"]):
-        table.delete_tag(tag)  # an unknown one is no error, as in Java
+        table.delete_tag(tag)  # an unknown tag is not an error, as in Java
     return done()
 
 

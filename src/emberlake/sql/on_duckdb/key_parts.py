@@ -1,9 +1,9 @@
-"""Key tables as DuckDB can read them by itself: old rows, and newer ones instead of some.
+"""Key tables in a form that DuckDB can read by itself: old rows, some replaced by newer ones.
 
-A table that keeps the newest record of a key is mostly one large part, in which no key is twice,
-and a few newer files. DuckDB reads the large part, leaves out the keys of the newer files by a hash
-join, and adds their rows. Everything is decided from metadata: which files share no keys, and that
-all sequence numbers of the newer files are higher. Where a table needs more, its rows are merged.
+A table that keeps the newest record of a key is mostly one large part, in which no key occurs
+twice, and a few newer files. DuckDB reads the large part, leaves out the keys of the newer files by
+a hash join, and adds their rows. Everything is decided from metadata: which files share no keys,
+and that all sequence numbers of the newer files are higher. Other tables are merged.
 """
 
 from collections import defaultdict
@@ -48,9 +48,9 @@ class KeyParts:
 
     Args:
         keys: The primary key.
-        old: No key is twice in it.
+        old: No key occurs twice in it.
         newer: All records are newer than those of ``old``.
-        is_once: Whether no key is twice in ``newer`` either.
+        is_once: Whether no key occurs twice in ``newer`` either.
     """
 
     keys: tuple[str, ...]
