@@ -101,6 +101,7 @@ class Candidate:
     commit: Commit
 
 
+_TOO_LARGE: Final = 2**63  # for clients in other languages
 _TOGETHER: Final = 16  # files that are put by one thread, and wait for the disk together
 
 Outcome = bool | Exception  # whether it is the next snapshot, or why that is not known
@@ -276,14 +277,13 @@ def _new_totals(table: TableRecord, commit: Commit) -> str | None:
         before = json.loads(table.totals or UNKNOWN_TOTALS)
     if not changes:
         return None
-    return json.dumps(
-        [
-            before[0] + sum(each.record_count for each in changes),
-            before[1] + sum(each.file_size_in_bytes for each in changes),
-            before[2] + sum(each.file_count for each in changes),
-            max(before[3], *(each.last_file_creation_time for each in changes)),
-        ]
-    )
+    after = [
+        before[0] + sum(each.record_count for each in changes),
+        before[1] + sum(each.file_size_in_bytes for each in changes),
+        before[2] + sum(each.file_count for each in changes),
+        max(before[3], *(each.last_file_creation_time for each in changes)),
+    ]
+    return json.dumps(after) if all(0 <= each < _TOO_LARGE for each in after) else None
 
 
 def _write_hints(warehouse: Warehouse, table: TableRecord, snapshot_id: int) -> None:

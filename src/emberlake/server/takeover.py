@@ -157,12 +157,9 @@ def _add_table(
 ) -> bool:
     database_id, database, name, schema = table
     path = warehouse.table_path(database, name)
-    if session.run(
-        "SELECT id FROM tables WHERE path = ? OR (database_id = ? AND name = ?)",
-        path,
-        database_id,
-        name,
-    ):
+    known = "SELECT id FROM tables WHERE path = ? OR (database_id = ? AND name = ?)"
+    being_created = "SELECT path FROM unfinished WHERE path = ?"
+    if session.run(known, path, database_id, name) or session.run(being_created, path):
         return False
     now, table_id = services.env.now_ms(), services.env.new_id()
     rows = (

@@ -20,6 +20,7 @@ TRICKS = (
     "..", ".", "%2E%2E", "..%2F..%2Fetc", "%2Fetc%2Fpasswd", "a%2F..%2Fb", "%00", "a%00b", "%0A",
     "%5C..%5C", "%24", "t%24branch_..%2F..", "t%24branch_%2Fx", "t%24snapshots", "%7Fx",
     "%F0%9F%92%A9", "%C0%AE", "%ff", "%E2%80%AE", "a" * 300, "%27%3B+DROP+TABLE+tables", "-",
+    "%C2%B2", "9" * 5000,
 )  # fmt: skip
 WRONG: tuple[Any, ...] = (
     None, [], "x", 5, True, {}, {"identifier": 5, "schema": "x"}, {"name": 5}, {"name": ["a"]},
@@ -152,7 +153,8 @@ def test_wrong_bodies_are_bad_requests(client: Client, endpoint: Endpoint) -> No
 
         assert reply.status in (200, 400, 404, 409, 501), raw
         assert reply.status < 400 or reply.error[0] == reply.status
-    for raw in (b"{", b"\xff\xfe", b"[" * 100_000, b'{"a":' * 50_000, b'{"id": ' + b"9" * 5000):
+    for raw in (b"{", b"\xff\xfe", b"[" * 100_000, b'{"a":' * 50_000, b'{"id": ' + b"9" * 5000,
+                b'{"a": NaN}', b'{"a": -Infinity}', b'{"a": 1e999}'):  # fmt: skip
         assert client.send("POST", path, raw).error[0] in (400, 501)
 
 

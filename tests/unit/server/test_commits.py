@@ -241,3 +241,22 @@ def test_a_table_that_somebody_has_locked_holds_up_no_other(client: Client, tmp_
     holder.join()
     assert seen == [True]
     assert [reply.json for reply in replies] == [{"success": True}] * 2
+
+
+@pytest.mark.parametrize("count", [2**63 - 2, -5])
+def test_totals_that_no_client_can_read_are_counted_instead(client: Client, count: int) -> None:
+    client.table()
+    statistics = {
+        "spec": {},
+        "recordCount": count,
+        "fileSizeInBytes": 1,
+        "fileCount": 1,
+        "lastFileCreationTime": 1,
+    }
+    for number in (1, 2):
+        assert client.commit(snapshot(number), statistics=[statistics]).json == {"success": True}
+
+    found = client.get("/databases/db/tables/t/snapshot").json["snapshot"]
+    assert found["recordCount"] == -1  # the manifests of this table are not there to be counted
+    more = {**statistics, "recordCount": 2**63}
+    assert client.commit(snapshot(3), statistics=[more]).error[0] == 400
