@@ -11,6 +11,7 @@ from emberlake.errors import (
     DatabaseNotEmpty,
     DatabaseNotFound,
     FunctionNotFound,
+    InvalidOption,
     NoPermission,
     TableAlreadyExists,
     ViewNotFound,
@@ -99,3 +100,22 @@ def test_what_is_forbidden_is_told_with_what_was_asked(
 
     with pytest.raises(NoPermission, match=r"/tables/t failed with 403, request r-1: not for you"):
         catalog.get_table("db.t")
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["s3.credentials-provider", "fs.gs.credential-path", "s3.web.identity.token.file",
+     "s3a.profile", "azure.ssl.ca.file"],
+)  # fmt: skip
+@pytest.mark.parametrize("part", ["defaults", "overrides"])
+def test_no_server_names_code_or_files_of_its_clients(
+    server: RestServer, part: str, key: str
+) -> None:
+    server.config = {part: {key: "antigravity:theirs"}}
+
+    with pytest.raises(InvalidOption, match=f"the server wants {key}"):
+        server.open()
+
+    mine = {**server.options, key: "mine"}
+    if part == "defaults":
+        assert RestCatalog.connect(mine).options[key] == "mine"

@@ -28,6 +28,7 @@ from emberlake.errors import (
 )
 from emberlake.io import open_storage
 from emberlake.io.durable import durable
+from emberlake.io.object.spellings import is_of_this_machine
 from emberlake.io.rest.api import RestApi
 from emberlake.io.rest.data_tokens import TokenSource
 from emberlake.io.rest.options import headers_of, parse_session
@@ -36,7 +37,7 @@ from emberlake.io.routed import RoutedStorage
 from emberlake.options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME, parse_bool
 from emberlake.rest.option_names import DATA_TOKEN, PREFIX, without_secrets
 from emberlake.rest.statistics import PartitionNames
-from emberlake.rest.values import DatabaseChanges, RemoteTable
+from emberlake.rest.values import Config, DatabaseChanges, RemoteTable
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier, NameKind, check_name
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.schema import TableSchema
@@ -64,6 +65,7 @@ class RestCatalog(ServedCatalog):
         texts = {key: value for key, value in options.items() if isinstance(value, str)}
         session = parse_session(texts)
         config = RestApi(session, env).config(texts.get(WAREHOUSE, ""))
+        _check_config(config, texts)
         merged = config.merged(texts)
         ready = session.with_prefix(merged.get(PREFIX, ""), headers_of(merged))
         return RestCatalog(ready, {**options, **merged}, env)
@@ -319,6 +321,16 @@ class RestCatalog(ServedCatalog):
                     names = self._api.list_branches(main)
                     raise rules.branch_not_found(identifier, names) from error
             raise self._table_not_found(identifier) from error
+
+
+def _check_config(config: Config, options: Mapping[str, str]) -> None:
+    """Refuse a server that names code or files of the client's machine."""
+    for key, text in config.merged(options).items():
+        if is_of_this_machine(key) and options.get(key) != text:
+            raise InvalidOption(
+                f"the server wants {key}, which names code or files of this machine: only you may "
+                "set it"
+            )
 
 
 def _partition_names(schema: TableSchema) -> PartitionNames:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, unquote_plus
 
-from emberlake.errors import EmberlakeError
+from emberlake.errors import EmberlakeError, NotAuthenticated
 from emberlake.rest.errors import ErrorAnswer
 from emberlake.rest.paths import VERSION, Endpoint, Route, decode_name, find_route, methods_of
 from emberlake.rest.reading import encode_json, parse_json
@@ -35,7 +35,7 @@ from emberlake.server.failures import answer_of
 from emberlake.server.heads import split_object
 from emberlake.server.metrics import Metrics
 from emberlake.server.records import TABLE, TableRecord, table_record
-from emberlake.server.settings import Limits
+from emberlake.server.settings import Limits, is_loopback
 from emberlake.server.warehouses import Warehouse
 
 Scope = Mapping[str, Any]
@@ -195,6 +195,8 @@ class App:
 
     async def _identify(self, headers: Mapping[bytes, bytes]) -> Identity:
         header = headers.get(b"authorization")
+        if header is None and _is_of_a_page(headers):
+            raise NotAuthenticated("requests of web pages, and to other names, need a token")
         return await self._authentication.identify(
             None if header is None else header.decode("latin-1")
         )
@@ -369,6 +371,13 @@ class App:
                 status,
             )
         )
+
+
+def _is_of_a_page(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a browser sends what some page wants: whoever has no token must not be used by it."""
+    name = headers.get(b"host", b"localhost").decode("latin-1")
+    host = re.sub(r":\d*$", "", name).strip("[]")
+    return b"origin" in headers or not is_loopback(host)
 
 
 def _encoded(answer: Answer) -> bytes:

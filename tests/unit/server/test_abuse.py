@@ -85,6 +85,22 @@ def test_other_kinds_of_authorization_are_refused(client: Client) -> None:
         assert bare.get("/databases").status == 401
 
 
+def test_without_tokens_no_page_of_a_browser_is_answered(tmp_path: Path) -> None:
+    with serving(tmp_path, anonymous=True) as admin:
+        anybody = admin.as_(None)
+        for headers in (
+            {"origin": "https://evil.example"},
+            {"origin": "null"},
+            {"host": "evil.example:8080"},  # a name that leads here for a moment
+            {"host": "[::1"},
+        ):
+            anybody.headers = headers
+            assert anybody.post("/databases", {"name": "d", "options": {}}).error[0] == 401
+        for host in ("127.0.0.1:8080", "localhost", "[::1]:80"):
+            anybody.headers = {"host": host}
+            assert anybody.get("/databases").json["databases"] == []
+
+
 @pytest.mark.parametrize("endpoint", [each for each in Endpoint if "{" in each.value])
 def test_names_lead_nowhere_else(client: Client, endpoint: Endpoint, tmp_path: Path) -> None:
     (lake,) = client.server.settings.warehouses
