@@ -539,6 +539,33 @@ def test_a_warehouse_is_taken_over_and_given_back_without_moving_a_byte(tmp_path
     assert catalog.get_table("shop.t").to_arrow().num_rows == 2
 
 
+def test_what_was_dropped_before_a_warehouse_is_given_back_is_deleted_by_nobody(
+    tmp_path: Path,
+) -> None:
+    now = [1_000_000]
+    with serving(tmp_path, env=Env(now_ms=lambda: now[0]), keep_dropped_ms=1000) as client:
+        services, (lake,) = client.server.services, client.server.settings.warehouses
+        client.database().table()
+        client.delete(T)
+        # As on an object store, which cannot move folders.
+        ((kept,),) = services.database.run("SELECT kept_at FROM dropped")
+        lake.storage.move_folder(kept, f"{lake.location}/db.db/t")
+        services.database.run("UPDATE dropped SET kept_at = NULL")
+        assert client.table("u") != client.table()  # not in the folder of the dropped one
+        assert client.get(T).json["path"] != f"file://{lake.location}/db.db/t"
+        client.delete(T)
+        client.delete("/databases/db/tables/u")
+
+        done = release_warehouse(services, lake, move=False)
+
+        assert f"dropped table db.t, whose files are at {lake.location}/db.db/t" in done.forgotten
+        files = CatalogFactory.create({"warehouse": str(tmp_path / "lake")})
+        assert files.list_tables("db") == ["t"]
+        now[0] += 10_000_000
+        assert purge(services, lake) == 0
+        assert files.list_tables("db") == ["t"]
+
+
 def test_a_renamed_table_is_given_back_by_its_new_name_on_request(
     client: Client, tmp_path: Path
 ) -> None:

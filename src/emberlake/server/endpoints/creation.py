@@ -111,8 +111,10 @@ def _claim_folder(services: Services, call: Call, identifier: Identifier, table_
         if call.warehouse.storage.exists(folder):
             continue
         with suppress(TakenError), services.database.transaction() as session:
-            if session.run("SELECT id FROM tables WHERE path = ?", folder):
-                continue
+            if session.run("SELECT id FROM tables WHERE path = ?", folder) or session.run(
+                "SELECT id FROM dropped WHERE path = ? AND kept_at IS NULL", folder
+            ):
+                continue  # its files may be being deleted right now
             sql, arguments = insert("unfinished", {"path": folder, "since": services.env.now_ms()})
             session.run(sql, *arguments)
             return folder

@@ -86,7 +86,10 @@ def _move_aside(
     """Move the folder of a dropped table, unless it was restored or belongs to another by now."""
     with services.database.lock(table_id), services.database.transaction() as session:
         is_dropped = session.run("SELECT id FROM dropped WHERE id = ?", table_id)
-        if is_dropped and not session.run("SELECT id FROM tables WHERE path = ?", path):
+        is_taken = session.run("SELECT id FROM tables WHERE path = ?", path) or session.run(
+            "SELECT path FROM unfinished WHERE path = ?", path
+        )
+        if is_dropped and not is_taken:
             warehouse.storage.move_folder(path, kept_at)
 
 
