@@ -40,7 +40,7 @@ from emberlake.rest.statistics import PartitionNames
 from emberlake.rest.values import Config, DatabaseChanges, RemoteTable
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier, NameKind, check_name
 from emberlake.spec.layout import TableLayout
-from emberlake.spec.schema import TableSchema
+from emberlake.spec.schema import Schema, TableSchema
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.store.publishing import Publisher, TableIdentity
 from emberlake.store.rest_snapshots import RestPublisher
@@ -212,6 +212,21 @@ class RestCatalog(ServedCatalog):
                 self._api.register_table(identifier, path)
         except TableAlreadyExists as error:
             raise rules.table_exists(identifier) from error
+        return self.get_table(identifier)
+
+    def replace_table(self, identifier: str | Identifier, schema: Schema) -> Table:
+        """Give a table other columns and options, and no rows, if the server can."""
+        identifier = plain_table(identifier, "replaced")
+        current = self._find(identifier).table_schema()
+        texts = {key: value for key, value in self._options.items() if isinstance(value, str)}
+        first = rules.first_schema(identifier, schema, texts, self.env.now_ms())
+        rules.check_replaceable(identifier, current, first)
+        try:
+            self._api.replace_table(identifier, first)
+        except (TableNotFound, DatabaseNotFound) as error:
+            raise self._table_not_found(identifier) from error
+        except (NotFound, Unsupported):  # few servers have that
+            return super().replace_table(identifier, schema)
         return self.get_table(identifier)
 
     def drop_table(

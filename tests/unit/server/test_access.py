@@ -47,7 +47,7 @@ _WRITES = (
     E.CREATE_BRANCH, E.DROP_BRANCH, E.FORWARD_BRANCH, E.RENAME_BRANCH, E.CREATE_TAG, E.DELETE_TAG,
     E.RESET_CONSUMER,
 )  # fmt: skip
-_ALTERS = (E.ALTER_TABLE, E.REPLACE_TABLE, E.ROLLBACK_SCHEMA, E.RENAME_TABLE)
+_ALTERS = (E.ALTER_TABLE, E.ROLLBACK_SCHEMA, E.RENAME_TABLE)
 _EVERYBODY = (
     E.LIST_DATABASES, E.LIST_TABLES_GLOBALLY, E.LIST_VIEWS_GLOBALLY, E.LIST_FUNCTIONS_GLOBALLY,
     E.LIST_PERMISSIONS, E.GET_TABLE_BY_ID,
@@ -77,6 +77,7 @@ ALLOWED: dict[Endpoint, tuple[str, ...]] = {
     **dict.fromkeys(_READS, ("reader", "writer", *_ALL)),
     **dict.fromkeys(_WRITES, ("writer", *_ALL)),
     **dict.fromkeys(_ALTERS, ("alterer", *_ALL)),
+    E.REPLACE_TABLE: _ALL,  # its rows go, too
     E.DROP_TABLE: ("dropper", *_ALL),
     **dict.fromkeys(_VIEWS, _ALL),
     **dict.fromkeys(_GRANTS, ("granter", *_ALL)),

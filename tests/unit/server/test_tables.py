@@ -133,6 +133,29 @@ def test_a_schema_file_without_its_row_is_found_by_the_next_change(
     assert found["schema"]["options"] == {"bucket": "1", "a": "b", "c": "d"}
 
 
+def test_a_replaced_table_has_other_columns_no_rows_and_its_history(
+    client: Client, tmp_path: Path
+) -> None:
+    files = CatalogFactory.create({"warehouse": str(tmp_path / "lake")})
+    plain: dict[str, Any] = {"primaryKeys": [], "options": {"bucket": "-1"}}
+    first, second = ([{"id": 0, "name": name, "type": "INT"}] for name in "ab")
+    client.post("/databases/db/tables", create("t", **plain, fields=first))
+    files.get_table("db.t").append(pa.table({"a": pa.array([1, 2], pa.int32())}))
+
+    replaced = {**SCHEMA, **plain, "fields": second}
+    assert client.post(f"{T}/replace", {"schema": replaced}).status == 200
+
+    found = client.get(T).json
+    assert (found["schemaId"], found["schema"]["fields"][0]["name"]) == (1, "b")
+    latest = client.get(f"{T}/snapshot").json["snapshot"]
+    assert (latest["snapshot"]["id"], latest["recordCount"]) == (2, 0)
+    assert files.get_table("db.t").to_arrow().to_pydict() == {"b": []}
+    assert files.get_table("db.t").copy({"scan.snapshot-id": "1"}).field_names == ["a"]
+    partitioned = {"schema": {**replaced, "partitionKeys": ["b"]}}
+    assert client.post(f"{T}/replace", partitioned).error[0] == 400
+    assert client.post("/databases/db/tables/no/replace", {"schema": replaced}).error[0] == 404
+
+
 def test_renaming_moves_no_file_and_takes_grants_along(client: Client) -> None:
     client.table()
     client.commits(1)

@@ -63,7 +63,11 @@ def add_table(
         return _add_external(services, call, identifier, schema, outside)
     assert schema is not None, "a registered table has a path"
     first = rules.first_schema(
-        identifier, _plain(schema), call.warehouse.options, services.env.now_ms(), for_others=True
+        identifier,
+        without_path(schema),
+        call.warehouse.options,
+        services.env.now_ms(),
+        for_others=True,
     )
     table_id = services.env.new_id()
     folder = _claim_folder(services, call, identifier, table_id)
@@ -197,7 +201,7 @@ def _add_external(
         rules.check_no_snapshots(identifier, left, folder)
         found = rules.first_schema(
             identifier,
-            _plain(schema),
+            without_path(schema),
             call.warehouse.options,
             services.env.now_ms(),
             for_others=True,
@@ -278,7 +282,7 @@ def _is_below(path: str, folders: Iterable[str]) -> bool:
     return any(path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
 
 
-def _plain(schema: Schema | TableSchema) -> Schema:
+def without_path(schema: Schema | TableSchema) -> Schema:
     """The schema without a path, which is not an option that tables keep."""
     options = {key: value for key, value in schema.options.items() if key != "path"}
     return Schema(
