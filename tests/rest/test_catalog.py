@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from builders import COLUMNS, append, rows_of
-from emberlake import CatalogFactory
+from emberlake import CatalogFactory, Schema
 from emberlake.catalog import RestCatalog
 from emberlake.errors import (
     DatabaseNotEmpty,
@@ -14,6 +14,8 @@ from emberlake.errors import (
     InvalidOption,
     NoPermission,
     TableAlreadyExists,
+    TableNotFound,
+    Unsupported,
     ViewNotFound,
 )
 from rest_recordings import labelled
@@ -119,3 +121,12 @@ def test_no_server_names_code_or_files_of_its_clients(
     mine = {**server.options, key: "mine"}
     if part == "defaults":
         assert RestCatalog.connect(mine).options[key] == "mine"
+
+
+def test_a_table_is_not_replaced_by_a_server_that_cannot(catalog: RestCatalog) -> None:
+    catalog.create_table("db.t", COLUMNS)
+
+    with pytest.raises(Unsupported, match="drop it, and create it again"):
+        catalog.replace_table("db.t", Schema.from_pyarrow_schema(COLUMNS))
+    with pytest.raises(TableNotFound):
+        catalog.replace_table("db.no", Schema.from_pyarrow_schema(COLUMNS))
