@@ -215,8 +215,11 @@ class Heads:
         return self._reread(warehouse, table_record(rows[0]))
 
     def forget_branch(self, table: TableRecord, branch: str) -> None:
-        """Forget a branch whose files are gone."""
-        self._database.run("DELETE FROM branches WHERE table_id = ? AND name = ?", table.id, branch)
+        """Forget a branch whose files are gone, and which of its partitions were done."""
+        with self._database.transaction() as session:
+            session.run("DELETE FROM branches WHERE table_id = ? AND name = ?", table.id, branch)
+            done = "DELETE FROM done_partitions WHERE table_id = ? AND branch = ?"
+            session.run(done, table.id, branch)
 
     def _adopted(self, warehouse: Warehouse, main: TableRecord, branch: str) -> TableRecord:
         # A client may have created the branch by its files, or a server died before the row.
@@ -224,7 +227,9 @@ class Heads:
             check_name(NameKind.BRANCH, branch)
         except InvalidIdentifier:
             raise BranchNotFound(f"{main.table} has no such branch", branch=branch) from None
-        return self.add_branch(warehouse, main, branch)
+        # Under the lock: a commit that comes between would be taken back from the row.
+        with self._database.lock(main.id):
+            return self.add_branch(warehouse, main, branch)
 
     def counted(self, warehouse: Warehouse, table: TableRecord) -> TableRecord:
         """The table with the totals of its latest snapshot."""
