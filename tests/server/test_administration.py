@@ -14,6 +14,11 @@ from emberlake.server.warehouses import open_warehouse
 
 DOCS = Path(__file__).parents[2] / "docs"
 LINE = re.compile(r"^emberlake (serve (?!--).*?)(?:\s+#.*|\s+\[--as NAME\])?$", re.MULTILINE)
+GRANT = {
+    "resource": {"type": "TABLE", "database": "db", "table": "t"},
+    "access": "SELECT",
+    "principal": "ann",
+}
 Run = Callable[..., dict[str, object]]
 
 
@@ -92,12 +97,18 @@ def test_the_audit_log_says_who_did_what(run: Run, tmp_path: Path) -> None:
     with serving(tmp_path) as client:
         client.database()
         client.get("/databases")  # reads are not logged
+        client.post("/permissions/grant", GRANT)
         client.as_("x" * 20).get("/databases")  # refusals are
 
     entries = run("serve", "audit")["entries"]
 
     found = [(each["principal"], each["action"], each["outcome"]) for each in entries]  # type: ignore[attr-defined]
-    assert found == [("admin", "create_database", 200), ("", "unknown", 401)]
+    assert found == [
+        ("admin", "create_database", 200),
+        ("admin", "grant_permission", 200),
+        ("", "unknown", 401),
+    ]
+    assert json.loads(entries[1]["resource"]) == GRANT  # type: ignore[index]
 
 
 def test_a_warehouse_that_moved_is_refused(

@@ -24,7 +24,7 @@ from emberlake.rest.values import Config
 from emberlake.server.access.authentication import Authentication, Identity
 from emberlake.server.access.grants import Principal, Resource, ResourceKind
 from emberlake.server.access.needs import NEEDS, is_allowed, resource_of
-from emberlake.server.audit import AuditLog, Entry
+from emberlake.server.audit import AuditLog, Entry, resource_text
 from emberlake.server.calls import Call, Refused, Services, forbidden, missing
 from emberlake.server.commit_queue import CommitQueue
 from emberlake.server.endpoints.handlers import HANDLERS, Answer
@@ -62,6 +62,7 @@ class Exchange:
     principal: str = ""
     catalog: str = ""
     action: str = "unknown"
+    resource: str = ""
 
 
 class App:
@@ -180,10 +181,12 @@ class App:
             return encode_json(self._config(query).to_json()), _JSON
         route, warehouse = self._route(exchange.method, segments)
         exchange.endpoint, exchange.names = route.endpoint, route.names
+        exchange.resource = resource_text(route.names.values(), None)
         exchange.catalog, exchange.action = warehouse.name, route.endpoint.name.lower()
         principal = await self._authentication.principal(identity, warehouse.name)
         await self._authorise(principal, warehouse, route)
         body = await self._read_body(receive) if exchange.method == "POST" else None
+        exchange.resource = resource_text(route.names.values(), body)
         call = Call(principal, warehouse, route.names, query, body, exchange.request_id)
         return _encoded(await self._answer_to(route.endpoint, call)), _JSON
 
@@ -360,14 +363,13 @@ class App:
         changes = exchange.method != "GET" and exchange.endpoint is not None
         if not changes and status not in (401, 403):
             return
-        resource = ".".join(exchange.names.values())
         self._audit.add(
             Entry(
                 exchange.principal,
                 exchange.request_id,
                 exchange.action,
                 exchange.catalog,
-                resource[:1000],
+                exchange.resource,
                 status,
             )
         )

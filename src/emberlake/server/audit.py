@@ -6,10 +6,11 @@ it was refused.
 """
 
 import contextlib
+import json
 import logging
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +20,15 @@ from emberlake.server.database.database import Database, TakenError
 from emberlake.server.records import insert
 
 Row = tuple[object, ...]
+
+_LONGEST: Final = 1000
+# Keys of bodies that tell what was done to what.
+_TOLD: Final = (
+    *("name", "identifier", "path", "source", "destination"),
+    *("resource", "access", "principal", "columns", "expireTime"),
+    *("branch", "fromTag", "toBranch", "tagName", "snapshotId", "instant", "schemaId"),
+    *("consumerId", "nextSnapshotId"),
+)
 
 LOG: Final = logging.getLogger("emberlake.server")
 _WAITING: Final = 10_000
@@ -48,6 +58,22 @@ class Entry:
     catalog: str
     resource: str
     outcome: int
+
+
+def resource_text(names: Iterable[str], body: object) -> str:
+    """What a request is about: the names in its path, and those in its body. Never an option."""
+    path = ".".join(names)
+    if not isinstance(body, dict):
+        return path[:_LONGEST]
+    said = {key: body[key] for key in _TOLD if body.get(key) is not None}
+    snapshot = body.get("snapshot")
+    if isinstance(snapshot, dict):
+        said["snapshot"] = snapshot.get("id")
+    try:
+        text = f"{path} {json.dumps(said)}" if said else path
+    except RecursionError:  # nothing that means anything is nested so deeply
+        text = path
+    return text.strip()[:_LONGEST]
 
 
 class AuditLog:

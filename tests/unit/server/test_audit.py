@@ -10,7 +10,7 @@ import pytest
 from emberlake.base.env import SYSTEM_ENV
 from emberlake.errors import StorageError
 from emberlake.server import audit
-from emberlake.server.audit import AuditLog, Entry
+from emberlake.server.audit import AuditLog, Entry, resource_text
 
 
 class Rows:
@@ -51,6 +51,23 @@ def wait_for(rows: Rows, *names: str) -> None:
     while rows.kept != [*names] and time.monotonic() < deadline:
         time.sleep(0.005)
     assert rows.kept == [*names]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (None, "db.t"),
+        ([1], "db.t"),
+        ({"select": ["k"]}, "db.t"),
+        ({"branch": "b", "fromTag": None}, 'db.t {"branch": "b"}'),
+        ({"tableId": "x", "snapshot": {"id": 7, "uuid": "y"}}, 'db.t {"snapshot": 7}'),
+        ({"name": "d", "options": {"s3.secret-key": "hunter2"}}, 'db.t {"name": "d"}'),
+        ({"changes": [{"key": "token", "value": "hunter2"}]}, "db.t"),
+        ({"principal": "\ud800\0"}, 'db.t {"principal": "\\ud800\\u0000"}'),
+    ],
+)
+def test_an_entry_tells_what_the_path_and_the_body_name(body: object, told: str) -> None:
+    assert resource_text(["db", "t"], body) == told
 
 
 def test_entries_wait_for_a_database_that_does_not_answer(
