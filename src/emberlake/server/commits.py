@@ -145,7 +145,7 @@ def commit_together(
             match found.get(each.table.id):
                 case TableRecord() as table:
                     current.append(Candidate(table, each.commit))
-                case EmberlakeError() as error:
+                case Exception() as error:
                     outcomes[each.table.id] = error
                 case None:
                     pass
@@ -194,7 +194,7 @@ def _verdict(warehouse: Warehouse, candidate: Candidate) -> Outcome | None:
                 return InvalidInput(f"the snapshot has schema {schema_id}; {known}")
             case Verdict.NEXT:
                 return None
-    except EmberlakeError as error:
+    except Exception as error:  # noqa: BLE001 - it must not be that of the others
         return error
 
 
@@ -236,8 +236,10 @@ def _record(
         try:
             record(heads, warehouse, chosen)
         except EmberlakeError as error:
+            # Whatever it is: the files are there, so nobody may be told that nothing happened.
+            unknown = StorageError(f"the snapshot cannot be recorded: {error}")
             for place in places:
-                outcomes[place] = error
+                outcomes[place] = unknown
 
 
 def _advance(heads: Heads, warehouse: Warehouse, candidates: Sequence[Candidate]) -> None:

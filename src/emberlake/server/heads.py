@@ -85,7 +85,7 @@ class Heads:
     @contextmanager
     def locked_together(
         self, warehouse: Warehouse, tables: Sequence[TableRecord]
-    ) -> Iterator[Mapping[str, TableRecord | EmberlakeError]]:
+    ) -> Iterator[Mapping[str, TableRecord | Exception]]:
         """Keep others from changing several tables, without waiting for those who do already.
 
         What is given has the tables as they are then, by their ids; those that others have locked
@@ -109,10 +109,10 @@ class Heads:
 
     def _current_or_error(
         self, warehouse: Warehouse, table: TableRecord, rows: Rows
-    ) -> TableRecord | EmberlakeError:
+    ) -> TableRecord | Exception:
         try:
             return self._current(warehouse, table, rows)
-        except EmberlakeError as error:
+        except Exception as error:  # noqa: BLE001 - it must not be that of the others
             return error
 
     def settled(self, warehouse: Warehouse, table: TableRecord) -> TableRecord:
