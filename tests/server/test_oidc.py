@@ -86,7 +86,10 @@ def test_a_token_of_the_provider_is_taken(client: Client) -> None:
     assert client.as_(token()).get(path).status == 200
     assert client.as_(token(sub="bob")).get(path).status == 403
     principals.grant("lake", Grant("oidc:group:eng", table, Access.SELECT), by="test")
-    assert client.as_(token(sub="bob", groups=["eng"])).get(path).status == 200
+    for groups in (["eng"], "eng", ["eng", 5]):
+        assert client.as_(token(sub="bob", groups=groups)).get(path).status == 200
+    for groups in (5, {"eng": 1}, ["eng\0"], True):
+        assert client.as_(token(sub="bob", groups=groups)).get(path).status == 403
 
 
 def test_a_name_at_the_provider_makes_nobody_a_group(client: Client) -> None:

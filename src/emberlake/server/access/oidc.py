@@ -78,7 +78,7 @@ class OidcProvider:
         if name.startswith(_GROUP):  # it would have the grants of that group
             raise NotAuthenticated(f"the name in the token begins with {_GROUP!r}")
         found = claims.get(self._oidc.groups_claim) or ()
-        groups = [found] if isinstance(found, str) else [*found]
+        groups = found if isinstance(found, list) else [found]
         names = tuple(each for each in groups if isinstance(each, str) and each.isprintable())
         return Identity(
             f"{self._oidc.prefix}{name}",
