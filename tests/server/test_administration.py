@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,6 +92,18 @@ def test_a_token_works_until_it_is_revoked(run: Run, client: Client) -> None:
     listed = run("serve", "tokens", "ann")["tokens"]
     assert TOKEN not in json.dumps(listed)
     assert str(issued["token"]) not in json.dumps(listed)
+
+
+def test_grants_of_columns_are_listed_as_they_are_meant(run: Run, client: Client) -> None:
+    column = {"type": "COLUMN", "database": "db", "table": "t"}
+    for who, key in (("ann", "columnNames"), ("bob", "excludedColumnNames")):
+        grant = {**GRANT, "principal": who, "resource": column, "columns": {key: ["b", "a"]}}
+        assert client.post("/permissions/grant", grant).status == 200
+
+    listed: Any = run("serve", "grants")["grants"]
+
+    found = {each["principal"]: each["columns"] for each in listed}
+    assert (found["ann"], found["bob"]) == ("a, b", "all but a, b")
 
 
 def test_the_audit_log_says_who_did_what(run: Run, tmp_path: Path) -> None:
