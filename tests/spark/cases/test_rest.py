@@ -63,7 +63,7 @@ def test_a_table_is_written_read_compacted_and_streamed_and_no_token_is_shown(
     assert lake.left_out == {}
     by_name = spark.sql("SELECT * FROM db.sink WHERE id < 2")
     by_sql = lake.sql("SELECT * FROM db.k WHERE id < 2")
-    assert [row.id for row in by_name.collect()] == [row.id for row in by_sql.collect()] == [0, 1]
+    assert sorted(by_name.collect()) == sorted(by_sql.collect()) == some_rows(range(2))
     shown = [explained(rows) for rows in (read, by_job, by_name, by_sql)]
     shown += [str(query.recentProgress), repr(lake)]
     lake.detach()
