@@ -193,12 +193,7 @@ class Heads:
 
     def add_branch(self, warehouse: Warehouse, table: TableRecord, branch: str) -> TableRecord:
         """Record a branch whose files are there."""
-        layout = table.layout.for_branch(branch)
-        schema = SchemaStore(warehouse.files, layout).latest()
-        if schema is None or is_unfinished(warehouse.files, layout):
-            raise BranchNotFound(
-                f"{table.database}.{table.table} has no branch {branch!r}", branch=branch
-            )
+        schema = self._schema_of_branch(warehouse, table, branch)
         self._database.run(
             "INSERT INTO branches (table_id, name, schema_id, schema, type, pending_since) "
             "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (table_id, name) DO NOTHING",
@@ -227,9 +222,21 @@ class Heads:
             check_name(NameKind.BRANCH, branch)
         except InvalidIdentifier:
             raise BranchNotFound(f"{main.table} has no such branch", branch=branch) from None
+        self._schema_of_branch(warehouse, main, branch)  # who asks for nothing waits for nobody
         # Under the lock: a commit that comes between would be taken back from the row.
         with self._database.lock(main.id):
             return self.add_branch(warehouse, main, branch)
+
+    def _schema_of_branch(
+        self, warehouse: Warehouse, table: TableRecord, branch: str
+    ) -> TableSchema:
+        layout = table.layout.for_branch(branch)
+        schema = SchemaStore(warehouse.files, layout).latest()
+        if schema is None or is_unfinished(warehouse.files, layout):
+            raise BranchNotFound(
+                f"{table.database}.{table.table} has no branch {branch!r}", branch=branch
+            )
+        return schema
 
     def counted(self, warehouse: Warehouse, table: TableRecord) -> TableRecord:
         """The table with the totals of its latest snapshot."""
