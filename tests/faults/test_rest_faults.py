@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from builders import COLUMNS, FakeEnv, append, as_arrow, overwrite, prepare, rows_of
+from builders import COLUMNS, FakeEnv, Rows, append, as_arrow, overwrite, prepare, rows_of
 from emberlake.catalog import RestCatalog
 from emberlake.errors import (
     CommitUnknown,
@@ -100,7 +100,22 @@ class Own:
         return count
 
 
-@pytest.mark.parametrize("change", [append, pytest.param(overwrite, marks=pytest.mark.slow)])
+def merge(table: Table, rows: Rows) -> object:
+    """Add rows by an operation on rows, which reads the table before it commits."""
+    return table.merge(as_arrow(rows), on=["id"]).when_not_matched_insert_all().execute()
+
+
+def grow(table: Table, rows: Rows) -> object:
+    """Add rows that bring a column of their own: the schema is changed before the commit."""
+    given = as_arrow(rows)
+    name = f"of_{given.column('id')[0].as_py()}"
+    return table.append(given.append_column(name, given.column("id")), merge_schema=True)
+
+
+SLOW = [pytest.param(change, marks=pytest.mark.slow) for change in (overwrite, merge, grow)]
+
+
+@pytest.mark.parametrize("change", [append, *SLOW])
 def test_whichever_request_of_a_write_fails_nothing_is_lost_or_doubled(
     server: RestServer, change: Change
 ) -> None:

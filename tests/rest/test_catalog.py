@@ -5,14 +5,17 @@ from pathlib import Path
 import pytest
 
 from builders import COLUMNS, append, rows_of
-from emberlake import CatalogFactory
+from emberlake import CatalogFactory, Schema
 from emberlake.catalog import RestCatalog
 from emberlake.errors import (
     DatabaseNotEmpty,
     DatabaseNotFound,
     FunctionNotFound,
+    InvalidOption,
     NoPermission,
     TableAlreadyExists,
+    TableNotFound,
+    Unsupported,
     ViewNotFound,
 )
 from rest_recordings import labelled
@@ -99,3 +102,31 @@ def test_what_is_forbidden_is_told_with_what_was_asked(
 
     with pytest.raises(NoPermission, match=r"/tables/t failed with 403, request r-1: not for you"):
         catalog.get_table("db.t")
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["s3.credentials-provider", "fs.gs.credential-path", "s3.web.identity.token.file",
+     "s3a.profile", "azure.ssl.ca.file"],
+)  # fmt: skip
+@pytest.mark.parametrize("part", ["defaults", "overrides"])
+def test_no_server_names_code_or_files_of_its_clients(
+    server: RestServer, part: str, key: str
+) -> None:
+    server.config = {part: {key: "antigravity:theirs"}}
+
+    with pytest.raises(InvalidOption, match=f"the server wants {key}"):
+        server.open()
+
+    mine = {**server.options, key: "mine"}
+    if part == "defaults":
+        assert RestCatalog.connect(mine).options[key] == "mine"
+
+
+def test_a_table_is_not_replaced_by_a_server_that_cannot(catalog: RestCatalog) -> None:
+    catalog.create_table("db.t", COLUMNS)
+
+    with pytest.raises(Unsupported, match="drop it, and create it again"):
+        catalog.replace_table("db.t", Schema.from_pyarrow_schema(COLUMNS))
+    with pytest.raises(TableNotFound):
+        catalog.replace_table("db.no", Schema.from_pyarrow_schema(COLUMNS))

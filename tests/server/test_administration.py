@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,11 @@ from emberlake.server.warehouses import open_warehouse
 
 DOCS = Path(__file__).parents[2] / "docs"
 LINE = re.compile(r"^emberlake (serve (?!--).*?)(?:\s+#.*|\s+\[--as NAME\])?$", re.MULTILINE)
+GRANT = {
+    "resource": {"type": "TABLE", "database": "db", "table": "t"},
+    "access": "SELECT",
+    "principal": "ann",
+}
 Run = Callable[..., dict[str, object]]
 
 
@@ -88,16 +94,34 @@ def test_a_token_works_until_it_is_revoked(run: Run, client: Client) -> None:
     assert str(issued["token"]) not in json.dumps(listed)
 
 
+def test_grants_of_columns_are_listed_as_they_are_meant(run: Run, client: Client) -> None:
+    column = {"type": "COLUMN", "database": "db", "table": "t"}
+    for who, key in (("ann", "columnNames"), ("bob", "excludedColumnNames")):
+        grant = {**GRANT, "principal": who, "resource": column, "columns": {key: ["b", "a"]}}
+        assert client.post("/permissions/grant", grant).status == 200
+
+    listed: Any = run("serve", "grants")["grants"]
+
+    found = {each["principal"]: each["columns"] for each in listed}
+    assert (found["ann"], found["bob"]) == ("a, b", "all but a, b")
+
+
 def test_the_audit_log_says_who_did_what(run: Run, tmp_path: Path) -> None:
     with serving(tmp_path) as client:
         client.database()
         client.get("/databases")  # reads are not logged
+        client.post("/permissions/grant", GRANT)
         client.as_("x" * 20).get("/databases")  # refusals are
 
     entries = run("serve", "audit")["entries"]
 
     found = [(each["principal"], each["action"], each["outcome"]) for each in entries]  # type: ignore[attr-defined]
-    assert found == [("admin", "create_database", 200), ("", "unknown", 401)]
+    assert found == [
+        ("admin", "create_database", 200),
+        ("admin", "grant_permission", 200),
+        ("", "unknown", 401),
+    ]
+    assert json.loads(entries[1]["resource"]) == GRANT  # type: ignore[index]
 
 
 def test_a_warehouse_that_moved_is_refused(

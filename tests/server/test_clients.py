@@ -29,6 +29,19 @@ def test_our_client_can_do_everything(lake: Warehouse) -> None:
     use(catalog_options(lake))
 
 
+@pytest.mark.thorough
+def test_a_table_is_replaced(lake: Warehouse) -> None:
+    catalog = CatalogFactory.create(catalog_options(lake))
+    catalog.create_database("replaced", ignore_if_exists=True)
+    old = catalog.create_table("replaced.t", COLUMNS)
+    old.append(rows(1, 2))
+
+    catalog.sql("CREATE OR REPLACE TABLE replaced.t AS SELECT 7 AS seven")
+
+    assert catalog.get_table("replaced.t").to_arrow().to_pydict() == {"seven": [7]}
+    assert old.copy({"scan.snapshot-id": "1"}).to_arrow().num_rows == 2
+
+
 @pytest.mark.interop
 @pytest.mark.parametrize("primary_keys", [[], ["id"]], ids=["append", "keys"])
 def test_clients_write_in_turn_and_every_row_is_there_once(

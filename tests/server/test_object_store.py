@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from emberlake.io.object.sts import Role
 from emberlake.server.access.grants import Access, Grant, Resource, ResourceKind
 from emberlake.server.vending import VendingRules
 from emberlake.server.warehouses import open_warehouse
+from interop.judges import catalog_options, peer
 from server.processes import TOKEN, served
 from servers import Server
 
@@ -128,3 +130,25 @@ def test_a_client_without_keys_writes_and_reads(minio: Server, tmp_path: Path) -
         table.append(pa.table({"a": [1, 2]}, columns))
 
         assert catalog.get_table("db.t").to_arrow().num_rows == 2
+
+
+@pytest.mark.slow
+@pytest.mark.interop
+@pytest.mark.parametrize("engine", ["pypaimon", "rust"])
+def test_other_clients_need_no_keys_either(
+    minio: Server, tmp_path: Path, engine: Literal["pypaimon", "rust"]
+) -> None:
+    columns = pa.schema([("a", pa.int64())])
+    options = [f"--catalog-option={key}={value}" for key, value in minio.options.items()]
+    vend = ["--vend", f"role={ROLE}", "--vend", f"endpoint={minio.endpoint}"]
+    where = f"{minio.root}/{tmp_path.name}"
+    with served(tmp_path, *options, *vend, warehouse=where) as lake:
+        catalog = CatalogFactory.create(catalog_options(lake))
+        catalog.create_database("db")
+        table = catalog.create_table("db.t", columns, options={"bucket": "-1"})
+        table.append(pa.table({"a": [1]}, columns))
+
+        assert peer(engine).read(lake, "db.t").num_rows == 1
+        peer(engine).write(lake, "db.t", pa.table({"a": [2]}, columns))
+
+        assert sorted(table.to_arrow().column("a").to_pylist()) == [1, 2]

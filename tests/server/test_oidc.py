@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
 from catalog_server import Client, serving
-from emberlake.errors import InvalidInput
+from emberlake.errors import InvalidInput, NotAuthenticated
+from emberlake.server.access import oidc as oidc_module
 from emberlake.server.access.grants import Access, Grant, Resource, ResourceKind
 from emberlake.server.access.oidc import OidcProvider
 from emberlake.server.settings import Oidc
@@ -24,14 +26,25 @@ KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
+def key_set(key: rsa.RSAPrivateKey, kid: str) -> bytes:
+    public = json.loads(RSAAlgorithm.to_jwk(key.public_key()))
+    return json.dumps({"keys": [{**public, "kid": kid, "alg": "RS256", "use": "sig"}]}).encode()
+
+
 @pytest.fixture(scope="module")
 def keys_url() -> Iterator[str]:
     """A key set on loopback."""
-    public = json.loads(RSAAlgorithm.to_jwk(KEY.public_key()))
-    body = json.dumps({"keys": [{**public, "kid": "one", "alg": "RS256", "use": "sig"}]}).encode()
+    with serving_keys([key_set(KEY, "one")]) as url:
+        yield url
+
+
+@contextmanager
+def serving_keys(sets: list[bytes]) -> Iterator[str]:
+    """Key sets, one after the other; the last one stays."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            body = sets.pop(0) if len(sets) > 1 else sets[0]
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -73,7 +86,10 @@ def test_a_token_of_the_provider_is_taken(client: Client) -> None:
     assert client.as_(token()).get(path).status == 200
     assert client.as_(token(sub="bob")).get(path).status == 403
     principals.grant("lake", Grant("oidc:group:eng", table, Access.SELECT), by="test")
-    assert client.as_(token(sub="bob", groups=["eng"])).get(path).status == 200
+    for groups in (["eng"], "eng", ["eng", 5]):
+        assert client.as_(token(sub="bob", groups=groups)).get(path).status == 200
+    for groups in (5, {"eng": 1}, ["eng\0"], True):
+        assert client.as_(token(sub="bob", groups=groups)).get(path).status == 403
 
 
 def test_a_name_at_the_provider_makes_nobody_a_group(client: Client) -> None:
@@ -101,6 +117,8 @@ def test_a_name_at_the_provider_makes_nobody_an_administrator(client: Client) ->
         {"aud": None},
         {"sub": None},
         {"sub": 5},
+        {"sub": "\ud800"},
+        {"sub": "a\0b"},
         {"key": OTHER},
         {"kid": "unknown"},
         {"key": "a-shared-secret-that-is-long-enough-for-hs256", "algorithm": "HS256"},
@@ -122,3 +140,17 @@ def test_tokens_of_the_server_work_next_to_them(client: Client) -> None:
 def test_a_key_set_is_fetched_over_a_secure_connection() -> None:
     with pytest.raises(InvalidInput, match="https"):
         OidcProvider(Oidc(issuer=ISSUER, audience=AUDIENCE, keys_url="http://id.example/keys"))
+
+
+def test_a_key_that_the_provider_withdraws_is_taken_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(oidc_module, "_KEYS_S", 0.01)
+    with serving_keys([key_set(KEY, "one"), key_set(OTHER, "two")]) as url:
+        provider = OidcProvider(Oidc(issuer=ISSUER, audience=AUDIENCE, keys_url=url))
+        assert provider.verify(token()).name == "oidc:ann"
+        time.sleep(0.02)
+
+        with pytest.raises(NotAuthenticated):
+            provider.verify(token())
+        assert provider.verify(token(OTHER, kid="two")).name == "oidc:ann"

@@ -67,5 +67,6 @@ def shown_by_spark(
     assert run_driver("watched_lake", home, *arguments, timeout_s=380) == 0
     lines = (home / "shown").read_text().splitlines()
     shown = [json.loads(line) for line in lines]
-    assert {"explain of load", "environment/", "SQL/", "event log"} <= {where for where, _ in shown}
+    expected = {"explain of load", "explain of lake.sql", "environment/", "SQL/", "event log"}
+    assert expected <= {where for where, _ in shown}
     return shown

@@ -28,6 +28,7 @@ from emberlake.errors import (
 )
 from emberlake.io import open_storage
 from emberlake.io.durable import durable
+from emberlake.io.object.spellings import is_of_this_machine
 from emberlake.io.rest.api import RestApi
 from emberlake.io.rest.data_tokens import TokenSource
 from emberlake.io.rest.options import headers_of, parse_session
@@ -36,10 +37,10 @@ from emberlake.io.routed import RoutedStorage
 from emberlake.options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME, parse_bool
 from emberlake.rest.option_names import DATA_TOKEN, PREFIX, without_secrets
 from emberlake.rest.statistics import PartitionNames
-from emberlake.rest.values import DatabaseChanges, RemoteTable
+from emberlake.rest.values import Config, DatabaseChanges, RemoteTable
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier, NameKind, check_name
 from emberlake.spec.layout import TableLayout
-from emberlake.spec.schema import TableSchema
+from emberlake.spec.schema import Schema, TableSchema
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.store.publishing import Publisher, TableIdentity
 from emberlake.store.rest_snapshots import RestPublisher
@@ -64,6 +65,7 @@ class RestCatalog(ServedCatalog):
         texts = {key: value for key, value in options.items() if isinstance(value, str)}
         session = parse_session(texts)
         config = RestApi(session, env).config(texts.get(WAREHOUSE, ""))
+        _check_config(config, texts)
         merged = config.merged(texts)
         ready = session.with_prefix(merged.get(PREFIX, ""), headers_of(merged))
         return RestCatalog(ready, {**options, **merged}, env)
@@ -212,6 +214,21 @@ class RestCatalog(ServedCatalog):
             raise rules.table_exists(identifier) from error
         return self.get_table(identifier)
 
+    def replace_table(self, identifier: str | Identifier, schema: Schema) -> Table:
+        """Give a table other columns and options, and no rows, if the server can."""
+        identifier = plain_table(identifier, "replaced")
+        current = self._find(identifier).table_schema()
+        texts = {key: value for key, value in self._options.items() if isinstance(value, str)}
+        first = rules.first_schema(identifier, schema, texts, self.env.now_ms())
+        rules.check_replaceable(identifier, current, first)
+        try:
+            self._api.replace_table(identifier, first)
+        except (TableNotFound, DatabaseNotFound) as error:
+            raise self._table_not_found(identifier) from error
+        except (NotFound, Unsupported):  # few servers have that
+            return super().replace_table(identifier, schema)
+        return self.get_table(identifier)
+
     def drop_table(
         self,
         identifier: str | Identifier,
@@ -319,6 +336,16 @@ class RestCatalog(ServedCatalog):
                     names = self._api.list_branches(main)
                     raise rules.branch_not_found(identifier, names) from error
             raise self._table_not_found(identifier) from error
+
+
+def _check_config(config: Config, options: Mapping[str, str]) -> None:
+    """Refuse a server that names code or files of the client's machine."""
+    for key, text in config.merged(options).items():
+        if is_of_this_machine(key) and options.get(key) != text:
+            raise InvalidOption(
+                f"the server wants {key}, which names code or files of this machine: only you may "
+                "set it"
+            )
 
 
 def _partition_names(schema: TableSchema) -> PartitionNames:

@@ -122,7 +122,7 @@ class SourceOptions:
     """The options of one read or write."""
 
     identifier: str
-    catalog: Mapping[str, str] = field(repr=False)  # may hold keys of object stores
+    catalog: Mapping[str, object] = field(repr=False)  # may hold tokens, and keys of object stores
     table: Mapping[str, str]  # table options, for this use only
     columns: tuple[str, ...] | None = None
     filter: str | None = None

@@ -1,12 +1,14 @@
 """Reads JSON of the other side: unknown keys are ignored, optional ones may lack or be null."""
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from emberlake.errors import EmberlakeError, InvalidInput, Unsupported
 
 T = TypeVar("T")
+_LARGEST: Final = 2**63  # integers of the protocol have 64 bits
 
 
 class Fields:
@@ -39,6 +41,8 @@ class Fields:
         value = self._checked(key, int)
         if isinstance(value, bool):
             raise self._wrong(key)
+        if value is not None and not -_LARGEST <= value < _LARGEST:
+            raise InvalidInput(f"{self._what}: {key!r} has more than 64 bits")
         return value
 
     def flag(self, key: str) -> bool:
@@ -113,9 +117,19 @@ def parse_json(data: bytes, what: str) -> Any:
     if not data.strip():
         return None
     try:
-        return json.loads(data)
+        return json.loads(data, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{what} is not JSON") from error
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text)
+
+
+def _refuse(text: str) -> float:
+    """Refuse NaN and infinity, which Python takes for JSON, and nobody else."""
+    raise ValueError(f"{text} is no number")
 
 
 def encode_json(value: object) -> bytes:

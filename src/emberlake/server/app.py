@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, unquote_plus
 
-from emberlake.errors import EmberlakeError
+from emberlake.errors import EmberlakeError, NotAuthenticated
 from emberlake.rest.errors import ErrorAnswer
 from emberlake.rest.paths import VERSION, Endpoint, Route, decode_name, find_route, methods_of
 from emberlake.rest.reading import encode_json, parse_json
@@ -24,7 +24,7 @@ from emberlake.rest.values import Config
 from emberlake.server.access.authentication import Authentication, Identity
 from emberlake.server.access.grants import Principal, Resource, ResourceKind
 from emberlake.server.access.needs import NEEDS, is_allowed, resource_of
-from emberlake.server.audit import AuditLog, Entry
+from emberlake.server.audit import AuditLog, Entry, resource_text
 from emberlake.server.calls import Call, Refused, Services, forbidden, missing
 from emberlake.server.commit_queue import CommitQueue
 from emberlake.server.endpoints.handlers import HANDLERS, Answer
@@ -35,7 +35,7 @@ from emberlake.server.failures import answer_of
 from emberlake.server.heads import split_object
 from emberlake.server.metrics import Metrics
 from emberlake.server.records import TABLE, TableRecord, table_record
-from emberlake.server.settings import Limits
+from emberlake.server.settings import Limits, is_loopback
 from emberlake.server.warehouses import Warehouse
 
 Scope = Mapping[str, Any]
@@ -62,6 +62,7 @@ class Exchange:
     principal: str = ""
     catalog: str = ""
     action: str = "unknown"
+    resource: str = ""
 
 
 class App:
@@ -180,10 +181,12 @@ class App:
             return encode_json(self._config(query).to_json()), _JSON
         route, warehouse = self._route(exchange.method, segments)
         exchange.endpoint, exchange.names = route.endpoint, route.names
+        exchange.resource = resource_text(route.names.values(), None)
         exchange.catalog, exchange.action = warehouse.name, route.endpoint.name.lower()
         principal = await self._authentication.principal(identity, warehouse.name)
         await self._authorise(principal, warehouse, route)
         body = await self._read_body(receive) if exchange.method == "POST" else None
+        exchange.resource = resource_text(route.names.values(), body)
         call = Call(principal, warehouse, route.names, query, body, exchange.request_id)
         return _encoded(await self._answer_to(route.endpoint, call)), _JSON
 
@@ -195,6 +198,8 @@ class App:
 
     async def _identify(self, headers: Mapping[bytes, bytes]) -> Identity:
         header = headers.get(b"authorization")
+        if header is None and _is_of_a_page(headers):
+            raise NotAuthenticated("requests of web pages, and to other names, need a token")
         return await self._authentication.identify(
             None if header is None else header.decode("latin-1")
         )
@@ -358,17 +363,23 @@ class App:
         changes = exchange.method != "GET" and exchange.endpoint is not None
         if not changes and status not in (401, 403):
             return
-        resource = ".".join(exchange.names.values())
         self._audit.add(
             Entry(
                 exchange.principal,
                 exchange.request_id,
                 exchange.action,
                 exchange.catalog,
-                resource[:1000],
+                exchange.resource,
                 status,
             )
         )
+
+
+def _is_of_a_page(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a browser sends what some page wants: whoever has no token must not be used by it."""
+    name = headers.get(b"host", b"localhost").decode("latin-1")
+    host = re.sub(r":\d*$", "", name).strip("[]")
+    return b"origin" in headers or not is_loopback(host)
 
 
 def _encoded(answer: Answer) -> bytes:

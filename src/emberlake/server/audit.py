@@ -1,22 +1,39 @@
 """The audit log: who did what, and what came of it. Lines are only ever added.
 
 Entries are written in batches, shortly after the answer: a server that is killed may lose the last
-ones. What reads changes nothing is logged only when it was refused.
+ones. While the database does not answer, they wait. What reads changes nothing is logged only when
+it was refused.
 """
 
 import contextlib
+import json
+import logging
 import queue
 import threading
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from emberlake.base.env import Env
-from emberlake.errors import EmberlakeError
-from emberlake.server.database.database import Database
+from emberlake.errors import StorageError
+from emberlake.server.database.database import Database, TakenError
 from emberlake.server.records import insert
 
+Row = tuple[object, ...]
+
+_LONGEST: Final = 1000
+# Keys of bodies that tell what was done to what.
+_TOLD: Final = (
+    *("name", "identifier", "path", "source", "destination"),
+    *("resource", "access", "principal", "columns", "expireTime"),
+    *("branch", "fromTag", "toBranch", "tagName", "snapshotId", "instant", "schemaId"),
+    *("consumerId", "nextSnapshotId"),
+)
+
+LOG: Final = logging.getLogger("emberlake.server")
 _WAITING: Final = 10_000
 _BATCH: Final = 200
+_AGAIN_S: Final = 1.0  # until a database that did not answer is asked again
 _PAUSE_S: Final = 0.1  # in which entries gather: each batch costs a transaction
 _COLUMNS: Final = (
     "id",
@@ -43,6 +60,22 @@ class Entry:
     outcome: int
 
 
+def resource_text(names: Iterable[str], body: object) -> str:
+    """What a request is about: the names in its path, and those in its body. Never an option."""
+    path = ".".join(names)
+    if not isinstance(body, dict):
+        return path[:_LONGEST]
+    said = {key: body[key] for key in _TOLD if body.get(key) is not None}
+    snapshot = body.get("snapshot")
+    if isinstance(snapshot, dict):
+        said["snapshot"] = snapshot.get("id")
+    try:
+        text = f"{path} {json.dumps(said)}" if said else path
+    except RecursionError:  # nothing that means anything is nested so deeply
+        text = path
+    return text.strip()[:_LONGEST]
+
+
 class AuditLog:
     """Writes entries in a thread of its own."""
 
@@ -66,7 +99,7 @@ class AuditLog:
             self._thread.join(10)
 
     def add(self, entry: Entry) -> None:
-        """Add an entry; if the database cannot follow, the caller waits for nothing."""
+        """Add an entry; if the database cannot follow for long, the caller waits for nothing."""
         with contextlib.suppress(queue.Full):
             self._queue.put_nowait((self._env.now_ms(), entry))
 
@@ -83,18 +116,33 @@ class AuditLog:
                     is_over = True
                     break
                 batch.append(following)
-            with contextlib.suppress(EmberlakeError):  # metrics tell of a database that fails
-                self._insert(batch)
+            self._keep([self._row(at, entry) for at, entry in batch])
             if is_over:
                 return
 
-    def _insert(self, batch: list[tuple[int, Entry]]) -> None:
-        rows = [
-            (
-                *(self._env.new_id(), at, entry.principal, entry.request_id, entry.action),
-                *(entry.catalog, entry.resource, entry.outcome),
-            )
-            for at, entry in batch
-        ]
-        with self._database.transaction() as session:
-            session.run_each(_INSERT, rows)
+    def _keep(self, rows: Sequence[Row]) -> None:
+        """Write rows, as soon as the database answers; one that it does not take is not the end."""
+        while True:
+            try:
+                with self._database.transaction() as session:
+                    session.run_each(_INSERT, rows)
+                return
+            except TakenError:
+                return  # an earlier try, whose answer was lost
+            except StorageError:
+                if self._is_ending.wait(_AGAIN_S):
+                    LOG.exception("%d entries of the audit log are lost", len(rows))
+                    return
+            except Exception:
+                if len(rows) == 1:
+                    LOG.exception("an entry of the audit log is lost: %r", rows[0])
+                    return
+                for row in rows:
+                    self._keep([row])
+                return
+
+    def _row(self, at: int, entry: Entry) -> Row:
+        return (
+            *(self._env.new_id(), at, entry.principal, entry.request_id, entry.action),
+            *(entry.catalog, entry.resource, entry.outcome),
+        )

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
-from emberlake.errors import EmberlakeError
 from emberlake.server.commits import (
     Candidate,
     Commit,
@@ -120,7 +119,7 @@ class CommitQueue:
             try:
                 candidates.append(Candidate(each.table, Commit.from_json(each.body)))
                 outcomes.append(None)
-            except EmberlakeError as error:
+            except Exception as error:  # noqa: BLE001 - it must not be that of the others
                 outcomes.append(error)
         made = iter(
             commit_together(self._heads, batch[0].warehouse, candidates, self._putting.map)

@@ -101,6 +101,7 @@ class Candidate:
     commit: Commit
 
 
+_TOO_LARGE: Final = 2**63  # for clients in other languages
 _TOGETHER: Final = 16  # files that are put by one thread, and wait for the disk together
 
 Outcome = bool | Exception  # whether it is the next snapshot, or why that is not known
@@ -144,7 +145,7 @@ def commit_together(
             match found.get(each.table.id):
                 case TableRecord() as table:
                     current.append(Candidate(table, each.commit))
-                case EmberlakeError() as error:
+                case Exception() as error:
                     outcomes[each.table.id] = error
                 case None:
                     pass
@@ -193,7 +194,7 @@ def _verdict(warehouse: Warehouse, candidate: Candidate) -> Outcome | None:
                 return InvalidInput(f"the snapshot has schema {schema_id}; {known}")
             case Verdict.NEXT:
                 return None
-    except EmberlakeError as error:
+    except Exception as error:  # noqa: BLE001 - it must not be that of the others
         return error
 
 
@@ -235,8 +236,10 @@ def _record(
         try:
             record(heads, warehouse, chosen)
         except EmberlakeError as error:
+            # Whatever it is: the files are there, so nobody may be told that nothing happened.
+            unknown = StorageError(f"the snapshot cannot be recorded: {error}")
             for place in places:
-                outcomes[place] = error
+                outcomes[place] = unknown
 
 
 def _advance(heads: Heads, warehouse: Warehouse, candidates: Sequence[Candidate]) -> None:
@@ -276,14 +279,13 @@ def _new_totals(table: TableRecord, commit: Commit) -> str | None:
         before = json.loads(table.totals or UNKNOWN_TOTALS)
     if not changes:
         return None
-    return json.dumps(
-        [
-            before[0] + sum(each.record_count for each in changes),
-            before[1] + sum(each.file_size_in_bytes for each in changes),
-            before[2] + sum(each.file_count for each in changes),
-            max(before[3], *(each.last_file_creation_time for each in changes)),
-        ]
-    )
+    after = [
+        before[0] + sum(each.record_count for each in changes),
+        before[1] + sum(each.file_size_in_bytes for each in changes),
+        before[2] + sum(each.file_count for each in changes),
+        max(before[3], *(each.last_file_creation_time for each in changes)),
+    ]
+    return json.dumps(after) if all(0 <= each < _TOO_LARGE for each in after) else None
 
 
 def _write_hints(warehouse: Warehouse, table: TableRecord, snapshot_id: int) -> None:

@@ -85,7 +85,7 @@ class Heads:
     @contextmanager
     def locked_together(
         self, warehouse: Warehouse, tables: Sequence[TableRecord]
-    ) -> Iterator[Mapping[str, TableRecord | EmberlakeError]]:
+    ) -> Iterator[Mapping[str, TableRecord | Exception]]:
         """Keep others from changing several tables, without waiting for those who do already.
 
         What is given has the tables as they are then, by their ids; those that others have locked
@@ -109,10 +109,10 @@ class Heads:
 
     def _current_or_error(
         self, warehouse: Warehouse, table: TableRecord, rows: Rows
-    ) -> TableRecord | EmberlakeError:
+    ) -> TableRecord | Exception:
         try:
             return self._current(warehouse, table, rows)
-        except EmberlakeError as error:
+        except Exception as error:  # noqa: BLE001 - it must not be that of the others
             return error
 
     def settled(self, warehouse: Warehouse, table: TableRecord) -> TableRecord:
@@ -193,12 +193,7 @@ class Heads:
 
     def add_branch(self, warehouse: Warehouse, table: TableRecord, branch: str) -> TableRecord:
         """Record a branch whose files are there."""
-        layout = table.layout.for_branch(branch)
-        schema = SchemaStore(warehouse.files, layout).latest()
-        if schema is None or is_unfinished(warehouse.files, layout):
-            raise BranchNotFound(
-                f"{table.database}.{table.table} has no branch {branch!r}", branch=branch
-            )
+        schema = self._schema_of_branch(warehouse, table, branch)
         self._database.run(
             "INSERT INTO branches (table_id, name, schema_id, schema, type, pending_since) "
             "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (table_id, name) DO NOTHING",
@@ -215,8 +210,11 @@ class Heads:
         return self._reread(warehouse, table_record(rows[0]))
 
     def forget_branch(self, table: TableRecord, branch: str) -> None:
-        """Forget a branch whose files are gone."""
-        self._database.run("DELETE FROM branches WHERE table_id = ? AND name = ?", table.id, branch)
+        """Forget a branch whose files are gone, and which of its partitions were done."""
+        with self._database.transaction() as session:
+            session.run("DELETE FROM branches WHERE table_id = ? AND name = ?", table.id, branch)
+            done = "DELETE FROM done_partitions WHERE table_id = ? AND branch = ?"
+            session.run(done, table.id, branch)
 
     def _adopted(self, warehouse: Warehouse, main: TableRecord, branch: str) -> TableRecord:
         # A client may have created the branch by its files, or a server died before the row.
@@ -224,7 +222,21 @@ class Heads:
             check_name(NameKind.BRANCH, branch)
         except InvalidIdentifier:
             raise BranchNotFound(f"{main.table} has no such branch", branch=branch) from None
-        return self.add_branch(warehouse, main, branch)
+        self._schema_of_branch(warehouse, main, branch)  # who asks for nothing waits for nobody
+        # Under the lock: a commit that comes between would be taken back from the row.
+        with self._database.lock(main.id):
+            return self.add_branch(warehouse, main, branch)
+
+    def _schema_of_branch(
+        self, warehouse: Warehouse, table: TableRecord, branch: str
+    ) -> TableSchema:
+        layout = table.layout.for_branch(branch)
+        schema = SchemaStore(warehouse.files, layout).latest()
+        if schema is None or is_unfinished(warehouse.files, layout):
+            raise BranchNotFound(
+                f"{table.database}.{table.table} has no branch {branch!r}", branch=branch
+            )
+        return schema
 
     def counted(self, warehouse: Warehouse, table: TableRecord) -> TableRecord:
         """The table with the totals of its latest snapshot."""

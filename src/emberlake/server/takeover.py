@@ -104,12 +104,25 @@ def release_warehouse(services: Services, warehouse: Warehouse, *, move: bool) -
         warehouse.name,
     )
     external = [f"external table {d}.{t} at {p}" for d, t, p, is_external in tables if is_external]
+    kept = _dropped_tables(services, warehouse)
     _forget(services, warehouse)
     return Release(
         sum(not is_external for *_, is_external in tables),
         tuple(new for _, new in renamed),
-        (*external, *(f"{kind} {database}.{name}" for kind, database, name in objects)),
+        (*external, *kept, *(f"{kind} {database}.{name}" for kind, database, name in objects)),
     )
+
+
+def _dropped_tables(services: Services, warehouse: Warehouse) -> list[str]:
+    """The dropped tables whose files are still there: from now on nobody deletes them."""
+    rows = services.database.run(
+        "SELECT database_name, name, path, kept_at FROM dropped "
+        "WHERE catalog = ? AND is_external = 0 ORDER BY database_name, name",
+        warehouse.name,
+    )
+    return [
+        f"dropped table {d}.{t}, whose files are at {kept or path}" for d, t, path, kept in rows
+    ]
 
 
 def unregistered(services: Services, warehouse: Warehouse) -> int:
@@ -157,12 +170,9 @@ def _add_table(
 ) -> bool:
     database_id, database, name, schema = table
     path = warehouse.table_path(database, name)
-    if session.run(
-        "SELECT id FROM tables WHERE path = ? OR (database_id = ? AND name = ?)",
-        path,
-        database_id,
-        name,
-    ):
+    known = "SELECT id FROM tables WHERE path = ? OR (database_id = ? AND name = ?)"
+    being_created = "SELECT path FROM unfinished WHERE path = ?"
+    if session.run(known, path, database_id, name) or session.run(being_created, path):
         return False
     now, table_id = services.env.now_ms(), services.env.new_id()
     rows = (
@@ -220,5 +230,10 @@ def _forget(services: Services, warehouse: Warehouse) -> None:
         session.run(f"DELETE FROM tables WHERE database_id {inside}", warehouse.name)  # noqa: S608
         session.run(f"DELETE FROM objects WHERE database_id {inside}", warehouse.name)  # noqa: S608
         session.run("DELETE FROM grants WHERE catalog = ?", warehouse.name)
+        # A server that comes later must not delete what is by then a table of somebody else.
+        session.run("DELETE FROM dropped WHERE catalog = ?", warehouse.name)
+        for (path,) in session.run("SELECT path FROM unfinished"):
+            if path.startswith(f"{warehouse.location}/"):
+                session.run("DELETE FROM unfinished WHERE path = ?", path)
         session.run("DELETE FROM databases WHERE catalog = ?", warehouse.name)
         session.run("DELETE FROM catalogs WHERE name = ?", warehouse.name)

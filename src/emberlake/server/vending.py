@@ -128,7 +128,8 @@ def table_policy(path: str, *, writes: bool) -> dict[str, Any]:
                 "Effect": "Allow",
                 "Action": ["s3:ListBucket"],
                 "Resource": [bucket],
-                "Condition": {"StringLike": {"s3:prefix": [key, f"{key}/*"]}},
+                # Without the slash it would list `t2` with `t`.
+                "Condition": {"StringLike": {"s3:prefix": [f"{key}/*"]}},
             },
         ],
     }

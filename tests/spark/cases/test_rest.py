@@ -8,7 +8,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from emberlake import CatalogFactory
-from emberlake.spark import compact, delete, merge, read_paimon, update, write_paimon
+from emberlake.spark import (
+    attach,
+    compact,
+    delete,
+    merge,
+    read_paimon,
+    update,
+    write_paimon,
+)
 from interop.judges import catalog_options, java_judge
 from rest_server import TOKEN, RestServer, serving
 from server.processes import served
@@ -51,7 +59,14 @@ def test_a_table_is_written_read_compacted_and_streamed_and_no_token_is_shown(
     by_job = read_paimon("db.sink", options)
     assert sorted(tuple(row) for row in by_job.collect()) == expected
     assert len(server.asked("POST .*/commit$")) == 4  # two writes, a compaction, a micro-batch
-    shown = [explained(read), explained(by_job), str(query.recentProgress)]
+    lake = attach(spark, options, databases=["db"])
+    assert lake.left_out == {}
+    by_name = spark.sql("SELECT * FROM db.sink WHERE id < 2")
+    by_sql = lake.sql("SELECT * FROM db.k WHERE id < 2")
+    assert sorted(by_name.collect()) == sorted(by_sql.collect()) == some_rows(range(2))
+    shown = [explained(rows) for rows in (read, by_job, by_name, by_sql)]
+    shown += [str(query.recentProgress), repr(lake)]
+    lake.detach()
     if MODE == "classic":
         read.createOrReplaceTempView("of_rest")
         deadline = time.monotonic() + 20

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from emberlake import CatalogFactory
 from emberlake.errors import EmberlakeError
-from emberlake.spark import compact, read_paimon, write_paimon
+from emberlake.spark import attach, compact, delete, merge, read_paimon, update, write_paimon
 from spark.conftest import SETTINGS
 from spark.sight import executions, explained
 
@@ -96,6 +96,48 @@ def work(spark: SparkSession, options: dict[str, str], home: Path) -> Shown:
             yield f"checkpoint {path.name}", path.read_text(errors="replace")
 
 
+def by_sql(spark: SparkSession, options: dict[str, str]) -> Shown:
+    """The same by SQL, by names in Spark's catalog, and by operations on rows."""
+    lake = attach(spark, options)
+    lake.sql("CREATE TABLE db.s (id BIGINT, v STRING) TBLPROPERTIES ('bucket' = '-1')")
+    lake.sql("INSERT INTO db.s SELECT * FROM db.a")
+    spark.sql("INSERT INTO db.s SELECT id + 100, v FROM db.a")
+    lake.sql("UPDATE db.s SET v = upper(v) WHERE id IN (SELECT id FROM db.k)")
+    lake.sql("DELETE FROM db.s WHERE id = 1")
+    lake.sql(
+        "MERGE INTO db.k USING db.s ON k.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v "
+        "WHEN NOT MATCHED THEN INSERT *"
+    )
+    update("db.s", options, {"v": "lower(v)"}, "id = 2", spark=spark)
+    delete("db.s", options, "id = 3", spark=spark)
+    source = spark.range(5).selectExpr("id", "'merged' v")
+    merge(source, "db.s", options, ["id"]).when_matched_update_all().execute()
+    mixed = spark.sql("SELECT 'no number' AS id, 'x' AS v UNION ALL SELECT '7', 'y'")
+    write_paimon(mixed, "db.s", options, on_bad_rows="db.bad")
+    assert read_paimon("db.bad", options).count() == 1
+    for name, frame in {
+        "lake.sql": lake.sql("SELECT s.* FROM db.s JOIN db.k ON s.id = k.id"),
+        "spark.sql": spark.sql("SELECT * FROM db.s WHERE id > 5"),
+        "a system table": lake.sql("SELECT * FROM db.`s$options`"),
+    }.items():
+        yield f"explain of {name}", f"{explained(frame)} {frame.collect()}"
+    for text in (
+        "DESCRIBE EXTENDED db.s",
+        "SHOW CREATE TABLE db.s",
+        "EXPLAIN EXTENDED SELECT * FROM db.s",
+        "SET",
+    ):
+        for how in (spark.sql, lake.sql):
+            yield text, str([row.asDict() for row in how(text).collect()])
+    for broken in ("SELECT nope FROM db.s", "SELECT * FROM db.nope", "DELETE FROM db.s WHERE"):
+        try:
+            lake.sql(broken).collect()
+        except (PySparkException, EmberlakeError) as error:
+            yield f"error of {broken}", traceback.format_exc() + str(error)
+    yield "lake", f"{lake!r} {lake.left_out}"
+    lake.detach()
+
+
 def failures(
     spark: SparkSession, options: dict[str, str], wrong: dict[str, dict[str, str]]
 ) -> Shown:
@@ -130,6 +172,7 @@ def main(home: str, raw: str, wrong: str) -> None:
     spark = watched_session(folder)
     shown = [
         *work(spark, options, folder),
+        *by_sql(spark, options),
         *failures(spark, options, json.loads(wrong)),
         *(("status store", text) for text in executions(spark)),
         *pages(spark),

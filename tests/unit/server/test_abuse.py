@@ -20,6 +20,7 @@ TRICKS = (
     "..", ".", "%2E%2E", "..%2F..%2Fetc", "%2Fetc%2Fpasswd", "a%2F..%2Fb", "%00", "a%00b", "%0A",
     "%5C..%5C", "%24", "t%24branch_..%2F..", "t%24branch_%2Fx", "t%24snapshots", "%7Fx",
     "%F0%9F%92%A9", "%C0%AE", "%ff", "%E2%80%AE", "a" * 300, "%27%3B+DROP+TABLE+tables", "-",
+    "%C2%B2", "9" * 5000,
 )  # fmt: skip
 WRONG: tuple[Any, ...] = (
     None, [], "x", 5, True, {}, {"identifier": 5, "schema": "x"}, {"name": 5}, {"name": ["a"]},
@@ -82,6 +83,22 @@ def test_other_kinds_of_authorization_are_refused(client: Client) -> None:
         bare = client.as_(None)
         bare.headers["authorization"] = header
         assert bare.get("/databases").status == 401
+
+
+def test_without_tokens_no_page_of_a_browser_is_answered(tmp_path: Path) -> None:
+    with serving(tmp_path, anonymous=True) as admin:
+        anybody = admin.as_(None)
+        for headers in (
+            {"origin": "https://evil.example"},
+            {"origin": "null"},
+            {"host": "evil.example:8080"},  # a name that leads here for a moment
+            {"host": "[::1"},
+        ):
+            anybody.headers = headers
+            assert anybody.post("/databases", {"name": "d", "options": {}}).error[0] == 401
+        for host in ("127.0.0.1:8080", "localhost", "[::1]:80"):
+            anybody.headers = {"host": host}
+            assert anybody.get("/databases").json["databases"] == []
 
 
 @pytest.mark.parametrize("endpoint", [each for each in Endpoint if "{" in each.value])
@@ -152,7 +169,8 @@ def test_wrong_bodies_are_bad_requests(client: Client, endpoint: Endpoint) -> No
 
         assert reply.status in (200, 400, 404, 409, 501), raw
         assert reply.status < 400 or reply.error[0] == reply.status
-    for raw in (b"{", b"\xff\xfe", b"[" * 100_000, b'{"a":' * 50_000, b'{"id": ' + b"9" * 5000):
+    for raw in (b"{", b"\xff\xfe", b"[" * 100_000, b'{"a":' * 50_000, b'{"id": ' + b"9" * 5000,
+                b'{"a": NaN}', b'{"a": -Infinity}', b'{"a": 1e999}'):  # fmt: skip
         assert client.send("POST", path, raw).error[0] in (400, 501)
 
 

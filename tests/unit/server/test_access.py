@@ -47,7 +47,7 @@ _WRITES = (
     E.CREATE_BRANCH, E.DROP_BRANCH, E.FORWARD_BRANCH, E.RENAME_BRANCH, E.CREATE_TAG, E.DELETE_TAG,
     E.RESET_CONSUMER,
 )  # fmt: skip
-_ALTERS = (E.ALTER_TABLE, E.REPLACE_TABLE, E.ROLLBACK_SCHEMA, E.RENAME_TABLE)
+_ALTERS = (E.ALTER_TABLE, E.ROLLBACK_SCHEMA, E.RENAME_TABLE)
 _EVERYBODY = (
     E.LIST_DATABASES, E.LIST_TABLES_GLOBALLY, E.LIST_VIEWS_GLOBALLY, E.LIST_FUNCTIONS_GLOBALLY,
     E.LIST_PERMISSIONS, E.GET_TABLE_BY_ID,
@@ -77,6 +77,7 @@ ALLOWED: dict[Endpoint, tuple[str, ...]] = {
     **dict.fromkeys(_READS, ("reader", "writer", *_ALL)),
     **dict.fromkeys(_WRITES, ("writer", *_ALL)),
     **dict.fromkeys(_ALTERS, ("alterer", *_ALL)),
+    E.REPLACE_TABLE: _ALL,  # its rows go, too
     E.DROP_TABLE: ("dropper", *_ALL),
     **dict.fromkeys(_VIEWS, _ALL),
     **dict.fromkeys(_GRANTS, ("granter", *_ALL)),
@@ -192,6 +193,17 @@ def test_lists_show_what_one_may_see(roles: dict[str, Client]) -> None:
     assert roles["stranger"].get("/tables").json["tables"] == []
 
 
+def test_details_are_for_those_who_may_get_the_thing(roles: dict[str, Client]) -> None:
+    for role, count in {"lister": 0, "creator": 0, "reader": 1, "owner": 1}.items():
+        found = roles[role].get("/databases/db/table-details").json["tableDetails"]
+        assert [each["name"] for each in found] == ["t"] * count, role
+    for kind in ("view", "function"):
+        for role, count in {"lister": 0, "owner": 1}.items():
+            assert len(roles[role].get(f"/databases/db/{kind}s").json[f"{kind}s"]) == 1
+            found = roles[role].get(f"/databases/db/{kind}-details").json[f"{kind}Details"]
+            assert len(found) == count, (role, kind)
+
+
 def test_nobody_learns_by_a_refusal_what_exists(roles: dict[str, Client]) -> None:
     for role in ("nobody", "stranger", "reader"):
         for name in ("secret", "nope"):
@@ -238,6 +250,14 @@ def test_grants_end_by_themselves_and_by_being_revoked(tmp_path: Path) -> None:
         assert admin.post("/permissions/revoke", grant).status == 404
 
 
+@pytest.mark.parametrize("end", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "soon"])
+def test_a_grant_ends_at_a_time_that_can_be_shown(roles: dict[str, Client], end: str) -> None:
+    grant = {**BODIES[E.GRANT_PERMISSION], "expireTime": end}  # type: ignore[dict-item]
+
+    assert roles["granter"].post("/permissions/grant", grant).error[0] == 400
+    assert roles["admin"].get("/permissions").status == 200
+
+
 def test_columns_are_granted_where_clients_ask_before_they_read(tmp_path: Path) -> None:
     with serving(tmp_path) as admin:
         admin.database().table("plain")
@@ -254,6 +274,8 @@ def test_columns_are_granted_where_clients_ask_before_they_read(tmp_path: Path) 
 
         assert ann.get("/databases/db/tables/plain").status == 403
         assert ann.get("/databases/db/tables/asked").status == 200
+        details = ann.get("/databases/db/table-details").json["tableDetails"]
+        assert [each["name"] for each in details] == ["asked"]
         assert ann.get("/databases/db/tables/asked/token").status == 403
         path = "/databases/db/tables/asked/auth"
         assert ann.post(path, {"select": ["k"]}).json == {"filter": None, "columnMasking": None}

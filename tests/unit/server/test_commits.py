@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from catalog_server import Client, snapshot
-from emberlake.errors import InvalidInput
+from emberlake.errors import EmberlakeError, InvalidInput, StorageError
+from emberlake.server import commits
 from emberlake.server.commits import Commit, Verdict, judge
 from emberlake.server.heads import Heads
 
@@ -216,6 +217,43 @@ def test_what_fails_in_a_batch_fails_alone(client: Client, tmp_path: Path) -> No
     )
 
 
+def test_a_failure_of_the_program_in_a_batch_is_that_of_one_commit(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("first", "second", "good", "odd")  # two begin alone; the others wait, and go together
+    for name in names:
+        client.table(name)
+    compare = commits.judge
+
+    def fail_for_one(commit: Commit, head: Any) -> Any:
+        if commit.request.snapshot.commit_user == "odd":
+            raise RecursionError
+        return compare(commit, head)
+
+    monkeypatch.setattr(commits, "judge", fail_for_one)
+    requests = [commit_to(name, snapshot(1, name)) for name in names]
+
+    replies = client.post_together(requests)
+
+    assert [reply.status for reply in replies] == [200, 200, 200, 500]
+
+
+@pytest.mark.parametrize("error", [InvalidInput("no text"), StorageError("no answer")])
+def test_a_snapshot_that_is_there_is_never_said_to_be_refused(
+    client: Client, monkeypatch: pytest.MonkeyPatch, error: EmberlakeError
+) -> None:
+    client.table()
+
+    def fail(_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(client.server.services.heads, "advance", fail)
+        assert client.commit(snapshot(1)).error[0] == 503
+
+    assert client.commit(snapshot(1)).json == {"success": True}
+
+
 def test_a_table_that_somebody_has_locked_holds_up_no_other(client: Client, tmp_path: Path) -> None:
     for name in ("held", "free"):
         client.table(name)
@@ -241,3 +279,22 @@ def test_a_table_that_somebody_has_locked_holds_up_no_other(client: Client, tmp_
     holder.join()
     assert seen == [True]
     assert [reply.json for reply in replies] == [{"success": True}] * 2
+
+
+@pytest.mark.parametrize("count", [2**63 - 2, -5])
+def test_totals_that_no_client_can_read_are_counted_instead(client: Client, count: int) -> None:
+    client.table()
+    statistics = {
+        "spec": {},
+        "recordCount": count,
+        "fileSizeInBytes": 1,
+        "fileCount": 1,
+        "lastFileCreationTime": 1,
+    }
+    for number in (1, 2):
+        assert client.commit(snapshot(number), statistics=[statistics]).json == {"success": True}
+
+    found = client.get("/databases/db/tables/t/snapshot").json["snapshot"]
+    assert found["recordCount"] == -1  # the manifests of this table are not there to be counted
+    more = {**statistics, "recordCount": 2**63}
+    assert client.commit(snapshot(3), statistics=[more]).error[0] == 400

@@ -3,18 +3,24 @@
 import json
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from catalog_server import SCHEMA, Client, serving, snapshot
+from catalog_server import SCHEMA, Client, Reply, serving, snapshot
 from emberlake import CatalogFactory, Schema
 from emberlake.base.env import Env
 from emberlake.errors import NotFound, StorageError, TableAlreadyExists
+from emberlake.server.access.grants import Access, Grant, Resource, ResourceKind
+from emberlake.server.endpoints import creation
 from emberlake.server.endpoints.dropping import list_dropped, purge, settle_dropped
 from emberlake.server.endpoints.restoring import restore
 from emberlake.server.takeover import register_warehouse, release_warehouse
+from emberlake.server.warehouses import open_warehouse
 
 T = "/databases/db/tables/t"
 
@@ -127,6 +133,29 @@ def test_a_schema_file_without_its_row_is_found_by_the_next_change(
     assert found["schema"]["options"] == {"bucket": "1", "a": "b", "c": "d"}
 
 
+def test_a_replaced_table_has_other_columns_no_rows_and_its_history(
+    client: Client, tmp_path: Path
+) -> None:
+    files = CatalogFactory.create({"warehouse": str(tmp_path / "lake")})
+    plain: dict[str, Any] = {"primaryKeys": [], "options": {"bucket": "-1"}}
+    first, second = ([{"id": 0, "name": name, "type": "INT"}] for name in "ab")
+    client.post("/databases/db/tables", create("t", **plain, fields=first))
+    files.get_table("db.t").append(pa.table({"a": pa.array([1, 2], pa.int32())}))
+
+    replaced = {**SCHEMA, **plain, "fields": second}
+    assert client.post(f"{T}/replace", {"schema": replaced}).status == 200
+
+    found = client.get(T).json
+    assert (found["schemaId"], found["schema"]["fields"][0]["name"]) == (1, "b")
+    latest = client.get(f"{T}/snapshot").json["snapshot"]
+    assert (latest["snapshot"]["id"], latest["recordCount"]) == (2, 0)
+    assert files.get_table("db.t").to_arrow().to_pydict() == {"b": []}
+    assert files.get_table("db.t").copy({"scan.snapshot-id": "1"}).field_names == ["a"]
+    partitioned = {"schema": {**replaced, "partitionKeys": ["b"]}}
+    assert client.post(f"{T}/replace", partitioned).error[0] == 400
+    assert client.post("/databases/db/tables/no/replace", {"schema": replaced}).error[0] == 404
+
+
 def test_renaming_moves_no_file_and_takes_grants_along(client: Client) -> None:
     client.table()
     client.commits(1)
@@ -226,6 +255,33 @@ def test_a_registered_folder_keeps_its_schema_and_its_snapshots(
     assert client.post("/databases/db/register", body).error[0] == 400
     body["path"] = str(tmp_path / "nowhere")
     assert client.post("/databases/db/register", body).error[0] == 404
+
+
+def test_a_folder_is_the_same_however_it_is_spelled(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    lake = open_warehouse("lake", str(tmp_path / "lake"), {}, (str(outside),))
+    with serving(tmp_path, warehouses=(lake,)) as admin:
+        admin.database().table()
+        principals, clients = admin.server.services.principals, []
+        for name in ("ann", "bob"):
+            principals.create(name, is_admin=False, by="test")
+            grant = Grant(name, Resource(ResourceKind.DATABASE, "db"), Access.CREATETABLE)
+            principals.grant("lake", grant, by="test")
+            clients.append(admin.as_(principals.issue_token(name, by="test")[0]))
+        ann, bob = clients
+        folder = str(outside / "of/ann")
+        assert ann.post("/databases/db/tables", create("a", options={"path": folder})).status == 200
+        (outside / "to_a").symlink_to(folder)
+        (outside / "to_t").symlink_to(tmp_path / "lake/db.db/t")
+
+        def register(path: str) -> int:
+            body = {"identifier": {"database": "db", "object": "b"}, "path": path}
+            return bob.post("/databases/db/register", body).status
+
+        assert register(f"{outside}/of//ann") == 400
+        assert register(f"file://{outside}//of/ann/") == 400
+        assert register(f"{outside}/to_a") == 409
+        assert register(f"{outside}/to_t") == 403
 
 
 # --- dropping and restoring -----------------------------------------------------------------------
@@ -358,6 +414,121 @@ def test_dropping_a_database_drops_all_in_it(client: Client, tmp_path: Path) -> 
     assert {each["table"] for each in list_dropped(services, lake)} == {"db.t", "db.u"}
 
 
+def test_a_table_that_was_renamed_meanwhile_is_not_changed_by_its_old_name(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.table()
+    services = client.server.services
+    lock, other = services.database.lock, threading.Lock()
+
+    def rename(old: str, new: str) -> Reply:
+        names = [{"database": "db", "object": name} for name in (old, new)]
+        return client.post("/tables/rename", {"source": names[0], "destination": names[1]})
+
+    @contextmanager
+    def after_another_rename(key: str) -> Iterator[None]:
+        if other.acquire(blocking=False):  # only the first one has somebody before it
+            rows = "UPDATE tables SET name = 'other' WHERE id = ?"
+            services.database.run(rows, key)
+        with lock(key):
+            yield
+
+    monkeypatch.setattr(services.database, "lock", after_another_rename)
+
+    assert client.delete(T).error == (404, "TABLE", "t")
+    assert rename("other", "t").status == 200
+    other.release()
+    assert rename("t", "u").error[0] == 404
+    assert client.get("/databases/db/tables").json["tables"] == ["other"]
+
+
+def test_a_database_is_dropped_though_somebody_drops_its_tables_too(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.table()
+    run = client.server.services.database.run
+
+    def forget_then(sql: str, *arguments: object, **more: Any) -> Any:
+        rows = run(sql, *arguments, **more)
+        if sql.startswith("SELECT name FROM tables"):
+            run("DELETE FROM tables")
+        return rows
+
+    monkeypatch.setattr(client.server.services.database, "run", forget_then)
+
+    assert client.delete("/databases/db").status == 200
+
+
+# --- creating -------------------------------------------------------------------------------------
+
+
+def test_a_folder_that_somebody_else_fills_is_left_alone(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = CatalogFactory.create({"warehouse": str(tmp_path / "lake")})
+    first_schema = creation.rules.first_schema
+
+    def after_another(*arguments: Any, **more: Any) -> Any:
+        made = first_schema(*arguments, **more)
+        claim = creation._claim_folder
+
+        def claim_then(*place: Any) -> str:
+            folder = claim(*place)
+            files.create_table("db.t", pa.schema([("a", pa.int64())]))
+            return folder
+
+        monkeypatch.setattr(creation, "_claim_folder", claim_then)
+        return made
+
+    monkeypatch.setattr(creation.rules, "first_schema", after_another)
+
+    assert client.post("/databases/db/tables", create("t")).error == (409, "TABLE", "t")
+
+    monkeypatch.undo()
+    assert files.get_table("db.t").field_names == ["a"]
+    services, (lake,) = client.server.services, client.server.settings.warehouses
+    assert register_warehouse(services, lake).tables == ("db.t",)
+
+
+def test_a_table_that_another_server_takes_for_given_up_is_not_half_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1_000_000]
+    with serving(tmp_path, env=Env(now_ms=lambda: now[0])) as client:
+        client.database()
+        services, (lake,) = client.server.services, client.server.settings.warehouses
+        add_rows = creation._add_rows
+
+        def late(*arguments: Any, **more: Any) -> None:
+            now[0] += 2 * 3_600_000  # as on a server whose clock is wrong
+            purge(services, lake)
+            now[0] -= 2 * 3_600_000
+            add_rows(*arguments, **more)
+
+        monkeypatch.setattr(creation, "_add_rows", late)
+        assert client.post("/databases/db/tables", create("t")).error[0] == 503
+        monkeypatch.undo()
+
+        assert client.get(T).status == 404
+        client.table()
+        assert register_warehouse(services, lake).tables == ()
+
+
+@pytest.mark.parametrize("key", ["s3.secret-key", "fs.oss.accessKeySecret", "token"])
+def test_no_option_that_readers_see_is_a_secret(client: Client, key: str) -> None:
+    client.table()
+    replies = [
+        client.post("/databases/db/tables", create("u", options={key: "hunter2"})),
+        client.post(T, {"changes": [{"action": "setOption", "key": key, "value": "hunter2"}]}),
+        client.post("/databases", {"name": "d", "options": {key: "hunter2"}}),
+        client.post("/databases/db", {"removals": [], "updates": {key: "hunter2"}}),
+    ]
+
+    assert [reply.error[0] for reply in replies] == [400] * 4
+    assert all(key in reply.json["message"] for reply in replies)
+    assert all(b"hunter2" not in reply.body for reply in replies)
+
+
 # --- taking over a filesystem warehouse -----------------------------------------------------------
 
 
@@ -389,6 +560,33 @@ def test_a_warehouse_is_taken_over_and_given_back_without_moving_a_byte(tmp_path
         assert client.get("/databases").json["databases"] == []
     assert files() == before
     assert catalog.get_table("shop.t").to_arrow().num_rows == 2
+
+
+def test_what_was_dropped_before_a_warehouse_is_given_back_is_deleted_by_nobody(
+    tmp_path: Path,
+) -> None:
+    now = [1_000_000]
+    with serving(tmp_path, env=Env(now_ms=lambda: now[0]), keep_dropped_ms=1000) as client:
+        services, (lake,) = client.server.services, client.server.settings.warehouses
+        client.database().table()
+        client.delete(T)
+        # As on an object store, which cannot move folders.
+        ((kept,),) = services.database.run("SELECT kept_at FROM dropped")
+        lake.storage.move_folder(kept, f"{lake.location}/db.db/t")
+        services.database.run("UPDATE dropped SET kept_at = NULL")
+        assert client.table("u") != client.table()  # not in the folder of the dropped one
+        assert client.get(T).json["path"] != f"file://{lake.location}/db.db/t"
+        client.delete(T)
+        client.delete("/databases/db/tables/u")
+
+        done = release_warehouse(services, lake, move=False)
+
+        assert f"dropped table db.t, whose files are at {lake.location}/db.db/t" in done.forgotten
+        files = CatalogFactory.create({"warehouse": str(tmp_path / "lake")})
+        assert files.list_tables("db") == ["t"]
+        now[0] += 10_000_000
+        assert purge(services, lake) == 0
+        assert files.list_tables("db") == ["t"]
 
 
 def test_a_renamed_table_is_given_back_by_its_new_name_on_request(

@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from catalog_server import Client, snapshot
+from catalog_server import SCHEMA, Client, snapshot
 from emberlake import CatalogFactory, Schema
 from emberlake.server.takeover import register_warehouse
 
@@ -147,6 +148,41 @@ def test_a_branch_of_the_same_name_begins_anew(client: Client) -> None:
     client.post(f"{T}/branches", {"branch": "b"})
 
     assert client.get(f"{T}%24branch_b/snapshot").error[:2] == (404, "SNAPSHOT")
+
+
+def test_a_branch_that_a_client_made_by_files_is_taken_over_under_the_lock(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity = client.table()
+    client.commits(1)
+    files = CatalogFactory.create({"warehouse": str(tmp_path / "lake")}).get_table("db.t")
+    files.create_tag("a")
+    files.create_branch("theirs", "a")
+    services, seen = client.server.services, []
+    add = services.heads.add_branch
+
+    def watched(*arguments: Any) -> Any:
+        with services.database.try_lock(identity) as is_free:
+            seen.append(is_free)
+        return add(*arguments)
+
+    monkeypatch.setattr(services.heads, "add_branch", watched)
+
+    assert client.get(f"{T}%24branch_theirs/snapshot").json["snapshot"]["snapshot"]["id"] == 1
+    assert seen == [False]
+
+
+def test_a_branch_of_the_same_name_has_no_partitions_that_are_done(client: Client) -> None:
+    schema = {**SCHEMA, "primaryKeys": [], "partitionKeys": ["v"], "options": {"bucket": "-1"}}
+    body = {"identifier": {"database": "db", "object": "p"}, "schema": schema}
+    client.post("/databases/db/tables", body)
+    table = "/databases/db/tables/p"
+    for _ in range(2):
+        assert client.post(f"{table}/branches", {"branch": "b"}).status == 200
+        found = client.server.services.database.run("SELECT name FROM done_partitions")
+        assert list(found) == []
+        client.post(f"{table}%24branch_b/partitions/mark", {"specs": [{"v": "x"}]})
+        client.delete(f"{table}/branches/b")
 
 
 def test_consumers_are_set_and_forgotten(client: Client) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 from emberlake.base.env import SYSTEM_ENV
@@ -13,7 +14,9 @@ from emberlake.cli.config import ENV_WAREHOUSE
 from emberlake.cli.failures import UsageError
 from emberlake.cli.report import Done, Grid, Note, Report, words
 from emberlake.cli.session import Session
+from emberlake.io.local import local_path
 from emberlake.io.object.sts import Role
+from emberlake.io.registry import scheme_of
 from emberlake.server.calls import Services
 from emberlake.server.database.opening import open_database
 from emberlake.server.endpoints.dropping import list_dropped
@@ -72,7 +75,7 @@ def serve(session: Session, options: ServeOptions) -> None:
 
 
 def _settings(session: Session, options: ServeOptions) -> Settings:
-    external = tuple(folder.rstrip("/") for folder in options.external)
+    external = tuple(_absolute(folder) for folder in options.external)
     warehouses = tuple(
         open_warehouse(*parse_warehouse(text), session.settings.catalog_options, external)
         for text in _warehouse_texts(session, options.warehouses)
@@ -88,6 +91,11 @@ def _settings(session: Session, options: ServeOptions) -> Settings:
         oidc=_oidc(options.oidc),
         vending=_vending(options.vend),
     )
+
+
+def _absolute(folder: str) -> str:
+    local = scheme_of(folder) == "file"
+    return str(Path(local_path(folder)).absolute()) if local else folder.rstrip("/")
 
 
 def _oidc(given: Mapping[str, str]) -> Oidc | None:

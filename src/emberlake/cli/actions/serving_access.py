@@ -144,7 +144,7 @@ def list_grants(session: Session, database: str | None) -> Report:
             each.principal,
             each.access.value,
             resource_text(each.resource),
-            "" if each.columns is None else ", ".join(sorted(each.columns.names)),
+            "" if each.columns is None else _columns_text(each.columns),
             moment(each.expires_at),
         )
         for each in found
@@ -153,6 +153,11 @@ def list_grants(session: Session, database: str | None) -> Report:
     document = [dict(zip(names, row, strict=True)) for row in rows]
     columns = [words(name) for name in names]
     return Report({"grants": document}, [Grid(columns, rows, empty="no grants")])
+
+
+def _columns_text(columns: Columns) -> str:
+    names = ", ".join(sorted(columns.names))
+    return f"all but {names}" if columns.are_excluded else names
 
 
 def audit(session: Session, database: str | None, last: int) -> Report:

@@ -123,6 +123,10 @@ _SECRETS: Final = frozenset(
         "proxy_password",
     }
 )
+# What means something else, or something dangerous, on another machine.
+_OF_THIS_MACHINE: Final = frozenset(
+    {"provider", "profile", "web_identity_token_file", "service_account", "ca_file"}
+)
 # What says who asks, and where to find that out.
 _CREDENTIALS: Final = _SECRETS - {"encryption_key", "proxy_password"} | {
     "access_key_id",
@@ -190,32 +194,29 @@ def is_store_option(key: str) -> bool:
 
 def is_secret_option(key: str) -> bool:
     """Whether the value of an option is a secret, whichever store it is for."""
-    for cloud, prefixes in PREFIXES.items():
-        for prefix in prefixes:
-            if not key.lower().startswith(prefix):
-                continue
-            name = key[len(prefix) :].lower().replace("-", ".")
-            secrets = [text for text, meaning in _NAMES[cloud].items() if meaning in _SECRETS]
-            # Hadoop puts the account of Azure behind the name.
-            if any(name == text or name.startswith(f"{text}.") for text in secrets):
-                return True
-    return False
+    return any(_has_meaning(key, cloud, _SECRETS) for cloud in PREFIXES)
+
+
+def is_of_this_machine(key: str) -> bool:
+    """Whether an option names code, a file or a profile of the machine that uses it."""
+    return any(_has_meaning(key, cloud, _OF_THIS_MACHINE) for cloud in PREFIXES)
 
 
 def without_credentials(cloud: Cloud, options: Mapping[str, object]) -> dict[str, object]:
     """Options without those that say who asks a store of this cloud."""
-    names = [text for text, meaning in _NAMES[cloud].items() if meaning in _CREDENTIALS]
+    return {k: v for k, v in options.items() if not _has_meaning(k, cloud, _CREDENTIALS)}
 
-    def says_who(key: str) -> bool:
-        for prefix in PREFIXES[cloud]:
+
+def _has_meaning(key: str, cloud: Cloud, meanings: frozenset[str]) -> bool:
+    """Whether an option of a cloud stands for one of some settings."""
+    names = [text for text, meaning in _NAMES[cloud].items() if meaning in meanings]
+    for prefix in PREFIXES[cloud]:
+        if key.lower().startswith(prefix):
             name = key[len(prefix) :].lower().replace("-", ".")
-            is_ours = key.lower().startswith(prefix)
             # Hadoop puts the account of Azure behind the name.
-            if is_ours and any(name == text or name.startswith(f"{text}.") for text in names):
+            if any(name == text or name.startswith(f"{text}.") for text in names):
                 return True
-        return False
-
-    return {key: value for key, value in options.items() if not says_who(key)}
+    return False
 
 
 def given_options(location: Location, options: Mapping[str, object]) -> Given:

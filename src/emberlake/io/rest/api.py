@@ -27,6 +27,7 @@ from emberlake.rest.values import (
     RemoteTable,
     Rename,
     create_database_json,
+    schema_to_json,
 )
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.instant import Instant
@@ -93,6 +94,10 @@ class RestApi:
     def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> None:
         names = _names_of(identifier)
         self._send(Endpoint.ALTER_TABLE, *names, body=changes_to_json(changes)).body()
+
+    def replace_table(self, identifier: Identifier, schema: TableSchema) -> None:
+        body = {"schema": schema_to_json(schema)}
+        self._send(Endpoint.REPLACE_TABLE, *_names_of(identifier), body=body).body()
 
     def drop_table(self, identifier: Identifier) -> None:
         self._delete(self._send(Endpoint.DROP_TABLE, *_names_of(identifier)))

@@ -5,6 +5,7 @@ refused connections, 429        always: nothing has happened
 lost answers, 502, 504          only where sending it twice is the same as once
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
@@ -180,4 +181,4 @@ def _asked_ms(answer: Answer, env: Env) -> float | None:
             wait = parsedate_to_datetime(text).timestamp() * 1000 - env.now_ms()
         except ValueError:
             return None
-    return min(max(wait, 0), _LONGEST_ASKED_MS)
+    return None if math.isnan(wait) else min(max(wait, 0), _LONGEST_ASKED_MS)

@@ -12,6 +12,7 @@ from emberlake.io.registry import scheme_of
 from emberlake.io.rest.data_tokens import TokenSource
 
 _DLF_ENDPOINT: Final = "dlf.oss-endpoint"
+_LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC).timestamp()  # that a datetime can hold
 _AZURE: Final = {"sas_key": "sas_token", "account_key": "access_key", "bearer_token": "token"}
 
 
@@ -25,7 +26,7 @@ class TokenProvider:
     def __call__(self) -> Mapping[str, Any]:
         token = self.source.current()
         given = given_options(self.location, token.options)
-        moment = self.source.expires_at_ms(token) / 1000
+        moment = min(self.source.expires_at_ms(token) / 1000, _LATEST)  # for ever, with some
         expires = {"expires_at": datetime.fromtimestamp(moment, tz=UTC)}
         match self.location.cloud:
             case Cloud.S3 | Cloud.OSS:

@@ -32,7 +32,8 @@ class OidcProvider:
         if not oidc.keys_url.startswith("https://") and not is_here:
             raise InvalidInput(f"{oidc.keys_url}: a key set is only taken over https")
         self._oidc = oidc
-        self._keys = PyJWKClient(oidc.keys_url, cache_keys=True, lifespan=_KEYS_S, timeout=5)
+        # Not key by key: that cache has no end, and a key that was withdrawn would be taken on.
+        self._keys = PyJWKClient(oidc.keys_url, cache_keys=False, lifespan=_KEYS_S, timeout=5)
         self._failed_at = -float("inf")
 
     def verify(self, token: str) -> Identity:
@@ -72,11 +73,13 @@ class OidcProvider:
         name = claims.get(self._oidc.name_claim)
         if not isinstance(name, str) or not name:
             raise NotAuthenticated(f"the token has no claim {self._oidc.name_claim!r}")
+        if not name.isprintable():
+            raise NotAuthenticated("the name in the token has characters that cannot be shown")
         if name.startswith(_GROUP):  # it would have the grants of that group
             raise NotAuthenticated(f"the name in the token begins with {_GROUP!r}")
         found = claims.get(self._oidc.groups_claim) or ()
-        groups = [found] if isinstance(found, str) else [*found]
-        names = tuple(each for each in groups if isinstance(each, str))
+        groups = found if isinstance(found, list) else [found]
+        names = tuple(each for each in groups if isinstance(each, str) and each.isprintable())
         return Identity(
             f"{self._oidc.prefix}{name}",
             tuple(f"{self._oidc.prefix}{_GROUP}{each}" for each in names),

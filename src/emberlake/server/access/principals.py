@@ -62,7 +62,8 @@ class Principals:
         Raises:
             AlreadyExists: the name is taken.
         """
-        if not 0 < len(name) <= MAX_PRINCIPAL or name != name.strip():
+        is_plain = name == name.strip() and name.isprintable()
+        if not 0 < len(name) <= MAX_PRINCIPAL or not is_plain:
             raise InvalidInput(f"{name!r} cannot be the name of a principal")
         values = {
             "name": name,

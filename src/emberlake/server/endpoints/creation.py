@@ -5,8 +5,10 @@
 Whoever dies in between leaves a folder that is noted, and deleted after a while.
 """
 
+import os
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from emberlake.catalog import rules
 from emberlake.errors import (
@@ -17,6 +19,7 @@ from emberlake.errors import (
     Unsupported,
 )
 from emberlake.io.local import local_path
+from emberlake.io.object.location import SCHEMES, locate
 from emberlake.io.registry import scheme_of
 from emberlake.options import TYPE
 from emberlake.server.access.grants import Resource, ResourceKind
@@ -24,6 +27,7 @@ from emberlake.server.access.principals import own
 from emberlake.server.calls import Call, Refused, Services
 from emberlake.server.database.database import Statements, TakenError
 from emberlake.server.endpoints.databases import find_database, locked_database
+from emberlake.server.endpoints.dropping import BEING_DELETED
 from emberlake.server.heads import schema_text
 from emberlake.server.records import insert, new_audit
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier
@@ -33,6 +37,7 @@ from emberlake.store.schemas import SchemaStore
 from emberlake.store.snapshots import SnapshotStore
 
 _TABLE = "table"
+_NOTE: Final = "SELECT since FROM unfinished WHERE path = ?"
 
 
 def add_table(
@@ -58,20 +63,35 @@ def add_table(
         return _add_external(services, call, identifier, schema, outside)
     assert schema is not None, "a registered table has a path"
     first = rules.first_schema(
-        identifier, _plain(schema), call.warehouse.options, services.env.now_ms(), for_others=True
+        identifier,
+        without_path(schema),
+        call.warehouse.options,
+        services.env.now_ms(),
+        for_others=True,
     )
     table_id = services.env.new_id()
     folder = _claim_folder(services, call, identifier, table_id)
+    if not SchemaStore(call.warehouse.files, TableLayout(folder)).create(first):
+        _forget_note(services, folder)  # the folder is of somebody who was faster
+        raise rules.table_exists(identifier)
     try:
-        if not SchemaStore(call.warehouse.files, TableLayout(folder)).create(first):
-            raise rules.table_exists(identifier)
         _add_rows(services, call, identifier, table_id, (folder, first), is_external=False)
     except (TableAlreadyExists, InvalidInput):
-        with suppress(StorageError):  # otherwise the note is there, and it is deleted later
-            call.warehouse.storage.delete_folder(folder)
-            services.database.run("DELETE FROM unfinished WHERE path = ?", folder)
+        _give_up(services, call, folder)
         raise
     return table_id
+
+
+def _give_up(services: Services, call: Call, folder: str) -> None:
+    """Delete the folder of a table that cannot be, unless it was registered meanwhile."""
+    with suppress(StorageError):  # otherwise the note is there, and it is deleted later
+        if not services.database.run("SELECT id FROM tables WHERE path = ?", folder):
+            call.warehouse.storage.delete_folder(folder)
+        _forget_note(services, folder)
+
+
+def _forget_note(services: Services, folder: str) -> None:
+    services.database.run("DELETE FROM unfinished WHERE path = ?", folder)
 
 
 def check_name_free(session: Statements, database_id: str, identifier: Identifier) -> None:
@@ -95,8 +115,10 @@ def _claim_folder(services: Services, call: Call, identifier: Identifier, table_
         if call.warehouse.storage.exists(folder):
             continue
         with suppress(TakenError), services.database.transaction() as session:
-            if session.run("SELECT id FROM tables WHERE path = ?", folder):
-                continue
+            if session.run("SELECT id FROM tables WHERE path = ?", folder) or session.run(
+                "SELECT id FROM dropped WHERE path = ? AND kept_at IS NULL", folder
+            ):
+                continue  # its files may be being deleted right now
             sql, arguments = insert("unfinished", {"path": folder, "since": services.env.now_ms()})
             session.run(sql, *arguments)
             return folder
@@ -138,7 +160,8 @@ def _add_rows(
             for into, row in (("tables", table), ("branches", branch)):
                 sql, arguments = insert(into, row)
                 session.run(sql, *arguments)
-            session.run("DELETE FROM unfinished WHERE path = ?", folder)
+            if not is_external:
+                _settle_note(services, session, folder)
             resource = Resource(ResourceKind.TABLE, identifier.database, identifier.table)
             own(session, call.warehouse.name, name, resource, services.env)
     except TakenError:
@@ -147,6 +170,14 @@ def _add_rows(
             identifier=identifier,
         ) from None
     services.on_access_changed()
+
+
+def _settle_note(services: Services, session: Statements, folder: str) -> None:
+    """Remove the note of a folder; a server whose clock is ahead may be deleting the folder."""
+    rows = session.run(_NOTE + services.database.lock_row, folder)
+    if not rows or rows[0][0] == BEING_DELETED:
+        raise StorageError(f"{folder} is being deleted; create the table again", had_no_effect=True)
+    session.run("DELETE FROM unfinished WHERE path = ?", folder)
 
 
 # --- external tables ------------------------------------------------------------------------------
@@ -170,7 +201,7 @@ def _add_external(
         rules.check_no_snapshots(identifier, left, folder)
         found = rules.first_schema(
             identifier,
-            _plain(schema),
+            without_path(schema),
             call.warehouse.options,
             services.env.now_ms(),
             for_others=True,
@@ -190,21 +221,50 @@ def _checked_path(services: Services, call: Call, path: str) -> str:
     The server reads and writes there with its own rights, so only administrators choose any
     folder. Nobody chooses one that has to do with another table.
     """
-    folder = local_path(path) if scheme_of(path) == "file" else path
-    folder = folder.rstrip("/")
-    parts = folder.split("/")
-    if not folder or ".." in parts or "." in parts or (scheme_of(path) == "file" and parts[0]):
-        raise InvalidInput(f"{path} cannot be the path of a table: give an absolute path")
-    if not call.principal.is_admin and not _is_below(folder, call.warehouse.external):
+    folder, real = local_path(path).rstrip("/"), _real(path)
+    if not call.principal.is_admin and not _is_below(real, map(_real, call.warehouse.external)):
         raise Refused(403, "only administrators may choose a folder outside of all allowed ones")
-    if _is_below(folder, (call.warehouse.location,)) or folder == call.warehouse.location:
+    home = _real(call.warehouse.location)
+    if real == home or _is_below(real, [home]):
         _refuse_inside(services, call, folder)
-    rows = services.database.run("SELECT path FROM tables")
-    if any(_is_below(folder, (other,)) or _is_below(other, (folder,)) for (other,) in rows):
+    others = _table_folders(services)
+    if any(_is_below(real, [other]) or _is_below(other, [real]) for other in others):
         raise InvalidInput(f"{path} is inside of the folder of another table, or the other way")
-    if any(folder == other for (other,) in rows):
+    if real in others:
         raise TableAlreadyExists(f"another table has the folder {path}")
     return folder
+
+
+def _table_folders(services: Services) -> list[str]:
+    """The folders of all tables, spelled as ``_real`` does it."""
+    rows = services.database.run(
+        "SELECT t.path, t.is_external, c.location FROM tables t "
+        "JOIN databases d ON d.id = t.database_id JOIN catalogs c ON c.name = d.catalog"
+    )
+    homes = {location: _real(location) for location in {location for *_, location in rows}}
+    return [
+        _real(path) if is_external else homes[location] + path.removeprefix(location)
+        for path, is_external, location in rows
+    ]
+
+
+def _real(path: str) -> str:
+    """One text for each folder, however it is spelled: links are followed, schemes are the same.
+
+    Raises:
+        InvalidInput: it is no absolute path, or a name in it is none.
+    """
+    if scheme_of(path) in SCHEMES:
+        found = locate(path)
+        return f"{found.cloud}://{found.bucket}@{found.host}/{found.key}"
+    folder = local_path(path).rstrip("/")
+    names = folder.split("/")[1:]
+    is_local = scheme_of(path) == "file"
+    if is_local and (not folder.startswith("/") or not {"", ".", ".."}.isdisjoint(names)):
+        raise InvalidInput(
+            f"{path} cannot be the path of a table: give an absolute path, without '.' and '..'"
+        )
+    return os.path.realpath(folder) if is_local else folder
 
 
 def _refuse_inside(services: Services, call: Call, folder: str) -> None:
@@ -218,11 +278,11 @@ def _refuse_inside(services: Services, call: Call, folder: str) -> None:
         raise InvalidInput(f"{folder} is being created")
 
 
-def _is_below(path: str, folders: "tuple[str, ...]") -> bool:
+def _is_below(path: str, folders: Iterable[str]) -> bool:
     return any(path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
 
 
-def _plain(schema: Schema | TableSchema) -> Schema:
+def without_path(schema: Schema | TableSchema) -> Schema:
     """The schema without a path, which is not an option that tables keep."""
     options = {key: value for key, value in schema.options.items() if key != "path"}
     return Schema(

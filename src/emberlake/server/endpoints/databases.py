@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from emberlake.errors import DatabaseAlreadyExists, DatabaseNotFound, InvalidState, StorageError
+from emberlake.errors import (
+    DatabaseAlreadyExists,
+    DatabaseNotFound,
+    InvalidState,
+    StorageError,
+    TableNotFound,
+)
 from emberlake.rest.reading import Fields
 from emberlake.rest.values import DatabaseChanges, RemoteDatabase, page_to_json
 from emberlake.server.access.grants import Resource, ResourceKind
@@ -13,6 +19,7 @@ from emberlake.server.access.principals import forget_grants, own
 from emberlake.server.calls import Call, Paging, Services, name_matcher, page_of_rows
 from emberlake.server.database.database import Rows, Statements, TakenError
 from emberlake.server.endpoints.dropping import drop_table, settle_dropped
+from emberlake.server.endpoints.shown_options import refuse_secrets
 from emberlake.server.records import (
     DATABASE,
     DatabaseRecord,
@@ -51,6 +58,7 @@ def create_database(services: Services, call: Call) -> None:
     fields = Fields(call.body, "the request")
     name, options = fields.text("name"), fields.text_map("options")
     check_name(NameKind.DATABASE, name)
+    refuse_secrets(options)
     values = {
         "id": services.env.new_id(),
         "catalog": call.warehouse.name,
@@ -85,6 +93,7 @@ def get_database(services: Services, call: Call) -> Mapping[str, Any]:
 def alter_database(services: Services, call: Call) -> Mapping[str, Any]:
     """Set and remove options of a database."""
     changes = DatabaseChanges.from_json(call.body)
+    refuse_secrets(changes.updates)
     name = call.names["database"]
     with services.database.transaction() as session:
         found = locked_database(services, session, call, name)
@@ -127,10 +136,12 @@ def _drop_all(services: Services, call: Call, name: str) -> bool:
         "SELECT name FROM tables WHERE database_id = ? ORDER BY name", found.id
     )
     for (table,) in tables:
-        drop_table(services, call, name, table)
+        with suppress(TableNotFound):  # somebody else was faster
+            drop_table(services, call, name, table)
     try:
         with services.database.transaction() as session:
-            locked_database(services, session, call, name)
+            if locked_database(services, session, call, name).id != found.id:
+                raise database_missing(name)  # it was dropped, and another has its name
             session.run("DELETE FROM objects WHERE database_id = ?", found.id)
             session.run("DELETE FROM databases WHERE id = ?", found.id)
             forget_grants(session, call.warehouse.name, Resource(ResourceKind.DATABASE, name))

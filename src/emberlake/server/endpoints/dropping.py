@@ -12,6 +12,7 @@ from emberlake.errors import EmberlakeError, StorageError
 from emberlake.server.access.grants import Resource, ResourceKind
 from emberlake.server.access.principals import forget_grants
 from emberlake.server.calls import Call, Services
+from emberlake.server.database.database import Statements
 from emberlake.server.heads import table_missing
 from emberlake.server.records import insert
 from emberlake.server.warehouses import Warehouse
@@ -19,17 +20,15 @@ from emberlake.spec.layout import TableLayout
 
 UNFINISHED_MS: Final = 3_600_000  # a table that takes longer to create was given up
 BEING_DELETED: Final = 0  # instead of the time of the drop, once files may be gone
+_TABLE: Final = (
+    "SELECT t.id, t.path, t.is_external, t.owner FROM databases d "
+    "JOIN tables t ON t.database_id = d.id WHERE d.catalog = ? AND d.name = ? AND t.name = ?"
+)
 
 
 def drop_table(services: Services, call: Call, database: str, table: str) -> None:
     """Forget a table; its files are kept for a time."""
-    found = services.database.run(
-        "SELECT t.id, t.path, t.is_external, t.owner FROM databases d "
-        "JOIN tables t ON t.database_id = d.id WHERE d.catalog = ? AND d.name = ? AND t.name = ?",
-        call.warehouse.name,
-        database,
-        table,
-    )
+    found = services.database.run(_TABLE, call.warehouse.name, database, table)
     if not found:
         raise table_missing(database, table)
     table_id, path, is_external, owner = found[0]
@@ -49,8 +48,7 @@ def drop_table(services: Services, call: Call, database: str, table: str) -> Non
         "dropped_by": call.principal.name,
     }
     with services.database.lock(table_id), services.database.transaction() as session:
-        if not session.run("SELECT id FROM tables WHERE id = ?", table_id):
-            raise table_missing(database, table)
+        check_named(session, call, database, table, table_id)
         sql, arguments = insert("dropped", record)
         session.run(sql, *arguments)
         session.run("DELETE FROM branches WHERE table_id = ?", table_id)
@@ -61,6 +59,13 @@ def drop_table(services: Services, call: Call, database: str, table: str) -> Non
     if kept_at is not None:
         with suppress(EmberlakeError):  # `settle_dropped` tries again
             _move_aside(services, call.warehouse, table_id, path, kept_at)
+
+
+def check_named(session: Statements, call: Call, database: str, table: str, table_id: str) -> None:
+    """Refuse to change a table by a name that it no longer has: its grants have gone with it."""
+    rows = session.run(_TABLE, call.warehouse.name, database, table)
+    if not rows or rows[0][0] != table_id:
+        raise table_missing(database, table)
 
 
 def settle_dropped(services: Services, warehouse: Warehouse) -> None:
@@ -81,7 +86,10 @@ def _move_aside(
     """Move the folder of a dropped table, unless it was restored or belongs to another by now."""
     with services.database.lock(table_id), services.database.transaction() as session:
         is_dropped = session.run("SELECT id FROM dropped WHERE id = ?", table_id)
-        if is_dropped and not session.run("SELECT id FROM tables WHERE path = ?", path):
+        is_taken = session.run("SELECT id FROM tables WHERE path = ?", path) or session.run(
+            "SELECT path FROM unfinished WHERE path = ?", path
+        )
+        if is_dropped and not is_taken:
             warehouse.storage.move_folder(path, kept_at)
 
 
@@ -159,6 +167,9 @@ def _purge_unfinished(services: Services, warehouse: Warehouse) -> None:
         if not path.startswith(f"{warehouse.location}/"):
             continue
         with suppress(StorageError):
+            with services.database.transaction() as session:  # from here on it cannot be finished
+                sql = "UPDATE unfinished SET since = ? WHERE path = ?"
+                session.run(sql, BEING_DELETED, path)
             if not services.database.run("SELECT id FROM tables WHERE path = ?", path):
                 _delete_folder(warehouse, path)
             services.database.run("DELETE FROM unfinished WHERE path = ?", path)

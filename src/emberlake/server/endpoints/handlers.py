@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from emberlake.rest.paths import Endpoint
-from emberlake.server.calls import Call, Refused, Services
+from emberlake.server.calls import Call, Services
 from emberlake.server.endpoints import (
     databases,
     objects,
     partitions,
     permissions,
     query_auth,
+    replacing,
     snapshots,
     tables,
     tokens,
@@ -19,11 +20,6 @@ from emberlake.server.endpoints import (
 
 Answer = Mapping[str, Any] | bytes | None
 Handler = Callable[[Services, Call], Answer]
-
-
-def _later(services: Services, call: Call) -> None:
-    del services, call
-    raise Refused(501, "this server does not replace tables; drop the table and create it again")
 
 
 HANDLERS: Final[Mapping[Endpoint, Handler]] = {
@@ -42,7 +38,7 @@ HANDLERS: Final[Mapping[Endpoint, Handler]] = {
     Endpoint.GET_TABLE: tables.get_table,
     Endpoint.ALTER_TABLE: tables.alter_table,
     Endpoint.DROP_TABLE: tables.drop_table,
-    Endpoint.REPLACE_TABLE: _later,
+    Endpoint.REPLACE_TABLE: replacing.replace_table,
     Endpoint.COMMIT: snapshots.commit,
     Endpoint.GET_SNAPSHOT: snapshots.get_snapshot,
     Endpoint.LIST_SNAPSHOTS: snapshots.list_snapshots,

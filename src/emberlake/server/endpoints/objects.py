@@ -46,8 +46,8 @@ def list_views(services: Services, call: Call) -> Mapping[str, Any]:
 
 
 def list_view_details(services: Services, call: Call) -> Mapping[str, Any]:
-    """Views with their schemas."""
-    rows, token = _page(services, call, _VIEW)
+    """Views with their schemas, as far as somebody may get them."""
+    rows, token = _page(services, call, _VIEW, with_content=True)
     return page_to_json("viewDetails", [_view(object_record(row[1])) for row in rows], token)
 
 
@@ -136,8 +136,8 @@ def list_functions(services: Services, call: Call) -> Mapping[str, Any]:
 
 
 def list_function_details(services: Services, call: Call) -> Mapping[str, Any]:
-    """Functions with their definitions."""
-    rows, token = _page(services, call, _FUNCTION)
+    """Functions with their definitions, as far as somebody may get them."""
+    rows, token = _page(services, call, _FUNCTION, with_content=True)
     details = [_function(object_record(row[1])) for row in rows]
     return page_to_json("functionDetails", details, token)
 
@@ -253,8 +253,11 @@ def _drop(services: Services, call: Call, kind: str, name: str) -> None:
     services.on_access_changed()
 
 
-def _page(services: Services, call: Call, kind: str) -> tuple[list[tuple[Any, ...]], str | None]:
+def _page(
+    services: Services, call: Call, kind: str, *, with_content: bool = False
+) -> tuple[list[tuple[Any, ...]], str | None]:
     database = call.names["database"]
+    is_shown = call.principal.has_any if with_content else call.principal.sees
     find_database(services, call, database)
     matches = name_matcher(call.query.get(f"{kind}NamePattern"))
 
@@ -272,9 +275,7 @@ def _page(services: Services, call: Call, kind: str) -> tuple[list[tuple[Any, ..
     return page_of_rows(
         read,
         Paging.of(call.query),
-        lambda row: (
-            matches(row[0]) and call.principal.sees(Resource(_KINDS[kind][0], database, row[0]))
-        ),
+        lambda row: matches(row[0]) and is_shown(Resource(_KINDS[kind][0], database, row[0])),
     )
 
 

@@ -70,21 +70,26 @@ def grant_from_json(value: object) -> Grant:
     """The grant of a request."""
     fields = Fields(value, "the grant")
     columns, expires = fields.raw("columns"), fields.optional_text("expireTime")
-    try:
-        moment = None if expires is None else datetime.fromisoformat(expires)
-    except ValueError as error:
-        raise InvalidInput(f"expireTime {expires!r} is no time such as 2026-01-01T00:00:00Z") from (
-            error
-        )
-    if moment is not None and moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
     return Grant(
         fields.text("principal"),
         fields.read("resource", Resource.from_json),
         access_from(fields.text("access")),
         None if columns is None else Columns.from_json(columns),
-        None if moment is None else int(moment.timestamp() * 1000),
+        None if expires is None else _millis(expires),
     )
+
+
+def _millis(text: str) -> int:
+    """A moment, by default of UTC, in milliseconds since 1970."""
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return int(moment.astimezone(UTC).timestamp() * 1000)
+    except (ValueError, OverflowError) as error:  # years before 1 and after 9999 in UTC
+        raise InvalidInput(f"expireTime {text!r} is no time such as 2026-01-01T00:00:00Z") from (
+            error
+        )
 
 
 def _may_grant(call: Call, resource: Resource) -> bool:

@@ -24,6 +24,17 @@ def check_columns(call: Call, table: TableRecord) -> None:
         raise forbidden(resource)
 
 
+def shows_columns(call: Call, table: TableRecord) -> bool:
+    """Whether somebody may get the table, not only learn its name."""
+    if not call.principal.has_any(Resource(ResourceKind.TABLE, table.database, table.table)):
+        return False
+    try:
+        check_columns(call, table)
+    except Refused:
+        return False
+    return True
+
+
 def authorize(services: Services, call: Call) -> Mapping[str, Any]:
     """Whether somebody may read these columns; no rows are filtered, no columns masked."""
     found = services.heads.find(call.warehouse, call.names["database"], call.names["table"])

@@ -1,8 +1,9 @@
 """Snapshots: the latest one, the history, commits and rollbacks."""
 
 import json
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from emberlake.errors import (
     InvalidIdentifier,
@@ -25,6 +26,8 @@ from emberlake.spec.instant import Instant, SnapshotInstant, TagInstant
 from emberlake.store.schemas import SchemaStore
 from emberlake.store.snapshots import SnapshotStore
 from emberlake.store.table_store import TableStore
+
+_ID: Final = re.compile(r"[0-9]{1,19}")
 
 
 def commit(services: Services, call: Call) -> Mapping[str, Any]:
@@ -75,7 +78,7 @@ def get_snapshot_version(services: Services, call: Call) -> Mapping[str, Any]:
     elif version == "EARLIEST":
         earliest = snapshots.earliest()
         snapshot = None if earliest is None else earliest.to_json()
-    elif version.isdigit():
+    elif _ID.fullmatch(version):
         snapshot = _read(call, found, int(version))
     else:
         try:

@@ -14,12 +14,15 @@ from emberlake.server.calls import Call, Paging, Services, name_matcher, page_of
 from emberlake.server.database.database import Rows, TakenError
 from emberlake.server.endpoints.creation import add_table, check_name_free
 from emberlake.server.endpoints.databases import find_database, locked_database
+from emberlake.server.endpoints.dropping import check_named
 from emberlake.server.endpoints.dropping import drop_table as drop
-from emberlake.server.endpoints.query_auth import check_columns
+from emberlake.server.endpoints.query_auth import check_columns, shows_columns
+from emberlake.server.endpoints.shown_options import refuse_secrets
 from emberlake.server.heads import table_missing
 from emberlake.server.records import TABLE_BY_ID, TABLES_AFTER, TableRecord, table_record
 from emberlake.server.warehouses import wire_path
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier
+from emberlake.spec.schema_change import SetOption
 from emberlake.store.schemas import SchemaStore
 
 
@@ -43,8 +46,8 @@ def list_tables(services: Services, call: Call) -> Mapping[str, Any]:
     return page_to_json("tables", [name for name, _ in rows], token)
 
 
-def list_table_details(services: Services, call: Call) -> Mapping[str, Any]:
-    """The tables of a database that somebody may see, with their schemas."""
+def list_table_details(services: Services, call: Call) -> bytes:
+    """The tables of a database that somebody may get, with their schemas."""
     database = call.names["database"]
     find_database(services, call, database)
 
@@ -52,9 +55,15 @@ def list_table_details(services: Services, call: Call) -> Mapping[str, Any]:
         rows = services.database.run(TABLES_AFTER, call.warehouse.name, database, after, limit)
         return [(row[2], _type_of(row[7]), row) for row in rows]
 
-    rows, token = page_of_rows(read, Paging.of(call.query), _filter(call, database))
-    details = [json.loads(table_answer(table_record(row))) for _, _, row in rows]
-    return page_to_json("tableDetails", details, token)
+    matches = _filter(call, database)
+    rows, token = page_of_rows(
+        read,
+        Paging.of(call.query),
+        lambda row: matches(row) and shows_columns(call, table_record(row[2])),
+    )
+    details = b", ".join(table_answer(table_record(row)) for _, _, row in rows)
+    following = json.dumps(token, ensure_ascii=False).encode()
+    return b'{"tableDetails": [%b], "nextPageToken": %b}' % (details, following)
 
 
 def list_tables_globally(services: Services, call: Call) -> Mapping[str, Any]:
@@ -112,6 +121,7 @@ def create_table(services: Services, call: Call) -> None:
     """Create a table; with the option ``path`` an external one."""
     new = NewTable.from_json(call.body)
     identifier = own_identifier(call, new.identifier)
+    refuse_secrets(new.schema.options)
     add_table(services, call, identifier, new.schema)
 
 
@@ -126,6 +136,7 @@ def register_table(services: Services, call: Call) -> None:
 def alter_table(services: Services, call: Call) -> None:
     """Change the schema of a table or a branch: all changes, or none."""
     changes = changes_from_json(call.body)
+    refuse_secrets(each.key for each in changes if isinstance(each, SetOption))
     found = services.heads.find(call.warehouse, call.names["database"], call.names["table"])
     with services.heads.locked(call.warehouse, found) as table:
         identifier = Identifier(table.database, table.object_name)
@@ -176,6 +187,7 @@ def rename_table(services: Services, call: Call) -> None:
             services.database.lock(found.id),
             services.database.transaction() as session,
         ):
+            check_named(session, call, source.database, source.table, found.id)
             database = locked_database(services, session, call, target.database)
             check_name_free(session, database.id, target)
             session.run(

@@ -1,7 +1,7 @@
 """The tables of a catalog as names in Spark's own catalog."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Final
 
@@ -22,10 +22,15 @@ class AttachedTables:
     """The tables that a lake has put into Spark's catalog, and those that it has left out."""
 
     def __init__(
-        self, spark: SparkSession, catalog: Catalog, databases: Sequence[str] | None
+        self,
+        spark: SparkSession,
+        catalog: Catalog,
+        catalog_options: Mapping[str, object],
+        databases: Sequence[str] | None,
     ) -> None:
         self._spark = spark
         self._catalog = catalog
+        self._options = dict(catalog_options)  # all: the catalog does not tell its secrets
         self._databases = databases
         self._made: dict[str, tuple[Identifier, int]] = {}  # by Spark's name; with its schema
         self._own_databases: list[str] = []
@@ -98,8 +103,7 @@ class AttachedTables:
             self._spark.sql(f"CREATE DATABASE {quoted(identifier.database)}")
             self._own_databases.append(identifier.database)
         source = _source_name(self._catalog, identifier)
-        options = {key: str(value) for key, value in self._catalog.options.items()}
-        self._spark.dataSource.register(bound_source(source, str(identifier), options))
+        self._spark.dataSource.register(bound_source(source, str(identifier), self._options))
         try:
             self._spark.sql(f"CREATE TABLE {path} USING {quoted(source)}")
         except PySparkException as error:  # columns that Spark has no type for

@@ -18,7 +18,7 @@ from emberlake.datasource.pin import Pin
 
 
 def bound_source(
-    format_name: str, identifier: str, catalog_options: Mapping[str, str]
+    format_name: str, identifier: str, catalog_options: Mapping[str, object]
 ) -> type[DataSource]:
     """A data source for one table. Each query that uses it reads the table as it is then."""
     bound = SourceOptions(identifier=identifier, catalog=dict(catalog_options), table={})

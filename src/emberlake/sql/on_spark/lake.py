@@ -30,7 +30,7 @@ class Lake:
     ) -> None:
         self.spark = spark
         catalog = CatalogFactory.create(dict(catalog_options))
-        self._attached = AttachedTables(spark, catalog, databases)
+        self._attached = AttachedTables(spark, catalog, catalog_options, databases)
         self._views = Views(spark, self._attached)
         engine = SparkEngine(spark, self._views, {})
         self.session = engine.session = SqlSession(catalog, engine, name=name)
