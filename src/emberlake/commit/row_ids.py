@@ -169,6 +169,9 @@ def _check_update(
     by_range: dict[tuple[int, int] | None, list[DataFile]] = defaultdict(list)
     for other in theirs:
         by_range[touched.find(other)].append(other)
+    twice = _written_twice(ours, fields_of)
+    if twice is not None:
+        return twice
     for file in ours:
         first, stop = row_range(file)
         others = by_range[touched.find(file)]
@@ -185,6 +188,25 @@ def _check_update(
                     f"rows {first} to {stop - 1} that this writer read before",
                     "read the table again and redo the operation",
                 )
+    return None
+
+
+def _written_twice(ours: Sequence[DataFile], fields_of: FieldsOf) -> CommitConflict | None:
+    """Two files of one commit must not have the same column of the same rows: one would be lost."""
+    by_range: dict[tuple[int, int], list[DataFile]] = defaultdict(list)
+    for file in ours:
+        by_range[row_range(file)].append(file)
+    for (first, stop), files in by_range.items():
+        seen: frozenset[int] = frozenset()
+        for file in files if len(files) > 1 else ():
+            if seen & fields_of(file):
+                return CommitConflict(
+                    ConflictReason.COLUMN_CHANGED,
+                    f"several messages have new values of the same column for the rows {first} to "
+                    f"{stop - 1}, which are in one file",
+                    "give all new values of a file in one call, or cut the table into shards",
+                )
+            seen |= fields_of(file)
     return None
 
 
