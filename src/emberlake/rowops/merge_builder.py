@@ -1,7 +1,7 @@
 """The builder of a merge: clauses are collected, then explained or executed as one commit."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import pyarrow as pa
@@ -122,8 +122,11 @@ class MergeBuilder:
         """
         if self._merges_schema:
             self._check(present(self._session)[0].store.schema)  # before any row is read
-        grow = self._growing if self._merges_schema else self._grow
-        return run_change(self._session, self._prepare, Operation.MERGE, grow)
+        return run_change(self._session, self._prepare, Operation.MERGE, self._growth)
+
+    @property
+    def _growth(self) -> Grow | None:
+        return self._growing if self._merges_schema else self._grow
 
     def _growing(self, store: TableStore) -> TableStore:
         """The table with the columns that only the source has."""
@@ -140,6 +143,8 @@ class MergeBuilder:
     def dry_run(self) -> RowChangeResult:
         """Count what ``execute`` would change, without changing it."""
         current, snapshot = present(self._session)
+        if self._growth is not None:
+            current = replace(current, store=self._growth(current.store))
         with current.store.decoding_rows():
             prepared = self._prepare(current, snapshot, is_dry=True)
         return prepared.tally.result(strategy_of(current.store.schema), None)

@@ -304,7 +304,10 @@ def test_new_columns_of_the_source_are_added_on_request(kind: str) -> None:
     with pytest.raises(InvalidInput, match=r"the table does not have: note.*merge_schema=True"):
         table.merge(source, ["id"]).when_matched_update_all().execute()
     merge = table.merge(source, ["id"], merge_schema=True)
-    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    merge.when_matched_update_all().when_not_matched_insert_all()
+    assert merge.dry_run().rows_inserted == 1
+    assert "note" not in open_table(table.store.storage).store.schema.field_names
+    merge.execute()
     seen = open_table(table.store.storage).to_arrow(["id", "v", "note"]).to_pylist()
     notes = {row["id"]: (row["v"], row["note"]) for row in seen}
     assert (notes[2], notes[6], notes[1]) == (("b", "two"), (None, "six"), ("a", None))
