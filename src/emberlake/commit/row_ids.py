@@ -138,6 +138,33 @@ def check_row_ranges(
     return None
 
 
+def check_leave_together(
+    deleted: Sequence[ManifestEntry], added: Sequence[ManifestEntry], kept: Sequence[ManifestEntry]
+) -> CommitConflict | None:
+    """Files that hold the same rows leave the table together, or others take their place.
+
+    A column that was written meanwhile would be left alone: as rows without their other columns.
+
+    Args:
+        deleted: The files to delete.
+        added: The files to add.
+        kept: The live files of the same partitions that stay.
+    """
+
+    def of(partition: bytes, entries: Sequence[ManifestEntry]) -> list[DataFile]:
+        here = (entry.file for entry in entries if entry.partition == partition)
+        return [file for file in here if file.first_row_id is not None]
+
+    for partition in {entry.partition for entry in deleted}:
+        gone, new = _Ranges(of(partition, deleted)), _Ranges(of(partition, added))
+        for file in of(partition, kept):
+            if gone.find(file) is not None and new.find(file) is None:
+                return _range_conflict(
+                    f"{file.file_name} has columns of rows that are to be deleted with their files"
+                )
+    return None
+
+
 class _Ranges:
     """The ranges of row ids of some files, to find those that another file overlaps."""
 
