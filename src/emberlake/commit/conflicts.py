@@ -32,6 +32,13 @@ def check_change_itself(entries: Sequence[ManifestEntry]) -> CommitConflict | No
     twice = next((identity for identity, count in seen.items() if count > 1), None)
     if twice is None:
         return None
+    kinds = [entry.kind for entry in entries if entry.identity == twice]
+    if set(kinds) == {FileKind.DELETE}:
+        return CommitConflict(
+            ConflictReason.FILE_DELETED_ELSEWHERE,
+            f"several messages rewrite {twice[3]}",
+            "change all rows of a file in one call, or cut the table into shards",
+        )
     return CommitConflict(
         ConflictReason.FILE_ADDED_TWICE,
         f"{twice[3]} is in the messages more than once",

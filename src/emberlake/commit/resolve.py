@@ -17,7 +17,12 @@ from emberlake.commit.conflicts import (
     check_vector_files,
 )
 from emberlake.commit.key_bounds import stored_key_bound
-from emberlake.commit.row_ids import assign_row_ids, check_row_ranges, has_given_ids
+from emberlake.commit.row_ids import (
+    assign_row_ids,
+    check_leave_together,
+    check_row_ranges,
+    has_given_ids,
+)
 from emberlake.commit.vectors import NewVectors, apply_edits, check_edited_files
 from emberlake.errors import CommitConflict, ConflictReason, FileNotFound, TableNotFound
 from emberlake.options import ROW_IDS_BY_PARTITION
@@ -172,6 +177,8 @@ def _kept_beside(store: TableStore, change: Change, latest: Snapshot | None) -> 
     _raise(check_edited_files(change.vector_edits, after, snapshot_id=latest_id))
     if has_ids:
         _check_rows(store, change, kept, latest)
+    if store.schema.profile.evolves_data:
+        _raise(check_leave_together(change.deleted, change.added, kept))
     return kept
 
 

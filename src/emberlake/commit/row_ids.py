@@ -138,6 +138,33 @@ def check_row_ranges(
     return None
 
 
+def check_leave_together(
+    deleted: Sequence[ManifestEntry], added: Sequence[ManifestEntry], kept: Sequence[ManifestEntry]
+) -> CommitConflict | None:
+    """Files that hold the same rows leave the table together, or others take their place.
+
+    A column that was written meanwhile would be left alone: as rows without their other columns.
+
+    Args:
+        deleted: The files to delete.
+        added: The files to add.
+        kept: The live files of the same partitions that stay.
+    """
+
+    def of(partition: bytes, entries: Sequence[ManifestEntry]) -> list[DataFile]:
+        here = (entry.file for entry in entries if entry.partition == partition)
+        return [file for file in here if file.first_row_id is not None]
+
+    for partition in {entry.partition for entry in deleted}:
+        gone, new = _Ranges(of(partition, deleted)), _Ranges(of(partition, added))
+        for file in of(partition, kept):
+            if gone.find(file) is not None and new.find(file) is None:
+                return _range_conflict(
+                    f"{file.file_name} has columns of rows that are to be deleted with their files"
+                )
+    return None
+
+
 class _Ranges:
     """The ranges of row ids of some files, to find those that another file overlaps."""
 
@@ -169,6 +196,9 @@ def _check_update(
     by_range: dict[tuple[int, int] | None, list[DataFile]] = defaultdict(list)
     for other in theirs:
         by_range[touched.find(other)].append(other)
+    twice = _written_twice(ours, fields_of)
+    if twice is not None:
+        return twice
     for file in ours:
         first, stop = row_range(file)
         others = by_range[touched.find(file)]
@@ -185,6 +215,25 @@ def _check_update(
                     f"rows {first} to {stop - 1} that this writer read before",
                     "read the table again and redo the operation",
                 )
+    return None
+
+
+def _written_twice(ours: Sequence[DataFile], fields_of: FieldsOf) -> CommitConflict | None:
+    """Two files of one commit must not have the same column of the same rows: one would be lost."""
+    by_range: dict[tuple[int, int], list[DataFile]] = defaultdict(list)
+    for file in ours:
+        by_range[row_range(file)].append(file)
+    for (first, stop), files in by_range.items():
+        seen: frozenset[int] = frozenset()
+        for file in files if len(files) > 1 else ():
+            if seen & fields_of(file):
+                return CommitConflict(
+                    ConflictReason.COLUMN_CHANGED,
+                    f"several messages have new values of the same column for the rows {first} to "
+                    f"{stop - 1}, which are in one file",
+                    "give all new values of a file in one call, or cut the table into shards",
+                )
+            seen |= fields_of(file)
     return None
 
 

@@ -6,7 +6,7 @@ them has put a new row in its place, is that a conflict: an update would be lost
 Spec: "Deletion vectors".
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -99,6 +99,7 @@ def _edit_bucket(
     for entry in touched:
         before.update(load_vectors(store, *place, entry.index_file))
     after = dict(before)
+    _check_apart(edits)
     for edit in edits:
         vector = edited(after.get(edit.file_name), edit, only_deleted)
         if vector is None:
@@ -108,6 +109,25 @@ def _edit_bucket(
     if after == before:
         return [], {}
     return touched, after
+
+
+def _check_apart(edits: Sequence[VectorEdit]) -> None:
+    """Refuse a commit that deletes a row and puts a new one in its place at the same time."""
+    replaced: dict[str, DeletionVector] = {}
+    names = Counter(edit.file_name for edit in edits if edit.marked)
+    for edit in sorted(edits, key=lambda edit: not edit.is_exclusive):
+        if names[edit.file_name] < 2 or not edit.marked:
+            continue
+        marked = decode_deletion_vector(edit.marked)
+        known = replaced.get(edit.file_name, BitMap())
+        if shares_rows(known, marked):
+            raise CommitConflict(
+                ConflictReason.DELETION_VECTOR_CHANGED,
+                f"several messages change the same rows of {edit.file_name}",
+                "commit them one after the other, each for what the one before has left",
+            )
+        if edit.is_exclusive:
+            replaced[edit.file_name] = union_of(known, marked)
 
 
 def edited(

@@ -5,7 +5,7 @@
                | [NOT] IN "(" expression {"," expression} ")" | [NOT] (LIKE | ILIKE) pattern]
     op         = "=" | "==" | "<=>" | "<>" | "!=" | "<" | "<=" | ">" | ">="
     sum        = product {("+" | "-" | "||") product};  product = unary {("*" | "/" | "%") unary}
-    unary      = ["+" | "-"] primary
+    unary      = {"+" | "-"} primary
     primary    = literal | name | "(" expression ")" | function "(" [arguments] ")"
                | CASE [expression] WHEN .. THEN .. [ELSE ..] END | CAST "(" expression AS type ")"
                | CURRENT_DATE | CURRENT_TIMESTAMP
@@ -17,10 +17,11 @@ from typing import Final
 
 from emberlake.errors import InvalidExpression, InvalidSchema
 from emberlake.expressions.syntax import Call, CastTo, Name, Node, Written
-from emberlake.predicates.lexer import Kind, TokenReader
+from emberlake.predicates.lexer import Kind, Token, TokenReader
 from emberlake.types import AtomicType
 
-_MAX_DEPTH: Final = 100
+_MAX_DEPTH: Final = 50
+_MAX_HEIGHT: Final = 250  # of the tree: what works on it calls itself for every level
 _COMPARISONS: Final = ("=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=")
 _SPELLINGS: Final = {"==": "=", "!=": "<>", "CEILING": "CEIL", "SUBSTR": "SUBSTRING"}
 _MOMENTS: Final = ("CURRENT_DATE", "CURRENT_TIMESTAMP")
@@ -37,7 +38,25 @@ def parse_expression(text: str) -> Node:
     node = parser.expression()
     if parser.current.kind is not Kind.END:
         parser.fail("an operator or the end")
+    if _height(node) > _MAX_HEIGHT:
+        raise InvalidExpression(
+            f"the expression {text[:80]!r}... is too long: at most {_MAX_HEIGHT} operators in a row"
+        )
     return node
+
+
+def _height(node: Node) -> int:
+    """How many levels a tree has."""
+    height, level = 0, [node]
+    while level:
+        height += 1
+        calls = (n.args if isinstance(n, Call) else (n.inner,) for n in level if not _is_leaf(n))
+        level = [inner for args in calls for inner in args]
+    return height
+
+
+def _is_leaf(node: Node) -> bool:
+    return not isinstance(node, Call | CastTo)
 
 
 class _Parser(TokenReader):
@@ -105,8 +124,7 @@ class _Parser(TokenReader):
     def _sum(self) -> Node:
         node = self._product()
         while self.current.is_symbol("+", "-", "||"):
-            token = self.current
-            self.at += 1
+            token = self._operator()
             node = Call(token.text, (node, self._product()), token.position)
         return node
 
@@ -119,12 +137,21 @@ class _Parser(TokenReader):
         return node
 
     def _unary(self) -> Node:
-        token = self.current
-        if token.is_symbol("+", "-") and self.following.kind is not Kind.NUMBER:
-            self.at += 1
-            inner = self._unary()
-            return Call("NEGATE", (inner,), token.position) if token.text == "-" else inner
-        return self._primary()
+        signs: list[Token] = []
+        while self.current.is_symbol("+", "-") and self.following.kind is not Kind.NUMBER:
+            signs.append(self._operator())
+        node = self._primary()
+        for sign in reversed(signs):
+            node = Call("NEGATE", (node,), sign.position) if sign.text == "-" else node
+        return node
+
+    def _operator(self) -> Token:
+        """Take an operator, but not what is a comment in SQL."""
+        token, after = self.current, self.following
+        if token.text == after.text == "-" and after.position == token.position + 1:
+            self.fail("no comment (to subtract a negative value, write - (-x))")
+        self.at += 1
+        return token
 
     def _primary(self) -> Node:
         token = self.current

@@ -114,9 +114,8 @@ class _KeyColumn:
 
     def codes(self, array: pa.Array) -> I64:
         """The code of every value; ``_NONE`` if the source does not have it."""
-        array = comparable(array)
-        codes = self.places.find(array)
-        if self.matches_null and array.null_count:
+        codes = self.places.find(comparable(array))
+        if self.matches_null and array.null_count:  # NaN is not null
             codes[array.is_null().to_numpy(zero_copy_only=False)] = self.places.size
         return codes
 

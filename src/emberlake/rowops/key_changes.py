@@ -7,15 +7,16 @@ writer has given the same key since is a conflict.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
-from typing import Protocol
+from dataclasses import replace
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from emberlake.base.names import listed
 from emberlake.errors import DataMismatch, Unsupported
 from emberlake.expressions import Frame, select
+from emberlake.merge.fold import fold
 from emberlake.merge.plan import MergePlan, plan_merge
 from emberlake.options import ROWKIND_FIELD, MergeEngine
 from emberlake.predicates import Predicate
@@ -29,15 +30,17 @@ from emberlake.rowops.result import Tally
 from emberlake.scan.plan import plan_target
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.column_buffers import I64
-from emberlake.spec.key_value import RowKind
+from emberlake.spec.key_value import KEY_PREFIX, KIND, SEQUENCE, RowKind
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
+from emberlake.types import AtomicType, DataField
 from emberlake.write.align import align
 
 _REPLACING: "frozenset[MergeEngine]" = frozenset(
     {MergeEngine.DEDUPLICATE, MergeEngine.PARTIAL_UPDATE}
 )
+_NUMBER: Final = DataField(-1, f"{KEY_PREFIX}number", AtomicType("BIGINT NOT NULL"))
 
 # What happens to some rows of the table: the rows that change among them, the clause of each, and
 # its row of the source, if there is one.
@@ -176,8 +179,7 @@ class KeyWriting:
             old = rows.filter(pa.array(is_update))
             some = None if matches is None else matches[is_update]
             new = self._editor.new_rows(self._schema.fields, old, chosen[is_update], some)
-            _check_order(self._plan, old, new, self._editor.assigned)
-            _check_nulls(self._plan, old, new, self._editor.assigned)
+            _check_effect(self._plan, old, new, self._editor.assigned)
             self._write(new, RowKind.UPDATE_AFTER)
         if updated < rows.num_rows:
             self._write(rows.filter(pa.array(~is_update)), RowKind.DELETE)
@@ -193,31 +195,41 @@ class KeyWriting:
             self._writer.write(rows, kind.symbol)
 
 
-def _check_order(plan: MergePlan, old: pa.Table, new: pa.Table, assigned: Collection[str]) -> None:
-    """Refuse records that would lose against the rows that they are to replace."""
-    for order in plan.sequences[:1]:
-        name = order.column.name
-        if name not in assigned:
-            continue
-        before, after = old.column(name), new.column(name)
-        loses = pc.less(after, before) if not order.descending else pc.greater(after, before)
-        loses = pc.or_(loses.fill_null(False), pc.and_(after.is_null(), before.is_valid()))
-        if pc.any(loses).as_py():
-            place = pc.index(loses, pa.scalar(True)).as_py()
-            raise DataMismatch(
-                f"{name} orders the records of a key (sequence.field): setting it from "
-                f"{before[place].as_py()!r} to {after[place].as_py()!r} would have no effect, "
-                "since the older value wins"
-            )
+def _check_effect(plan: MergePlan, old: pa.Table, new: pa.Table, assigned: Collection[str]) -> None:
+    """Refuse records that would not become the rows that they say.
 
-
-def _check_nulls(plan: MergePlan, old: pa.Table, new: pa.Table, assigned: Collection[str]) -> None:
-    """Refuse nulls where a null means no change."""
-    if plan.engine is not MergeEngine.PARTIAL_UPDATE or plan.has_groups:
+    An older record may win by its sequence, a null may mean no change, and a function adds to what
+    is there. So each row and its record are merged as a reader will merge them.
+    """
+    is_ordered_anew = any(order.column.name in assigned for order in plan.sequences)
+    if not (is_ordered_anew or plan.engine is MergeEngine.PARTIAL_UPDATE):
         return
-    for name in sorted(assigned):
-        if pc.any(pc.and_(new.column(name).is_null(), old.column(name).is_valid())).as_py():
-            raise DataMismatch(
-                f"{name} cannot be set to null: in a table with merge-engine=partial-update a null "
-                "leaves the value that is there"
-            )
+    # The number of a row stands for its key: the same key may be in several partitions.
+    numbered = replace(plan, keys=(_NUMBER,), read_fields=(*plan.read_fields, _NUMBER))
+    records = [
+        rows.append_column(_NUMBER.name, pa.array(np.arange(rows.num_rows)))
+        .append_column(SEQUENCE, pa.array(np.full(rows.num_rows, age)))
+        .append_column(KIND, pa.array(np.full(rows.num_rows, RowKind.INSERT, np.int8)))
+        for age, rows in enumerate((old.select(new.column_names).cast(new.schema), new))
+    ]
+    after = fold(numbered, pa.concat_tables(records), keep_deletes=True)
+    for name in sorted(new.column_names, key=lambda name: (name not in assigned, name)):
+        found, wanted = after.column(name), new.column(name)
+        if not found.equals(wanted):  # or both hold NaN
+            pairs = zip(found.to_pylist(), wanted.to_pylist(), strict=True)
+            for row, (is_then, asked) in enumerate(pairs):
+                if repr(is_then) != repr(asked):
+                    keys = ", ".join(f"{f.name} = {new.column(f.name)[row]}" for f in plan.keys)
+                    raise _no_effect(plan, name, asked, f"{is_then!r} in the row with {keys}")
+
+
+def _no_effect(plan: MergePlan, name: str, asked: object, outcome: str) -> DataMismatch:
+    if plan.sequences and plan.engine is not MergeEngine.PARTIAL_UPDATE:
+        orders = listed([order.column.name for order in plan.sequences])
+        why = f"{orders} decides which record wins (sequence.field), so this would have no effect"
+    elif asked is None:
+        why = "in a table with merge-engine=partial-update a null leaves the value that is there"
+    else:
+        why = "the table merges records by their sequence (sequence.field, sequence-group) or by "
+        why += "a function (aggregate-function)"
+    return DataMismatch(f"{name} cannot become {asked!r}; it would be {outcome}: {why}")

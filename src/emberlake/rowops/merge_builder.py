@@ -1,7 +1,7 @@
 """The builder of a merge: clauses are collected, then explained or executed as one commit."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from emberlake.rowops.merge import Merge, find_merge_edits
 from emberlake.rowops.merge_plan import AskedClause, MergePlan, On, Rows, plan_merge, quoted
 from emberlake.rowops.result import RowChangeResult, Tally, strategy_of
 from emberlake.rowops.schema_growth import columns_to_grow, growing
+from emberlake.rowops.source import source_rows
 from emberlake.scan.plan import plan_target
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.row_tracking import ROW_ID, readable_fields
@@ -29,8 +30,7 @@ from emberlake.spec.snapshot import Operation, Snapshot
 from emberlake.store.table_store import TableStore
 from emberlake.types import DataField, from_arrow_schema
 from emberlake.wire import CommitMessage
-from emberlake.write.align import align, as_tables
-from emberlake.write.pandas_data import from_pandas, is_pandas
+from emberlake.write.align import align
 
 
 @dataclass
@@ -122,8 +122,11 @@ class MergeBuilder:
         """
         if self._merges_schema:
             self._check(present(self._session)[0].store.schema)  # before any row is read
-        grow = self._growing if self._merges_schema else self._grow
-        return run_change(self._session, self._prepare, Operation.MERGE, grow)
+        return run_change(self._session, self._prepare, Operation.MERGE, self._growth)
+
+    @property
+    def _growth(self) -> Grow | None:
+        return self._growing if self._merges_schema else self._grow
 
     def _growing(self, store: TableStore) -> TableStore:
         """The table with the columns that only the source has."""
@@ -140,6 +143,8 @@ class MergeBuilder:
     def dry_run(self) -> RowChangeResult:
         """Count what ``execute`` would change, without changing it."""
         current, snapshot = present(self._session)
+        if self._growth is not None:
+            current = replace(current, store=self._growth(current.store))
         with current.store.decoding_rows():
             prepared = self._prepare(current, snapshot, is_dry=True)
         return prepared.tally.result(strategy_of(current.store.schema), None)
@@ -400,22 +405,6 @@ def prepare_merge(
 
 def _others(schema: TableSchema, columns: Sequence[str]) -> list[str]:
     return [name for name in schema.field_names if name not in columns]
-
-
-def source_rows(source: Any, schema: TableSchema) -> pa.Table:
-    """The rows of a source, all of them in memory.
-
-    Raises:
-        InvalidInput: it is no data.
-        DataMismatch: it has columns of the same name.
-    """
-    if is_pandas(source):
-        source = from_pandas(source, schema.fields)
-    rows = pa.concat_tables(list(as_tables(source)))
-    twice = sorted({name for name in rows.column_names if rows.column_names.count(name) > 1})
-    if twice:
-        raise DataMismatch(f"the source has several columns with the names {listed(twice)}")
-    return rows
 
 
 def _given(values: Mapping[str, object]) -> Mapping[str, object]:

@@ -25,6 +25,7 @@ from emberlake.rowops.clauses import Action, Clause, Editor
 from emberlake.rowops.edits import FileEdit, write_edits
 from emberlake.rowops.locate import FilePlace, PlacedRead, file_reads, vector_path
 from emberlake.rowops.merge_plan import quoted
+from emberlake.rowops.source import with_paimon_types
 from emberlake.scan.share import Shard
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.column_buffers import I64
@@ -132,6 +133,7 @@ class ShardUpdate:
         """
         if self._is_over:
             raise InvalidState("the update of this shard has ended; make another updator")
+        rows = with_paimon_types(rows, self._state.store.schema)
         if self._editing is None:
             self._editing = self._clause(rows.schema)
         names = list(self._editing.values)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
+from pyspark.sql.types import NullType
 
 from emberlake.errors import DataMismatch, InvalidInput
 from emberlake.rowops.clauses import NO_CLAUSE, SOURCE
@@ -24,7 +25,7 @@ from emberlake.spark.changes import check_reachable
 from emberlake.spark.column_changes import uses_columns
 from emberlake.spark.failures import typed_errors
 from emberlake.spark.kept import kept
-from emberlake.spark.located import POSITION
+from emberlake.spark.located import POSITION, quoted_name
 from emberlake.spark.merge_columns import ColumnMerge
 from emberlake.spark.merge_frames import MergeFrames
 from emberlake.spark.merge_keys import merge_keys
@@ -33,7 +34,7 @@ from emberlake.spark.owner_task import UNIT, FileWork
 from emberlake.spark.owners import NEW_UNIT, change_files
 from emberlake.spark.replacing import replace_rows
 from emberlake.spark.sessions import fast_arrow
-from emberlake.spark.types import paimon_fields
+from emberlake.spark.types import paimon_fields, to_spark_type
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.types import arrow_schema
@@ -129,10 +130,21 @@ def merge_on_spark(
     names = df.columns
     if len(set(names)) < len(names):
         raise DataMismatch("the source has several columns with the same name")
+    df = _with_types(df, session.store.schema)
     rows = arrow_schema(paimon_fields(df.schema)).empty_table()
     builder = new_merge(session, rows, on, **options)  # type: ignore[arg-type]
     known = {f: getattr(builder, f) for f in builder.__dataclass_fields__}
     return SparkMergeBuilder(**known, _df=df)
+
+
+def _with_types(df: DataFrame, schema: TableSchema) -> DataFrame:
+    """The source, whose nulls of no type get the type of the column of their name."""
+    for column in df.schema:
+        known = schema.field_by_name.get(column.name)
+        if isinstance(column.dataType, NullType) and known is not None:
+            name = quoted_name(column.name)
+            df = df.withColumn(column.name, sql.col(name).cast(to_spark_type(known.type)))
+    return df
 
 
 def _merge_files(

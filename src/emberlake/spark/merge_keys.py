@@ -41,6 +41,7 @@ from emberlake.spark.merge_tasks import (
     chosen_pairs,
     handed,
     key_columns,
+    nan_keys,
     native_key,
 )
 from emberlake.spark.upserts import upsert_keys
@@ -155,11 +156,13 @@ class TargetTask:
             for table in gathered(batches):
                 rows = self.columns.rows(table)
                 frame = Frame(rows.num_rows, {TARGET: rows}, self.now_ms)
-                is_used: pa.Array | pa.ChunkedArray = pa.array(np.ones(rows.num_rows, bool))
+                sides = [pair.target for pair in self.plan.on.keys]
+                is_used = ~nan_keys(sides, frame)
                 if self.predicate is not None:
-                    is_used = evaluate_predicate(self.predicate, rows).fill_null(False)
-                keys = key_columns([pair.target for pair in self.plan.on.keys], frame)
-                yield from handed([is_used, *keys, *table.columns], self.shape)
+                    mask = evaluate_predicate(self.predicate, rows).fill_null(False)
+                    is_used &= mask.to_numpy(zero_copy_only=False)
+                keys = key_columns(sides, frame)
+                yield from handed([pa.array(is_used), *keys, *table.columns], self.shape)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from emberlake.base.parallel import limit_threads
@@ -34,7 +35,7 @@ from emberlake.spark.failures import reported_errors
 from emberlake.spark.located import FILE, POSITION
 from emberlake.spark.types import arrow_input_schema
 from emberlake.spark.write_task import gathered
-from emberlake.spec.column_buffers import I64
+from emberlake.spec.column_buffers import I64, Mask
 from emberlake.types import AtomicType, DataField, DataType, TypeRoot
 from emberlake.write.align import align
 
@@ -78,6 +79,19 @@ _NATIVE_KEYS: Final = frozenset(
 def key_columns(sides: Sequence[Expression], frame: Frame) -> list[pa.Array]:
     """The keys of rows, as values that are equal exactly if the keys are."""
     return [_plain(comparable(evaluate(side, frame))) for side in sides]
+
+
+def nan_keys(sides: Sequence[Expression], frame: Frame) -> Mask:
+    """Which rows have a key that equals nothing, not even null, which stands for it."""
+    found: Mask = np.zeros(frame.count, bool)
+    for side in sides:
+        if isinstance(side.typed.type, AtomicType) and side.typed.type.root in _FLOATS:
+            is_nan = pc.is_nan(evaluate(side, frame)).fill_null(False)
+            found |= is_nan.to_numpy(zero_copy_only=False)
+    return found
+
+
+_FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 
 
 def _plain(array: pa.Array) -> pa.Array:
@@ -151,6 +165,7 @@ class SourceTask:
                 if on.of_source is not None:
                     is_used = select(on.of_source, frame)
                 keys = key_columns([pair.source for pair in on.keys], frame)
+                is_used &= ~nan_keys([pair.source for pair in on.keys], frame)
                 yield from handed([pa.array(is_used), *keys, *table.columns], self.shape)
 
 
@@ -177,7 +192,13 @@ class KeyTask:
                     mask = evaluate_predicate(self.predicate, rows).fill_null(False)
                     table, rows = table.filter(mask), rows.filter(mask)
                 frame = Frame(rows.num_rows, {TARGET: rows}, self.now_ms)
-                keys = key_columns([pair.target for pair in self.plan.on.keys], frame)
+                sides = [pair.target for pair in self.plan.on.keys]
+                has_nan = nan_keys(sides, frame)
+                if has_nan.any():
+                    mask = pa.array(~has_nan)
+                    table, rows = table.filter(mask), rows.filter(mask)
+                    frame = Frame(rows.num_rows, {TARGET: rows}, self.now_ms)
+                keys = key_columns(sides, frame)
                 place = [table.column(name) for name in (FILE, POSITION)]
                 others = [rows.column(f.name) for f in self.columns.fields]
                 yield from handed([*place, *keys, *others], self.shape)

@@ -12,6 +12,7 @@ from pyspark.sql import functions as sql
 from emberlake import DataMismatch, Table, lit
 from emberlake.rowops.merge_builder import MergeBuilder
 from emberlake.rowops.result import RowChangeResult
+from emberlake.session.write_session import WriteSession
 from emberlake.spark import delete, key_ranges, merge, update
 from spark.reads import write
 from spark.tables import COLUMNS, frame, new_table, reopened, rows_of, some_rows, warehouse_of
@@ -237,6 +238,24 @@ def test_a_row_of_the_source_replaces_every_row_that_it_matches(
 
     check_equal(on_spark, here, *results)
     assert (results[0].rows_updated, results[0].rows_inserted) == (6, 1)
+
+
+@pytest.mark.parametrize("kind", quick("columns", "rewrite", "vectors", "row ids", "keys"))
+def test_what_others_commit_meanwhile_is_read_again(
+    spark: SparkSession, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = write(new_table(tmp_path, **KINDS[kind]), range(4))
+    commit = WriteSession.commit_or_abort
+
+    def commit_later(session: WriteSession, *args: Any) -> Any:
+        monkeypatch.setattr(WriteSession, "commit_or_abort", commit)
+        reopened(table).update({"price": "price + 100"}, "id < 2")
+        return commit(session, *args)
+
+    monkeypatch.setattr(WriteSession, "commit_or_abort", commit_later)
+    result = update("db.t", options(table), {"price": "price * 2"}, "id <> 3", spark=spark)
+    assert result.rows_updated == 3
+    assert [row[3] for row in rows_of(table)] == [200.0, 201.0, 2.0, 1.5]
 
 
 def test_executors_forget_the_source_of_a_merge(spark: SparkSession, tmp_path: Path) -> None:

@@ -297,7 +297,12 @@ def test_a_null_row_does_not_fail(text: str) -> None:
         ("'open", "a quote that is not closed"),
         ("123456789012345678901234567890123456789", "more than 38 digits"),
         ("DATE 'soon'", "DATE 'soon'"),
-        ("(" * 101 + "i" + ")" * 101, "levels of nesting"),
+        ("(" * 51 + "i" + ")" * 51, "levels of nesting"),
+        ("CASE WHEN b THEN 1 ELSE " * 99 + "i" + " END" * 99, "levels of nesting"),
+        ("i" + " + 0" * 999, "too long"),
+        ("- " * 9999 + "i", "too long"),
+        ("i -- + 1", "no comment"),
+        ("--i", "no comment"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_any_row_is_read(text: str, said: str) -> None:

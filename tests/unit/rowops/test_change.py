@@ -47,6 +47,7 @@ KINDS: dict[str, Callable[[], Table]] = {
     "dynamic keys": lambda: create_key_table(COLUMNS, bucket="-1"),
     "key vectors": lambda: create_key_table(COLUMNS, **VECTORS),
 }
+GROUPS = {"merge-engine": "partial-update", "fields.price.sequence-group": "city,day"}
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -367,6 +368,39 @@ def test_an_update_that_would_lose_by_its_sequence_field_is_refused() -> None:
     table.update({"price": "price + 1"}, "id = 3")
     table.update({"city": lit("oslo")}, "id = 3")
     assert rows_of(table)[2] == (3, "oslo", 31, "mon")
+
+
+@pytest.mark.parametrize(
+    ("options", "set_", "said"),
+    [
+        ({"sequence.field": "price,day"}, {"day": lit("a")}, "price, day"),
+        (
+            {"sequence.field": "price", "sequence.field.sort-order": "descending"},
+            {"price": 99},
+            "no effect",
+        ),
+        (GROUPS, {"city": lit("oslo")}, "city cannot become 'oslo'"),  # the row has no price
+        (GROUPS, {"price": 1, "city": lit("oslo")}, "in the row with id = 1"),
+        (GROUPS, {"price": None}, "a null leaves"),
+        ({**GROUPS, "fields.day.aggregate-function": "listagg"}, {"price": 99}, "'mon,mon'"),
+    ],
+)
+def test_a_record_that_the_table_would_merge_into_another_row_is_refused(
+    options: dict, set_: dict, said: str
+) -> None:
+    table = create_key_table(COLUMNS, **options)
+    table.append(as_table([(1, "rome", 10, "mon"), (2, "rome", None, "mon")]))
+    before = rows_of(table)
+    with pytest.raises(DataMismatch, match=said):
+        table.update(set_, "id = 1" if "city" not in set_ or "price" in set_ else None)
+    assert rows_of(table) == before
+
+
+def test_a_sequence_group_takes_newer_values() -> None:
+    table = create_key_table(COLUMNS, **GROUPS)
+    table.append(as_table([(1, "rome", 10, "mon"), (2, "rome", 20, "mon")]))
+    assert table.update({"price": 30, "city": None}, "id = 1").rows_updated == 1
+    assert rows_of(table)[0] == (1, None, 30, "mon")
 
 
 @every_kind

@@ -113,6 +113,18 @@ def test_a_delete_goes_together_with_what_others_do(
     assert set(numbers(table)) == {3, 9} - ({9} if rival != "insert" else set())
 
 
+@every_kind
+def test_rows_that_are_deleted_with_their_files_do_not_come_back(
+    kind: str, meanwhile: Callable[..., None]
+) -> None:
+    table = KINDS[kind]()
+    table.append(rows(1, 2, 3))
+    table.append(rows(4))
+    meanwhile(lambda t: t.update({"n": 100}, "id <= 2"), lambda t: t.append(rows(9)))
+    table.delete("id < 9")
+    assert numbers(table) == {9: 0}
+
+
 @pytest.mark.parametrize("kind", ["vectors", "buckets"])
 def test_deletes_of_one_file_are_joined_without_doing_them_again(
     kind: str, meanwhile: Callable[..., None]

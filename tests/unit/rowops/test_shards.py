@@ -106,6 +106,15 @@ def test_batches_need_not_end_where_files_do() -> None:
     assert table.to_arrow(["n"]).column("n").to_pylist() == [7] * 5
 
 
+def test_batches_of_nulls_need_no_type() -> None:
+    table = filled("columns")
+    shard = update_of(table).new_shard_updator(0, 1)
+    shard.update_by_arrow_batch(pa.table({"v": pa.nulls(3)}))
+    shard.update_by_arrow_batch(pa.table({"v": ["x", "y"]}))
+    commit(table, shard.prepare_commit())
+    assert table.to_arrow(["v"]).column("v").to_pylist() == [None, None, None, "x", "y"]
+
+
 def test_row_ids_can_be_read() -> None:
     update = update_of(filled("columns")).with_read_projection(["_ROW_ID", "v"])
     rows = update.new_shard_updator(1, 3).arrow_reader().read_all()

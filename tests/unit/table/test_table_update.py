@@ -131,6 +131,34 @@ def test_messages_that_are_stale_are_refused() -> None:
         commit(table, messages)
 
 
+@pytest.mark.parametrize("order", [1, -1])
+@every_kind
+def test_messages_that_undo_each_other_are_not_one_commit(kind: str, order: int) -> None:
+    table = filled(kind)
+    values = [pa.table({"_ROW_ID": [i], "v": ["x"]}) for i in (0, 1)]
+    made = [updater(table).update_by_arrow_with_row_id(some) for some in values][::order]
+    if kind == "vectors":  # the rows of one file can be marked by several
+        commit(table, made[0] + made[1])
+        assert with_ids(table) == {0: (1, "x", 10), 1: (2, "x", 20), 2: (3, "c", 30)}
+        made = [
+            updater(table).delete_by_row_id([0]),
+            updater(table).update_by_predicate(None, {"n": 1}),
+        ]
+        made = made[::order]
+    before = with_ids(table)
+    with pytest.raises(CommitConflict, match="several messages"):
+        commit(table, made[0] + made[1])
+    assert with_ids(table) == before
+
+
+def test_messages_for_different_columns_go_together() -> None:
+    table = filled("columns")
+    update = updater(table)
+    texts = update.update_by_arrow_with_row_id(pa.table({"_ROW_ID": [0], "v": ["x"]}))
+    commit(table, texts + update.update_by_predicate("id = 2", {"n": 7}))
+    assert with_ids(table) == {0: (1, "x", 10), 1: (2, "b", 7), 2: (3, "c", 30)}
+
+
 def test_tables_of_other_kinds_are_refused() -> None:
     with pytest.raises(Unsupported, match="without a primary key"):
         updater(create_key_table(COLUMNS))
