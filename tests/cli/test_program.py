@@ -397,6 +397,22 @@ def test_help_of_every_command_fits_sixty_columns(
             assert parameter.param_type_name == "argument" or parameter.opts[0] in shown, path
 
 
+@pytest.mark.parametrize("group", [(), ("table",)])
+def test_without_a_command_the_help_is_shown(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, group: tuple[str, ...]
+) -> None:
+    for width in ("60", "100"):
+        monkeypatch.setenv("COLUMNS", width)
+
+        shown = cli(*group)
+
+        assert shown.code == 2
+        text = shown.out + shown.err
+        assert "Usage: emberlake" in text
+        assert "error" not in text.splitlines()[0]
+        assert len(text.splitlines()) > 10
+
+
 # --- an end before the end ------------------------------------------------------------------------
 
 

@@ -57,6 +57,7 @@ _HINTS: Final[tuple[tuple[type[EmberlakeError], str], ...]] = (
 _PYTHON_WORDS: Final = (
     (re.compile(r"drop it with cascade=True"), "drop it with --cascade"),
     (re.compile(r"\bthe DataFrame\b"), "the source"),
+    (re.compile(r"\bmerge_schema=True\b"), "--merge-schema"),
     (re.compile(r"\bremove_orphan_files\b"), "emberlake orphans"),
     (re.compile(r"; use with_filter for them$"), "; here --where takes partition columns only"),
 )

@@ -6,11 +6,10 @@ narrower column, the length of strings, and nulls in a NOT NULL column.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from pyspark.sql import types as spark
 
-from emberlake.base.names import choices
 from emberlake.errors import DataMismatch, InvalidInput, InvalidSchema, Unsupported
 from emberlake.merge.plan import plan_merge
 from emberlake.options import ROWKIND_FIELD
@@ -28,7 +27,7 @@ from emberlake.types import (
     RowType,
     TypeRoot,
 )
-from emberlake.write.align import align
+from emberlake.write.align import align, there_is, unknown_column
 from emberlake.write.lacking import lacking_columns
 from emberlake.write.row_kinds import ROW_KIND_COLUMN
 
@@ -113,7 +112,7 @@ def _problems(
     for column in columns:
         field = schema.field_by_name.get(column.name)
         if field is None:
-            yield f"{column.name}: is not a column of the table{_known(column.name, schema.fields)}"
+            yield f"{column.name}: {unknown_column(column.name, schema.fields)}"
         elif write_columns is not None and column.name not in write_columns:
             yield f"{column.name}: is not among the columns declared by with_write_type"
         elif counts[column.name] == 1:
@@ -176,14 +175,6 @@ def _is_text(kind: spark.DataType) -> bool:
     return isinstance(kind, spark.StringType | spark.CharType | spark.VarcharType)
 
 
-def _known(name: str, fields: Iterable[DataField]) -> str:
-    names = [field.name for field in fields]
-    twin = next((known for known in names if known.lower() == name.lower()), None)
-    if twin is not None:
-        return f" (it has {twin}: names must agree in case)"
-    return f" ({choices(name, names, 'it has')})"
-
-
 def _missing_problems(field: DataField, *, is_declared: bool) -> Iterator[str]:
     if is_declared:
         yield f"{field.name}: is declared by with_write_type but not given"
@@ -237,7 +228,7 @@ def _struct_problems(given: spark.StructType, row: RowType) -> _Problems:
     counts = Counter(inner.name for inner in given)
     for name in counts:
         if row.field(name) is None:
-            yield (name,), f"is not in {row}{_known(name, row.fields)}"
+            yield (name,), f"is not in {row} ({there_is(name, row.fields)})"
     for field in row.fields:
         if counts[field.name] > 1:
             yield (field.name,), "is given more than once"

@@ -22,6 +22,7 @@ from emberlake.types import (
 from emberlake.write.align import align
 
 INT, TEXT = AtomicType("INT"), AtomicType("STRING")
+HINT = "merge_schema=True would add it"
 POINT = RowType(True, (DataField(1, "x", AtomicType("INT", False)), DataField(2, "y", INT)))
 
 
@@ -140,7 +141,7 @@ def test_every_difference_is_in_one_error():
         "twice: is given more than once",
         "Name: is not a column of the table (it has name: names must agree in case)",
         "price: string cannot be written to DOUBLE; cast it first",
-        "extra: is not a column of the table (it has id, name, price, twice)",
+        f"extra: is not a column of the table (it has id, name, price, twice; {HINT})",
         "id: is missing, and the column is NOT NULL",
     ]
 

@@ -344,6 +344,10 @@ def test_the_factory_opens_a_folder(tmp_path):
 def test_what_the_factory_cannot_open_is_refused():
     with pytest.raises(InvalidOption, match="needs the option 'warehouse'"):
         CatalogFactory.create({})
+    with pytest.raises(InvalidOption, match=r"needs the option 'warehouse': .*, not 'warehous'"):
+        CatalogFactory.create({"warehous": "/data"})
+    with pytest.raises(InvalidInput, match=r'such as \{"warehouse": "/data/lake"\}, not by \'/d\''):
+        CatalogFactory.create("/d")
     with pytest.raises(InvalidOption, match="without a value: warehouse"):
         CatalogFactory.create({"warehouse": None})
     with pytest.raises(Unsupported, match="jdbc"):

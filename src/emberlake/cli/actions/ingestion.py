@@ -277,8 +277,8 @@ def _sift(
     """Load without Spark, row by row where rows do not fit."""
     if table is None:
         raise UsageError(
-            "--on-bad-rows needs a table that exists: its columns say which rows are bad; "
-            "create it with: emberlake table create"
+            "--on-bad-rows needs a table that exists: its columns say which rows are bad; create "
+            f"it with: emberlake table create {asked.into} --from {asked.sources[0]}"
         )
     if dry_run:
         raise UsageError("--dry-run reads no rows, so it cannot say which are bad")
