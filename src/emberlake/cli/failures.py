@@ -55,6 +55,7 @@ _HINTS: Final[tuple[tuple[type[EmberlakeError], str], ...]] = (
     (CommitUnknown, "check emberlake snapshots <table> before you try again"),
 )
 _PYTHON_WORDS: Final = (
+    (re.compile(r"create_database\('([^']*)'\) creates it"), r"emberlake db create \1 creates it"),
     (re.compile(r"drop it with cascade=True"), "drop it with --cascade"),
     (re.compile(r"\bthe DataFrame\b"), "the source"),
     (re.compile(r"\bmerge_schema=True\b"), "--merge-schema"),
