@@ -21,7 +21,16 @@ from cli.shop import Cli, append, orders_of
 from emberlake import Catalog, EmberlakeWarning, SchemaChange, __version__
 from emberlake.cli.app import app
 from emberlake.cli.failures import exit_code_of, message_of
-from emberlake.errors import CommitConflict, ConflictReason, InvalidInput, TableNotFound
+from emberlake.errors import (
+    ColumnNotFound,
+    CommitConflict,
+    ConflictReason,
+    DatabaseNotFound,
+    DataMismatch,
+    EmberlakeError,
+    InvalidInput,
+    TableNotFound,
+)
 
 PROGRAM = [sys.executable, "-m", "emberlake"]
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -288,6 +297,37 @@ def test_every_error_is_one_line() -> None:
     listed = InvalidInput("it does not fit:\n  - a: too long\n  - b: missing")
 
     assert message_of(listed) == "it does not fit: a: too long; b: missing"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            TableNotFound("shop.order does not exist; did you mean orders?"),
+            "shop.order does not exist; did you mean orders?",
+        ),
+        (
+            TableNotFound("shop.x does not exist"),
+            "shop.x does not exist; list tables with: emberlake table list",
+        ),
+        (
+            ColumnNotFound('no column rome; text is given as lit("rome")'),
+            "no column rome; text goes in single quotes: 'rome'",
+        ),
+        (
+            DataMismatch("x: no; merge_schema=True would add it"),
+            "x: no; --merge-schema would add it",
+        ),
+        (
+            DatabaseNotFound("none; create_database('shop') creates it"),
+            "none; emberlake db create shop creates it; list databases with: emberlake db list",
+        ),
+    ],
+)
+def test_messages_of_the_engine_are_put_into_words_that_can_be_typed(
+    error: EmberlakeError, told: str
+) -> None:
+    assert message_of(error) == told
 
 
 def test_conflicts_have_an_exit_code_of_their_own() -> None:
