@@ -111,7 +111,9 @@ def _problems(
     yield from (f"{name}: is given more than once" for name, n in counts.items() if n > 1)
     for column in columns:
         field = schema.field_by_name.get(column.name)
-        if field is None:
+        if field is None and isinstance(column.dataType, spark.NullType):
+            yield f"{column.name}: is not a column of the table, and NULL has no type; cast it"
+        elif field is None:
             yield f"{column.name}: {unknown_column(column.name, schema.fields)}"
         elif write_columns is not None and column.name not in write_columns:
             yield f"{column.name}: is not among the columns declared by with_write_type"

@@ -146,6 +146,14 @@ def test_every_difference_is_in_one_error():
     ]
 
 
+def test_a_new_column_without_a_type_cannot_be_added():
+    frame = a_frame(a=t.IntegerType(), n=t.NullType())
+
+    assert problems(frame, a_schema(a="INT")) == [
+        "n: is not a column of the table, and NULL has no type; cast it"
+    ]
+
+
 def test_rows_without_columns_are_refused_since_nobody_counts_them():
     assert problems(a_frame(), a_schema(a="INT")) == ["it has no columns"]
 
