@@ -160,7 +160,7 @@ def test_a_column_that_the_table_lacks_is_not_the_fault_of_rows(cli: Cli, people
     [
         ("id,name\n1,café\n".encode("latin1"), (), "line 2 is not UTF-8; if the file has another"),
         (b"id,name\n1,a\n", ("encoding=lattin",), "unknown encoding: lattin"),
-        (b"id;name\n1;a\n", (), "if ';' separates columns, say --source-option delimiter=';'"),
+        (b"id;name\n1;a\n", (), "if ';' separates columns, give --source-option delimiter=';'"),
         (b'id,name\n1,a\n2,"b\n3,c\n', (), "a quote in the row of line 3 does not end"),
         (b"", (), "it has no header"),
     ],
@@ -200,3 +200,15 @@ def test_text_is_read_in_the_encoding_that_is_named(
 
     assert done.code == 0, done.err
     assert people.get_table("shop.people").to_arrow().to_pylist() == [{"id": 1, "name": "café"}]
+
+
+def test_another_delimiter_is_noticed_before_a_table_is_made_of_one_column(
+    cli: Cli, catalog: Catalog
+) -> None:
+    Path("a.csv").write_text("id;name\n1;a\n")
+
+    shown = cli("ingest", "a.csv", "--into", "shop.new", "--create")
+
+    assert shown.code == 2
+    assert "give --source-option delimiter=';'" in shown.err
+    assert "new" not in catalog.list_tables("shop")

@@ -32,6 +32,7 @@ _UTF8: Final = "utf-8"
 _BATCH_ROWS: Final = 20_000
 _BLOCK_BYTES: Final = 4 << 20
 _DELIMITERS: Final = (";", "\t", "|")  # what is used instead of a comma
+_LONGEST_HEADER: Final = 1 << 20  # characters
 _TEXT: Final = AtomicType("STRING")
 _WHOLE: Final = r"^\s*[+-]?[0-9]+\s*$"
 _SHOWN: Final = 60  # characters of a value in a reason
@@ -70,6 +71,26 @@ def is_json_array(path: Path, encoding: str = _UTF8) -> bool:
     with _opened(path, encoding, errors="replace") as text:
         start = text.read(4096).lstrip("\ufeff \t\r\n")
     return start.startswith("[")
+
+
+def check_delimiter(path: Path, options: Mapping[str, str]) -> None:
+    """Refuse a CSV file whose header looks as if another character than a comma separated columns.
+
+    Raises:
+        UsageError: says which option to give.
+    """
+    if {"delimiter", "sep", "header"} & set(options):
+        return
+    encoding = options.get("encoding", options.get("charset", _UTF8))
+    with _decoding(path, encoding), _opened(path, encoding, errors="replace") as text:
+        header = text.readline(_LONGEST_HEADER).strip()
+    other = next((mark for mark in _DELIMITERS if mark in header), None)
+    if other is not None and "," not in header:
+        shown = repr(other)
+        raise UsageError(
+            f"{path}: its header has no comma: {header!r}; if {shown} separates columns, give "
+            f"--source-option delimiter={shown}"
+        )
 
 
 def read_text_file(
@@ -216,13 +237,6 @@ def _csv_names(path: Path, fields: Sequence[DataField], options: _CsvOptions) ->
     if first is None:
         raise CorruptFile(str(path), "it has no header")
     first[0] = first[0].removeprefix("\ufeff")
-    other = next((mark for mark in _DELIMITERS if mark in first[0]), None)
-    if len(first) == 1 and other is not None and first[0] not in {f.name for f in fields}:
-        shown = repr(other)
-        raise DataMismatch(
-            f"{path}: its header is one column, {first[0]!r}; if {shown} separates columns, say "
-            f"--source-option delimiter={shown}"
-        )
     return first
 
 
