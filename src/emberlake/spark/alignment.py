@@ -13,6 +13,7 @@ from pyspark.sql import types as spark
 from emberlake.errors import DataMismatch, InvalidInput, InvalidSchema, Unsupported
 from emberlake.merge.plan import plan_merge
 from emberlake.options import ROWKIND_FIELD
+from emberlake.rowops.text_values import is_read_from_text
 from emberlake.spark.types import arrow_input_schema, to_paimon_type, type_name
 from emberlake.spec.default_values import default_value
 from emberlake.spec.schema import TableSchema
@@ -192,8 +193,12 @@ def _missing_problems(field: DataField, *, is_declared: bool) -> Iterator[str]:
 def _column_problems(column: spark.StructField, field: DataField) -> Iterator[str]:
     if isinstance(column.dataType, spark.NullType) and not field.type.nullable:
         yield f"{column.name}: is always null, and the column is NOT NULL"
+    is_text = isinstance(column.dataType, spark.StringType)
+    hint = (
+        ", or give on_bad_rows: it reads text" if is_text and is_read_from_text(field.type) else ""
+    )
     for path, problem in _type_problems(column.dataType, field.type):
-        yield f"{'.'.join((column.name, *path))}: {problem}"
+        yield f"{'.'.join((column.name, *path))}: {problem}{hint}"
 
 
 _Problems = Iterator[tuple[tuple[str, ...], str]]  # where, and what is wrong
