@@ -9,6 +9,7 @@ keeps bad rows apart, compacts, and looks at the page of the table.
 import subprocess
 import sys
 import tempfile
+from datetime import date
 
 from emberlake.spark import attach, compact, read_paimon, session, write_paimon
 
@@ -39,9 +40,9 @@ def main(warehouse: str) -> None:
 
     # DeltaTable.merge(...).whenMatchedUpdateAll().whenNotMatchedInsertAll()
     news = spark.createDataFrame(
-        [(4, "2026-06-23", 99.0, "corrected"), (2000, "2026-06-24", 1.0, "new")],
-        "id bigint, day string, price double, note string",
-    ).selectExpr("id", "cast(day AS date) AS day", "price", "note")
+        [(4, date(2026, 6, 23), 99.0, "corrected"), (2000, date(2026, 6, 24), 1.0, "new")],
+        "id bigint, day date, price double, note string",
+    )
     write_paimon(news, "shop.orders", options, mode="upsert")
 
     # spark.sql("SELECT ...")
@@ -58,9 +59,13 @@ def main(warehouse: str) -> None:
 
     # what expectations and _rescued_data are for
     raw = spark.createDataFrame(
-        [("5", "2026-06-24", "7.5"), ("6", "2026-06-22", "cheap"), (None, "2026-06-22", "1")],
-        "id string, day string, price string",
-    ).selectExpr("*", "cast(NULL AS string) AS note")
+        [
+            ("5", "2026-06-24", "7.5", None),
+            ("6", "2026-06-22", "cheap", None),
+            (None, "2026-06-22", "1", "whose?"),
+        ],
+        "id string, day string, price string, note string",
+    )
     kept = write_paimon(raw, "shop.orders", options, mode="upsert", on_bad_rows="shop.bad_orders")
     print(f"written {kept.rows_added}, rejected {kept.rows_rejected}")
     read_paimon("shop.bad_orders", options).select("row", "reason").show(truncate=80)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 def open_table(identifier: str | Identifier, catalog_options: Mapping[str, object]) -> Table:
     """Open a table of a catalog. Jobs cannot work on system tables."""
-    table = CatalogFactory.create(dict(catalog_options)).get_table(identifier)
+    table = CatalogFactory.create(catalog_options).get_table(identifier)
     if not isinstance(table, Table):
         raise InvalidInput(f"{identifier} is a system table; read it without Spark")
     return table
@@ -178,7 +178,7 @@ def write_paimon(  # noqa: PLR0913
         merge_schema=merge_schema,
     )
     bad_rows = BadRowRule.parse(on_bad_rows)
-    catalog = CatalogFactory.create(dict(catalog_options))
+    catalog = CatalogFactory.create(catalog_options)
     check_frame(df)
     is_needed = rules.create or rules.merge_schema
     fields = new_table_fields(df.schema) if is_needed else ()

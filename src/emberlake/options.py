@@ -42,7 +42,10 @@ def is_true(text: str) -> bool:
 
 def parse_int(text: str) -> int:
     """A whole number."""
-    return int(text.strip())
+    try:
+        return int(text.strip())
+    except ValueError:
+        raise ValueError("expected a whole number") from None
 
 
 def parse_ratio(text: str) -> float:

@@ -34,6 +34,7 @@ def people(catalog: Catalog) -> Catalog:
 
 def kept(catalog: Catalog) -> list[tuple[object, ...]]:
     rows = catalog.get_table("ops.bad").to_arrow().to_pylist()
+    assert all(Path(r["source_file"]).is_absolute() for r in rows)
     return [(Path(r["source_file"]).name, r["source_line"], r["reason"], r["row"]) for r in rows]
 
 
@@ -71,7 +72,7 @@ def test_rows_of_json_lines_that_do_not_fit_are_kept_as_they_are_written(
     done = cli("ingest", "a.json.gz", "--into", "shop.people", "--on-bad-rows", "ops.bad")
 
     assert (done.code, done.out.splitlines()[0]) == (0, "loaded 1 row into shop.people (append)")
-    assert "4 bad rows kept in ops.bad; the first: " in done.err
+    assert "4 bad rows kept in ops.bad; the first: a.json.gz, line 2: id" in done.err
     found = sorted(kept(people), key=lambda row: row[1])
     assert [(line, row) for _, line, _, row in found] == [
         (2, '{"id": "no"}'),
@@ -128,7 +129,7 @@ def test_folders_and_flags_give_columns(cli: Cli, catalog: Catalog) -> None:
         (("--on-bad-rows", "quarantine"), "expected fail, skip, or a table that keeps them"),
         (("--on-bad-rows", "skip", "--merge-schema"), "load in two steps"),
         (("--on-bad-rows", "skip", "--dry-run"), "--dry-run reads no rows"),
-        (("--on-bad-rows", "skip", "--source-option", "quote=|"), "delimiter and header only"),
+        (("--on-bad-rows", "skip", "--source-option", "quote=|"), "delimiter, header and encoding"),
         (("--on-bad-rows", "shop.orders"), "cannot keep bad rows"),
     ],
 )
@@ -151,3 +152,63 @@ def test_a_column_that_the_table_lacks_is_not_the_fault_of_rows(cli: Cli, people
 
     assert shown.code == 1
     assert "nom" in shown.err
+    assert "(it has id, name" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "told"),
+    [
+        ("id,name\n1,café\n".encode("latin1"), (), "line 2 is not UTF-8; if the file has another"),
+        (b"id,name\n1,a\n", ("encoding=lattin",), "unknown encoding: lattin"),
+        (b"id;name\n1;a\n", (), "if ';' separates columns, give --source-option delimiter=';'"),
+        (b'id,name\n1,a\n2,"b\n3,c\n', (), "a quote in the row of line 3 does not end"),
+        (b"", (), "it has no header"),
+    ],
+    ids=["encoding", "unknown encoding", "delimiter", "quote", "empty"],
+)
+def test_a_file_that_is_not_what_it_seems_is_refused_with_a_remedy(
+    cli: Cli, people: Catalog, content: bytes, arguments: tuple[str, ...], told: str
+) -> None:
+    Path("a.csv").write_bytes(content)
+    options = [word for option in arguments for word in ("--source-option", option)]
+
+    shown = cli("ingest", "a.csv", "--into", "shop.people", "--on-bad-rows", "skip", *options)
+
+    assert shown.code != 0
+    assert "a.csv" in shown.err or arguments
+    assert told in shown.err
+    assert people.get_table("shop.people").latest_snapshot() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "option"),
+    [
+        ("a.csv", "id,name\n1,café\n".encode("utf-8-sig"), "header=true"),  # as Excel writes it
+        ("a.csv", "id,name\n1,café\n".encode("latin1"), "encoding=latin1"),
+        ("a.csv", "id,name\n1,café\n".encode("utf-16"), "encoding=utf-16"),
+        ("a.csv", "id\tname\n1\tcafé\n".encode(), r"delimiter=\t"),
+        ("a.json", '{"id": 1, "name": "café"}'.encode("latin1"), "charset=latin1"),
+    ],
+)
+def test_text_is_read_in_the_encoding_that_is_named(
+    cli: Cli, people: Catalog, name: str, content: bytes, option: str
+) -> None:
+    Path(name).write_bytes(content)
+    arguments = ("--on-bad-rows", "skip", "--source-option", option)
+
+    done = cli("ingest", name, "--into", "shop.people", *arguments)
+
+    assert done.code == 0, done.err
+    assert people.get_table("shop.people").to_arrow().to_pylist() == [{"id": 1, "name": "café"}]
+
+
+def test_another_delimiter_is_noticed_before_a_table_is_made_of_one_column(
+    cli: Cli, catalog: Catalog
+) -> None:
+    Path("a.csv").write_text("id;name\n1;a\n")
+
+    shown = cli("ingest", "a.csv", "--into", "shop.new", "--create")
+
+    assert shown.code == 2
+    assert "give --source-option delimiter=';'" in shown.err
+    assert "new" not in catalog.list_tables("shop")

@@ -21,7 +21,16 @@ from cli.shop import Cli, append, orders_of
 from emberlake import Catalog, EmberlakeWarning, SchemaChange, __version__
 from emberlake.cli.app import app
 from emberlake.cli.failures import exit_code_of, message_of
-from emberlake.errors import CommitConflict, ConflictReason, InvalidInput, TableNotFound
+from emberlake.errors import (
+    ColumnNotFound,
+    CommitConflict,
+    ConflictReason,
+    DatabaseNotFound,
+    DataMismatch,
+    EmberlakeError,
+    InvalidInput,
+    TableNotFound,
+)
 
 PROGRAM = [sys.executable, "-m", "emberlake"]
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -290,6 +299,37 @@ def test_every_error_is_one_line() -> None:
     assert message_of(listed) == "it does not fit: a: too long; b: missing"
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            TableNotFound("shop.order does not exist; did you mean orders?"),
+            "shop.order does not exist; did you mean orders?",
+        ),
+        (
+            TableNotFound("shop.x does not exist"),
+            "shop.x does not exist; list tables with: emberlake table list",
+        ),
+        (
+            ColumnNotFound('no column rome; text is given as lit("rome")'),
+            "no column rome; text goes in single quotes: 'rome'",
+        ),
+        (
+            DataMismatch("x: no; merge_schema=True would add it"),
+            "x: no; --merge-schema would add it",
+        ),
+        (
+            DatabaseNotFound("none; create_database('shop') creates it"),
+            "none; emberlake db create shop creates it; list databases with: emberlake db list",
+        ),
+    ],
+)
+def test_messages_of_the_engine_are_put_into_words_that_can_be_typed(
+    error: EmberlakeError, told: str
+) -> None:
+    assert message_of(error) == told
+
+
 def test_conflicts_have_an_exit_code_of_their_own() -> None:
     conflict = CommitConflict(ConflictReason.SCHEMA_CHANGED, "a", "b")
 
@@ -395,6 +435,22 @@ def test_help_of_every_command_fits_sixty_columns(
             command = command.commands[name]  # type: ignore[attr-defined]
         for parameter in command.params:
             assert parameter.param_type_name == "argument" or parameter.opts[0] in shown, path
+
+
+@pytest.mark.parametrize("group", [(), ("table",)])
+def test_without_a_command_the_help_is_shown(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, group: tuple[str, ...]
+) -> None:
+    for width in ("60", "100"):
+        monkeypatch.setenv("COLUMNS", width)
+
+        shown = cli(*group)
+
+        assert shown.code == 2
+        text = shown.out + shown.err
+        assert "Usage: emberlake" in text
+        assert "error" not in text.splitlines()[0]
+        assert len(text.splitlines()) > 10
 
 
 # --- an end before the end ------------------------------------------------------------------------

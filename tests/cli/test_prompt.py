@@ -91,6 +91,7 @@ def test_a_person_types_looks_stops_and_leaves(person: Person, tmp_path: Path) -
     assert "shop" in person.enters("\\l")
     assert "create_tag(" in person.enters("\\df")
     assert "Ctrl-D" in person.enters("\\?")
+    assert "Ctrl-D" in person.enters("help")
     assert "there is no command \\nope; try \\?" in person.enters("\\nope")
 
     # More rows than are shown; columns that do not fit.

@@ -29,7 +29,7 @@ def test_a_report_is_one_file_that_fetches_nothing() -> None:
 
 
 def test_a_report_of_an_empty_table_is_a_report() -> None:
-    assert "Nothing was committed yet" in render_report(create_table(), made_ms=NOW)
+    assert "Nothing has been committed yet" in render_report(create_table(), made_ms=NOW)
 
 
 def test_rows_can_be_left_out() -> None:

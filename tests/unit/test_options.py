@@ -33,6 +33,11 @@ def test_a_choice_that_there_is_not_is_refused_with_those_that_there_are() -> No
         TableOptions({"merge-engine": "newest"})
 
 
+def test_a_number_that_is_none_is_refused_in_plain_words() -> None:
+    with pytest.raises(InvalidOption, match=r"bucket='four': expected a whole number$"):
+        TableOptions({"bucket": "four"})
+
+
 def test_levels_have_formats() -> None:
     options = TableOptions({"file.format.per.level": "0:AVRO, 5:orc"})
 

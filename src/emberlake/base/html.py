@@ -14,6 +14,7 @@ _BOX: Final = "max-width:100%;overflow-x:auto;font-size:13px;line-height:1.45;ma
 _TABLE: Final = "border-collapse:collapse;margin:6px 0;font-size:inherit;background:none"
 _CELL: Final = f"padding:3px 12px 3px 0;border:0;border-bottom:1px solid {_GREY};vertical-align:top"
 _SHOWN_CHARACTERS: Final = 300
+_SHORT_CHARACTERS: Final = 20  # such texts stay in one piece on narrow screens
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,8 @@ def _cell(value: object, align: str | None = None) -> str:
         numbers = f"{_CELL};text-align:{side};font-variant-numeric:tabular-nums"
         return f'<td style="{numbers}">{value:,}</td>'
     text = "" if value is None else str(value)
-    return f'<td style="{_CELL};text-align:left;overflow-wrap:anywhere">{_text(text)}</td>'
+    wrap = "white-space:nowrap" if len(text) <= _SHORT_CHARACTERS else "overflow-wrap:anywhere"
+    return f'<td style="{_CELL};text-align:left;{wrap}">{_text(text)}</td>'
 
 
 def _is_number(value: object) -> bool:

@@ -17,7 +17,7 @@ def listed(names: Collection[object], shown: int = _SHOWN) -> str:
     return ", ".join(texts) + (f" and {left:,} more" if left else "")
 
 
-def nearest(name: str, known: Iterable[str], cutoff: float = 0.7) -> list[str]:
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.65) -> list[str]:
     """The names spelled most like this one, the closest first; case is ignored."""
     by_lower: dict[str, str] = {}
     for _, choice in zip(range(_COMPARED), known, strict=False):

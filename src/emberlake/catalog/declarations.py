@@ -53,7 +53,8 @@ def declared_schema(
         return Schema(fields, partition_keys, primary_keys, options, comment)
     raise InvalidInput(
         f"a table is declared by a Schema, a pyarrow.Schema or a Spark StructType, not by "
-        f"{type(declared).__name__}; for a pyarrow.Table or a Spark DataFrame, pass its .schema"
+        f"{type(declared).__name__}; for a pyarrow.Table or a Spark DataFrame, pass its .schema, "
+        "for pandas or Polars pa.table(frame).schema"
     )
 
 

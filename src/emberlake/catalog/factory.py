@@ -1,12 +1,13 @@
 """Opens the catalog that options describe."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from emberlake.base.names import nearest
 from emberlake.catalog.catalog import Catalog
 from emberlake.catalog.filesystem import FileSystemCatalog
-from emberlake.errors import InvalidOption, Unsupported
+from emberlake.errors import InvalidInput, InvalidOption, Unsupported
 
 _METASTORE: Final = "metastore"
 _WAREHOUSE: Final = "warehouse"
@@ -54,12 +55,17 @@ class CatalogFactory:
         if not texts.get(_WAREHOUSE, "").strip():
             raise InvalidOption(
                 f"a {_FILESYSTEM} catalog needs the option {_WAREHOUSE!r}: "
-                "the folder of its databases"
+                f"the folder of its databases{_meant_instead(texts)}"
             )
         return FileSystemCatalog.open(texts[_WAREHOUSE], given, texts)
 
 
 def _option_texts(options: Mapping[str, object]) -> dict[str, str]:
+    if not isinstance(options, Mapping):
+        raise InvalidInput(
+            "a catalog is described by a dictionary of options, such as "
+            f'{{"warehouse": "/data/lake"}}, not by {options!r}'
+        )
     unset = [str(key) for key, value in options.items() if value is None]
     if unset:
         raise InvalidOption(f"options without a value: {', '.join(unset)}")
@@ -68,3 +74,8 @@ def _option_texts(options: Mapping[str, object]) -> dict[str, str]:
         for key, value in options.items()
         if not callable(value)
     }
+
+
+def _meant_instead(keys: Iterable[str]) -> str:
+    misspelled = nearest(_WAREHOUSE, keys)
+    return f", not {misspelled[0]!r}" if misspelled else ""

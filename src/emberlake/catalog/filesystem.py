@@ -185,7 +185,8 @@ class FileSystemCatalog(OpeningCatalog):
         layout = self._layout(identifier)
         with rules.about(identifier):
             declared = declared_schema(schema, partition_keys, primary_keys, options, comment)
-        self.get_database(identifier.database)
+        with rules.naming_the_remedy():
+            self.get_database(identifier.database)
         found = self._schema_files(layout)
         rules.check_not_dropped(identifier, is_dropped=found.is_dropped)
         if found.etags:

@@ -220,6 +220,17 @@ def database_not_found(name: str, catalog: str, databases: Collection[str]) -> D
     )
 
 
+@contextmanager
+def naming_the_remedy() -> Iterator[None]:
+    """While a table is created: a database that does not exist can be."""
+    try:
+        yield
+    except DatabaseNotFound as error:
+        raise DatabaseNotFound(
+            f"{error}; create_database({error.database!r}) creates it", database=error.database
+        ) from None
+
+
 def database_exists(name: str, catalog: str) -> DatabaseAlreadyExists:
     """The error for a database that already exists."""
     return DatabaseAlreadyExists(f"database {name!r} already exists in {catalog}", database=name)

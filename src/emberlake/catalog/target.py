@@ -9,6 +9,7 @@ from emberlake.catalog.catalog import Catalog
 from emberlake.catalog.rules import as_identifier
 from emberlake.errors import (
     DatabaseNotFound,
+    InvalidIdentifier,
     InvalidInput,
     NotFound,
     TableAlreadyExists,
@@ -148,7 +149,7 @@ def open_target(
         InvalidInput: it exists with another key or other partitions.
         Unsupported: its rows cannot be upserted.
     """
-    identifier = as_identifier(identifier)
+    written, identifier = identifier, as_identifier(identifier)
     found = _find(catalog, identifier)
     if isinstance(found, NotFound):
         if not rules.create:
@@ -156,6 +157,7 @@ def open_target(
                 f"{found}; create=True creates it from the columns of the data",
                 identifier=identifier,
             ) from found
+        _check_parts(written, identifier)
         created = _create(catalog, identifier, fields, rules)
         with dropped_unless_written(catalog, identifier, created):
             yield created
@@ -181,6 +183,15 @@ def _find(catalog: Catalog, identifier: Identifier) -> Table | NotFound:
     if not isinstance(found, Table):
         raise InvalidInput(f"{identifier} is a system table; it cannot be written to")
     return found
+
+
+def _check_parts(written: str | Identifier, identifier: Identifier) -> None:
+    """``catalog.database.table`` would become a table ``database.table``, which nobody wants."""
+    if isinstance(written, str) and "." in identifier.table and "`" not in written:
+        raise InvalidIdentifier(
+            f"{written} has more than two parts, but a name is database.table; for a table with a "
+            f"dot in its name, write `{identifier.database}`.`{identifier.table}`"
+        )
 
 
 def _create(

@@ -38,6 +38,8 @@ from emberlake.cli.session import Session
 from emberlake.cli.typed_options import settings_of
 
 PROGRAM: Final = "emberlake"
+# What Typer raises for a group without a command. It exports no name for it.
+_NOTHING_TYPED: Final = "NoArgsIsHelpError"
 
 
 # In the order in which a user meets them: create, fill, read, inspect, maintain.
@@ -94,8 +96,10 @@ def run(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
     except typer.TyperException as error:
-        if error.format_message().strip():  # empty if nothing was typed and help was shown
+        if type(error).__name__ != _NOTHING_TYPED:
             show_error(_parse_error(error), as_json="--json" in arguments)
+        elif help_text := error.format_message().strip():  # empty if rich has printed it
+            typer.echo(help_text, err=True)
         return ExitCode.USAGE
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last line of defence
         return _fail(error, session, arguments)

@@ -55,8 +55,11 @@ _HINTS: Final[tuple[tuple[type[EmberlakeError], str], ...]] = (
     (CommitUnknown, "check emberlake snapshots <table> before you try again"),
 )
 _PYTHON_WORDS: Final = (
+    (re.compile(r"create_database\('([^']*)'\) creates it"), r"emberlake db create \1 creates it"),
     (re.compile(r"drop it with cascade=True"), "drop it with --cascade"),
     (re.compile(r"\bthe DataFrame\b"), "the source"),
+    (re.compile(r'text is given as lit\("([^"]*)"\)'), r"text goes in single quotes: '\1'"),
+    (re.compile(r"\bmerge_schema=True\b"), "--merge-schema"),
     (re.compile(r"\bremove_orphan_files\b"), "emberlake orphans"),
     (re.compile(r"; use with_filter for them$"), "; here --where takes partition columns only"),
 )
@@ -92,7 +95,7 @@ def _what_went_wrong(error: BaseException) -> str:
         return f"unexpected {kind}: {first}; run it again with --debug for the traceback"
     text = in_typed_words(_one_line(str(error))) or type(error).__name__
     hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), None)
-    return f"{text}; {hint}" if hint else text
+    return f"{text}; {hint}" if hint and not text.endswith("?") else text
 
 
 def _is_of_spark(error: BaseException) -> bool:

@@ -88,7 +88,7 @@ def _is_complete(text: str) -> bool:
     return (
         not typed
         or typed.startswith("\\")
-        or typed.lower() in ("exit", "quit")
+        or typed.lower() in ("exit", "quit", "help")
         or is_finished(text)
     )
 

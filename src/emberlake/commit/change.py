@@ -86,7 +86,7 @@ class Change:
         return self.added_names - known
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CommitResult:
     """What a commit did; ``snapshot_id`` is None when there was nothing to do."""
 
@@ -103,12 +103,19 @@ class CommitResult:
         """The fields by name, ready for JSON."""
         return asdict(self)
 
-    def _repr_html_(self) -> str:
+    def __repr__(self) -> str:
+        told = {"snapshot_id": self.snapshot_id, **self._facts()}
+        return f"{type(self).__name__}({', '.join(f'{k}={v!s}' for k, v in told.items())})"
+
+    def _facts(self) -> dict[str, Any]:
+        """What is worth telling: counts that are not zero."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "snapshot_id"}
+        return {name: value for name, value in values.items() if value}
+
+    def _repr_html_(self) -> str:
         facts = {
             name.replace("_", " "): size_text(value) if name.startswith("bytes_") else value
-            for name, value in values.items()
-            if value is not None and value != 0
+            for name, value in self._facts().items()
         }
         is_new = self.snapshot_id is not None
         title = f"Snapshot {self.snapshot_id}" if is_new else "Nothing to commit"

@@ -92,6 +92,14 @@ _QUERY_OPTIONS: Final[Mapping[str, frozenset[Use]]] = {
     "queryname": frozenset({Use.STREAM_WRITE}),
 }
 CATALOG_OPTIONS: Final = ("metastore", "warehouse")  # and those of REST catalogs and stores
+# What Delta Lake calls it, and what to write here.
+_IN_DELTA: Final = {
+    "versionasof": "the option snapshot-id chooses a snapshot",
+    "timestampasof": "the option timestamp travels in time",
+    "overwriteschema": "mergeSchema adds columns; others are changed by alter_table",
+    "replacewhere": "mode overwrite replaces the partitions that the data touches; "
+    "write_paimon(..., static_partition={...}) names them",
+}
 # Names whose values Spark hides wherever it shows options (the default of spark.redaction.regex).
 _REDACTED: Final = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
 # Options that Spark adds when it asks for the columns of a table in its own catalog.
@@ -253,6 +261,8 @@ def _problem(key: str, uses: frozenset[Use]) -> str | None:
         if allowed & uses:
             return None
         return f"option {key} is for {_listed(allowed)}, not for {_listed(uses)}"
+    if key in _IN_DELTA:
+        return f"unknown option {key}: {_IN_DELTA[key]}"
     choices = [k for k, allowed in SOURCE_OPTIONS.items() if allowed & uses and k != PATH]
     choices += CATALOG_OPTIONS
     problem = unknown_option(key, [*choices, *KNOWN_KEYS])

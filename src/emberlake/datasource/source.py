@@ -1,7 +1,9 @@
 """The data source that Spark finds under the name ``emberlake``."""
 
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -21,6 +23,22 @@ from emberlake.datasource.stream_read import StreamReader
 from emberlake.datasource.stream_write import StreamWriter
 from emberlake.errors import EmberlakeError
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _alone(method: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Errors without the calls that led to them: Spark shows these in front of the message."""
+
+    @wraps(method)
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return method(*args, **kwargs)
+        except EmberlakeError as error:
+            raise error.with_traceback(None) from None
+
+    return wrapped
+
 
 class EmberlakeDataSource(DataSource):
     """Apache Paimon tables as ``format("emberlake")``; nothing happens until Spark asks."""
@@ -33,6 +51,7 @@ class EmberlakeDataSource(DataSource):
         """The name of the format."""
         return "emberlake"
 
+    @_alone
     def schema(self) -> StructType:
         """The columns of a read for which the user gives no schema."""
         options = parse_options(self.options, Use.BATCH_READ, Use.STREAM_READ)
@@ -40,6 +59,7 @@ class EmberlakeDataSource(DataSource):
         known = pinned.store.schema if isinstance(pinned, Pin) else options.open_schema()
         return offered_schema(options, known)
 
+    @_alone
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of one snapshot."""
         options = parse_options(self.options, Use.BATCH_READ)
@@ -48,15 +68,18 @@ class EmberlakeDataSource(DataSource):
             raise pinned
         return BatchReader(options, pinned, schema)
 
+    @_alone
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001
         """A writer that makes one commit."""
         options = parse_options(self.options, Use.BATCH_WRITE)
         return BatchWriter(options, schema, overwrite=overwrite)
 
+    @_alone
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """A reader that follows the table."""
         return StreamReader(parse_options(self.options, Use.STREAM_READ), schema)
 
+    @_alone
     def streamWriter(  # noqa: N802
         self,
         schema: StructType,

@@ -113,8 +113,13 @@ def bind_assignment(value: object, field: DataField, scope: Scope) -> Expression
     """
     if not isinstance(value, str):
         return _bind_value(value.value if isinstance(value, Lit) else value, field)
-    bound = bind_expression(value, scope)
-    typed = bound.typed
+    try:
+        typed = bind_expression(value, scope).typed
+    except ColumnNotFound as error:
+        if error.column != value.strip():
+            raise
+        meant = f'{error}; text is given as lit("{value}")'
+        raise ColumnNotFound(meant, column=error.column) from error
     if typed.type is None and not field.type.nullable:
         raise InvalidExpression(f"{field.name} is NOT NULL, but is set to NULL")
     if typed.type is not None:

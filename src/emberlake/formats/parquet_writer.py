@@ -21,7 +21,12 @@ from emberlake.errors import DataMismatch, InvalidOption
 from emberlake.formats.field_ids import schema_with_ids
 from emberlake.formats.file_format import check_nulls, check_storable, new_file
 from emberlake.formats.int96 import INT96, to_int96
-from emberlake.formats.nested import map_leaf_types, map_leaves
+from emberlake.formats.nested import (
+    has_required_fields,
+    map_leaf_types,
+    map_leaves,
+    without_hidden_nulls,
+)
 from emberlake.formats.parquet_footer import MAGIC, Chunk, FooterFrame, chunks_of, encode_row_group
 from emberlake.formats.parquet_parts import RowGroup
 from emberlake.formats.thrift import Struct
@@ -292,9 +297,16 @@ def _change_of(field: DataField) -> Callable[[pa.Array], pa.Array] | None:
     # Java reads and writes nanoseconds only as INT96, which Arrow writes for all columns or none.
     # So they are encoded as plain bytes, and the footer names the type.
     kind = arrow_type(field.type)
-    if map_leaf_types(kind, _stored_type) != kind:
-        return lambda array: map_leaves(array, _stored_leaf)
-    return None
+    has_nanoseconds = map_leaf_types(kind, _stored_type) != kind
+    may_hide_nulls = has_required_fields(kind)
+    if not (has_nanoseconds or may_hide_nulls):
+        return None
+
+    def change(array: pa.Array) -> pa.Array:
+        shown = without_hidden_nulls(array) if may_hide_nulls else array
+        return map_leaves(shown, _stored_leaf) if has_nanoseconds else shown
+
+    return change
 
 
 def _stored_type(kind: pa.DataType) -> pa.DataType:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from emberlake.base.extras import load_extra
-from emberlake.base.html import html_table
+from emberlake.base.html import html_box, html_note, html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,8 +82,8 @@ class SqlResult:
 
     def _repr_html_(self) -> str:
         names, rows, has_more = self._shown()
-        more = f"<p>first {len(rows)} rows</p>" if has_more else ""
-        return html_table(names, rows) + more
+        more = html_note(f"the first {len(rows)} rows") if has_more else ""
+        return html_box(html_table(names, rows), more)
 
     def _shown(self) -> tuple[list[str], list[tuple[str, ...]], bool]:
         rows: list[tuple[str, ...]] = []

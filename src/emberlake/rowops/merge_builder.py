@@ -33,7 +33,7 @@ from emberlake.wire import CommitMessage
 from emberlake.write.align import align
 
 
-@dataclass
+@dataclass(repr=False)
 class MergeBuilder:
     """Collects what a merge does with rows that match and with those that do not.
 
@@ -42,8 +42,8 @@ class MergeBuilder:
     aliases ``t`` and ``s``, or others that were given. ``execute`` does it in one commit.
     """
 
-    _session: WriteSession = field(repr=False)
-    _source: pa.Table = field(repr=False)
+    _session: WriteSession
+    _source: pa.Table
     _on: On
     _aliases: tuple[str, str] = ("t", "s")
     _merges_schema: bool = False
@@ -51,6 +51,11 @@ class MergeBuilder:
     _needs_matches: bool = False
     _grow: Grow | None = None
     _clauses: list[AskedClause] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        table = self._session.store.identity.identifier
+        clauses = "".join(f", {clause.name}" for clause in self._clauses)
+        return f"{type(self).__name__}({table}, on={self._on!r}{clauses})"
 
     # --- clauses ----------------------------------------------------------------------------------
 

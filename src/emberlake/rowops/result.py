@@ -26,7 +26,7 @@ def strategy_of(schema: TableSchema) -> Strategy:
     return Strategy.VECTORS if profile.has_deletion_vectors else Strategy.REWRITE
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class WriteResult(CommitResult):
     """What a write of rows did."""
 
@@ -39,7 +39,7 @@ class WriteResult(CommitResult):
         return WriteResult(**counts, rows_rejected=rows_rejected)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RowChangeResult(WriteResult):
     """What an operation on rows did; ``snapshot_id`` is None if it changed no row.
 

@@ -8,13 +8,19 @@ have, and the commit publishes it right before its snapshot (``store.new_schema`
 - ``write_growing(store, fields, write)``: a write to it, again if others change the schema first.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
 import pyarrow as pa
 
-from emberlake.errors import CommitConflict, ConflictReason, InvalidSchema, TableNotFound
+from emberlake.errors import (
+    CommitConflict,
+    ConflictReason,
+    DataMismatch,
+    InvalidSchema,
+    TableNotFound,
+)
 from emberlake.merge.plan import check_functions, check_merge_options
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.schema_change import SchemaChange
@@ -59,9 +65,20 @@ def _row_changes(
     for field in given:
         inner = (*path, field.name)
         if field.name not in by_name:
+            _refuse_other_case(inner, by_name)
             yield SchemaChange.add_column(list(inner), field.type.with_nullable(True))
         elif path or field.name not in fixed:
             yield from _type_changes(inner, by_name[field.name].type, field.type)
+
+
+def _refuse_other_case(path: tuple[str, ...], known: Iterable[str]) -> None:
+    """``Id`` beside ``id`` is a slip, and no engine that ignores case can read such a table."""
+    twin = next((name for name in known if name.lower() == path[-1].lower()), None)
+    if twin is not None:
+        raise DataMismatch(
+            f"{'.'.join(path)}: is not a column of the table, which has {twin}: names must agree "
+            "in case; rename it in the data"
+        )
 
 
 def _type_changes(

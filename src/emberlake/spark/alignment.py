@@ -6,14 +6,14 @@ narrower column, the length of strings, and nulls in a NOT NULL column.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from pyspark.sql import types as spark
 
-from emberlake.base.names import choices
 from emberlake.errors import DataMismatch, InvalidInput, InvalidSchema, Unsupported
 from emberlake.merge.plan import plan_merge
 from emberlake.options import ROWKIND_FIELD
+from emberlake.rowops.text_values import is_read_from_text
 from emberlake.spark.types import arrow_input_schema, to_paimon_type, type_name
 from emberlake.spec.default_values import default_value
 from emberlake.spec.schema import TableSchema
@@ -28,7 +28,7 @@ from emberlake.types import (
     RowType,
     TypeRoot,
 )
-from emberlake.write.align import align
+from emberlake.write.align import align, there_is, unknown_column
 from emberlake.write.lacking import lacking_columns
 from emberlake.write.row_kinds import ROW_KIND_COLUMN
 
@@ -112,8 +112,10 @@ def _problems(
     yield from (f"{name}: is given more than once" for name, n in counts.items() if n > 1)
     for column in columns:
         field = schema.field_by_name.get(column.name)
-        if field is None:
-            yield f"{column.name}: is not a column of the table{_known(column.name, schema.fields)}"
+        if field is None and isinstance(column.dataType, spark.NullType):
+            yield f"{column.name}: is not a column of the table, and NULL has no type; cast it"
+        elif field is None:
+            yield f"{column.name}: {unknown_column(column.name, schema.fields)}"
         elif write_columns is not None and column.name not in write_columns:
             yield f"{column.name}: is not among the columns declared by with_write_type"
         elif counts[column.name] == 1:
@@ -176,14 +178,6 @@ def _is_text(kind: spark.DataType) -> bool:
     return isinstance(kind, spark.StringType | spark.CharType | spark.VarcharType)
 
 
-def _known(name: str, fields: Iterable[DataField]) -> str:
-    names = [field.name for field in fields]
-    twin = next((known for known in names if known.lower() == name.lower()), None)
-    if twin is not None:
-        return f" (it has {twin}: names must agree in case)"
-    return f" ({choices(name, names, 'it has')})"
-
-
 def _missing_problems(field: DataField, *, is_declared: bool) -> Iterator[str]:
     if is_declared:
         yield f"{field.name}: is declared by with_write_type but not given"
@@ -199,8 +193,12 @@ def _missing_problems(field: DataField, *, is_declared: bool) -> Iterator[str]:
 def _column_problems(column: spark.StructField, field: DataField) -> Iterator[str]:
     if isinstance(column.dataType, spark.NullType) and not field.type.nullable:
         yield f"{column.name}: is always null, and the column is NOT NULL"
+    is_text = isinstance(column.dataType, spark.StringType)
+    hint = (
+        ", or give on_bad_rows: it reads text" if is_text and is_read_from_text(field.type) else ""
+    )
     for path, problem in _type_problems(column.dataType, field.type):
-        yield f"{'.'.join((column.name, *path))}: {problem}"
+        yield f"{'.'.join((column.name, *path))}: {problem}{hint}"
 
 
 _Problems = Iterator[tuple[tuple[str, ...], str]]  # where, and what is wrong
@@ -237,7 +235,7 @@ def _struct_problems(given: spark.StructType, row: RowType) -> _Problems:
     counts = Counter(inner.name for inner in given)
     for name in counts:
         if row.field(name) is None:
-            yield (name,), f"is not in {row}{_known(name, row.fields)}"
+            yield (name,), f"is not in {row} ({there_is(name, row.fields)})"
     for field in row.fields:
         if counts[field.name] > 1:
             yield (field.name,), "is given more than once"

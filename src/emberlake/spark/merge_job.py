@@ -45,7 +45,7 @@ _TRIES: Final = 3
 _MOST_SENT: Final = 4_000_000  # more pairs than this are not sent to every executor
 
 
-@dataclass
+@dataclass(repr=False)
 class SparkMergeBuilder(MergeBuilder):
     """The builder of a merge that runs on Spark; its clauses are those of ``MergeBuilder``."""
 

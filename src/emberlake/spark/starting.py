@@ -5,6 +5,7 @@ address of the network; shows warnings and progress bars between the lines of a 
 rows to pandas one by one.
 """
 
+import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceReader
 
@@ -29,6 +31,8 @@ _LOCAL_IP: Final = "SPARK_LOCAL_IP"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOG_LEVEL: Final = "spark.log.level"
 _LOG_SETTINGS: Final = Path(__file__).with_name("quiet-log4j2.properties")
+# What these log is in the error that follows: here it would be a page of Java in one line.
+_REPEATING_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _DEFAULTS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -63,6 +67,8 @@ def session(master: str = "local[*]", **conf: object) -> SparkSession:
     if master.startswith("sc:"):
         return _with(builder.remote(master), asked).getOrCreate()  # the server has the rest
     settings = chosen_settings(master, asked)
+    if _LOG_LEVEL not in asked:
+        _quiet_errors()
     is_local = master.startswith("local")
     with _environment(is_local=is_local, has_python="spark.pyspark.python" in settings):
         try:
@@ -86,6 +92,13 @@ def chosen_settings(master: str, asked: Mapping[str, str]) -> dict[str, str]:
         quiet = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
         chosen[_JAVA_OPTIONS] = f"{asked.get(_JAVA_OPTIONS, '')} {quiet}".strip()
     return chosen
+
+
+def _quiet_errors() -> None:
+    for name in _REPEATING_LOGGERS:
+        logger = PySparkLogger.getLogger(name)
+        if logger.level == logging.NOTSET:  # nobody has asked for them
+            logger.setLevel(logging.CRITICAL)
 
 
 def _with(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession.Builder:

@@ -194,13 +194,13 @@ def paimon_fields(struct: spark.StructType) -> tuple[DataField, ...]:
 def new_table_fields(struct: spark.StructType) -> tuple[DataField, ...]:
     """The columns of a table that is created from a DataFrame, or grows to it.
 
-    All of them can be null, as in tables that Spark creates: whether a column of a DataFrame is
-    nullable depends on how it was computed. Row kinds are no column, and neither is what is always
-    null.
+    All of them can be null, and so can everything inside of them, as in tables that Spark creates:
+    whether a column of a DataFrame is nullable depends on how it was computed. Row kinds are no
+    column, and neither is what is always null.
     """
     columns = [
-        spark.StructField(column.name, column.dataType, True, column.metadata)
-        for column in struct
+        column
+        for column in struct.toNullable()
         if column.name != ROW_KIND_COLUMN and not isinstance(column.dataType, spark.NullType)
     ]
     return paimon_fields(spark.StructType(columns))

@@ -28,7 +28,7 @@ from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SparkWriteResult(WriteResult):
     """What a distributed write did, with how many tasks, and how long its stages took."""
 
@@ -147,7 +147,11 @@ def check_frame(df: object) -> None:
         InvalidInput: says what to use instead.
     """
     if not isinstance(df, DataFrame):
-        raise InvalidInput(f"write_spark takes a Spark DataFrame, not {type(df).__name__}")
+        given = f"{type(df).__module__.partition('.')[0]}.{type(df).__name__}"
+        raise InvalidInput(
+            f"only a DataFrame of Spark is written in tasks, not a {given}: make one with "
+            "spark.createDataFrame, or write without Spark with table.append"
+        )
     if df.isStreaming:
         raise InvalidInput(
             "a stream is written batch by batch: use writeStream.format('emberlake'), or "
@@ -159,4 +163,4 @@ def check_frame(df: object) -> None:
 def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
     start = perf_counter()
     yield
-    seconds[stage] = perf_counter() - start
+    seconds[stage] = round(perf_counter() - start, 6)

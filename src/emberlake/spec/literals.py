@@ -88,7 +88,9 @@ def place_literal(data_type: DataType, literal: object) -> Placement | None:
         return None
     placed = _PLACERS[data_type.root](data_type, plain)
     if placed is None:
-        raise InvalidInput(f"{literal!r} is not of type {data_type}: {_EXPECTED[data_type.root]}")
+        # Numbers in the text of a filter are decimals.
+        shown = str(literal) if isinstance(literal, decimal.Decimal) else repr(literal)
+        raise InvalidInput(f"{shown} is not of type {data_type}: {_EXPECTED[data_type.root]}")
     return placed
 
 
@@ -268,8 +270,8 @@ _EXPECTED: Final = {
     TypeRoot.FLOAT: "give a number or its text",
     TypeRoot.DOUBLE: "give a number or its text",
     TypeRoot.DECIMAL: "give a number or its text",
-    TypeRoot.CHAR: "give a str",
-    TypeRoot.VARCHAR: "give a str",
+    TypeRoot.CHAR: "give text in quotes",
+    TypeRoot.VARCHAR: "give text in quotes",
     TypeRoot.BINARY: "give bytes, or a str for its UTF-8",
     TypeRoot.VARBINARY: "give bytes, or a str for its UTF-8",
     TypeRoot.DATE: "give a date, a datetime without zone, or text like '2026-06-26'",

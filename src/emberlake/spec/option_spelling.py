@@ -7,6 +7,8 @@ from emberlake.base.names import nearest
 from emberlake.options import KNOWN_KEYS
 
 _ALIKE: Final = 0.9  # a letter or two
+_SHORT: Final = 10  # characters; here two letters are a larger share
+_SHORT_ALIKE: Final = 0.8
 
 
 def misspelled(keys: Iterable[str]) -> list[str]:
@@ -16,7 +18,8 @@ def misspelled(keys: Iterable[str]) -> list[str]:
     """
     found = []
     for key in keys:
-        near = [] if key in KNOWN_KEYS else nearest(key, sorted(KNOWN_KEYS), cutoff=_ALIKE)
+        cutoff = _SHORT_ALIKE if len(key) <= _SHORT else _ALIKE
+        near = [] if key in KNOWN_KEYS else nearest(key, sorted(KNOWN_KEYS), cutoff=cutoff)
         if near:
             found.append(f"emberlake knows no option {key}: did you mean {near[0]}?")
     return found

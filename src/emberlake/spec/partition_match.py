@@ -55,6 +55,11 @@ def match_partition(
         InvalidInput: names every key that is not a partition column and every literal that does
             not fit its column.
     """
+    if not isinstance(literals, Mapping):
+        shown = '{"day": "2026-06-26"}'
+        raise InvalidInput(
+            f"a partition is a dictionary of columns and values, such as {shown}, not {literals!r}"
+        )
     names = [f.name for f in fields]
     problems: list[str] = []
     values: list[tuple[int, Value]] = []

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Final
 
+import pyarrow as pa
+
 from emberlake.base.extras import load_extra
 from emberlake.base.interrupts import stopped_by_interrupt
 from emberlake.catalog import Catalog, CatalogFactory
@@ -32,12 +34,19 @@ def load_ipython_extension(shell: Any) -> None:
     # No text of a statement is evaluated: {x} and $x are part of it.
     emberlake._ipython_magic_no_var_expand = True  # type: ignore[attr-defined]  # noqa: SLF001
     shell.register_magic_function(emberlake, "line_cell", NAME)
+    # pyarrow would print history() and files() column by column.
+    _html_of(shell).for_type(pa.Table, lambda rows: SqlResult.of_table(rows)._repr_html_())
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """Take the magics away again."""
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop(NAME, None)
+    _html_of(shell).pop(pa.Table, None)
+
+
+def _html_of(shell: Any) -> Any:
+    return shell.display_formatter.formatters["text/html"]
 
 
 class Magic:

@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Final
 
+from emberlake.base.names import did_you_mean
 from emberlake.catalog import Catalog
 from emberlake.catalog.target import dropped_unless_written
 from emberlake.errors import (
@@ -157,14 +158,27 @@ class SqlSession:
         """
         table = self.find(name)
         if table is None:
-            raise TableNotFound(
-                f"[TABLE_OR_VIEW_NOT_FOUND] there is no table {name} in the catalog {self.name}; "
-                "names of tables and databases are case-sensitive",
-                identifier=self.identify(name),
-            )
+            raise self.unknown_table(name)
         if not isinstance(table, Table):
             raise InvalidInput(f"{name} is a system table: it can only be read")
         return table
+
+    def unknown_table(self, name: TableName) -> TableNotFound:
+        """The error for a table that the lake does not have, with similar names."""
+        identifier = self.identify(name)
+        meant = "" if identifier is None else self._meant_instead(identifier)
+        return TableNotFound(
+            f"[TABLE_OR_VIEW_NOT_FOUND] there is no table {name} in the catalog {self.name}; "
+            + (meant or "names of tables and databases are case-sensitive"),
+            identifier=identifier,
+        )
+
+    def _meant_instead(self, identifier: Identifier) -> str:
+        try:
+            tables = self.catalog.list_tables(identifier.database)
+        except DatabaseNotFound:
+            return did_you_mean([identifier.database], self.catalog.list_databases())
+        return did_you_mean([identifier.table], tables)
 
     # --- settings ---------------------------------------------------------------------------------
 

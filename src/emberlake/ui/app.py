@@ -156,7 +156,10 @@ class Pages:
             status, title = Status.NOT_FOUND, "Not found"
         elif isinstance(error, InvalidInput):
             status = Status.BAD_REQUEST
-        around = {"databases": (), "current_database": None, "current_table": None}
+        try:
+            around = tree_values(self.catalog)
+        except EmberlakeError:  # that may be what has failed
+            around = {"databases": None, "current_database": None, "current_table": None}
         return self._page("failure.html", {**around, "title": title, "problem": str(error)}, status)
 
     def _write(

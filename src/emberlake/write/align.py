@@ -85,6 +85,21 @@ def misfit(array: pa.Array, data_type: DataType) -> str | None:
     return None
 
 
+def unknown_column(name: str, fields: Iterable[DataField]) -> str:
+    """What to say about a column that the table lacks: what it has, and what to do."""
+    return f"is not a column of the table ({there_is(name, fields)})"
+
+
+def there_is(name: str, fields: Iterable[DataField]) -> str:
+    """What a table or a ROW has instead of a name, and what to do."""
+    names = [f.name for f in fields]
+    twin = next((known for known in names if known.lower() == name.lower()), None)
+    if twin is not None:
+        return f"it has {twin}: names must agree in case"
+    there_are = choices(name, names, "it has")
+    return there_are if there_are.endswith("?") else f"{there_are}; merge_schema=True would add it"
+
+
 class _Mismatch(EmberlakeError):
     """One column does not fit."""
 
@@ -99,8 +114,7 @@ def _name_problems(
         if count > 1:
             problems[name] = "is given more than once"
         elif name not in known:
-            there_are = choices(name, [f.name for f in fields], "it has")
-            problems[name] = f"is not a column of the table ({there_are})"
+            problems[name] = unknown_column(name, fields)
         elif name not in expected:
             problems[name] = "is not among the columns declared by with_write_type"
     if write_columns is not None:

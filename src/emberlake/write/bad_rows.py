@@ -28,7 +28,7 @@ from emberlake.spec.key_value import RowKind
 from emberlake.spec.schema import TableSchema
 from emberlake.types import AtomicType, DataField, DataType, arrow_type
 from emberlake.types.data_types import INTEGER_BITS
-from emberlake.write.align import align, length_limit, misfit
+from emberlake.write.align import align, length_limit, misfit, unknown_column
 from emberlake.write.row_kinds import ROW_KIND_COLUMN, kind_column_of, row_kind_codes
 
 Positions = npt.NDArray[np.int64]
@@ -122,7 +122,15 @@ def find_bad_cells(data: pa.Table, schema: TableSchema) -> list[BadCells]:
     is_beside = told is not None and told[0] not in schema.field_by_name
     plain = data.drop_columns([ROW_KIND_COLUMN]) if is_beside else data
     given = tuple(f for f in schema.fields if f.name in set(plain.column_names))
-    align(plain.slice(0, 0), given)  # what is wrong with all rows alike
+    names = list(enumerate(plain.column_names))
+    unknown = {
+        name: unknown_column(name, schema.fields)
+        for _, name in names
+        if name not in schema.field_by_name
+    }
+    known = [at for at, name in names if name not in unknown]
+    # What is wrong with all rows alike.
+    align(plain.slice(0, 0).select(known), given, lacking=unknown)
     found = [cells for f in given for cells in _column_cells(plain.column(f.name), f, schema)]
     if told is not None and schema.profile.has_keys:
         found += _kind_cells(*told, schema)

@@ -21,15 +21,17 @@ def is_pandas(data: object) -> bool:
 
 
 def from_pandas(dataframe: "pd.DataFrame", fields: Sequence[DataField]) -> pa.Table:
-    """A DataFrame without its index, for a table with these columns.
+    """A DataFrame for a table with these columns; an index is written if it has the name of one.
 
     pandas keeps integers with missing values as floats: they become integers again.
 
     Raises:
         DataMismatch: a column has no Arrow type.
     """
+    wanted = {field.name for field in fields} - set(dataframe.columns)
+    indexed = [name for name in dataframe.index.names if name in wanted]
     try:
-        table = pa.Table.from_pandas(dataframe, preserve_index=False)
+        table = pa.Table.from_pandas(dataframe.reset_index(indexed), preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise DataMismatch(f"the DataFrame has no Arrow form: {error}") from error
     return _with_integers(table, fields)

@@ -22,6 +22,8 @@ from emberlake.types import (
 from emberlake.write.align import align
 
 INT, TEXT = AtomicType("INT"), AtomicType("STRING")
+READABLE = "cast it first, or give on_bad_rows: it reads text"
+HINT = "merge_schema=True would add it"
 POINT = RowType(True, (DataField(1, "x", AtomicType("INT", False)), DataField(2, "y", INT)))
 
 
@@ -87,7 +89,11 @@ def test_values_that_may_fit_are_left_to_the_tasks(given, wanted):
 @pytest.mark.parametrize(
     ("given", "wanted", "problem"),
     [
-        (t.StringType(), "INT", "string cannot be written to INT; cast it first"),
+        (
+            t.StringType(),
+            "INT",
+            f"string cannot be written to INT; {READABLE}",
+        ),
         (t.DoubleType(), "FLOAT", "double cannot be written to FLOAT; cast it first"),
         (
             t.DoubleType(),
@@ -139,9 +145,17 @@ def test_every_difference_is_in_one_error():
     assert problems(frame, schema) == [
         "twice: is given more than once",
         "Name: is not a column of the table (it has name: names must agree in case)",
-        "price: string cannot be written to DOUBLE; cast it first",
-        "extra: is not a column of the table (it has id, name, price, twice)",
+        f"price: string cannot be written to DOUBLE; {READABLE}",
+        f"extra: is not a column of the table (it has id, name, price, twice; {HINT})",
         "id: is missing, and the column is NOT NULL",
+    ]
+
+
+def test_a_new_column_without_a_type_cannot_be_added():
+    frame = a_frame(a=t.IntegerType(), n=t.NullType())
+
+    assert problems(frame, a_schema(a="INT")) == [
+        "n: is not a column of the table, and NULL has no type; cast it"
     ]
 
 

@@ -83,6 +83,14 @@ def test_an_option_that_is_nearly_right_is_told_what_is(slip: str, meant: str) -
         parse_options({**TABLE, slip: "1"}, Use.STREAM_READ)
 
 
+@pytest.mark.parametrize(
+    ("known", "here"), [("versionAsOf", "snapshot-id"), ("timestampAsOf", "timestamp")]
+)
+def test_options_of_delta_are_told_what_they_are_called_here(known: str, here: str) -> None:
+    with pytest.raises(InvalidOption, match=f"unknown option {known.lower()}: the option {here} "):
+        parse_options({**TABLE, known.lower(): "1"}, Use.BATCH_READ)
+
+
 def test_all_wrong_options_are_named_at_once() -> None:
     with pytest.raises(InvalidOption, match=r"unknown option colour.*; option commit-user is"):
         parse_options({**TABLE, "commit-user": "me", "colour": "red"}, Use.BATCH_WRITE)

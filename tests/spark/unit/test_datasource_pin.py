@@ -141,3 +141,13 @@ def test_a_table_of_sparks_catalog_is_refused_when_it_is_made(tmp_path: Path) ->
 def test_a_source_without_options_tells_of_them_too() -> None:
     with pytest.raises(InvalidOption, match=r"the table is missing: .* CREATE TEMPORARY VIEW"):
         EmberlakeDataSource({}).reader(IDS)
+
+
+def test_errors_come_without_the_calls_that_led_to_them(tmp_path: Path) -> None:
+    with pytest.raises(TableNotFound) as caught:
+        source(tmp_path).schema()
+
+    inside = [frame.name for frame in caught.traceback]
+    assert inside[-2:] == ["test_errors_come_without_the_calls_that_led_to_them", "wrapped"]
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__

@@ -1,8 +1,13 @@
 """A session for notebooks and scripts."""
 
+import logging
+
+import pytest
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 import emberlake.spark
+from emberlake.spark import starting
 from emberlake.spark.starting import chosen_settings
 
 
@@ -31,6 +36,17 @@ def test_options_of_the_jvm_stay_beside_those_for_the_log() -> None:
     settings = chosen_settings("local[2]", {"spark.driver.extraJavaOptions": "-Xss4m"})
 
     assert settings["spark.driver.extraJavaOptions"].startswith("-Xss4m -Dlog4j2")
+
+
+def test_errors_are_not_logged_before_they_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    monkeypatch.setattr(logger, "level", logging.NOTSET)
+
+    starting._quiet_errors()
+    assert logger.level == logging.CRITICAL
+    logger.setLevel(logging.INFO)
+    starting._quiet_errors()
+    assert logger.level == logging.INFO  # as somebody wanted it
 
 
 def test_executors_of_a_cluster_reach_the_driver() -> None:

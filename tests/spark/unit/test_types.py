@@ -17,6 +17,7 @@ from emberlake.formats.nested import map_leaf_types
 from emberlake.spark.types import (
     arrow_input_schema,
     handed_out,
+    new_table_fields,
     paimon_fields,
     spark_schema,
     to_paimon_type,
@@ -209,6 +210,18 @@ def test_a_string_that_spark_knows_the_length_of_keeps_it():
     )
 
     assert [str(f.type) for f in paimon_fields(struct)] == ["CHAR(3)", "VARCHAR(9)"]
+
+
+def test_a_table_made_from_a_dataframe_takes_nulls_everywhere() -> None:
+    inner = t.StructType([t.StructField("a", t.IntegerType(), nullable=False)])
+    kinds = {"s": inner, "l": t.ArrayType(inner, False), "m": t.MapType(t.LongType(), inner, False)}
+    struct = t.StructType([t.StructField(name, kind, False) for name, kind in kinds.items()])
+
+    assert [str(f.type) for f in new_table_fields(struct)] == [
+        "ROW<a INT>",
+        "ARRAY<ROW<a INT>>",
+        "MAP<BIGINT NOT NULL, ROW<a INT>>",
+    ]
 
 
 def test_every_column_without_a_type_is_named_at_once():

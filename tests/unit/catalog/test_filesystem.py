@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from emberlake.catalog import CatalogFactory, FileSystemCatalog
@@ -11,6 +12,7 @@ from emberlake.errors import (
     CommitConflict,
     CorruptFile,
     DatabaseNotEmpty,
+    DatabaseNotFound,
     InvalidInput,
     InvalidOption,
     StorageError,
@@ -73,6 +75,13 @@ def test_a_database_with_foreign_files_is_dropped_only_by_cascade(catalog, stora
     with pytest.raises(DatabaseNotEmpty, match=r"notes\.txt"):
         catalog.drop_database("db")
     assert storage.exists("/w/db.db/notes.txt")
+
+
+def test_a_table_without_a_database_says_how_to_get_one(catalog):
+    schema = pa.schema([("id", pa.int64())])
+
+    with pytest.raises(DatabaseNotFound, match=r"create_database\('shop'\) creates it"):
+        catalog.create_table("shop.orders", schema)
 
 
 def test_long_listings_are_shortened_in_errors(catalog):
@@ -344,6 +353,10 @@ def test_the_factory_opens_a_folder(tmp_path):
 def test_what_the_factory_cannot_open_is_refused():
     with pytest.raises(InvalidOption, match="needs the option 'warehouse'"):
         CatalogFactory.create({})
+    with pytest.raises(InvalidOption, match=r"needs the option 'warehouse': .*, not 'warehous'"):
+        CatalogFactory.create({"warehous": "/data"})
+    with pytest.raises(InvalidInput, match=r'such as \{"warehouse": "/data/lake"\}, not by \'/d\''):
+        CatalogFactory.create("/d")
     with pytest.raises(InvalidOption, match="without a value: warehouse"):
         CatalogFactory.create({"warehouse": None})
     with pytest.raises(Unsupported, match="jdbc"):

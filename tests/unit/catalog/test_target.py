@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from builders import new_storage, open_catalog
-from emberlake import InvalidInput, TableAlreadyExists, TableNotFound
+from emberlake import InvalidIdentifier, InvalidInput, TableAlreadyExists, TableNotFound
 from emberlake.catalog.target import TargetRules, WriteMode, open_target
 from emberlake.types import from_arrow_schema
 
@@ -68,6 +68,21 @@ def test_a_table_that_is_missing_is_created_only_if_somebody_says_so():
         pass
 
     assert names_in(catalog) == []
+
+
+def test_no_table_is_created_by_a_name_that_begins_with_a_catalog():
+    catalog = open_catalog(new_storage())
+    rules = TargetRules.of(create=True)
+
+    with (
+        pytest.raises(InvalidIdentifier, match=r"paimon\.db\.t has more than two parts"),
+        open_target(catalog, "paimon.db.t", FIELDS, rules),
+    ):
+        pass
+    with open_target(catalog, "`db`.`a.b`", FIELDS, rules) as table:
+        assert table.identifier.table == "a.b"
+
+    assert catalog.list_databases() == ["db"]
 
 
 def test_a_new_table_is_dropped_after_a_failure_unless_somebody_wrote_to_it():

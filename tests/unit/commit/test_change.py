@@ -180,3 +180,11 @@ def test_a_result_is_a_dict_for_those_who_want_one():
 
     assert CommitResult(**result.to_dict()) == result
     assert json.loads(json.dumps(result.to_dict()))["rows_added"] == 5
+
+
+def test_a_result_is_shown_without_what_did_not_happen():
+    assert (
+        repr(CommitResult(snapshot_id=3, rows_added=5))
+        == "CommitResult(snapshot_id=3, rows_added=5)"
+    )
+    assert repr(CommitResult(snapshot_id=None)) == "CommitResult(snapshot_id=None)"

@@ -342,6 +342,13 @@ def test_a_source_that_has_no_row_here_cannot_be_named() -> None:
 # --- assignments ----------------------------------------------------------------------------------
 
 
+def test_text_that_was_meant_as_a_value_is_told_how_to_say_so() -> None:
+    field = DataField(1, "city", AtomicType("STRING"))
+
+    with pytest.raises(ColumnNotFound, match=r'text is given as lit\("rome"\)'):
+        bind_assignment("rome", field, SCOPE)
+
+
 def assigned(given: object, column: str, kind: str) -> object:
     field = DataField(0, column, AtomicType(kind))
     return evaluate(bind_assignment(given, field, SCOPE), frame({}))[0].as_py()

@@ -1,5 +1,8 @@
 """What all formats have in common."""
 
+from datetime import date
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 
@@ -38,6 +41,32 @@ def test_rows_written_in_parts_come_back_in_order(format_name: str) -> None:
     storage = write_file(format_name, FIELDS, ROWS.slice(0, 4), ROWS.slice(4))
 
     assert read_file(storage, FIELDS, format_name).equals(ROWS)
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_a_row_can_be_null_although_its_fields_cannot(format_name: str) -> None:
+    required = [
+        AtomicType(t, nullable=False) for t in ("INT", "STRING", "DECIMAL(9, 2)", "BOOLEAN")
+    ]
+    inner = RowType(False, (DataField(9, "x", AtomicType("BIGINT", nullable=False)),))
+    types = [*required, ArrayType(False, AtomicType("DATE", nullable=False)), inner]
+    names = [f"f{i}" for i in range(len(types))]
+    row = RowType(
+        True,
+        tuple(DataField(i, n, t) for i, (n, t) in enumerate(zip(names, types, strict=True), 2)),
+    )
+    fields = (DataField(0, "s", row), DataField(20, "rows", ArrayType(True, row)))
+    one = dict(
+        zip(names, (1, "a", Decimal("1.50"), True, [date(2026, 1, 1)], {"x": 7}), strict=True)
+    )
+    column = [None, one, None, one]
+    rows = pa.table({"s": column, "rows": [None, [None, one], [], [one]]}, arrow_schema(fields))
+
+    storage = write_file(format_name, fields, rows.slice(1), rows)
+
+    found = read_file(storage, fields, format_name)
+    assert found.column("s").to_pylist() == [*column[1:], *column]
+    assert found.column("rows").to_pylist()[:3] == [[None, one], [], [one]]
 
 
 @pytest.mark.parametrize("format_name", FORMATS)

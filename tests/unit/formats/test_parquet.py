@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from data_files import PATH, fields_of, read_file, reader_of, storage_with, table_of, write_file
-from emberlake.errors import CorruptFile, Unsupported
+from emberlake.errors import CorruptFile, DataMismatch, Unsupported
 from emberlake.formats import open_reader, open_writer, parquet_writer
 from emberlake.formats.parquet_writer import (
     dictionary_pays_off,
@@ -700,3 +700,12 @@ def test_where_sending_takes_long_columns_are_sent_while_others_are_encoded(
 
     assert was_sent == [True] * 3
     assert remote.storage.read(PATH) == write_file("parquet", fields, table).read(PATH)
+
+
+def test_a_null_in_a_required_field_of_a_row_that_is_there_is_refused() -> None:
+    row = RowType(True, (DataField(1, "a", AtomicType("INT", nullable=False)),))
+    fields = (DataField(0, "s", row),)
+    rows = pa.table({"s": [None, {"a": None}]}, arrow_schema(fields))
+
+    with pytest.raises(DataMismatch, match="'a' is declared non-nullable"):
+        write_file("parquet", fields, rows)

@@ -64,6 +64,12 @@ def source_for(kind: str) -> pa.Table:
     return SOURCE.slice(0, 3) if "key" in kind else SOURCE
 
 
+def test_a_merge_is_shown_in_a_line() -> None:
+    merge = filled("rewrite").merge(SOURCE, ["id"]).when_matched_update_all("s.id > 1")
+
+    assert repr(merge) == "MergeBuilder(db.t, on=['id'], when matched update all)"
+
+
 @every_kind
 def test_updates_what_matches_and_inserts_the_rest(kind: str) -> None:
     table, source = filled(kind), source_for(kind)

@@ -66,8 +66,18 @@ def test_every_short_form_of_a_write_lets_the_table_grow(merged):
 def test_without_it_a_new_column_is_refused():
     table = create_table(columns=COLUMNS)
 
-    with pytest.raises(DataMismatch, match="note: is not a column of the table"):
+    with pytest.raises(DataMismatch, match=r"note: is not .* merge_schema=True would add it"):
         table.append(pa.table({"id": [1], "note": ["x"]}))
+
+
+@pytest.mark.parametrize("merge_schema", [False, True])
+def test_a_column_that_differs_only_in_case_is_not_added(merge_schema):
+    table = create_table(columns=COLUMNS)
+
+    with pytest.raises(DataMismatch, match=r"Id: .* has id: names must agree in case"):
+        table.append(pa.table({"Id": [1]}), merge_schema=merge_schema)
+
+    assert "Id" not in table.field_names
 
 
 def test_a_column_without_a_type_in_the_format_is_refused_before_anything_changes():

@@ -66,6 +66,17 @@ def test_a_catalog_can_be_a_variable_and_so_can_rows_and_parameters(
     assert shell.run_line_magic("emberlake", "CREATE DATABASE other") is None
 
 
+def test_arrow_tables_are_shown_as_tables(shell: Any, folder: Path) -> None:
+    orders = CatalogFactory.create({"warehouse": str(folder)}).get_table("shop.orders")
+
+    shown, _ = shell.display_formatter.format(orders.history())
+    many, _ = shell.display_formatter.format(pa.table({"n": list(range(1000))}))
+
+    assert ">commit_kind</th>" in shown["text/html"]
+    assert ">APPEND</td>" in shown["text/html"]
+    assert "the first 20 rows" in many["text/html"]
+
+
 def test_no_text_of_a_statement_is_evaluated(shell: Any, folder: Path) -> None:
     shell.user_ns["city"] = "'evil'"
     shell.run_line_magic("emberlake", f"--connect warehouse={folder}")

@@ -37,6 +37,12 @@ def test_other_names_are_none_of_the_lake(tmp_path: Path, parts: tuple[str, ...]
         session(tmp_path).table(TableName(parts))
 
 
+@pytest.mark.parametrize(("parts", "meant"), [(("db", "T"), "t"), (("dbb", "t"), "db")])
+def test_similar_names_are_suggested(tmp_path: Path, parts: tuple[str, ...], meant: str) -> None:
+    with pytest.raises(TableNotFound, match=rf"did you mean {meant}\?"):
+        session(tmp_path).table(TableName(parts))
+
+
 def test_system_tables_are_read_only(tmp_path: Path) -> None:
     name = TableName(("db", "t$snapshots"))
 

@@ -269,3 +269,10 @@ def test_with_overwrite_is_another_name_whose_none_goes_back_to_appending():
     assert written() == [9]
     assert written(static_partition={"day": "mon"}) == [2, 3, 9]
     assert written(static_partition=None) == [1, 2, 3, 9]
+
+
+def test_a_partition_is_a_dictionary():
+    table = create_table(columns=pa.schema([("id", pa.int64())]))
+
+    with pytest.raises(InvalidInput, match=r"a partition is a dictionary .*, not 'id=1'"):
+        table.overwrite(pa.table({"id": [1]}), "id=1")

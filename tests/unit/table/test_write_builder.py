@@ -62,6 +62,18 @@ def test_batches_and_data_frames_can_be_written():
     assert read(table) == rows_of([1, 2, 3])
 
 
+def test_an_index_of_pandas_is_a_column_if_the_table_has_one_of_its_name():
+    table = create_table(columns=pa.schema([("id", pa.int64()), ("day", pa.string())]))
+    frame = pd.DataFrame({"id": [2, 3], "day": ["mon", "tue"]})
+
+    table.append(frame.set_index("id"))
+    table.append(frame.set_index(["day", "id"]))
+    table.append(frame.set_index("id", drop=False))
+    table.append(frame.rename_axis("row"))
+
+    assert table.to_arrow().to_pylist() == 4 * frame.to_dict("records")
+
+
 def test_integers_with_gaps_come_back_from_the_floats_that_pandas_made_of_them():
     table = create_table()
     builder = table.new_batch_write_builder()

@@ -166,6 +166,8 @@ def test_what_cannot_be_shown_is_explained(site: Site, path: str, status: int) -
     part = site.get(path, hx_request="true")
 
     assert (reply.status, 'role="alert"' in reply.text) == (status, True)
+    assert 'href="/database/db"' in reply.text  # the way on is there
+    assert "no databases" not in reply.text
     assert (part.status, part.text.startswith('<p class="problem"')) == (200, True)
 
 

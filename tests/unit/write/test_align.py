@@ -366,7 +366,7 @@ def test_every_problem_is_in_one_error():
     assert "length 3" in lines["d"]
     assert "more than once" in lines["e"]
     assert "default value cannot be used" in lines["f"]
-    assert "is not a column of the table (it has a, b, c, d, e, f)" in lines["who"]
+    assert "not a column of the table (it has a, b, c, d, e, f; merge_schema=True" in lines["who"]
 
 
 def test_a_declared_subset_is_neither_more_nor_less():

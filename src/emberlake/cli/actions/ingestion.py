@@ -16,7 +16,7 @@ from emberlake.cli.actions.partitions import check_partition_columns, partition_
 from emberlake.cli.actions.sifting import Load, first_misfit, load_sifted
 from emberlake.cli.actions.sources import Source, find_source, iter_data_files
 from emberlake.cli.actions.tables import kind_of
-from emberlake.cli.actions.text_files import is_json_array
+from emberlake.cli.actions.text_files import check_delimiter, is_json_array
 from emberlake.cli.choices import IngestMode, SourceFormat
 from emberlake.cli.failures import UsageError
 from emberlake.cli.progress import Progress, progress
@@ -204,6 +204,9 @@ def _created(session: Session, identifier: str, schema: Schema) -> Iterator[Tabl
 
 def _recognised(asked: Asked, source: Source) -> Asked:
     """A JSON file may be one array, which Spark reads only if it is told."""
+    if source.format is SourceFormat.CSV:
+        for file in (file for root in source.roots for file in iter_data_files(root)):
+            check_delimiter(file, asked.source_options)
     if source.format is not SourceFormat.JSON or not source.roots:
         return asked
     arrays = {is_json_array(file) for root in source.roots for file in iter_data_files(root)}
@@ -274,8 +277,8 @@ def _sift(
     """Load without Spark, row by row where rows do not fit."""
     if table is None:
         raise UsageError(
-            "--on-bad-rows needs a table that exists: its columns say which rows are bad; "
-            "create it with: emberlake table create"
+            "--on-bad-rows needs a table that exists: its columns say which rows are bad; create "
+            f"it with: emberlake table create {asked.into} --from {asked.sources[0]}"
         )
     if dry_run:
         raise UsageError("--dry-run reads no rows, so it cannot say which are bad")

@@ -74,6 +74,8 @@ class Prompt:
 
     def carry_out(self, typed: str) -> None:
         """Statements, or one backslash command."""
+        if typed.rstrip(";").lower() == "help":
+            typed = "\\?"
         if not typed.startswith("\\"):
             run_parts(self.runner, split_script(typed), self.output)
             return

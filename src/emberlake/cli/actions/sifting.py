@@ -60,21 +60,24 @@ class _Places:
     def __init__(self, rejects: Rejects, *, fails: bool) -> None:
         self._rejects = rejects
         self._fails = fails
+        self._first_at: tuple[Path, int] | None = None
         self.first: str | None = None
 
     def take(self, given: pa.Table, bad: BadRows, file: Path, lines: Sequence[int] | None) -> None:
         """Rows that do not fit."""
         if not bad.count:
             return
-        if self.first is None:
+        at = file, lines[0] if lines else 0
+        # Torn pieces of a batch come before its rows, whatever their lines are.
+        if self._first_at is None or (self._first_at[0] == file and at < self._first_at):
             place = f"{file}, line {lines[0]}" if lines else str(file)
-            self.first = f"{place}: {bad.reasons[0]}"
+            self._first_at, self.first = at, f"{place}: {bad.reasons[0]}"
         if self._fails:
             raise DataMismatch(f"{self.first}; --on-bad-rows skip or TABLE loads the others")
         numbers = None if lines is None else pa.array(lines, pa.int64())
         is_json = given.column_names == ["json"]
         texts = given.column("json") if is_json else None
-        self._rejects.take(given, bad, str(file), numbers, texts)
+        self._rejects.take(given, bad, str(file.absolute()), numbers, texts)
 
     def take_torn(self, torn: Sequence[Torn], file: Path) -> None:
         """Pieces of a file that are not rows."""

@@ -5,10 +5,12 @@ its batch. Batches are small, so memory does not grow with the files; a JSON arr
 """
 
 import bz2
+import codecs
 import csv
 import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import TextIOWrapper
 from pathlib import Path
@@ -26,8 +28,11 @@ from emberlake.read.casts.kernels import cast_array
 from emberlake.types import AtomicType, DataField, DataType, arrow_type
 from emberlake.write.bad_rows import BadCells
 
+_UTF8: Final = "utf-8"
 _BATCH_ROWS: Final = 20_000
 _BLOCK_BYTES: Final = 4 << 20
+_DELIMITERS: Final = (";", "\t", "|")  # what is used instead of a comma
+_LONGEST_HEADER: Final = 1 << 20  # characters
 _TEXT: Final = AtomicType("STRING")
 _WHOLE: Final = r"^\s*[+-]?[0-9]+\s*$"
 _SHOWN: Final = 60  # characters of a value in a reason
@@ -61,11 +66,31 @@ class TextBatch:
     torn: list[Torn] = field(default_factory=list)
 
 
-def is_json_array(path: Path) -> bool:
+def is_json_array(path: Path, encoding: str = _UTF8) -> bool:
     """Whether a JSON file is one array, rather than one object per line."""
-    with _opened(path) as text:
+    with _opened(path, encoding, errors="replace") as text:
         start = text.read(4096).lstrip("\ufeff \t\r\n")
     return start.startswith("[")
+
+
+def check_delimiter(path: Path, options: Mapping[str, str]) -> None:
+    """Refuse a CSV file whose header looks as if another character than a comma separated columns.
+
+    Raises:
+        UsageError: says which option to give.
+    """
+    if {"delimiter", "sep", "header"} & set(options):
+        return
+    encoding = options.get("encoding", options.get("charset", _UTF8))
+    with _decoding(path, encoding), _opened(path, encoding, errors="replace") as text:
+        header = text.readline(_LONGEST_HEADER).strip()
+    other = next((mark for mark in _DELIMITERS if mark in header), None)
+    if other is not None and "," not in header:
+        shown = repr(other)
+        raise UsageError(
+            f"{path}: its header has no comma: {header!r}; if {shown} separates columns, give "
+            f"--source-option delimiter={shown}"
+        )
 
 
 def read_text_file(
@@ -80,17 +105,54 @@ def read_text_file(
         path: The file.
         source_format: CSV or JSON.
         fields: The columns of the table; others stay text.
-        options: ``delimiter`` (or ``sep``) and ``header`` of CSV.
+        options: ``encoding`` (or ``charset``); ``delimiter`` (or ``sep``) and ``header`` of CSV.
 
     Raises:
         UsageError: another option.
         CorruptFile: it is not such a file at all.
     """
-    if source_format is SourceFormat.CSV:
-        return _read_csv(path, fields, _csv_options(options))
-    if options:
-        raise UsageError(f"--source-option {', '.join(options)}: JSON is read without options here")
-    return _read_json_array(path, fields) if is_json_array(path) else _read_json(path, fields)
+    encoding = options.get("encoding", options.get("charset", _UTF8))
+    others = {key: text for key, text in options.items() if key not in ("encoding", "charset")}
+    with _decoding(path, encoding):
+        if source_format is SourceFormat.CSV:
+            yield from _read_csv(path, fields, _csv_options(others, encoding))
+        elif others:
+            raise UsageError(
+                f"--source-option {', '.join(others)}: here JSON takes no option but encoding"
+            )
+        elif is_json_array(path, encoding):
+            yield from _read_json_array(path, fields, encoding)
+        else:
+            yield from _read_json(path, fields, encoding)
+
+
+@contextmanager
+def _decoding(path: Path, encoding: str) -> Iterator[None]:
+    try:
+        codecs.lookup(encoding)
+    except LookupError as error:
+        raise UsageError(f"--source-option encoding={encoding}: {error}") from error
+    try:
+        yield
+    except UnicodeError as error:
+        raise CorruptFile(
+            str(path),
+            f"{_undecodable(path, encoding)} is not {encoding.upper()}; if the file has another "
+            "encoding, name it: --source-option encoding=latin1",
+        ) from error
+
+
+def _undecodable(path: Path, encoding: str) -> str:
+    """The line that cannot be decoded; lines are found by their bytes, so only in UTF-8."""
+    if encoding != _UTF8:
+        return "it"
+    with _opened_bytes(path) as raw:
+        for number, line in enumerate(raw, start=1):
+            try:
+                line.decode(encoding)
+            except UnicodeError:
+                return f"line {number}"
+    return "it"
 
 
 # --- CSV ------------------------------------------------------------------------------------------
@@ -98,25 +160,28 @@ def read_text_file(
 
 @dataclass(frozen=True)
 class _CsvOptions:
-    delimiter: str = ","
-    has_header: bool = True
+    delimiter: str
+    has_header: bool
+    encoding: str
 
 
-def _csv_options(options: Mapping[str, str]) -> _CsvOptions:
+def _csv_options(options: Mapping[str, str], encoding: str) -> _CsvOptions:
     unknown = set(options) - {"delimiter", "sep", "header"}
     if unknown:
         raise UsageError(
             f"--source-option {', '.join(sorted(unknown))}: with --on-bad-rows files are read "
-            "without Spark, which takes delimiter and header only"
+            "without Spark, which takes delimiter, header and encoding only"
         )
     return _CsvOptions(
-        options.get("delimiter", options.get("sep", ",")),
+        options.get("delimiter", options.get("sep", ",")).replace(r"\t", "\t"),  # as typed
         options.get("header", "true").lower() == "true",
+        encoding,
     )
 
 
 def _read_csv(path: Path, fields: Sequence[DataField], options: _CsvOptions) -> Iterator[TextBatch]:
     names = _csv_names(path, fields, options)
+    _check_quotes(path, options)
     invalid: list[Any] = []
 
     def skip(row: Any) -> str:
@@ -128,6 +193,7 @@ def _read_csv(path: Path, fields: Sequence[DataField], options: _CsvOptions) -> 
             str(path),
             read_options=arrow_csv.ReadOptions(
                 use_threads=False,
+                encoding=options.encoding,
                 block_size=_BLOCK_BYTES,
                 column_names=names,
                 skip_rows_after_names=1 if options.has_header else 0,
@@ -142,7 +208,7 @@ def _read_csv(path: Path, fields: Sequence[DataField], options: _CsvOptions) -> 
                 null_values=[""],
             ),
         )
-        lines = _CsvLines(path, options.delimiter)
+        lines = _CsvLines(path, options)
         number = 1 if options.has_header else 0  # of records so far, torn ones included
         for batch in reader:
             torn_here, invalid[:] = list(invalid), []
@@ -158,17 +224,39 @@ def _read_csv(path: Path, fields: Sequence[DataField], options: _CsvOptions) -> 
                 reader.schema.empty_table(), fields, list, [_torn(row, lines) for row in invalid]
             )
     except pa.ArrowInvalid as error:
+        if "invalid UTF8" in str(error):
+            raise UnicodeError(str(error)) from error
         raise CorruptFile(str(path), f"it is not CSV: {error}") from error
 
 
 def _csv_names(path: Path, fields: Sequence[DataField], options: _CsvOptions) -> list[str]:
     if not options.has_header:
         return [f.name for f in fields]
-    with _opened(path) as text:
+    with _opened(path, options.encoding) as text:
         first = next((row for row in csv.reader(text, delimiter=options.delimiter) if row), None)
     if first is None:
         raise CorruptFile(str(path), "it has no header")
+    first[0] = first[0].removeprefix("\ufeff")
     return first
+
+
+def _check_quotes(path: Path, options: _CsvOptions) -> None:
+    """Refuse a file that ends inside of quotes: all that follows them would be one value."""
+    with _opened_bytes(path) as raw:
+        quotes = sum(block.count(b'"') for block in iter(lambda: raw.read(_BLOCK_BYTES), b""))
+    if quotes % 2 == 0:
+        return
+    begun = 1
+    with _opened(path, options.encoding) as text:
+        reader = csv.reader(text, delimiter=options.delimiter, strict=True)
+        try:
+            for _ in reader:
+                begun = reader.line_num + 1
+        except csv.Error as error:
+            if "end of data" in str(error):
+                raise CorruptFile(
+                    str(path), f"a quote in the row of line {begun} does not end"
+                ) from error
 
 
 def _numbers(
@@ -185,8 +273,8 @@ def _numbers(
 class _CsvLines:
     """Finds the line of a record by reading the file again, as far as needed."""
 
-    def __init__(self, path: Path, delimiter: str) -> None:
-        self._rows = _iter_lines(path, delimiter)
+    def __init__(self, path: Path, options: _CsvOptions) -> None:
+        self._rows = _iter_lines(path, options)
         self._known: list[int] = []
 
     def of(self, number: int) -> int:
@@ -196,9 +284,9 @@ class _CsvLines:
         return self._known[number - 1]
 
 
-def _iter_lines(path: Path, delimiter: str) -> Iterator[int]:
-    with _opened(path) as text:
-        reader = csv.reader(text, delimiter=delimiter)
+def _iter_lines(path: Path, options: _CsvOptions) -> Iterator[int]:
+    with _opened(path, options.encoding) as text:
+        reader = csv.reader(text, delimiter=options.delimiter)
         begun = 1
         for row in reader:
             if row:
@@ -218,9 +306,9 @@ def _torn(row: Any, lines: _CsvLines) -> Torn:
 # --- JSON -----------------------------------------------------------------------------------------
 
 
-def _read_json(path: Path, fields: Sequence[DataField]) -> Iterator[TextBatch]:
+def _read_json(path: Path, fields: Sequence[DataField], encoding: str) -> Iterator[TextBatch]:
     """One object per line. Arrow's reader ends at the first value of another type, so Python's."""
-    with _opened(path) as text:
+    with _opened(path, encoding) as text:
         batch = _JsonBatch()
         for line, written in enumerate(text, start=1):
             if written.strip():
@@ -231,8 +319,8 @@ def _read_json(path: Path, fields: Sequence[DataField]) -> Iterator[TextBatch]:
         yield batch.typed(fields)
 
 
-def _read_json_array(path: Path, fields: Sequence[DataField]) -> Iterator[TextBatch]:
-    with _opened(path) as text:
+def _read_json_array(path: Path, fields: Sequence[DataField], encoding: str) -> Iterator[TextBatch]:
+    with _opened(path, encoding) as text:
         content = text.read()
     decoder, batch = json.JSONDecoder(), _JsonBatch()
     at, line, counted = content.index("[") + 1, 1, 0
@@ -387,7 +475,10 @@ def _no_cells() -> _Bad:
     return np.empty(0, np.int64), pa.array([], pa.string())
 
 
-def _opened(path: Path) -> IO[str]:
+def _opened(path: Path, encoding: str, errors: str = "strict") -> IO[str]:
+    return TextIOWrapper(_opened_bytes(path), encoding=encoding, errors=errors, newline="")
+
+
+def _opened_bytes(path: Path) -> Any:
     openers: dict[str, Callable[[Path, str], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
-    raw = openers.get(path.suffix.lower(), open)(path, "rb")
-    return TextIOWrapper(raw, encoding="utf-8", newline="")
+    return openers.get(path.suffix.lower(), open)(path, "rb")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from emberlake.catalog import Catalog
+from emberlake.errors import TableNotFound
 from emberlake.inspect import SystemTable
 from emberlake.spec.identifier import Identifier
 from emberlake.sql.names import TableName
@@ -45,3 +46,6 @@ class Session(Protocol):
 
     def table(self, name: TableName) -> Table:
         """The data table of that name."""
+
+    def unknown_table(self, name: TableName) -> TableNotFound:
+        """The error for a table that the lake does not have."""

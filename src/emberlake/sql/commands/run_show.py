@@ -4,7 +4,7 @@ import re
 
 import pyarrow as pa
 
-from emberlake.errors import InvalidInput, TableNotFound
+from emberlake.errors import InvalidInput
 from emberlake.inspect import SystemTable
 from emberlake.options import PARTITION_DEFAULT_NAME
 from emberlake.spec.identifier import SYSTEM_DATABASE
@@ -205,9 +205,7 @@ def readable(session: Session, name: TableName) -> Table | SystemTable:
     """
     table = session.find(name)
     if table is None:
-        raise TableNotFound(
-            f"[TABLE_OR_VIEW_NOT_FOUND] there is no table {name} in the catalog {session.name}"
-        )
+        raise session.unknown_table(name)
     return table
 
 

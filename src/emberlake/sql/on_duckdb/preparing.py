@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from emberlake.errors import InvalidSql, TableNotFound
+from emberlake.errors import InvalidSql
 from emberlake.inspect import SystemTable
 from emberlake.options import (
     INCREMENTAL_BETWEEN,
@@ -228,10 +228,7 @@ class Preparation:
     def _replace_by_object(self, node: exp.Table, name: TableName) -> None:
         found = self._lookup(name.last) if len(name.parts) == 1 else None
         if found is None:
-            raise TableNotFound(
-                f"[TABLE_OR_VIEW_NOT_FOUND] there is no table {name} in the catalog "
-                f"{self._session.name}; names of tables and databases are case-sensitive"
-            )
+            raise self._session.unknown_table(name)
         self._replace_by_rows(node, found)
 
     def _replace_by_rows(self, node: exp.Table, rows: object) -> None:

@@ -29,7 +29,7 @@ class Lake:
         name: str,
     ) -> None:
         self.spark = spark
-        catalog = CatalogFactory.create(dict(catalog_options))
+        catalog = CatalogFactory.create(catalog_options)
         self._attached = AttachedTables(spark, catalog, catalog_options, databases)
         self._views = Views(spark, self._attached)
         engine = SparkEngine(spark, self._views, {})
