@@ -17,11 +17,13 @@ from emberlake.inspect.java_form import as_in_java
 from emberlake.options import KNOWN_KEYS
 from emberlake.spec.identifier import Identifier
 from emberlake.sql.commands import run_command
+from emberlake.sql.commands.values import CreateTableLike
 from emberlake.sql.engine import Engine
 from emberlake.sql.names import TableName, identify
 from emberlake.sql.parse import parse_statement
 from emberlake.sql.statements import (
     Command,
+    CreateTable,
     CreateTableAs,
     CreateTemporaryView,
     Delete,
@@ -62,7 +64,21 @@ class SqlSession:
             InvalidSql: the text is no statement.
             Unsupported: the statement is known, but cannot be carried out.
         """
-        return self.run(parse_statement(text), args or {})
+        statement = parse_statement(text)
+        if self._is_foreign(statement):
+            statement = Foreign(text=text)
+        return self.run(statement, args or {})
+
+    def _is_foreign(self, statement: Statement) -> bool:
+        """Whether a statement is about a table that only the engine knows."""
+        name = getattr(statement, "table", None)
+        if isinstance(statement, CreateTableAs):
+            name = statement.create.table
+        if not isinstance(name, TableName):
+            return False
+        if isinstance(statement, CreateTable | CreateTableAs | CreateTableLike):
+            return self.identify(name) is None and self.engine.owns(name)
+        return self.find(name) is None and self.engine.owns(name)
 
     def run(self, statement: Statement, args: Mapping[str, Any]) -> Any:  # noqa: C901 - a list
         """Carry out a statement that is parsed already."""
