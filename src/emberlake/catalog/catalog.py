@@ -287,7 +287,7 @@ class Catalog(ABC):
 
     # --- SQL --------------------------------------------------------------------------------------
 
-    def sql(self, query: str, args: Mapping[str, Any] | None = None) -> "SqlResult":
+    def sql(self, query: str, args: Mapping[str, Any] | Sequence[Any] | None = None) -> "SqlResult":
         """Carry out one SQL statement in this process, in Spark's dialect; queries run on DuckDB.
 
         Statements of one catalog object share the current database (USE), settings (SET) and
@@ -296,7 +296,7 @@ class Catalog(ABC):
 
         Args:
             query: The statement.
-            args: Values of its parameters: ``:name`` in the text.
+            args: Values of its parameters: ``:name`` in the text, or a list for each ``?``.
 
         Raises:
             InvalidSql: it is no statement, or names columns that are not there.

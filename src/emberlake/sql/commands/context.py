@@ -1,12 +1,13 @@
 """What commands know of the session that they are carried out in."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from emberlake.catalog import Catalog
 from emberlake.inspect import SystemTable
 from emberlake.spec.identifier import Identifier
 from emberlake.sql.names import TableName
+from emberlake.sql.statements import Statement
 from emberlake.table import Table
 
 
@@ -36,6 +37,9 @@ class Session(Protocol):
 
     @property
     def engine(self) -> Settings: ...
+
+    def run(self, statement: Statement, args: Mapping[str, Any]) -> object:
+        """Carry out another statement."""
 
     def identify(self, name: TableName) -> Identifier | None:
         """The table that a name means; None if it cannot be one of the lake."""
