@@ -289,7 +289,7 @@ class Catalog(ABC):
 
     # --- SQL --------------------------------------------------------------------------------------
 
-    def sql(self, query: str, args: Mapping[str, Any] | None = None) -> "SqlResult":
+    def sql(self, query: str, args: Mapping[str, Any] | Sequence[Any] | None = None) -> "SqlResult":
         """Carry out one SQL statement in this process, in Spark's dialect; queries run on DuckDB.
 
         Statements of one catalog object share the current database (USE), settings (SET) and
@@ -298,7 +298,7 @@ class Catalog(ABC):
 
         Args:
             query: The statement.
-            args: Values of its parameters: ``:name`` in the text.
+            args: Values of its parameters: ``:name`` in the text, or a list for each ``?``.
 
         Raises:
             InvalidSql: it is not a statement, or names unknown columns.

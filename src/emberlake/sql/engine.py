@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from emberlake.sql.names import TableName
 from emberlake.sql.statements import (
     CreateTemporaryView,
     Delete,
@@ -46,6 +47,9 @@ class Engine(Protocol):
 
     def columns_of(self, query: str, args: Args) -> tuple[DataField, ...]:
         """The columns that a table for the rows of a query has (CREATE TABLE ... AS)."""
+
+    def owns(self, name: TableName) -> bool:
+        """Whether the back end has a table or a temporary view of that name, beside the lake."""
 
     def foreign(self, statement: Foreign, args: Args) -> Any:
         """A statement that is not about the lake; names of the lake in it are replaced.

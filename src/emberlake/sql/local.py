@@ -8,6 +8,7 @@ from typing import Any
 from emberlake.catalog import Catalog
 from emberlake.read.sql_result import SqlResult
 from emberlake.sql.on_duckdb.engine import DuckDbEngine
+from emberlake.sql.parameters import Given
 from emberlake.sql.session import SqlSession
 
 __all__ = ["LocalSession", "SqlResult", "session_of"]
@@ -21,9 +22,7 @@ class LocalSession:
         self.session = SqlSession(catalog, self._engine)
         self._engine.session = self.session
 
-    def execute(
-        self, query: str, args: Mapping[str, Any] | None, caller: FrameType | None
-    ) -> SqlResult:
+    def execute(self, query: str, args: Given, caller: FrameType | None) -> SqlResult:
         """Carry out one statement; unknown names may be objects of the caller."""
         if caller is None:
             return self.run(query, args)
@@ -32,7 +31,7 @@ class LocalSession:
     def run(
         self,
         statement: str,
-        args: Mapping[str, Any] | None = None,
+        args: Given = None,
         variables: Mapping[str, Any] | None = None,
     ) -> SqlResult:
         """Carry out one statement; unknown names may be variables."""

@@ -6,7 +6,7 @@ neither knows is ``Foreign``: it may be one of Spark.
 
 from emberlake.sql.commands import parse_command
 from emberlake.sql.cursor import Cursor
-from emberlake.sql.parse_rows import ROW_PARSERS, parse_temporary_view
+from emberlake.sql.parse_rows import ROW_PARSERS, parse_inserts, parse_temporary_view
 from emberlake.sql.statements import Foreign, Query, Statement
 
 _QUERIES = frozenset({"SELECT", "VALUES", "TABLE", "FROM", "MAP", "REDUCE"})
@@ -25,6 +25,8 @@ def parse_statement(text: str) -> Statement:
         statement = ROW_PARSERS[word](cursor, ctes)
         cursor.expect_end()
         return statement
+    if word == "FROM" and (inserts := parse_inserts(cursor, ctes)) is not None:
+        return inserts
     if ctes or word in _QUERIES or cursor.token.is_symbol("("):
         return Query(text=_whole(cursor))
     return parse_temporary_view(cursor) or parse_command(cursor) or Foreign(text=text)

@@ -1,6 +1,7 @@
 """Parsers of the statements that move rows: INSERT, DELETE, UPDATE, MERGE, TRUNCATE."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -14,6 +15,7 @@ from emberlake.sql.statements import (
     DeleteRow,
     Insert,
     InsertRow,
+    Inserts,
     Merge,
     MergeClause,
     PartitionValue,
@@ -36,7 +38,46 @@ def with_ctes(ctes: str, query: str) -> str:
 # --- INSERT ---------------------------------------------------------------------------------------
 
 
+def parse_inserts(cursor: Cursor, ctes: str) -> Statement | None:
+    """``FROM source INSERT INTO t SELECT ... INSERT INTO u SELECT ...``; None: a query."""
+    start = cursor.at
+    source = _before_insert(cursor)
+    inserts: list[Insert] = []
+    while cursor.is_at("INSERT"):
+        insert = _parse_insert_head(cursor)
+        query = f"{source} {_before_insert(cursor)}"
+        inserts.append(replace(insert, query=with_ctes(ctes, query)))
+    if not inserts:
+        cursor.at = start
+        return None
+    cursor.expect_end()
+    return Inserts(inserts=tuple(inserts))
+
+
+def _before_insert(cursor: Cursor) -> str:
+    """The text up to the next INSERT outside of parentheses, or to the end."""
+    start = last = cursor.token.start
+    while cursor.token.kind is not Kind.END and not cursor.token.is_symbol(";"):
+        if cursor.is_at("INSERT", "INTO") or cursor.is_at("INSERT", "OVERWRITE"):
+            break
+        if cursor.token.is_symbol("("):
+            cursor.skip_parentheses()
+        else:
+            cursor.next()
+        last = cursor.tokens[cursor.at - 1].end
+    return cursor.text[start:last]
+
+
 def _parse_insert(cursor: Cursor, ctes: str) -> Statement:
+    insert = _parse_insert_head(cursor)
+    query = cursor.rest()
+    if not query:
+        cursor.fail("expected a query")
+    return replace(insert, query=with_ctes(ctes, query))
+
+
+def _parse_insert_head(cursor: Cursor) -> Insert:
+    """Everything in front of the query."""
     cursor.expect("INSERT")
     overwrite = cursor.take("OVERWRITE")
     if not overwrite:
@@ -55,12 +96,9 @@ def _parse_insert(cursor: Cursor, ctes: str) -> Statement:
         )
     by_name = cursor.take("BY", "NAME")
     columns = cursor.in_parentheses(cursor.name) if _is_column_list(cursor) else None
-    query = cursor.rest()
-    if not query:
-        cursor.fail("expected a query")
     return Insert(
         table=table,
-        query=with_ctes(ctes, query),
+        query="",
         columns=columns,
         by_name=by_name,
         overwrite=overwrite,

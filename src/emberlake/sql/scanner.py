@@ -28,7 +28,7 @@ _NO_TABLE: Final = frozenset({"FROM", "AS", "WHERE", "ON", "UNION", "ORDER"})
 _SET_OPERATORS: Final = frozenset({"UNION", "ALL", "DISTINCT", "INTERSECT", "EXCEPT", "MINUS"})
 # Functions in whose arguments FROM is not a clause: extract(day FROM d), trim('x' FROM s), ...
 _WITH_FROM: Final = frozenset({"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY"})
-_CURRENT: Final = frozenset({"CURRENT_DATABASE", "CURRENT_SCHEMA"})
+_CURRENT: Final = frozenset({"CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_SCHEMA"})
 _VERSIONS: Final = frozenset({"VERSION", "SYSTEM_VERSION"})
 _TIMES: Final = frozenset({"TIMESTAMP", "SYSTEM_TIME"})
 _UNITS: Final = frozenset(

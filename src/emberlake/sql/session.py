@@ -21,16 +21,20 @@ from emberlake.inspect.java_form import as_in_java
 from emberlake.options import KNOWN_KEYS
 from emberlake.spec.identifier import Identifier
 from emberlake.sql.commands import run_command
+from emberlake.sql.commands.values import CreateTableLike
 from emberlake.sql.engine import Engine
 from emberlake.sql.names import TableName, identify
+from emberlake.sql.parameters import Given, with_identifiers, with_named_parameters
 from emberlake.sql.parse import parse_statement
 from emberlake.sql.statements import (
     Command,
+    CreateTable,
     CreateTableAs,
     CreateTemporaryView,
     Delete,
     Foreign,
     Insert,
+    Inserts,
     Merge,
     Query,
     Statement,
@@ -59,22 +63,42 @@ class SqlSession:
         self.name = name  # what statements call the catalog
         self.database = database  # of names with one part; USE changes it
 
-    def execute(self, text: str, args: Mapping[str, Any] | None = None) -> Any:
+    def execute(self, text: str, args: Given = None) -> Any:
         """Carry out one statement, and return its rows in the form of the engine.
 
         Raises:
             InvalidSql: the text is not a statement.
             Unsupported: the statement is known, but cannot be carried out.
         """
-        return self.run(parse_statement(text), args or {})
+        text, bound = with_named_parameters(text, args)
+        text = with_identifiers(text, bound)
+        statement = parse_statement(text)
+        if self._is_foreign(statement):
+            statement = Foreign(text=text)
+        return self.run(statement, bound)
 
-    def run(self, statement: Statement, args: Mapping[str, Any]) -> Any:  # noqa: C901 - a list
+    def _is_foreign(self, statement: Statement) -> bool:
+        """Whether a statement is about a table that only the engine knows."""
+        name = getattr(statement, "table", None)
+        if isinstance(statement, CreateTableAs):
+            name = statement.create.table
+        if not isinstance(name, TableName):
+            return False
+        if isinstance(statement, CreateTable | CreateTableAs | CreateTableLike):
+            return self.identify(name) is None and self.engine.owns(name)
+        return self.find(name) is None and self.engine.owns(name)
+
+    def run(self, statement: Statement, args: Mapping[str, Any]) -> Any:  # noqa: C901, PLR0912 - a list
         """Carry out a statement that is parsed already."""
         match statement:
             case Query():
                 return self.engine.query(statement, args)
             case Insert():
                 return self.engine.insert(statement, args)
+            case Inserts():
+                for insert in statement.inserts:
+                    self.engine.insert(insert, args)
+                return self.engine.answer(None)
             case Delete():
                 return self.engine.delete(statement, args)
             case Update():

@@ -68,7 +68,15 @@ class Insert(Statement):
     columns: tuple[str, ...] | None = None
     by_name: bool = False
     overwrite: bool = False
+    is_dynamic: bool = False  # whatever the settings say, only partitions with new rows go
     partition: tuple[PartitionValue, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inserts(Statement):
+    """FROM source INSERT ... SELECT ... INSERT ... SELECT ...: one commit for each."""
+
+    inserts: tuple[Insert, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from emberlake.sql.commands.types import read_type
 from emberlake.sql.commands.values import Column, Literal, PartitionSpec, Path, Properties
 from emberlake.sql.commands.words import is_text, read_number, take_one_of
 from emberlake.sql.cursor import Cursor
+from emberlake.sql.lexer import text_value
 
 _AFTER_DEFAULT = (",", ")", "COMMENT", "NOT", "FIRST", "AFTER", "GENERATED")
 
@@ -69,8 +70,8 @@ def read_keys(cursor: Cursor) -> tuple[str, ...]:
 
 
 def read_key(cursor: Cursor) -> str:
-    """A key: a text, or a name with dots."""
-    return cursor.string() if is_text(cursor) else ".".join(cursor.path())
+    """A key: one text, or a name with dots."""
+    return text_value(cursor.next()) if is_text(cursor) else ".".join(cursor.path())
 
 
 def _property_value(cursor: Cursor) -> str:
@@ -114,12 +115,20 @@ def _partition_value(cursor: Cursor) -> tuple[str, str | None]:
 
 def read_partitions(cursor: Cursor) -> tuple[PartitionSpec, ...]:
     """One or more: PARTITION (...), PARTITION (...)."""
-    found = []
-    while True:
+    cursor.expect("PARTITION")
+    found = [read_partition(cursor)]
+    while cursor.take(","):
         cursor.expect("PARTITION")
         found.append(read_partition(cursor))
-        if not cursor.take(","):
-            return tuple(found)
+    return tuple(found)
+
+
+def read_new_partitions(cursor: Cursor) -> tuple[PartitionSpec, ...]:
+    """One or more of ADD, which Spark separates by nothing: PARTITION (...) PARTITION (...)."""
+    found = []
+    while cursor.take("PARTITION"):
+        found.append(read_partition(cursor))
+    return tuple(found)
 
 
 def read_names(cursor: Cursor) -> tuple[Path, ...]:

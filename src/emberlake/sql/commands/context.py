@@ -1,13 +1,14 @@
 """The session, as commands see it."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from emberlake.catalog import Catalog
 from emberlake.errors import TableNotFound
 from emberlake.inspect import SystemTable
 from emberlake.spec.identifier import Identifier
 from emberlake.sql.names import TableName
+from emberlake.sql.statements import Statement
 from emberlake.table import Table
 
 
@@ -37,6 +38,9 @@ class Session(Protocol):
 
     @property
     def engine(self) -> Settings: ...
+
+    def run(self, statement: Statement, args: Mapping[str, Any]) -> object:
+        """Carry out another statement."""
 
     def identify(self, name: TableName) -> Identifier | None:
         """The table that a name refers to; None if it cannot be a table of the lake."""

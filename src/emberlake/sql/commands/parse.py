@@ -13,9 +13,17 @@ from emberlake.sql.commands.parse_define import (
     parse_use,
 )
 from emberlake.sql.commands.parse_show import parse_analyze, parse_describe, parse_show
-from emberlake.sql.commands.values import Call, Literal, ResetOption, SetOption
-from emberlake.sql.commands.words import is_named
+from emberlake.sql.commands.values import (
+    Call,
+    Literal,
+    RefreshTable,
+    ResetOption,
+    SetOption,
+    UseCatalog,
+)
+from emberlake.sql.commands.words import is_named, is_text
 from emberlake.sql.cursor import Cursor
+from emberlake.sql.lexer import Kind
 from emberlake.sql.statements import Command, Statement
 
 
@@ -61,15 +69,32 @@ def parse_call(cursor: Cursor) -> Call:
     return Call(name, tuple(named), tuple(positional))
 
 
-def parse_set(cursor: Cursor) -> SetOption | None:
-    """After SET: a key and its value, as Spark reads them; None for SET TIME ZONE, SET ROLE, ..."""
-    if cursor.is_done or cursor.is_at("TIME", "ZONE") or cursor.is_at("-"):
+_OF_SPARK: Final = ("TIME", "VAR", "VARIABLE", "ROLE", "PATH")
+
+
+def parse_set(cursor: Cursor) -> Command | None:
+    """After SET: a key and its value, as Spark reads them; None for SET TIME ZONE, SET VAR, ..."""
+    if cursor.is_done or cursor.is_at("-") or cursor.is_at("("):
         return None
+    if cursor.token.is_word(*_OF_SPARK) and cursor.ahead().is_name:
+        return None  # SET TIME ZONE ..., SET VAR x = ...
+    if cursor.is_at("CATALOG") and (cursor.ahead().is_name or cursor.ahead().kind is Kind.TEXT):
+        cursor.next()
+        return UseCatalog(cursor.string() if is_text(cursor) else cursor.name())
     key, has_value, value = cursor.rest().partition("=")
     key = _unquoted(key)
     if not has_value:
         return SetOption(key)
     return SetOption(key, _unquoted(value))
+
+
+def parse_refresh(cursor: Cursor) -> RefreshTable | None:
+    """After REFRESH: a table; None for everything else."""
+    if not cursor.take("TABLE"):
+        return None
+    table = cursor.table()
+    cursor.expect_end()
+    return RefreshTable(table)
 
 
 def parse_reset(cursor: Cursor) -> ResetOption:
@@ -106,6 +131,7 @@ _PARSERS: Final[tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement | None
     (("CALL",), parse_call),
     (("SET",), parse_set),
     (("RESET",), parse_reset),
+    (("REFRESH",), parse_refresh),
     (("MSCK",), _refuse_msck),
     (("LOAD", "DATA"), _refuse_load),
 )

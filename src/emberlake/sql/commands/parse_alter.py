@@ -10,6 +10,7 @@ from emberlake.sql.commands.clauses import (
     read_columns,
     read_keys,
     read_names,
+    read_new_partitions,
     read_partitions,
     read_properties,
 )
@@ -17,7 +18,8 @@ from emberlake.sql.commands.types import read_type
 from emberlake.sql.commands.values import (
     AddColumns,
     AddPartitions,
-    AlterColumn,
+    AlterColumns,
+    ColumnChange,
     CreateTag,
     DeleteTag,
     DropColumns,
@@ -33,6 +35,7 @@ from emberlake.sql.cursor import Cursor
 from emberlake.sql.names import TableName
 from emberlake.sql.statements import Command
 
+_CHANGES = ("TYPE", "COMMENT", "SET", "DROP", "FIRST", "AFTER")
 _UNITS = {"DAYS": "d", "DAY": "d", "HOURS": "h", "HOUR": "h", "MINUTES": "min", "MINUTE": "min"}
 
 
@@ -54,7 +57,9 @@ def parse_comment_on(cursor: Cursor) -> Command | None:
         *parts, column = cursor.path()
         cursor.expect("IS")
         comment = _comment(cursor)
-        return AlterColumn(TableName(tuple(parts)), (column,), comment=comment)
+        cursor.expect_end()
+        table = TableName(tuple(parts))
+        return AlterColumns(table, (ColumnChange((column,), comment=comment),))
     if not cursor.take("TABLE"):
         raise Unsupported("only tables and columns have comments: COMMENT ON TABLE db.t IS '...'")
     table = cursor.table()
@@ -78,10 +83,10 @@ def _parse_action(cursor: Cursor, table: TableName) -> Command:  # noqa: C901
             return _parse_rename(cursor, table)
         case "ALTER":
             cursor.take("COLUMN")
-            return _parse_column(cursor, AlterColumn(table, cursor.path()))
+            return _parse_columns(cursor, table)
         case "CHANGE":
             cursor.take("COLUMN")
-            return _parse_change(cursor, table)
+            return _parse_hive_change(cursor, table)
         case "SET" if cursor.take("TBLPROPERTIES"):
             return SetTableProperties(table, read_properties(cursor))
         case "UNSET" if cursor.take("TBLPROPERTIES"):
@@ -113,7 +118,7 @@ def _parse_add(cursor: Cursor, table: TableName) -> Command:
         return AddColumns(table, tuple(columns))
     accept_if_not_exists(cursor)
     if cursor.is_at("PARTITION"):
-        return AddPartitions(table, read_partitions(cursor))
+        return AddPartitions(table, read_new_partitions(cursor))
     raise Unsupported(
         f"ALTER TABLE ... ADD {cursor.rest()[:40]} is not supported; use ADD COLUMN or ADD COLUMNS"
     )
@@ -142,49 +147,57 @@ def _parse_rename(cursor: Cursor, table: TableName) -> Command:
     return RenameTable(table, cursor.table())
 
 
-def _parse_column(cursor: Cursor, command: AlterColumn) -> AlterColumn:  # noqa: C901
-    changed = command
-    while not cursor.is_done:
-        if cursor.take("TYPE"):
-            changed = replace(changed, type=read_type(cursor))
-        elif cursor.take("COMMENT"):
-            changed = replace(changed, comment=cursor.string())
-        elif cursor.take("SET", "NOT", "NULL"):
-            changed = replace(changed, nullable=False)
-        elif cursor.take("DROP", "NOT", "NULL"):
-            changed = replace(changed, nullable=True)
-        elif cursor.take("SET", "DEFAULT"):
-            changed = replace(changed, default=cursor.expression())
-        elif cursor.take("DROP", "DEFAULT"):
-            changed = replace(changed, drops_default=True)
-        elif cursor.take("FIRST"):
-            changed = replace(changed, is_first=True)
-        elif cursor.take("AFTER"):
-            changed = replace(changed, after=cursor.name())
-        else:
-            cursor.fail(
-                "expected TYPE, COMMENT, SET or DROP NOT NULL, SET or DROP DEFAULT, FIRST or AFTER"
-            )
-    if changed == command:
-        cursor.fail("expected what to change of the column")
+def _parse_columns(cursor: Cursor, table: TableName) -> AlterColumns:
+    """``a TYPE BIGINT, b COMMENT '...'``: one change of each column, as in Spark."""
+    changes = [_parse_change(cursor, ColumnChange(cursor.path()))]
+    while cursor.take(","):
+        changes.append(_parse_change(cursor, ColumnChange(cursor.path())))
+    return AlterColumns(table, tuple(changes))
+
+
+def _parse_change(cursor: Cursor, column: ColumnChange) -> ColumnChange:
+    changed = column
+    if cursor.take("TYPE"):
+        changed = replace(column, type=read_type(cursor))
+    elif cursor.take("COMMENT"):
+        changed = replace(column, comment=cursor.string())
+    elif cursor.take("SET", "NOT", "NULL"):
+        changed = replace(column, nullable=False)
+    elif cursor.take("DROP", "NOT", "NULL"):
+        changed = replace(column, nullable=True)
+    elif cursor.take("SET", "DEFAULT"):
+        changed = replace(column, default=cursor.expression())
+    elif cursor.take("DROP", "DEFAULT"):
+        changed = replace(column, drops_default=True)
+    elif cursor.take("FIRST"):
+        changed = replace(column, is_first=True)
+    elif cursor.take("AFTER"):
+        changed = replace(column, after=cursor.name())
+    else:
+        cursor.fail(
+            "expected TYPE, COMMENT, SET or DROP NOT NULL, SET or DROP DEFAULT, FIRST or AFTER"
+        )
     return changed
 
 
-def _parse_change(cursor: Cursor, table: TableName) -> AlterColumn:
+def _parse_hive_change(cursor: Cursor, table: TableName) -> AlterColumns:
     """Hive's form repeats the name and the type: CHANGE COLUMN a a BIGINT COMMENT '...'."""
-    command = AlterColumn(table, cursor.path())
-    if any(cursor.is_at(word) for word in ("TYPE", "COMMENT", "SET", "DROP", "FIRST", "AFTER")):
-        return _parse_column(cursor, command)
+    start = cursor.at
+    change = ColumnChange(cursor.path())
+    if cursor.token.is_word(*_CHANGES):
+        cursor.at = start
+        return _parse_columns(cursor, table)
     column = read_column(cursor)
-    if column.path[-1].lower() != command.column[-1].lower():
+    if column.path[-1].lower() != change.column[-1].lower():
         raise InvalidSql("CHANGE COLUMN cannot rename a column: use RENAME COLUMN a TO b")
-    return replace(
-        command,
+    changed = replace(
+        change,
         type=column.type,
         comment=column.comment,
         is_first=column.is_first,
         after=column.after,
     )
+    return AlterColumns(table, (changed,))
 
 
 def _parse_create_tag(cursor: Cursor, table: TableName) -> CreateTag:

@@ -1,6 +1,6 @@
 """Carry out ALTER TABLE: changes of the schema, partitions and tags."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -13,9 +13,10 @@ from emberlake.sql.commands.run_tables import identifier_of
 from emberlake.sql.commands.values import (
     AddColumns,
     AddPartitions,
-    AlterColumn,
+    AlterColumns,
     AnalyzeTable,
     Column,
+    ColumnChange,
     CreateTag,
     DeleteTag,
     DropColumns,
@@ -70,24 +71,29 @@ def rename_column(command: RenameColumn, session: Session) -> None:
     _alter(session, command.table, [SchemaChange.rename_column(path, command.new_name)])
 
 
-def alter_column(command: AlterColumn, session: Session) -> None:
+def alter_columns(command: AlterColumns, session: Session) -> None:
     """Carry out ALTER COLUMN."""
     fields = session.table(command.table).fields
-    path = column_path(fields, command.column)
-    changes: list[SchemaChange] = []
-    if command.type is not None:
-        changes.append(SchemaChange.update_column_type(path, command.type, keep_nullability=True))
-    if command.nullable is not None:
-        changes.append(SchemaChange.update_column_nullability(path, command.nullable))
-    if command.comment is not None:
-        changes.append(SchemaChange.update_column_comment(path, command.comment))
-    if command.default is not None or command.drops_default:
-        changes.append(SchemaChange.update_column_default_value(path, command.default))
-    if command.is_first or command.after is not None:
+    changes = [change for column in command.changes for change in _changes(column, fields)]
+    _alter(session, command.table, changes)
+
+
+def _changes(column: ColumnChange, fields: Sequence[DataField]) -> Iterator[SchemaChange]:
+    path = column_path(fields, column.column)
+    if column.type is not None:
+        yield SchemaChange.update_column_type(path, column.type, keep_nullability=True)
+    if column.nullable is not None:
+        yield SchemaChange.update_column_nullability(path, column.nullable)
+    if column.comment is not None:
+        yield SchemaChange.update_column_comment(path, column.comment)
+    if column.default is not None or column.drops_default:
+        yield SchemaChange.update_column_default_value(path, column.default)
+    if column.is_first or column.after is not None:
         if len(path) > 1:
             raise Unsupported(f"{'.'.join(path)}: fields of a struct cannot be moved")
-        changes.append(SchemaChange.update_column_position(_move(command, path, fields)))
-    _alter(session, command.table, changes)
+        if column.is_first and fields[0].name == path[0]:
+            raise InvalidSchema(f"column {path[0]} is the first one already")
+        yield SchemaChange.update_column_position(_move(column, path, fields))
 
 
 def _added(column: Column, fields: Sequence[DataField]) -> SchemaChange:
@@ -105,7 +111,7 @@ def _added(column: Column, fields: Sequence[DataField]) -> SchemaChange:
     return SchemaChange.add_column(path, column.type, column.comment, move)
 
 
-def _move(said: Column | AlterColumn, path: Path, siblings: Sequence[DataField]) -> Move:
+def _move(said: Column | ColumnChange, path: Path, siblings: Sequence[DataField]) -> Move:
     if said.after is None:
         return Move.first(path[-1])
     return Move.after(path[-1], _found(siblings, said.after).name)
@@ -286,7 +292,9 @@ def rename_tag(command: RenameTag, session: Session) -> None:
 
 def delete_tag(command: DeleteTag, session: Session) -> None:
     """Carry out DELETE TAG."""
-    session.table(command.table).delete_tag(command.tag)
+    table = session.table(command.table)
+    for tag in command.tag.split(","):  # several in one name, as in Java
+        table.delete_tag(tag.strip())
 
 
 # --- statistics -----------------------------------------------------------------------------------

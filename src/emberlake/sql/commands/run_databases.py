@@ -15,6 +15,7 @@ from emberlake.sql.commands.values import (
     ShowCurrentNamespace,
     ShowDatabases,
     Use,
+    UseCatalog,
 )
 from emberlake.sql.names import TableName
 
@@ -69,6 +70,15 @@ def use(command: Use, session: Session) -> None:
     if name != SYSTEM_DATABASE:
         session.catalog.get_database(name)
     session.database = name
+
+
+def use_catalog(command: UseCatalog, session: Session) -> None:
+    """Carry out SET CATALOG."""
+    if command.catalog.lower() != session.name.lower():
+        raise Unsupported(
+            f"SET CATALOG {command.catalog}: statements are about {session.name}; write "
+            f"{command.catalog}.db.t for a table of another catalog"
+        )
 
 
 def describe_database(command: DescribeDatabase, session: Session) -> pa.Table:

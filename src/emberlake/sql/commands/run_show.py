@@ -1,10 +1,8 @@
 """Carry out SHOW and DESCRIBE."""
 
-import re
-
 import pyarrow as pa
 
-from emberlake.errors import InvalidInput
+from emberlake.errors import InvalidInput, Unsupported
 from emberlake.inspect import SystemTable
 from emberlake.options import PARTITION_DEFAULT_NAME
 from emberlake.spec.identifier import SYSTEM_DATABASE
@@ -14,9 +12,15 @@ from emberlake.sql.commands.answers import column_rows, matching, rows_of, texts
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.run_alter import column_path, partition_values
 from emberlake.sql.commands.run_databases import database_of
-from emberlake.sql.commands.types import spark_declaration, spark_type
+from emberlake.sql.commands.types import (
+    quoted_if_needed,
+    spark_declaration,
+    spark_type,
+    text_literal,
+)
 from emberlake.sql.commands.values import (
     DescribeTable,
+    RefreshTable,
     ShowColumns,
     ShowCreateTable,
     ShowPartitions,
@@ -25,13 +29,12 @@ from emberlake.sql.commands.values import (
     ShowTags,
     ShowViews,
 )
-from emberlake.sql.names import TableName, quoted
+from emberlake.sql.names import TableName
 from emberlake.table import Table
 from emberlake.types import DataField
 
 _TABLES = (("namespace", pa.string()), ("tableName", pa.string()), ("isTemporary", pa.bool_()))
 _DESCRIPTION = ("col_name", "data_type", "comment")
-_WORD = re.compile(r"(?=.*[A-Za-z_])\w+", re.ASCII)
 # What every table has besides its columns.
 _METADATA = (("__paimon_file_path", "string"), ("__paimon_row_index", "bigint"))
 
@@ -87,7 +90,7 @@ def show_partitions(command: ShowPartitions, session: Session) -> pa.Table:
     null = table.options.value(PARTITION_DEFAULT_NAME)
     names = [
         "/".join(
-            f"{escape_path_name(key)}={'null' if text == null else escape_path_name(text)}"
+            f"{escape_path_name(key)}={'null' if text == null else text and escape_path_name(text)}"
             for key, text in partition.spec.items()
         )
         for partition in session.catalog.list_partitions_paged(table.identifier).elements
@@ -116,20 +119,28 @@ def show_properties(command: ShowTableProperties, session: Session) -> pa.Table:
     return texts_of(("key", "value"), [(command.key, value)])
 
 
+def refresh_table(command: RefreshTable, session: Session) -> None:
+    """Carry out REFRESH TABLE: every statement reads the table as it is, so there is none to do."""
+    readable(session, command.table)
+
+
 def show_create_table(command: ShowCreateTable, session: Session) -> pa.Table:
     """Carry out SHOW CREATE TABLE."""
     table = session.table(command.table)
-    name = ".".join(_if_needed(part) for part in (session.name, *_full(session, command.table)))
+    name = ".".join(
+        quoted_if_needed(part) for part in (session.name, *_full(session, command.table))
+    )
     columns = ",\n".join(f"  {_declaration(f)}" for f in table.fields)
     lines = [f"CREATE TABLE {name} (\n{columns})", "USING paimon"]
     if table.partition_keys:
-        keys = ", ".join(_if_needed(key) for key in table.partition_keys)
+        keys = ", ".join(quoted_if_needed(key) for key in table.partition_keys)
         lines.append(f"PARTITIONED BY ({keys})")
     if table.table_schema.comment is not None:
-        lines.append(f"COMMENT {_text(table.table_schema.comment)}")
-    lines.append(f"LOCATION {_text(table.table_path)}")
+        lines.append(f"COMMENT {text_literal(table.table_schema.comment)}")
+    lines.append(f"LOCATION {text_literal(table.table_path)}")
     shown = ",\n".join(
-        f"  {_text(key)} = {_text(value)}" for key, value in sorted(_properties(table).items())
+        f"  {text_literal(key)} = {text_literal(value)}"
+        for key, value in sorted(_properties(table).items())
     )
     lines.append(f"TBLPROPERTIES (\n{shown})\n")
     return texts_of(("createtab_stmt",), [("\n".join(lines),)])
@@ -152,7 +163,9 @@ def describe_table(command: DescribeTable, session: Session) -> pa.Table:
 
 
 def _describe_column(table: Table | SystemTable, column: tuple[str, ...]) -> pa.Table:
-    (name,) = column_path(table.fields, column)
+    name, *inner = column_path(table.fields, column)
+    if inner:
+        raise Unsupported(f"DESCRIBE shows whole columns: describe {name}")
     field = next(f for f in table.fields if f.name == name)
     rows = [
         ("col_name", name),
@@ -222,19 +235,11 @@ def _properties(table: Table) -> dict[str, str]:
 
 
 def _declaration(field: DataField) -> str:
-    text = f"{_if_needed(field.name)} {spark_declaration(field.type)}"
+    text = f"{quoted_if_needed(field.name)} {spark_declaration(field.type)}"
     if not field.type.nullable:
         text += " NOT NULL"
     if field.default_value is not None:
         text += f" DEFAULT {field.default_value}"
     if field.description is not None:
-        text += f" COMMENT {_text(field.description)}"
+        text += f" COMMENT {text_literal(field.description)}"
     return text
-
-
-def _if_needed(name: str) -> str:
-    return name if _WORD.fullmatch(name) else quoted(name)
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from emberlake.base.names import choices
+from emberlake.catalog.rules import first_schema
 from emberlake.errors import ColumnNotFound, InvalidSchema, TableNotFound
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.schema import Schema
@@ -34,10 +35,17 @@ def create_table(command: CreateTable, session: Session) -> None:
     if not command.replace:
         session.catalog.create_table(identifier, schema, command.if_not_exists)
         return
-    if command.must_exist or exists(session, identifier):
-        session.catalog.replace_table(identifier, schema)
-    else:
+    if not command.must_exist and not exists(session, identifier):
         session.catalog.create_table(identifier, schema)
+        return
+    old = session.table(command.table)
+    if tuple(old.partition_keys) == schema.partition_keys:
+        session.catalog.replace_table(identifier, schema)
+        return
+    # As in Java: snapshots of other partitions cannot be kept, so the table begins anew.
+    first_schema(identifier, schema, {}, 0)  # nothing is dropped for a table that cannot be
+    session.catalog.drop_table(identifier)
+    session.catalog.create_table(identifier, schema)
 
 
 def create_table_like(command: CreateTableLike, session: Session) -> None:

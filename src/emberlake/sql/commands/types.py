@@ -1,10 +1,12 @@
 """Column types as Spark's SQL writes them, both ways."""
 
+import re
 from typing import Final
 
 from emberlake.errors import InvalidSchema, Unsupported
 from emberlake.sql.commands.words import read_integer
 from emberlake.sql.cursor import Cursor
+from emberlake.sql.names import quoted
 from emberlake.types import (
     ArrayType,
     AtomicType,
@@ -39,6 +41,7 @@ _NAMES: Final = {
 }
 _LIMITED: Final = {"CHAR": "CHAR", "CHARACTER": "CHAR", "VARCHAR": "VARCHAR"}
 _DECIMALS: Final = frozenset({"DECIMAL", "DEC", "NUMERIC"})
+_WORD: Final = re.compile(r"(?=.*[A-Za-z_])\w+", re.ASCII)
 _NOT_YET: Final = frozenset({"VARIANT", "GEOMETRY", "GEOGRAPHY"})
 
 
@@ -141,13 +144,28 @@ def spark_declaration(data_type: DataType) -> str:
         case MapType(key=key, value=value):
             return f"MAP<{spark_declaration(key)}, {spark_declaration(value)}>"
         case RowType(fields=fields):
-            inner = (
-                f"{f.name}: {spark_declaration(f.type)}{'' if f.type.nullable else ' NOT NULL'}"
-                for f in fields
-            )
-            return f"STRUCT<{', '.join(inner)}>"
+            return f"STRUCT<{', '.join(map(_field_declaration, fields))}>"
         case _:
             return spark_type(data_type).upper()
+
+
+def _field_declaration(field: DataField) -> str:
+    text = f"{quoted_if_needed(field.name)}: {spark_declaration(field.type)}"
+    if not field.type.nullable:
+        text += " NOT NULL"
+    if field.description is not None:
+        text += f" COMMENT {text_literal(field.description)}"
+    return text
+
+
+def quoted_if_needed(name: str) -> str:
+    """A name as Spark shows it: in quotes only if it is no plain word."""
+    return name if _WORD.fullmatch(name) else quoted(name)
+
+
+def text_literal(value: str) -> str:
+    """A text as Spark shows it in declarations."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _atomic_text(data_type: AtomicType) -> str:

@@ -57,6 +57,13 @@ class Use(Command):
     database: TableName
 
 
+@dataclass(frozen=True)
+class UseCatalog(Command):
+    """SET CATALOG name."""
+
+    catalog: str
+
+
 # --- tables ---------------------------------------------------------------------------------------
 
 
@@ -108,10 +115,9 @@ class RenameColumn(Command):
 
 
 @dataclass(frozen=True)
-class AlterColumn(Command):
-    """ALTER TABLE table ALTER COLUMN c ...: one or more of these."""
+class ColumnChange:
+    """What changes of a column."""
 
-    table: TableName
     column: Path
     type: DataType | None = None
     comment: str | None = None
@@ -120,6 +126,14 @@ class AlterColumn(Command):
     drops_default: bool = False
     is_first: bool = False
     after: str | None = None
+
+
+@dataclass(frozen=True)
+class AlterColumns(Command):
+    """ALTER TABLE table ALTER COLUMN a TYPE BIGINT, b COMMENT '...'."""
+
+    table: TableName
+    changes: tuple[ColumnChange, ...]
 
 
 @dataclass(frozen=True)
@@ -264,6 +278,13 @@ class ShowColumns(Command):
 @dataclass(frozen=True)
 class ShowCurrentNamespace(Command):
     """SHOW CURRENT NAMESPACE."""
+
+
+@dataclass(frozen=True)
+class RefreshTable(Command):
+    """REFRESH TABLE table: nothing is remembered that could be stale."""
+
+    table: TableName
 
 
 @dataclass(frozen=True)

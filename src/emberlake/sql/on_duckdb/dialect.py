@@ -10,9 +10,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from emberlake.errors import InvalidSql, Unsupported
-from emberlake.sql.cursor import Cursor
 from emberlake.sql.on_duckdb.laterals import as_subquery, without_views
-from emberlake.sql.on_duckdb.spelling import with_plain_travel, with_quoted_words
+from emberlake.sql.on_duckdb.spelling import with_plain_travel, with_quoted_words, with_selects
 
 
 class LakeSpark(Spark):
@@ -30,7 +29,7 @@ def parse_query(text: str) -> exp.Expr:
     Raises:
         InvalidSql: the text is not a query.
     """
-    text = with_plain_travel(text)
+    text = with_selects(with_plain_travel(text))
     try:
         found = _parsed(text)
     except (SqlglotError, RecursionError) as error:
@@ -44,7 +43,7 @@ def parse_query(text: str) -> exp.Expr:
 
 
 def _parsed(text: str) -> list[exp.Expr]:
-    return [tree for tree in sqlglot.parse(_as_select(text), read=LakeSpark) if tree]
+    return [tree for tree in sqlglot.parse(text, read=LakeSpark) if tree]
 
 
 def _parsed_again(text: str, error: Exception) -> list[exp.Expr]:
@@ -54,12 +53,6 @@ def _parsed_again(text: str, error: Exception) -> list[exp.Expr]:
         with suppress(SqlglotError, RecursionError):
             return _parsed(quoted)
     raise InvalidSql(f"[PARSE_SYNTAX_ERROR] {_first_line(error)}") from error
-
-
-def _as_select(text: str) -> str:
-    """``TABLE t`` as the query that it stands for; sqlglot does not know it."""
-    cursor = Cursor(text)
-    return f"SELECT * FROM {cursor.rest()}" if cursor.take("TABLE") else text
 
 
 def to_duckdb(tree: exp.Expr) -> str:
@@ -73,19 +66,29 @@ def to_duckdb(tree: exp.Expr) -> str:
 
 
 def _translated(tree: exp.Expr) -> exp.Expr:
-    return tree.transform(_rule, copy=False)
+    for node in reversed(list(tree.dfs())):  # inner ones first: rules wrap what they hold
+        new = _rule(node)
+        if new is not node and node is tree:
+            tree = new
+        elif new is not node:
+            node.replace(new)
+    return tree
 
 
-def _rule(node: exp.Expr) -> exp.Expr:
+def _rule(node: exp.Expr) -> exp.Expr:  # noqa: C901 - a list
     match node:
         case exp.Neg(this=exp.TryCast(this=exp.Literal() as number, to=kind)):
             return _rule(exp.TryCast(this=exp.Neg(this=number.copy()), to=kind.copy()))
+        case exp.TryCast(this=exp.Literal(), parent=exp.Neg()):
+            return node  # -128Y is one number
         case exp.TryCast() if not node.args.get("safe"):
             return _cast(node)
         case exp.Select() if node.args.get("laterals"):
             return without_views(node)
         case exp.Lateral():
             return as_subquery(node)
+        case exp.TsOrDsAdd() | exp.AddMonths():
+            return exp.Cast(this=node.copy(), to=exp.DataType.build("date"))  # no timestamp
         case exp.Hint():
             return exp.Hint()
         case exp.Values():

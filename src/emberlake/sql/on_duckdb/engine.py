@@ -32,6 +32,8 @@ from emberlake.sql.statements import (
 )
 from emberlake.types import DataField, from_arrow_schema
 
+_CHANGES: Final = ("INSERT", "DELETE", "UPDATE", "MERGE", "TRUNCATE")
+_QUERIES: Final = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
 # First words of statements that Spark knows, and nobody else.
 _OF_SPARK: Final = frozenset(
     [
@@ -127,6 +129,10 @@ class DuckDbEngine:
         """Whether a temporary view has that name."""
         return name.lower() in self._views
 
+    def owns(self, name: TableName) -> bool:
+        """Whether a temporary view has that name."""
+        return self.has_view(".".join(name.parts))
+
     # --- rows -------------------------------------------------------------------------------------
 
     def insert(self, statement: Insert, args: Args) -> SqlResult:
@@ -152,14 +158,17 @@ class DuckDbEngine:
         if cursor.take("DROP", "VIEW"):
             return self._drop_view(cursor)
         if cursor.take("DESCRIBE") or cursor.take("DESC"):
-            cursor.take("QUERY")
-            return self._describe(cursor.rest(), args)
+            return self._describe(_described(cursor), args)
         if cursor.take("UNCACHE", "TABLE"):
             return self._uncache(cursor)
         if cursor.take("CLEAR", "CACHE"):
             cursor.expect_end()
             self._cached.clear()
             return self.answer(None)
+        if cursor.token.word in _CHANGES:
+            raise InvalidSql(
+                "[EXPECT_TABLE_NOT_VIEW] the rows of a temporary view cannot be changed"
+            )
         if cursor.token.word not in _OF_SPARK:
             raise InvalidSql(f"[PARSE_SYNTAX_ERROR] this is no statement: {statement.text[:80]}")
         raise Unsupported(
@@ -207,3 +216,14 @@ class DuckDbEngine:
             self._settings.clear()
         else:
             self._settings.pop(key, None)
+
+
+def _described(cursor: Cursor) -> str:
+    """The query that DESCRIBE is about: what follows, or all rows of a view."""
+    cursor.take("QUERY")
+    if cursor.token.is_word(*_QUERIES) or cursor.token.is_symbol("("):
+        return cursor.rest()
+    cursor.take("EXTENDED")
+    name = cursor.table()
+    cursor.expect_end()
+    return f"SELECT * FROM {name}"

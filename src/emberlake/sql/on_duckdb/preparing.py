@@ -65,11 +65,14 @@ class Preparation:
         self._views: list[str] = []
         self._hidden: dict[str, tuple[str, ...]] = {}  # hidden columns of each stand-in
         self._fields: dict[str, Sequence[DataField]] = {}  # columns of each stand-in
+        self._targets: set[tuple[str, str]] = set()  # databases and names of tables that change
 
     def prepare(self, tree: exp.Expr, targets: Mapping[str, TargetRows]) -> Prepared:
         """Text for DuckDB; all tables of the query are pinned when this returns."""
         for name, rows in targets.items():
             self._fields[name] = rows.fields
+            identifier = rows.store.identity.identifier
+            self._targets.add((identifier.database.lower(), identifier.object_name.lower()))
             self._show(name, rows, (*rows.fields, *_PLACES))
         tree = self._resolved(tree)
         return Prepared(to_duckdb(tree), self._sources, tuple(self._views))
@@ -82,14 +85,21 @@ class Preparation:
                 self._replace_function(node)
         for hint in list(tree.find_all(exp.Hint)):
             hint.pop()
+        tables = set(self._targets)
         for node in table_references(tree):
             if not self._is_stand_in(node):
+                tables.add(self._qualifier(node))
                 self._replace(node, mentioned)
-        drop_qualifiers(tree)
+        drop_qualifiers(tree, tables)
         if self._hidden:
             for select in tree.find_all(exp.Select):
                 self._without_hidden(select)
         return apply_types(tree, self._fields, self._database.divider)
+
+    def _qualifier(self, node: exp.Table) -> tuple[str, str]:
+        """Database and name of a table, as its columns may be called by."""
+        *database, name = name_of(node).parts
+        return (database[-1] if database else self._session.database).lower(), name.lower()
 
     def _without_hidden(self, node: exp.Select) -> None:
         """``*`` does not include hidden columns, even if the query names them elsewhere."""
@@ -109,6 +119,8 @@ class Preparation:
                 return self._max_partition(call)
             case exp.CurrentSchema() | exp.CurrentDatabase():
                 return exp.Literal.string(self._session.database)
+            case exp.CurrentCatalog():
+                return exp.Literal.string(self._session.name)
             case _:
                 return node
 
@@ -252,6 +264,8 @@ class Preparation:
 
     def _millis(self, said: exp.Expr) -> int:
         text = to_duckdb(said)
+        if isinstance(said, exp.Literal) and not said.is_string:
+            text = f"to_timestamp({text})"  # a number is of seconds
         moment = self._database.value(f"CAST({text} AS TIMESTAMP WITH TIME ZONE)")
         if not isinstance(moment, datetime):
             raise InvalidSql(f"TIMESTAMP AS OF takes a timestamp, not {said.sql('spark')}")

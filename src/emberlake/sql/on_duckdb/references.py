@@ -1,6 +1,7 @@
 """Which tables a query names, and where: CTEs hide tables, aliases rename them."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import zip_longest
 
 from sqlglot import exp
 
@@ -62,8 +63,19 @@ def replace_reference(node: exp.Table, stand_in: str) -> None:
         node.set(part, None)
 
 
-def drop_qualifiers(tree: exp.Expr) -> None:
-    """Columns are named by ``t.c``: the database in ``db.t.c`` is gone from the query."""
+def drop_qualifiers(tree: exp.Expr, tables: Collection[tuple[str, str]]) -> None:
+    """Columns are named by ``t.c``: the database in ``db.t.c`` is gone from the query.
+
+    Args:
+        tree: The query; it is changed.
+        tables: Its tables, as pairs of database and name in small letters. Other names of several
+            parts lead into structs: ``s.a.b``.
+    """
     for column in tree.find_all(exp.Column):
-        column.set("db", None)
-        column.set("catalog", None)
+        parts = [part.name.lower() for part in column.parts]
+        at = next((at for at in (0, 1) if tuple(parts[at : at + 2]) in tables), None)
+        if at is None or len(parts) < at + 3:
+            continue
+        kept = column.parts[at + 1 :]
+        for key, part in zip_longest(("this", "table", "db", "catalog"), reversed(kept)):
+            column.set(key, part)

@@ -12,6 +12,7 @@ _TRAVELS: Final = {
     "TIMESTAMP": "TIMESTAMP",
     "SYSTEM_TIME": "TIMESTAMP",
 }
+_SET_OPERATORS: Final = ("UNION", "ALL", "DISTINCT", "INTERSECT", "EXCEPT", "MINUS")
 # Words that begin or join parts of a query; Spark takes them for names where a name must stand.
 _PARTS: Final = frozenset(
     {"SELECT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "JOIN", "ON", "TABLE"}
@@ -35,6 +36,24 @@ def with_plain_travel(text: str) -> str:
         if start != token.start or token.word != word:
             edits.append((start, token.end, word))
     return _edited(text, edits)
+
+
+def with_selects(text: str) -> str:
+    """The text with ``SELECT * FROM t`` for ``TABLE t``, which sqlglot does not know."""
+    tokens = tokenize(text)
+    edits = [
+        (token.start, token.end, "SELECT * FROM")
+        for at, token in enumerate(tokens)
+        if token.is_word("TABLE") and _begins_query(tokens, at)
+    ]
+    return _edited(text, edits)
+
+
+def _begins_query(tokens: Sequence[Token], at: int) -> bool:
+    before, after = tokens[at - 1] if at else None, tokens[at + 1]
+    if not after.is_name or after.is_word("FROM", "AS"):
+        return False
+    return before is None or before.is_symbol("(") or before.is_word(*_SET_OPERATORS)
 
 
 def with_quoted_words(text: str) -> str:

@@ -55,7 +55,8 @@ def insert(engine: Local, statement: Insert, args: Args) -> None:
     rows = engine.database.stream(_selected(engine, prepared, target, statement.by_name))
     builder = table.new_batch_write_builder()
     if statement.overwrite:
-        builder = builder.overwrite(_replaced(engine, table, static))
+        is_dynamic = statement.is_dynamic or _is_dynamic(engine)
+        builder = builder.overwrite(_replaced(engine, table, static, is_dynamic=is_dynamic))
     write_rows(with_buckets(session_of(builder)), rows)
 
 
@@ -182,9 +183,10 @@ def value_or_default(engine: Local, field: DataField, given: str | None) -> str:
 # --- overwriting ----------------------------------------------------------------------------------
 
 
-def _replaced(engine: Local, table: Table, static: dict[str, str]) -> Replacement:
+def _replaced(
+    engine: Local, table: Table, static: dict[str, str], *, is_dynamic: bool
+) -> Replacement:
     schema = table.table_schema
-    is_dynamic = _is_dynamic(engine) and len(static) < len(table.partition_keys)
     values: dict[str, Any] = {}
     for name, text in static.items():
         field = found_field(table, name)

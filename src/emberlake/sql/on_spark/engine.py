@@ -11,6 +11,7 @@ from emberlake.errors import InvalidSql, Unsupported
 from emberlake.spark.types import nullable_fields, paimon_fields
 from emberlake.sql.cursor import Cursor
 from emberlake.sql.engine import Args
+from emberlake.sql.names import TableName
 from emberlake.sql.on_spark.changes import delete_rows, update_rows
 from emberlake.sql.on_spark.inserts import insert_rows
 from emberlake.sql.on_spark.merges import merge_rows
@@ -85,6 +86,10 @@ class SparkEngine:
     def columns_of(self, query: str, args: Args) -> tuple[DataField, ...]:
         """The columns of a table for the rows of a query."""
         return paimon_fields(nullable_fields(self.frame(query, args).schema))
+
+    def owns(self, name: TableName) -> bool:
+        """Whether Spark has a table or a temporary view of that name, beside the lake."""
+        return self.views.owns(name)
 
     def foreign(self, statement: Foreign, args: Args) -> DataFrame:
         """A statement for Spark; names of the lake in its queries become scans."""

@@ -35,8 +35,8 @@ def insert_rows(statement: Insert, session: SqlSession, rewriter: Rewriter) -> N
         table = with_new_columns(table, statement.table, paimon_fields(rows.schema), session)
     static = _static_values(statement.partition, table, rewriter)
     fitted = _fit(statement, table, rows, static)
-    is_dynamic = settings.get(_OVERWRITE_MODE, "static").lower() == "dynamic"
-    replaces = _replacement(statement, table, static, fitted, is_dynamic=is_dynamic)
+    mode = "dynamic" if statement.is_dynamic else settings.get(_OVERWRITE_MODE, "static").lower()
+    replaces = _replacement(statement, table, static, fitted, is_dynamic=mode == "dynamic")
     builder = table.new_batch_write_builder()
     write = with_buckets(WriteSession(builder.store, builder.commit_user, replaces))
     WriteJob(session=write).run(fitted)

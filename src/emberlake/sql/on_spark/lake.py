@@ -1,7 +1,7 @@
 """A lake in a Spark session: ``attach``, ``lake.sql`` and ``sql``."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -12,6 +12,7 @@ from emberlake.sql.names import TableName
 from emberlake.sql.on_spark.attached import AttachedTables
 from emberlake.sql.on_spark.engine import SparkEngine
 from emberlake.sql.on_spark.views import Views
+from emberlake.sql.parameters import Given
 from emberlake.sql.session import SqlSession
 
 _LAKE: Final = "lake"
@@ -40,9 +41,7 @@ class Lake:
         """The tables that ``spark.sql`` does not know, and why; ``lake.sql`` knows all."""
         return dict(self._attached.left_out)
 
-    def sql(
-        self, query: str, args: Mapping[str, Any] | None = None, **dataframes: DataFrame
-    ) -> DataFrame:
+    def sql(self, query: str, args: Given = None, **dataframes: DataFrame) -> DataFrame:
         """Carry out one statement on the tables of the catalog, and of Spark.
 
         Every table in it is read at one snapshot, found when the statement starts. A query is read
@@ -50,7 +49,7 @@ class Lake:
 
         Args:
             query: The statement, in Spark's SQL.
-            args: Values of parameters: ``:name`` in the statement.
+            args: Values of parameters: ``:name`` in the statement, or a list for each ``?``.
             dataframes: Tables of the statement that are DataFrames, by their names in it.
 
         Raises:
@@ -122,7 +121,7 @@ def sql(
     query: str,
     catalog_options: Mapping[str, object],
     spark: SparkSession | None = None,
-    args: Mapping[str, Any] | None = None,
+    args: Given = None,
     **dataframes: DataFrame,
 ) -> DataFrame:
     """Carry out one statement, as ``sql`` of an attached lake does; Spark learns no names.
@@ -131,7 +130,7 @@ def sql(
         query: The statement, in Spark's SQL.
         catalog_options: What ``CatalogFactory.create`` takes.
         spark: The session; the active one by default.
-        args: Values of parameters: ``:name`` in the statement.
+        args: Values of parameters: ``:name`` in the statement, or a list for each ``?``.
         dataframes: Tables of the statement that are DataFrames, by their names in it.
     """
     return Lake(find_session(spark), catalog_options, (), "paimon").sql(query, args, **dataframes)

@@ -223,7 +223,8 @@ class Rewriter:
     def _called(self, call: Call) -> str | None:
         """The value of a function of the lake, as a literal; None: it is one of Spark's."""
         if len(call.name) == 1:
-            return literal(self.session.database)
+            is_catalog = call.name[0].upper() == "CURRENT_CATALOG"
+            return literal(self.session.name if is_catalog else self.session.database)
         return self._max_pt(call) if _is_max_pt(call) else None
 
     def _max_pt(self, call: Call) -> str:

@@ -51,6 +51,14 @@ class Views:
         except AnalysisException:
             return False
 
+    def owns(self, name: TableName) -> bool:
+        """Whether a name is a table of Spark itself, or of another catalog, or a view."""
+        if ".".join(name.parts).lower() in self.attached.names:
+            return False
+        if len(name.parts) > 2:
+            return True  # another catalog: Spark knows whether there is one
+        return bool(self.spark.catalog.tableExists(str(name)))
+
     def find(self, name: str, frame: Frame) -> bool:
         """Whether a name is a view of the session; a view of the lake is brought up to date."""
         if not self.is_view(name):

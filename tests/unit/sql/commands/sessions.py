@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from emberlake import CatalogFactory
+from emberlake.sql.names import TableName
 from emberlake.sql.session import SqlSession
 
 
@@ -26,6 +27,9 @@ class NoEngine:
 
     def reset_setting(self, key: str | None) -> None:
         self._settings = {k: v for k, v in self._settings.items() if key not in (k, None)}
+
+    def owns(self, name: TableName) -> bool:
+        return False
 
     def value(self, expression: str, args: Any) -> str:
         return expression.strip("'")

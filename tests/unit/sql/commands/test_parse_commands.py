@@ -49,11 +49,25 @@ def test_create_table_as_keeps_the_query_as_it_was_written() -> None:
         ("alter table db.t drop columns (a, b)", v.DropColumns(T, (("a",), ("b",)))),
         (
             "ALTER TABLE db.t ALTER COLUMN c TYPE BIGINT",
-            v.AlterColumn(T, ("c",), type=AtomicType("BIGINT")),
+            v.AlterColumns(T, (v.ColumnChange(("c",), type=AtomicType("BIGINT")),)),
+        ),
+        (
+            "ALTER TABLE db.t ALTER r.f FIRST, c COMMENT 'x'",
+            v.AlterColumns(
+                T, (v.ColumnChange(("r", "f"), is_first=True), v.ColumnChange(("c",), comment="x"))
+            ),
         ),
         (
             "ALTER TABLE db.t CHANGE COLUMN c c INT AFTER d",
-            v.AlterColumn(T, ("c",), type=AtomicType("INT"), after="d"),
+            v.AlterColumns(T, (v.ColumnChange(("c",), type=AtomicType("INT"), after="d"),)),
+        ),
+        (
+            "ALTER TABLE db.t ADD PARTITION (a = 1) PARTITION (a = 2)",
+            v.AddPartitions(T, ((("a", "1"),), (("a", "2"),))),
+        ),
+        (
+            "ALTER TABLE db.t SET TBLPROPERTIES ('a' 'b', c.d = 5)",
+            v.SetTableProperties(T, (("a", "b"), ("c.d", "5"))),
         ),
         (
             "ALTER TABLE db.t DROP IF EXISTS PARTITION (a = 'x', b = 2), PARTITION (a = NULL)",
@@ -97,6 +111,7 @@ def test_a_command_is_a_value(text: str, command: v.Command) -> None:
         "SHOW FUNCTIONS",
         "DESCRIBE QUERY SELECT 1",
         "SET TIME ZONE 'UTC'",
+        "SET VAR x = 1",
     ],
 )
 def test_statements_that_are_not_about_tables_are_left_to_the_engine(text: str) -> None:
@@ -109,7 +124,8 @@ def test_statements_that_are_not_about_tables_are_left_to_the_engine(text: str) 
         ("CREATE TABLE t ()", "expected a name"),
         ("CREATE TABLE t (a INT) SELECT 1", "those of the query"),
         ("ALTER TABLE t ADD COLUMN", "expected a name"),
-        ("ALTER TABLE t ALTER COLUMN c", "what to change"),
+        ("ALTER TABLE t ALTER COLUMN c", "expected TYPE"),
+        ("ALTER TABLE t ALTER COLUMN c TYPE INT COMMENT 'x'", "end of the statement"),
         ("CALL sys.compact(table => 't', 'x')", "name all arguments"),
         ("CALL sys.compact(table => 't', table => 'u')", "given twice"),
         ("DROP TABLE t u", "end of the statement"),

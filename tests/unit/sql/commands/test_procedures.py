@@ -83,9 +83,31 @@ def test_partitions_are_compacted_by_their_names(lake: Lake) -> None:
         "CALL sys.compact('db.t', 'g=p', 'minor', 'none', '', '', 'compaction.min.file-num=9')"
     )
     assert lake.catalog.get_table("db.t").files().num_rows == 4
+    lake.sql("CALL sys.compact(table => 'db.t', partition_idle_time => '1 h')")
+    assert lake.catalog.get_table("db.t").files().num_rows == 4
     lake.sql("CALL sys.compact(table => 'db.t', partitions => 'g=p')")
-
     assert lake.catalog.get_table("db.t").files().num_rows == 3
+    lake.sql("CALL sys.compact(table => 'db.t', where => 'G > \"p\"')")
+    assert lake.catalog.get_table("db.t").files().num_rows == 2
+
+
+def test_partitions_that_nobody_writes_to_are_compacted(lake: Lake) -> None:
+    lake.sql("CALL sys.compact(table => 'db.t', partition_idle_time => '0 s')")
+
+    assert lake.catalog.get_table("db.t").files().num_rows == 2
+    with pytest.raises(InvalidInput, match="leave one out"):
+        lake.sql(
+            "CALL sys.compact(table => 'db.t', order_strategy => 'order', order_by => 'id', "
+            "partition_idle_time => '0 s')"
+        )
+
+
+def test_manifests_are_only_looked_at_in_a_dry_run(lake: Lake) -> None:
+    before = lake.catalog.get_table("db.t").latest_snapshot()
+
+    assert lake.sql("CALL sys.compact_manifest(table => 'db.t', dry_run => true)") == [(True,)]
+
+    assert lake.catalog.get_table("db.t").latest_snapshot() == before
 
 
 def test_snapshots_are_expired_and_rolled_back(lake: Lake) -> None:

@@ -12,6 +12,7 @@ from emberlake.errors import (
     InvalidSchema,
     NotFound,
     TableNotFound,
+    Unsupported,
 )
 from unit.sql.commands.sessions import Lake
 
@@ -49,8 +50,9 @@ def test_names_of_columns_have_no_letter_case_and_those_of_tables_do(lake: Lake)
 
 def test_show_create_table_creates_the_same_table_again(lake: Lake) -> None:
     lake.sql(
-        "CREATE TABLE t (id INT NOT NULL COMMENT 'who''s', `a b` MAP<STRING, STRUCT<x: INT>>, "
-        "v STRING DEFAULT 'x', day DATE NOT NULL) PARTITIONED BY (day) COMMENT 'c' "
+        "CREATE TABLE t (id INT NOT NULL COMMENT 'who''s', "
+        "`a b` MAP<STRING, STRUCT<`x y`: INT COMMENT 'c'>>, v STRING DEFAULT 'x', "
+        "day DATE NOT NULL) PARTITIONED BY (day) COMMENT 'c' "
         "TBLPROPERTIES ('primary-key' = 'id,day', 'bucket' = '2')"
     )
     before = lake.catalog.get_table("db.t").table_schema
@@ -124,9 +126,10 @@ def test_comments_and_properties_are_set_and_unset(lake: Lake) -> None:
 
 def test_partitions_are_shown_and_dropped_by_some_of_their_values(lake: Lake) -> None:
     lake.sql("CREATE TABLE t (id INT, day STRING, hour INT) PARTITIONED BY (day, hour)")
-    rows(lake, "db.t", {"id": [1, 2, 3], "day": ["a", "x=y", None], "hour": [1, 2, None]})
+    rows(lake, "db.t", {"id": [1, 2, 3, 4], "day": ["a", "x=y", None, ""], "hour": [1, 2, None, 1]})
 
     assert lake.sql("SHOW PARTITIONS t") == [
+        ("day=/hour=1",),
         ("day=null/hour=null",),
         ("day=a/hour=1",),
         ("day=x%3Dy/hour=2",),
@@ -137,6 +140,7 @@ def test_partitions_are_shown_and_dropped_by_some_of_their_values(lake: Lake) ->
     with pytest.raises(NotFound, match="not partitioned by id"):
         lake.sql("ALTER TABLE t DROP PARTITION (id = 1)")
     lake.sql("ALTER TABLE t DROP IF EXISTS PARTITION (day = 'nope'), PARTITION (day = NULL)")
+    lake.sql("ALTER TABLE t DROP PARTITION (day = '')")
     assert lake.catalog.get_table("db.t").to_arrow(["id"])["id"].to_pylist() == [1, 2]
 
 
@@ -150,10 +154,50 @@ def test_a_replaced_table_keeps_its_history(lake: Lake) -> None:
     table = lake.catalog.get_table("db.t")
     assert table.to_arrow().to_pylist() == [{"name": "new"}]
     assert table.to_arrow(snapshot=1).to_pylist() == [{"id": 1}, {"id": 2}]
-    with pytest.raises(InvalidSchema, match="other partition columns"):
-        lake.sql("CREATE OR REPLACE TABLE t (name STRING) PARTITIONED BY (name)")
     with pytest.raises(TableNotFound):
         lake.sql("REPLACE TABLE nope (name STRING)")
+
+
+def test_a_table_with_other_partitions_begins_anew_unless_it_would_be_wrong(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (id INT, day STRING) PARTITIONED BY (day)")
+    rows(lake, "db.t", {"id": [1], "day": ["a"]})
+
+    with pytest.raises(InvalidSchema, match="nope"):
+        lake.sql("REPLACE TABLE t (id INT) TBLPROPERTIES ('primary-key' = 'nope')")
+    assert lake.catalog.get_table("db.t").to_arrow().num_rows == 1
+    lake.sql("CREATE OR REPLACE TABLE t (id INT)")
+
+    made = lake.catalog.get_table("db.t")
+    assert (made.partition_keys, made.latest_snapshot()) == ([], None)
+
+
+def test_several_columns_are_altered_at_once(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (a INT, b INT, c INT)")
+
+    lake.sql("ALTER TABLE t ALTER COLUMN a TYPE BIGINT, b COMMENT 'two', c FIRST")
+
+    assert lake.sql("DESCRIBE t") == [
+        ("c", "int", None),
+        ("a", "bigint", None),
+        ("b", "int", "two"),
+    ]
+    with pytest.raises(InvalidSchema, match="first one already"):
+        lake.sql("ALTER TABLE t ALTER COLUMN c FIRST")
+    lake.sql("CREATE TABLE s (r STRUCT<x: INT>)")
+    with pytest.raises(Unsupported, match="whole columns"):
+        lake.sql("DESCRIBE s r.x")
+
+
+def test_the_catalog_is_set_and_tables_are_refreshed_without_effect(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (a INT)")
+
+    lake.sql("SET CATALOG paimon")
+    lake.sql("REFRESH TABLE t")
+
+    with pytest.raises(Unsupported, match="about paimon"):
+        lake.sql("SET CATALOG other")
+    with pytest.raises(TableNotFound):
+        lake.sql("REFRESH TABLE u")
 
 
 def test_defaults_in_quotes_are_used_by_writers(lake: Lake) -> None:
@@ -197,6 +241,9 @@ def test_tags_are_created_replaced_renamed_and_deleted(lake: Lake) -> None:
 
     assert lake.sql("SHOW TAGS t") == [("b",)]
     assert lake.catalog.get_table("db.t").to_arrow(tag="b").num_rows == 2
+    lake.sql("ALTER TABLE t CREATE TAG c")
+    lake.sql("ALTER TABLE t DELETE TAG `b, c`")
+    assert lake.sql("SHOW TAGS t") == []
 
 
 def test_settings_are_kept_and_shown(lake: Lake) -> None:

@@ -57,6 +57,7 @@ def test_time_travel_tags_system_tables_and_changes(catalog: Catalog) -> None:
         return sorted(row[0] for row in catalog.sql(f"SELECT id FROM {text}").fetchall())
 
     assert ids("t VERSION AS OF 1") == ids("t VERSION AS OF 'one'") == [1, 2]
+    assert ids("t TIMESTAMP AS OF 4102444800") == [1, 2, 3]
     at = dt.datetime.fromtimestamp(moment / 1000 + 0.001, dt.UTC).strftime("%F %T.%f")
     assert ids(f"t TIMESTAMP AS OF '{at}'") == [1, 2]
     assert ids("paimon_incremental_query('db.t', 1, 2)") == [3]
@@ -71,8 +72,19 @@ def test_parameters_are_values_and_never_text(catalog: Catalog) -> None:
     text = "SELECT id FROM t WHERE v = :v OR id = :n"
 
     assert catalog.sql(text, {"v": evil, "n": 3}).fetchall() == [(3,)]
-    with pytest.raises(InvalidSql, match="UNBOUND_SQL_PARAMETER"):
-        catalog.sql(text, {"v": evil})
+    assert catalog.sql("SELECT id FROM t WHERE v = ? OR id = ?", [evil, 3]).fetchall() == [(3,)]
+    for args in ({"v": evil}, [evil]):
+        with pytest.raises(InvalidSql, match="UNBOUND_SQL_PARAMETER"):
+            catalog.sql(text, args)
+
+
+def test_names_of_tables_may_be_parameters_in_every_statement(catalog: Catalog) -> None:
+    catalog.sql("INSERT INTO IDENTIFIER(:t) VALUES (4, 'd', 'r')", {"t": "db.t"})
+    catalog.sql("DELETE FROM IDENTIFIER(?) WHERE id < ?", ["db.t", 4])
+
+    assert catalog.sql("SELECT IDENTIFIER('id') FROM IDENTIFIER('db' '.t')").fetchall() == [(4,)]
+    with pytest.raises(InvalidSql):
+        catalog.sql("DROP TABLE IDENTIFIER(:t)", {"t": "t; DROP TABLE t"})
 
 
 def test_only_the_columns_and_rows_that_a_query_needs_are_read(
@@ -122,18 +134,33 @@ def test_files_are_tables(catalog: Catalog, tmp_path: Path) -> None:
     [
         ("SELECT CAST(8.9 AS INT), CAST(-8.9D AS INT), CAST(' 8 ' AS INT)", [(8, -8, 8)]),
         ("SELECT -128Y, 7 / 2, 7 DIV 2, -7 % 3", [(-128, 3.5, 3, -1)]),
+        ("SELECT CAST(CAST(8.9 AS INT) AS STRING), (9 / 2) / 3, -(-3)", [("8", 1.5, 3)]),
         ("SELECT sum(id), count(*) FROM range(4)", [(6, 4)]),
+        (
+            "SELECT date_add(DATE '2024-02-28', 1), add_months(DATE '2024-01-31', 1)",
+            [(dt.date(2024, 2, 29), dt.date(2024, 2, 29))],
+        ),
         ("SELECT col1, col2 FROM VALUES (1, 'it''s'), (2, \"b\") WHERE col1 = 1", [(1, "it's")]),
-        ("SELECT current_database(), a[1], m[2] FROM nested", [("db", 20, "two")]),
-        ("TABLE nested", [([10, 20], [(1, "one"), (2, "two")], "x   ")]),
+        ("SELECT current_catalog(), current_database()", [("paimon", "db")]),
+        ("SELECT a[1], m[2] FROM nested", [(20, "two")]),
+        ("SELECT r.s.x, r.s.y[0], n.r.s.x FROM nested n WHERE r.s.x = 5", [(5, 6, 5)]),
+        ("SELECT db.nested.r.s.x, nested.r.s.y[0] FROM db.nested", [(5, 6)]),
+        ("SELECT c FROM (TABLE nested UNION ALL TABLE nested)", [("x   ",), ("x   ",)]),
+        ("TABLE nested", [([10, 20], [(1, "one"), (2, "two")], "x   ", {"s": {"x": 5, "y": [6]}})]),
         ("SELECT c FROM nested WHERE c = 'x' AND c IN ('x', 'y')", [("x   ",)]),
         ("SELECT /*+ BROADCAST(n) */ c FROM nested n", [("x   ",)]),
         ("SELECT max_by(v, id), sys.max_pt('db.t') FROM t WHERE id < 3", [("b", "q")]),
     ],
 )
 def test_values_are_those_of_spark(catalog: Catalog, text: str, rows: Rows) -> None:
-    catalog.sql("CREATE TABLE nested (a ARRAY<INT>, m MAP<INT, STRING>, c CHAR(4))")
-    catalog.sql("INSERT INTO nested SELECT array(10, 20), map(1, 'one', 2, 'two'), 'x'")
+    catalog.sql(
+        "CREATE TABLE nested (a ARRAY<INT>, m MAP<INT, STRING>, c CHAR(4), "
+        "r STRUCT<s: STRUCT<x: INT, y: ARRAY<INT>>>)"
+    )
+    catalog.sql(
+        "INSERT INTO nested SELECT array(10, 20), map(1, 'one', 2, 'two'), 'x', "
+        "named_struct('s', named_struct('x', 5, 'y', array(6)))"
+    )
 
     assert catalog.sql(text).fetchall() == rows
 
@@ -142,6 +169,8 @@ def test_values_are_those_of_spark(catalog: Catalog, text: str, rows: Rows) -> N
     ("text", "error"),
     [
         ("SELECT 1 / 0", "DIVIDE_BY_ZERO"),
+        ("SELECT (1 / 0) / 2", "DIVIDE_BY_ZERO"),
+        ("SELECT CAST(CAST('x' AS INT) AS BIGINT)", "CAST_INVALID_INPUT"),
         ("SELECT CAST('x' AS INT)", "CAST_INVALID_INPUT"),
         ("SELECT nope FROM t", "nope"),
         ("SELECT 1; SELECT 2", "expected"),
@@ -165,6 +194,15 @@ def test_wrong_queries_are_refused(catalog: Catalog, text: str, error: str) -> N
 def test_what_needs_spark_is_refused(catalog: Catalog, text: str) -> None:
     with pytest.raises(Unsupported, match=r"[Ww]ithout Spark"):
         catalog.sql(text)
+
+
+def test_a_temporary_view_is_described_and_never_written(catalog: Catalog) -> None:
+    catalog.sql("CREATE TEMPORARY VIEW v AS SELECT id, v AS name FROM t")
+
+    assert catalog.sql("DESCRIBE v").fetchall() == [("id", "int", None), ("name", "string", None)]
+    for text in ("INSERT INTO v VALUES (1, 'x')", "DELETE FROM v", "UPDATE v SET id = 1"):
+        with pytest.raises(InvalidSql, match="EXPECT_TABLE_NOT_VIEW"):
+            catalog.sql(text)
 
 
 def test_temporary_views_are_queries_that_see_new_rows(catalog: Catalog) -> None:

@@ -67,7 +67,22 @@ def test_overwrites_are_static_or_dynamic(catalog: Catalog) -> None:
     catalog.sql(fill)
     catalog.sql("SET spark.sql.sources.partitionOverwriteMode=dynamic")
     catalog.sql("INSERT OVERWRITE t PARTITION (g = 'a') VALUES (9, 1)")
+    catalog.sql("INSERT OVERWRITE t PARTITION (g = 'a', h = 1) SELECT 7 WHERE 1 = 0")
     assert rows(catalog) == [(2, "a", 2), (3, "b", 1), (9, "a", 1)]
+
+
+def test_one_source_is_inserted_into_several_tables(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+    catalog.sql("CREATE TABLE u (id INT, v STRING)")
+
+    catalog.sql(
+        "WITH s AS (SELECT id FROM range(4)) FROM s "
+        "INSERT INTO t SELECT id, 'INSERT INTO x' WHERE id < 2 "
+        "INSERT OVERWRITE TABLE u (id) SELECT id * 10 WHERE id > 2;"
+    )
+
+    assert rows(catalog) == [(0, "INSERT INTO x"), (1, "INSERT INTO x")]
+    assert rows(catalog, "u") == [(30, None)]
 
 
 def test_a_table_is_made_of_a_query(catalog: Catalog) -> None:
@@ -134,3 +149,18 @@ def test_a_statement_that_fails_changes_nothing(catalog: Catalog) -> None:
 
     assert catalog.get_table("db.t").snapshot_manager().latest_id() == before
     assert rows(catalog) == [(1,)]
+
+
+def test_a_table_is_copied_partition_by_partition(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, g STRING) PARTITIONED BY (g) COMMENT 'c'")
+    catalog.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+
+    catalog.sql("CALL sys.copy(source_table => 't', target_table => 'new.u', where => \"G = 'a'\")")
+    assert rows(catalog, "new.u") == [(1, "a")]
+    catalog.sql("INSERT INTO new.u VALUES (9, 'b'), (8, 'z')")
+    catalog.sql("CALL sys.copy('db.t', 'new.u')")
+
+    assert rows(catalog, "new.u") == [(1, "a"), (2, "b"), (8, "z")]
+    assert catalog.get_table("new.u").table_schema.comment == "c"
+    with pytest.raises(EmberlakeError, match="cannot name id"):
+        catalog.sql("CALL sys.copy('t', 'new.u', 'id = 1')")

@@ -8,6 +8,7 @@ from emberlake.base.names import did_you_mean
 from emberlake.errors import Unsupported
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.procedures.arguments import Procedure, bind
+from emberlake.sql.commands.procedures.copying import COPYING
 from emberlake.sql.commands.procedures.maintenance import MAINTENANCE
 from emberlake.sql.commands.procedures.partitions import PARTITIONS
 from emberlake.sql.commands.procedures.versions import VERSIONS
@@ -15,11 +16,10 @@ from emberlake.sql.commands.values import Call
 
 PROCEDURES: Final[dict[str, Procedure]] = {
     procedure.name: procedure
-    for procedure in sorted((*VERSIONS, *MAINTENANCE, *PARTITIONS), key=lambda p: p.name)
+    for procedure in sorted((*VERSIONS, *MAINTENANCE, *PARTITIONS, *COPYING), key=lambda p: p.name)
 }
 _SCHEMA: Final = "sys"
 _INSTEAD: Final = {
-    "copy": "read the one table and append to the other: INSERT INTO ... SELECT ...",
     "migrate_table": "CREATE TABLE ... AS SELECT ..., or emberlake ingest",
     "migrate_database": "CREATE TABLE ... AS SELECT ..., or emberlake ingest",
     "repair": "a filesystem catalog finds tables by their folders; table.check() looks for damage",

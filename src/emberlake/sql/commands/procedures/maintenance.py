@@ -1,12 +1,14 @@
 """Procedures that compact, expire and clean."""
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import pyarrow as pa
 
 from emberlake.errors import EmberlakeError, InvalidInput, Unsupported
 from emberlake.maintenance.check_report import ProblemKind
+from emberlake.options import PARTITION_DEFAULT_NAME, parse_duration_ms
 from emberlake.sql.commands.answers import rows_of, texts_of
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.procedures.arguments import (
@@ -23,7 +25,7 @@ from emberlake.sql.commands.procedures.arguments import (
     words_of,
 )
 from emberlake.sql.commands.run_alter import partition_values
-from emberlake.sql.lexer import Kind, text_value, tokenize
+from emberlake.sql.lexer import Kind, Token, text_value, tokenize
 from emberlake.sql.names import quoted
 from emberlake.table import Table
 
@@ -37,13 +39,17 @@ _ORPHANS: Final = (("deletedFileCount", pa.int64()), ("deletedFileTotalLenInByte
 def compact(session: Session, given: Arguments) -> pa.Table:
     """Carry out ``sys.compact``."""
     table = table_of(session, given)
-    for name in ("partition_idle_time", "buckets"):
-        if given[name] is not None:
-            raise Unsupported(f"sys.compact: {name} is not supported; give partitions or where")
+    if given["buckets"] is not None:
+        raise Unsupported("sys.compact: buckets is not supported; give partitions or where")
     strategy = (given["compact_strategy"] or "full").lower()
     if strategy not in _STRATEGIES:
         raise InvalidInput(f"compact_strategy is full or minor, not {strategy!r}")
     where = _chosen_partitions(table, given)
+    if given["partition_idle_time"] is not None:
+        idle = _idle_partitions(session, table, given)
+        if not idle:
+            return done()
+        where = f"({idle}) AND ({where})" if where else idle
     # The table may leave compaction to a job like this one.
     table = table.copy({"write-only": "false", **options_of(given["options"])})
     order, columns = (given["order_strategy"] or "none").lower(), words_of(given["order_by"])
@@ -56,25 +62,52 @@ def compact(session: Session, given: Arguments) -> pa.Table:
     return done()
 
 
-def condition_of(text: str) -> str:
-    """A condition of Spark for the filters of tables: texts in single quotes."""
+def _idle_partitions(session: Session, table: Table, given: Arguments) -> str:
+    """A condition for the partitions that nobody has written to for a while; empty: none."""
+    if given["order_strategy"] is not None:
+        raise InvalidInput("sys.compact sorts no partitions by partition_idle_time; leave one out")
+    if not table.partition_keys:
+        raise InvalidInput("partition_idle_time is for tables with partitions")
+    before = time.time() * 1000 - parse_duration_ms(given["partition_idle_time"])
+    found = [
+        _partition_condition(table, partition.spec)
+        for partition in session.catalog.list_partitions_paged(table.identifier).elements
+        if (partition.last_file_creation_time or 0) <= before
+    ]
+    return " OR ".join(found)
+
+
+def condition_of(text: str, names: Iterable[str] = ()) -> str:
+    """A condition of Spark for the filters of tables: texts in single quotes, and columns by the
+    names that the table gives them.
+    """  # noqa: D205
+    known = {name.lower(): name for name in names}
     tokens = (t for t in tokenize(text) if t.kind is not Kind.END)
-    return " ".join(_literal(text_value(t)) if t.kind is Kind.TEXT else t.text for t in tokens)
+    return " ".join(_token(t, known) for t in tokens)
+
+
+def _token(token: Token, known: Mapping[str, str]) -> str:
+    if token.kind is Kind.TEXT:
+        return _literal(text_value(token))
+    name = known.get(token.name.lower()) if token.is_name else None
+    return token.text if name is None else quoted(name)
 
 
 def partitions_condition(table: Table, text: str | None) -> str | None:
     """``day=2024-01-01,hour=1;day=2024-01-02`` as a condition on partition columns."""
     if text is None or not text.strip():
         return None
-    found = []
-    for part in text.split(";"):
-        values = partition_values(table, tuple(options_of(part).items()))
-        found.append(" AND ".join(_equals(name, str(value)) for name, value in values.items()))
-    return " OR ".join(f"({condition})" for condition in found)
+    specs = (partition_values(table, tuple(options_of(p).items())) for p in text.split(";"))
+    return " OR ".join(_partition_condition(table, spec) for spec in specs)
 
 
-def _equals(name: str, value: str) -> str:
-    return f"{quoted(name)} = {_literal(value)}"
+def _partition_condition(table: Table, spec: Mapping[str, object]) -> str:
+    null = table.options.value(PARTITION_DEFAULT_NAME)
+    found = (
+        f"{quoted(name)} IS NULL" if value == null else f"{quoted(name)} = {_literal(str(value))}"
+        for name, value in spec.items()
+    )
+    return f"({' AND '.join(found)})"
 
 
 def _literal(text: str) -> str:
@@ -103,7 +136,8 @@ def compact_database(session: Session, given: Arguments) -> pa.Table:
 def compact_manifest(session: Session, given: Arguments) -> pa.Table:
     """Carry out ``sys.compact_manifest``."""
     table = table_of(session, given).copy(dict(options_of(given["options"])))
-    table.compact_manifests()
+    if not given["dry_run"]:
+        table.compact_manifests()
     return done()
 
 
@@ -119,7 +153,11 @@ def _chosen_partitions(table: Table, given: Arguments) -> str | None:
     if given["partitions"] and given["where"]:
         raise InvalidInput("give partitions or where, not both")
     said = given["where"]
-    return condition_of(said) if said else partitions_condition(table, given["partitions"])
+    return (
+        condition_of(said, table.field_names)
+        if said
+        else partitions_condition(table, given["partitions"])
+    )
 
 
 # --- expiry and cleaning --------------------------------------------------------------------------
@@ -225,7 +263,11 @@ MAINTENANCE: Final = (
         ),
         compact_database,
     ),
-    Procedure("compact_manifest", (TABLE, optional("options")), compact_manifest),
+    Procedure(
+        "compact_manifest",
+        (TABLE, optional("options"), optional("dry_run", bool)),
+        compact_manifest,
+    ),
     Procedure(
         "rescale",
         (

@@ -1,0 +1,77 @@
+"""Parameters that must be known before a statement is parsed: ``?``, and names of tables."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from emberlake.errors import InvalidSql
+from emberlake.sql.cursor import Cursor
+from emberlake.sql.lexer import Kind, Token, text_value, tokenize
+from emberlake.sql.names import TableName
+from emberlake.sql.replacing import Edit, edited
+
+Given = Mapping[str, Any] | Sequence[Any] | None
+
+
+def with_named_parameters(text: str, given: Given) -> tuple[str, Mapping[str, Any]]:
+    """The text with ``:name`` for every ``?``, and the values by these names.
+
+    Raises:
+        InvalidSql: there are not as many values as parameters.
+    """
+    if given is None or isinstance(given, Mapping):
+        return text, given or {}
+    marks = list(_marks(tokenize(text)))
+    if len(marks) != len(given):
+        raise InvalidSql(
+            f"[UNBOUND_SQL_PARAMETER] the statement has {len(marks)} parameters (?), and args has "
+            f"{len(given)} values"
+        )
+    names = [f"_{number}" for number in range(1, len(marks) + 1)]
+    edits = [Edit(m.start, m.end, f":{name}") for m, name in zip(marks, names, strict=True)]
+    return edited(text, edits), dict(zip(names, given, strict=True))
+
+
+def _marks(tokens: Sequence[Token]) -> Iterator[Token]:
+    for token, after in pairwise(tokens):
+        if token.is_symbol("?") and not after.is_symbol("::"):  # a ?:: INT is a cast
+            yield token
+
+
+def with_identifiers(text: str, args: Mapping[str, Any]) -> str:
+    """The text with names in the place of ``IDENTIFIER('db.t')`` and ``IDENTIFIER(:name)``.
+
+    Other arguments are left to the engine, which evaluates them in queries.
+
+    Raises:
+        InvalidSql: a text is no name.
+    """
+    if "identifier" not in text.lower():
+        return text
+    tokens = tokenize(text)
+    edits: list[Edit] = []
+    for at, token in enumerate(tokens[:-3]):
+        if not (token.is_word("IDENTIFIER") and tokens[at + 1].is_symbol("(")):
+            continue
+        close = next((n for n in range(at + 2, len(tokens)) if tokens[n].is_symbol(")")), None)
+        value = None if close is None else _text(tokens[at + 2 : close], args)
+        if value is not None and close is not None:
+            edits.append(Edit(token.start, tokens[close].end, str(_name(value))))
+    return edited(text, edits)
+
+
+def _text(tokens: Sequence[Token], args: Mapping[str, Any]) -> str | None:
+    """The value of a text literal, or of a parameter; None for everything else."""
+    if tokens and all(token.kind is Kind.TEXT for token in tokens):
+        return "".join(map(text_value, tokens))
+    if len(tokens) == 2 and tokens[0].is_symbol(":") and tokens[1].is_name:
+        value = args.get(tokens[1].name)
+        return value if isinstance(value, str) else None
+    return None
+
+
+def _name(text: str) -> TableName:
+    cursor = Cursor(text)
+    name = cursor.table()
+    cursor.expect_end()
+    return name
