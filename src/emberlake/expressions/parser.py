@@ -50,13 +50,18 @@ def _height(node: Node) -> int:
     height, level = 0, [node]
     while level:
         height += 1
-        calls = (n.args if isinstance(n, Call) else (n.inner,) for n in level if not _is_leaf(n))
-        level = [inner for args in calls for inner in args]
+        level = [inner for node in level for inner in _operands(node)]
     return height
 
 
-def _is_leaf(node: Node) -> bool:
-    return not isinstance(node, Call | CastTo)
+def _operands(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Call():
+            return tuple(node.args)
+        case CastTo():
+            return (node.inner,)
+        case _:
+            return ()
 
 
 class _Parser(TokenReader):

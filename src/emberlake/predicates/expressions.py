@@ -286,7 +286,9 @@ def format_literal(data_type: DataType, value: Value) -> str:
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
     text = format_value(data_type, value)
-    if root.is_number and text[-1].isdigit():  # the others are NaN and the infinities
+    if (
+        root is not None and root.is_number and text[-1].isdigit()
+    ):  # the others are NaN and the infinities
         return text
     return f"{_TYPED_TEXT.get(root, '') if root else ''}{_format_text(text)}"
 

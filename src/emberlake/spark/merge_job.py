@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import NullType
 
+from emberlake.base.names import backquoted
 from emberlake.errors import DataMismatch, InvalidInput
 from emberlake.rowops.clauses import NO_CLAUSE, SOURCE
 from emberlake.rowops.edits import Prepared
@@ -25,7 +26,7 @@ from emberlake.spark.changes import check_reachable
 from emberlake.spark.column_changes import uses_columns
 from emberlake.spark.failures import typed_errors
 from emberlake.spark.kept import kept
-from emberlake.spark.located import POSITION, quoted_name
+from emberlake.spark.located import POSITION
 from emberlake.spark.merge_columns import ColumnMerge
 from emberlake.spark.merge_frames import MergeFrames
 from emberlake.spark.merge_keys import merge_keys
@@ -142,7 +143,7 @@ def _with_types(df: DataFrame, schema: TableSchema) -> DataFrame:
     for column in df.schema:
         known = schema.field_by_name.get(column.name)
         if isinstance(column.dataType, NullType) and known is not None:
-            name = quoted_name(column.name)
+            name = backquoted(column.name)
             df = df.withColumn(column.name, sql.col(name).cast(to_spark_type(known.type)))
     return df
 
