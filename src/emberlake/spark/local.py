@@ -94,6 +94,24 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
+def watch_tasks(spark: SparkSession, advance: Callable[[int, int], None]) -> Iterator[None]:
+    """Report how many tasks of the running stages are done, while the work inside runs."""
+    tracker = spark.sparkContext.statusTracker()
+
+    def look() -> None:
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        running = [stage for stage in stages if stage is not None]
+        if running:
+            advance(
+                sum(stage.numCompletedTasks for stage in running),
+                sum(stage.numTasks for stage in running),
+            )
+
+    with _looking(look):
+        yield
+
+
+@contextmanager
 def watch_input(spark: SparkSession, advance: Callable[[int, int], None]) -> Iterator[None]:
     """Report how many bytes and rows were read from files, while the work inside runs."""
     # The numbers of Spark's web page, updated when tasks end, and every few seconds before that.
