@@ -1,4 +1,4 @@
-"""Statements as frozen values: what to do, not how.
+"""Statements as frozen values: what was said, not how it is done.
 
 Expressions and queries stay text, as they were written: the engine that evaluates them parses them.
 Statements that move no rows (``commands``) are declared with their parsers, on the same base.
@@ -31,7 +31,7 @@ class Query(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class Foreign(Statement):
-    """A statement that is not about the lake; the engine decides whether it can do it.
+    """A statement that is none of the lake's; the engine decides whether it can do it.
 
     It may contain queries of the lake, such as CACHE TABLE x AS SELECT ... or EXPLAIN SELECT ...
     """
@@ -53,7 +53,7 @@ class CreateTemporaryView(Statement):
 
 @dataclass(frozen=True)
 class PartitionValue:
-    """A column of PARTITION (...): its value as an expression; None: it comes from the rows."""
+    """A column of PARTITION (...): its value as an expression, or None if the rows say it."""
 
     column: str
     value: str | None
@@ -179,6 +179,7 @@ class CreateTable(Command):
     partitioned_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
+    location: str | None = None
     if_not_exists: bool = False
     replace: bool = False  # an existing table of that name goes
     must_exist: bool = False  # REPLACE TABLE without CREATE

@@ -11,7 +11,7 @@ _HIDDEN = ("owner", "path")
 
 
 def system_table_rows(name: TableName, catalog: Catalog) -> pa.Table | None:
-    """The rows of ``sys.tables`` or ``sys.all_table_options``; None for other databases."""
+    """The rows of ``sys.tables`` and ``sys.all_table_options``; None: it is none of these."""
     if len(name.parts) < 2 or name.parts[-2].lower() != SYSTEM_DATABASE:
         return None
     tables = [

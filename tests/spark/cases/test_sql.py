@@ -62,7 +62,7 @@ def test_names_of_a_query_are_tables_of_the_lake(spark: SparkSession, lake: Lake
     assert found("SELECT id FROM people WHERE id = 2") == [(2,)]
     with pytest.raises(TableNotFound, match="case-sensitive"):
         lake.sql("SELECT * FROM shop.People")
-    with pytest.raises(InvalidInput, match="not a Spark DataFrame"):
+    with pytest.raises(InvalidInput, match="no DataFrame"):
         lake.sql("SELECT * FROM x", x=[1])  # type: ignore[arg-type]
 
 

@@ -115,9 +115,7 @@ def _subquery(engine: Local, cursor: Cursor, args: Args, before: Sequence[str]) 
     if word == "EXISTS":
         raise Unsupported("EXISTS needs Spark; use IN or MERGE")
     if rows.num_columns != 1:
-        raise InvalidSql(
-            f"expected a subquery of one column, not {rows.num_columns}: ({query[:80]})"
-        )
+        raise InvalidSql(f"a subquery has one column here, not {rows.num_columns}: ({query[:80]})")
     if rows.num_rows > (_MAX_VALUES if word == "IN" else 1):
         raise InvalidSql(f"the subquery has {rows.num_rows} rows: ({query[:80]})")
     values = [_literal(value) for value in rows.column(0).to_pylist()] or ["NULL"]

@@ -18,6 +18,8 @@ from emberlake.sql.hidden_columns import BUCKET, FILE_PATH, PARTITION, ROW_INDEX
 from emberlake.sql.on_duckdb.pinned import PinnedTable
 from emberlake.types import arrow_schema
 
+__all__ = ["BUCKET", "FILE_PATH", "PARTITION", "ROW_INDEX", "PlacedSource", "places_of"]
+
 _TYPES: Final = {BUCKET: pa.int32(), FILE_PATH: pa.string(), ROW_INDEX: pa.int64()}
 
 

@@ -10,22 +10,14 @@ from sqlglot import exp
 
 from emberlake.errors import InvalidSql
 from emberlake.inspect import SystemTable
-from emberlake.options import (
-    INCREMENTAL_BETWEEN,
-    INCREMENTAL_BETWEEN_TIMESTAMP,
-    SCAN_TIMESTAMP_MILLIS,
-    SCAN_VERSION,
-)
-from emberlake.spec.partition_match import partitions_of
 from emberlake.spec.row_tracking import HIDDEN_FIELDS
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.procedures.arguments import table_name
-from emberlake.sql.hidden_columns import PARTITION
 from emberlake.sql.names import TableName
 from emberlake.sql.on_duckdb.connection import Database, Prepared
 from emberlake.sql.on_duckdb.derived import DERIVED
 from emberlake.sql.on_duckdb.dialect import to_duckdb
-from emberlake.sql.on_duckdb.hidden import PlacedSource, places_of
+from emberlake.sql.on_duckdb.hidden import PARTITION, PlacedSource, places_of
 from emberlake.sql.on_duckdb.native import native_query
 from emberlake.sql.on_duckdb.native_keys import native_key_query
 from emberlake.sql.on_duckdb.pinned import PinnedTable, TableSource
@@ -102,7 +94,7 @@ class Preparation:
         return (database[-1] if database else self._session.database).lower(), name.lower()
 
     def _without_hidden(self, node: exp.Select) -> None:
-        """``*`` does not include hidden columns, even if the query names them elsewhere."""
+        """``*`` leaves hidden columns out, which the query names elsewhere."""
         sources = [node.args.get("from_"), *(node.args.get("joins") or ())]
         tables = [s.this.name for s in sources if s is not None and isinstance(s.this, exp.Table)]
         names = {name for table in tables for name in self._hidden.get(table, ())}
@@ -127,9 +119,9 @@ class Preparation:
     def _replace_function(self, node: exp.Table) -> None:
         match node.this.name.lower():
             case "paimon_incremental_query":
-                self._replace_incremental(node, INCREMENTAL_BETWEEN.key)
+                self._replace_incremental(node, "incremental-between")
             case "paimon_incremental_between_timestamp":
-                self._replace_incremental(node, INCREMENTAL_BETWEEN_TIMESTAMP.key)
+                self._replace_incremental(node, "incremental-between-timestamp")
             case "identifier":
                 name = table_name(str(self._constant(node.this.expressions[0])))
                 parts = [exp.to_identifier(part, quoted=True) for part in name.parts]
@@ -223,7 +215,7 @@ class Preparation:
         self._views.append(text)
 
     def _show(self, stand_in: str, source: object, fields: Sequence[DataField]) -> None:
-        """Let a name stand for rows; CHAR(n) is padded with spaces, as in Spark."""
+        """Let a name stand for rows; CHAR(n) is filled with spaces, as Spark reads it."""
         if not any(map(_is_char, fields)):
             self._sources[stand_in] = source
             return
@@ -259,8 +251,8 @@ class Preparation:
                 raise InvalidSql(
                     f"VERSION AS OF takes a snapshot or a tag, not {said.sql('spark')}"
                 )
-            return {SCAN_VERSION.key: said.name}
-        return {SCAN_TIMESTAMP_MILLIS.key: str(self._millis(said))}
+            return {"scan.version": said.name}
+        return {"scan.timestamp-millis": str(self._millis(said))}
 
     def _millis(self, said: exp.Expr) -> int:
         text = to_duckdb(said)
@@ -268,7 +260,7 @@ class Preparation:
             text = f"to_timestamp({text})"  # a number is of seconds
         moment = self._database.value(f"CAST({text} AS TIMESTAMP WITH TIME ZONE)")
         if not isinstance(moment, datetime):
-            raise InvalidSql(f"TIMESTAMP AS OF takes a timestamp, not {said.sql('spark')}")
+            raise InvalidSql(f"TIMESTAMP AS OF takes a moment, not {said.sql('spark')}")
         return int(moment.astimezone(UTC).timestamp() * 1000)
 
     def _replace_incremental(self, node: exp.Table, option: str) -> None:
@@ -290,14 +282,10 @@ class Preparation:
         if not table.partition_keys:
             raise InvalidSql(f"{table.identifier} is not partitioned")
         listed = self._session.catalog.list_partitions_paged(table.identifier).elements
-        first = table.partition_keys[0]
-        found: dict[str, Any] = {}
-        for partition in listed:
-            text = partition.spec[first]
-            ((_, value),) = partitions_of(table.table_schema, {first: text}).values
-            if value is not None:
-                found[text] = value
-        return exp.Literal.string(max(found, key=found.__getitem__)) if found else exp.Null()
+        null = table.options.get("partition.default-name", "__DEFAULT_PARTITION__")
+        firsts = [p.spec[table.partition_keys[0]] for p in listed]
+        found = [text for text in firsts if text != null]
+        return exp.Literal.string(max(found)) if found else exp.Null()
 
 
 _STAND_IN = "__lake_"
@@ -309,7 +297,7 @@ def _is_char(field: DataField) -> bool:
 
 
 def _as_read(field: DataField) -> str:
-    """The column; CHAR(n) is padded with spaces, as in Spark."""
+    """CHAR(n) is filled with spaces, as Spark reads it."""
     name = quoted(field.name)
     if not (isinstance(field.type, AtomicType) and _is_char(field)):
         return name

@@ -60,7 +60,7 @@ class Lake:
         """
         for name, frame in dataframes.items():
             if not hasattr(frame, "createOrReplaceTempView"):
-                raise InvalidInput(f"{name} is a {type(frame).__name__}, not a Spark DataFrame")
+                raise InvalidInput(f"{name} is a {type(frame).__name__}, and no DataFrame of Spark")
         engine = SparkEngine(self.spark, self._views, dataframes)
         shared = self.session
         engine.session = SqlSession(

@@ -294,10 +294,3 @@ def test_files_with_deleted_rows_are_left_to_the_engine(catalog: Catalog) -> Non
 
     assert native.native_query(pinned.PinnedTable.of(catalog.get_table("db.marked"))) is None
     assert catalog.sql("SELECT i FROM marked").fetchall() == [(2,)]
-
-
-def test_the_greatest_partition_is_found_by_its_value_not_by_its_text(catalog: Catalog) -> None:
-    catalog.sql("CREATE TABLE parts (id INT, p INT) PARTITIONED BY (p)")
-    catalog.sql("INSERT INTO parts VALUES (1, 9), (2, 10), (3, NULL)")
-
-    assert catalog.sql("SELECT sys.max_pt('parts')").fetchall() == [("10",)]
