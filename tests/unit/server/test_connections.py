@@ -24,7 +24,7 @@ async def is_cut(sent: bytes, *, reads: bool) -> bool:
     """Whether a client that sends this is cut before it has its answer."""
     config = uvicorn.Config(answer, lifespan="off", log_config=None)
     config.load()
-    kind, loop = protocol(0.1, 0.1), asyncio.get_running_loop()
+    kind, loop = protocol(0.1, 10 if reads else 0.1), asyncio.get_running_loop()
     state = ServerState()
     server = await loop.create_server(lambda: kind(config, state, {}), "127.0.0.1", 0)
     async with server:
