@@ -1,6 +1,7 @@
-"""Connections of clients: those who take too long to say what they want, or say too much, are cut.
+"""Connections of clients: those who take too long to speak or to listen, or say too much, are cut.
 
-uvicorn waits for the headers of a request without end, and keeps all that come.
+uvicorn waits for the headers of a request without end, and keeps all that come. It also keeps an
+answer for as long as a client does not read it.
 """
 
 import asyncio
@@ -12,10 +13,12 @@ _MOST_BYTES: Final = 64 * 1024  # of the line and the headers of a request
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """HTTP/1.1 with a bound for the time and the size of the headers."""
+    """HTTP/1.1 with bounds for the time and the size of headers, and for the time of answers."""
 
     head_seconds: float = 15.0
+    answer_seconds: float = 150.0
     _timer: asyncio.TimerHandle | None = None
+    _reading: asyncio.TimerHandle | None = None  # runs while the client does not read
     _head_bytes = 0
     _is_in_head = True
 
@@ -42,10 +45,26 @@ class BoundedProtocol(HttpToolsProtocol):
         self._end_head()
         super().on_headers_complete()
 
+    def pause_writing(self) -> None:
+        """The client reads slower than it is answered."""
+        super().pause_writing()
+        self._reading = self.loop.call_later(self.answer_seconds, self._cut)
+
+    def resume_writing(self) -> None:
+        """The client has read most of what there was."""
+        self._end_reading()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
         self._end_head()
+        self._end_reading()
         super().connection_lost(exc)
+
+    def _end_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
 
     def _begin_head(self) -> None:
         if self._timer is None:
@@ -60,10 +79,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _cut(self) -> None:
         self._end_head()
-        if not self.transport.is_closing():
-            self.transport.abort()  # a close would wait for what nobody reads
+        self._end_reading()
+        self.transport.abort()  # a close, even one under way, waits for what nobody reads
 
 
-def protocol(head_seconds: float) -> type[BoundedProtocol]:
-    """The protocol with another bound for the time."""
-    return type("Protocol", (BoundedProtocol,), {"head_seconds": head_seconds})
+def protocol(head_seconds: float, answer_seconds: float) -> type[BoundedProtocol]:
+    """The protocol with other bounds for the times."""
+    bounds = {"head_seconds": head_seconds, "answer_seconds": answer_seconds}
+    return type("Protocol", (BoundedProtocol,), bounds)

@@ -180,7 +180,7 @@ def run_server(server: Server, listening: Listening | None = None) -> None:
         server_header=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=30,
-        http=connections.protocol(settings.limits.head_seconds),
+        http=connections.protocol(settings.limits.head_seconds, settings.limits.answer_seconds),
     )
 
     async def serve() -> None:

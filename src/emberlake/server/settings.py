@@ -20,6 +20,7 @@ class Limits:
     body_bytes: int = 32 * MEBIBYTE
     body_seconds: float = 30.0  # until all of a body has come
     head_seconds: float = 15.0  # until all headers have come
+    answer_seconds: float = 150.0  # until most of an answer has been read
     work_seconds: float = 150.0  # until a request is answered; clients wait for 180
     threads: int = 16
     waiting: int = 256  # requests that wait for a thread; more are told to come again
