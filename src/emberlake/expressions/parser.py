@@ -47,16 +47,22 @@ def parse_expression(text: str) -> Node:
 
 def _height(node: Node) -> int:
     """How many levels a tree has."""
-    height, level = 0, [node]
+    height = 0
+    level: list[Node] = [node]
     while level:
         height += 1
-        calls = (n.args if isinstance(n, Call) else (n.inner,) for n in level if not _is_leaf(n))
-        level = [inner for args in calls for inner in args]
+        level = [inner for above in level for inner in _inner(above)]
     return height
 
 
-def _is_leaf(node: Node) -> bool:
-    return not isinstance(node, Call | CastTo)
+def _inner(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Call():
+            return node.args
+        case CastTo():
+            return (node.inner,)
+        case _:
+            return ()
 
 
 class _Parser(TokenReader):
