@@ -47,17 +47,18 @@ def parse_expression(text: str) -> Node:
 
 def _height(node: Node) -> int:
     """How many levels a tree has."""
-    height, level = 0, [node]
+    height = 0
+    level: list[Node] = [node]
     while level:
         height += 1
-        level = [inner for node in level for inner in _operands(node)]
+        level = [inner for above in level for inner in _inner(above)]
     return height
 
 
-def _operands(node: Node) -> tuple[Node, ...]:
+def _inner(node: Node) -> tuple[Node, ...]:
     match node:
         case Call():
-            return tuple(node.args)
+            return node.args
         case CastTo():
             return (node.inner,)
         case _:

@@ -1,11 +1,12 @@
 """Delete and update rows by Spark's own expressions: Spark evaluates conditions and values."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from emberlake.base.names import listed
 from emberlake.errors import InvalidExpression, InvalidInput
 from emberlake.expressions import Lit
 from emberlake.predicates import Predicate, bind_filter
@@ -16,8 +17,17 @@ from emberlake.spark.changes import change_rows
 from emberlake.spark.filters import to_literal
 from emberlake.spark.key_rows import check_exact
 from emberlake.spark.located import PLACE, LocatedRows
+from emberlake.spark.types import nullable_fields, spark_schema
 from emberlake.spec.literals import cast_literal
-from emberlake.types import AtomicType, DataField, TypeRoot
+from emberlake.types import (
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    RowType,
+    TypeRoot,
+)
 
 
 def uses_columns(given: Iterable[object]) -> bool:
@@ -78,12 +88,36 @@ def value_of(given: object, field: DataField) -> Column:
         value = value.as_py()
     if value is None:
         return sql.lit(None)
-    kind = field.type
     check_exact((field,))
     try:
-        if isinstance(kind, AtomicType) and not kind.root.is_opaque:
-            plain = cast_literal(kind, value)
-            return sql.lit(value) if kind.root is TypeRoot.TIME else to_literal(kind, plain)
+        return _literal(field.type, value)
     except InvalidInput as error:
         raise InvalidExpression(f"{value!r:.80} does not fit {field}: {error}") from error
-    return sql.lit(value)
+
+
+def _literal(kind: DataType, value: object) -> Column:
+    """A value as Spark's, of any type; nested ones are put together."""
+    (whole,) = nullable_fields(spark_schema((DataField(0, "", kind),))).fields
+    match kind:
+        case _ if value is None:
+            return sql.lit(None).cast(whole.dataType)
+        case RowType() if isinstance(value, Mapping):
+            unknown = sorted(set(value) - {f.name for f in kind.fields})
+            if unknown:
+                raise InvalidInput(f"there are no fields {listed(unknown)}")
+            parts = (_literal(f.type, value.get(f.name)).alias(f.name) for f in kind.fields)
+            return sql.struct(*parts).cast(whole.dataType)
+        case ArrayType() if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+            return sql.array(*(_literal(kind.element, item) for item in value)).cast(whole.dataType)
+        case MapType() if isinstance(value, Mapping):
+            both = (
+                _literal(side, item)
+                for pair in value.items()
+                for side, item in zip((kind.key, kind.value), pair, strict=True)
+            )
+            return sql.create_map(*both).cast(whole.dataType)
+        case AtomicType() if not kind.root.is_opaque:
+            plain = cast_literal(kind, value)
+            return sql.lit(value) if kind.root is TypeRoot.TIME else to_literal(kind, plain)
+        case _:
+            return sql.lit(value)

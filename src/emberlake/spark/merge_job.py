@@ -17,10 +17,12 @@ from pyspark.sql.types import NullType
 
 from emberlake.base.names import backquoted
 from emberlake.errors import DataMismatch, InvalidInput
+from emberlake.expressions.typed import Apply, parts_of
+from emberlake.expressions.typed import Column as TypedColumn
 from emberlake.rowops.clauses import NO_CLAUSE, SOURCE
 from emberlake.rowops.edits import Prepared
 from emberlake.rowops.merge_builder import MergeBuilder, Outline, new_merge
-from emberlake.rowops.merge_plan import On
+from emberlake.rowops.merge_plan import MergePlan, On
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.changes import check_reachable
 from emberlake.spark.column_changes import uses_columns
@@ -38,11 +40,13 @@ from emberlake.spark.sessions import fast_arrow
 from emberlake.spark.types import paimon_fields, to_spark_type
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
-from emberlake.types import arrow_schema
+from emberlake.types import AtomicType, DataType, TypeRoot, arrow_schema
 
 # Rows that an executor kept are lost with it; the merge is then computed again.
 _LOST: Final = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 _TRIES: Final = 3
+_ZONE: Final = "spark.sql.session.timeZone"
+_UTC: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
 _MOST_SENT: Final = 4_000_000  # more pairs than this are not sent to every executor
 
 
@@ -96,6 +100,12 @@ class SparkMergeBuilder(MergeBuilder):
                 return merge_keys(current, snapshot, frames, is_dry=is_dry)
             return _merge_files(current, snapshot, frames, is_dry=is_dry)
 
+    def _plan(self, schema: TableSchema) -> MergePlan:
+        plan = super()._plan(schema)
+        assert self._df is not None
+        check_zone(plan, self._df.sparkSession.conf.get(_ZONE) or "UTC")
+        return plan
+
     def _column_merge(self, schema: TableSchema) -> ColumnMerge:
         assert self._df is not None
         return ColumnMerge(
@@ -136,6 +146,42 @@ def merge_on_spark(
     builder = new_merge(session, rows, on, **options)  # type: ignore[arg-type]
     known = {f: getattr(builder, f) for f in builder.__dataclass_fields__}
     return SparkMergeBuilder(**known, _df=df)
+
+
+def check_zone(plan: MergePlan, zone: str) -> None:
+    """Refuse to turn moments of the source into times without a zone, or the other way round.
+
+    Expressions do it in UTC. In a session with another zone that is not what the DataFrame shows,
+    nor what Spark would do; an ordinary write refuses it as well.
+
+    Raises:
+        DataMismatch: names the column, and what to do.
+    """
+    if zone in _UTC:
+        return
+    on = plan.on
+    values = [e for c in (*plan.for_table, *plan.new) for e in (*c.values.values(), c.where)]
+    sides = [side for pair in on.keys for side in (pair.target, pair.source)]
+    for expression in (*values, *sides, on.of_source, on.of_pairs):
+        for part in parts_of(expression.typed) if expression is not None else ():
+            column = part.args[0] if isinstance(part, Apply) and part.function == "CAST" else None
+            if not isinstance(column, TypedColumn):
+                continue
+            is_ours = column.source == SOURCE or expression in sides
+            if is_ours and {_has_zone(part.type), _has_zone(column.type)} == {True, False}:
+                raise DataMismatch(
+                    f"{column.field.name} is {column.type}, and is needed as {part.type}: only one "
+                    f"of them has a time zone, and that of the session is {zone}. Cast the "
+                    "DataFrame's column to timestamp_ntz or timestamp, as the table has it"
+                )
+
+
+def _has_zone(data_type: DataType | None) -> bool | None:
+    """None: it is about no moment."""
+    root = data_type.root if isinstance(data_type, AtomicType) else None
+    if root is TypeRoot.TIMESTAMP_LTZ:
+        return True
+    return False if root in (TypeRoot.TIMESTAMP, TypeRoot.DATE) else None
 
 
 def _with_types(df: DataFrame, schema: TableSchema) -> DataFrame:

@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException, ArithmeticException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from emberlake import DataMismatch, Table, lit
+from emberlake import DataMismatch, InvalidExpression, Table, lit
 from emberlake.rowops.merge_builder import MergeBuilder
 from emberlake.rowops.result import RowChangeResult
 from emberlake.session.write_session import WriteSession
@@ -256,6 +256,40 @@ def test_what_others_commit_meanwhile_is_read_again(
     result = update("db.t", options(table), {"price": "price * 2"}, "id <> 3", spark=spark)
     assert result.rows_updated == 3
     assert [row[3] for row in rows_of(table)] == [200.0, 201.0, 2.0, 1.5]
+
+
+def test_nested_values_are_given_beside_columns_of_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    row = pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))])
+    columns = pa.schema([("id", pa.int64()), ("r", row), ("m", pa.map_(pa.string(), pa.int32()))])
+    table = new_table(tmp_path, columns=columns)
+    table.append(pa.Table.from_pylist([{"id": 1}], columns))
+    values = {"r": {"b": ["x", None]}, "m": {"k": 1}}
+
+    update("db.t", options(table), values, sql.col("id") == 1, spark=spark)
+
+    found = reopened(table).to_arrow().to_pylist()
+    assert found == [{"id": 1, "r": {"a": None, "b": ["x", None]}, "m": [("k", 1)]}]
+    with pytest.raises(InvalidExpression, match="there are no fields c"):
+        update("db.t", options(table), {"r": {"c": 1}}, sql.col("id") == 1, spark=spark)
+
+
+def test_moments_are_not_taken_for_times_without_a_zone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    columns = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us"))])
+    table = new_table(tmp_path, columns=columns)
+    source = spark.sql("SELECT 1L AS id, TIMESTAMP '2026-01-01 00:00:00' AS ts")
+
+    for on in (["id"], ["ts"]):
+        builder = merge(source, "db.t", options(table), on).when_not_matched_insert_all()
+        with pytest.raises(DataMismatch, match=r"ts is .*that of the session is Asia/Kolkata"):
+            builder.execute()
+
+    source = source.withColumn("ts", sql.col("ts").cast("timestamp_ntz"))
+    merge(source, "db.t", options(table), ["ts"]).when_not_matched_insert_all().execute()
+    assert [str(ts) for _, ts in rows_of(table)] == ["2026-01-01 00:00:00"]
 
 
 def test_executors_forget_the_source_of_a_merge(spark: SparkSession, tmp_path: Path) -> None:
