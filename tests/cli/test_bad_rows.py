@@ -10,7 +10,7 @@ import pytest
 
 from cli.shop import Cli
 from emberlake import Catalog
-from emberlake.cli.actions.text_files import is_json_array
+from emberlake.cli.actions.text_opening import is_json_array
 
 CSV = """id,name
 10,ada

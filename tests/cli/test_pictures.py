@@ -88,5 +88,6 @@ def test_the_server_tells_its_address_and_ends_with_ctrl_c(
 
     assert bare.startswith("http://127.0.0.1:")
     assert (process.returncode, errors) == (0, "")
-    assert (taken.returncode, "cannot listen on 127.0.0.1" in taken.stderr) == (1, True)
-    assert "Traceback" not in taken.stderr
+    assert taken.returncode == 1
+    assert taken.stderr.startswith("error: the server cannot listen on port ")
+    assert taken.stderr.count("\n") == 1

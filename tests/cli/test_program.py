@@ -437,6 +437,16 @@ def test_help_of_every_command_fits_sixty_columns(
             assert parameter.param_type_name == "argument" or parameter.opts[0] in shown, path
 
 
+def test_the_help_names_its_own_flag_like_others(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    for width, shown in (("60", "  -h, --help"), ("100", "--help")):
+        monkeypatch.setenv("COLUMNS", width)
+
+        told = cli("read", "--help").out
+
+        assert shown in told
+        assert "<bool>" not in told
+
+
 @pytest.mark.parametrize("group", [(), ("table",)])
 def test_without_a_command_the_help_is_shown(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, group: tuple[str, ...]

@@ -117,6 +117,15 @@ def test_a_file_that_exists_is_replaced_only_by_force(
     assert out.read_text() != "precious"
 
 
+def test_a_folder_that_does_not_exist_is_named(cli: Cli, catalog: Catalog, tmp_path: Path) -> None:
+    shown = cli("read", "shop.orders", "--out", str(tmp_path / "no" / "a.csv"))
+
+    assert (shown.code, shown.err) == (
+        1,
+        f"error: {tmp_path / 'no'} does not exist: create the folder first\n",
+    )
+
+
 @pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
 def test_what_is_interrupted_leaves_no_file(
     cli: Cli, catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

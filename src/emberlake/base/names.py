@@ -8,6 +8,9 @@ _SHOWN: Final = 8
 _SHOWN_CHARACTERS: Final = 64
 _COMPARED: Final = 5000  # a table may have many columns, a catalog many tables
 _SUGGESTED: Final = 3
+_ALIKE: Final = 0.7
+_SHORT: Final = 4  # letters; two that are swapped are a large share: dya, day
+_SHORT_ALIKE: Final = 0.65
 
 
 def listed(names: Collection[object], shown: int = _SHOWN) -> str:
@@ -17,8 +20,10 @@ def listed(names: Collection[object], shown: int = _SHOWN) -> str:
     return ", ".join(texts) + (f" and {left:,} more" if left else "")
 
 
-def nearest(name: str, known: Iterable[str], cutoff: float = 0.65) -> list[str]:
+def nearest(name: str, known: Iterable[str], cutoff: float | None = None) -> list[str]:
     """The names spelled most like this one, the closest first; case is ignored."""
+    if cutoff is None:
+        cutoff = _ALIKE if len(name) > _SHORT else _SHORT_ALIKE
     by_lower: dict[str, str] = {}
     for _, choice in zip(range(_COMPARED), known, strict=False):
         by_lower.setdefault(choice.lower(), choice)

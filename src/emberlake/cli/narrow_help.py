@@ -22,7 +22,21 @@ class Entry:
     text: str
 
 
-class NarrowCommand(TyperCommand):
+class _TidyHelp:
+    """Typer would list ``-h`` and ``--help`` in any order, and take the flag for a value."""
+
+    def get_help_option_names(self, ctx: Any) -> list[str]:
+        free: list[str] = super().get_help_option_names(ctx)  # type: ignore[misc]
+        return sorted(free, key=ctx.help_option_names.index)
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option: Any = super().get_help_option(ctx)  # type: ignore[misc]
+        if option is not None:
+            option.metavar = ""
+        return option
+
+
+class NarrowCommand(_TidyHelp, TyperCommand):
     """A command whose help fits the terminal."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -30,7 +44,7 @@ class NarrowCommand(TyperCommand):
             super().format_help(ctx, formatter)
 
 
-class NarrowGroup(TyperGroup):
+class NarrowGroup(_TidyHelp, TyperGroup):
     """A group of commands whose help fits the terminal."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

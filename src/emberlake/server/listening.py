@@ -30,6 +30,7 @@ def listen(host: str, port: int) -> Listening:
     except OSError as error:
         raise InvalidState(
             f"the server cannot listen on port {port} of {host}: "
-            f"{error.strerror or error}; choose others with --port and --host"
+            f"{error.strerror or error}; choose others with --port and --host, where --port 0 is "
+            "a free one"
         ) from error
     return listening

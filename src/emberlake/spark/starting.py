@@ -97,7 +97,7 @@ def chosen_settings(master: str, asked: Mapping[str, str]) -> dict[str, str]:
 def _quiet_errors() -> None:
     for name in _REPEATING_LOGGERS:
         logger = PySparkLogger.getLogger(name)
-        if logger.level == logging.NOTSET:  # nobody has asked for them
+        if logger.level == logging.WARNING:  # their default: nobody has asked for them
             logger.setLevel(logging.CRITICAL)
 
 

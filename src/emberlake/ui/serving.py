@@ -9,7 +9,7 @@ import uvicorn
 
 from emberlake.base.env import SYSTEM_ENV
 from emberlake.catalog import Catalog
-from emberlake.errors import InvalidState
+from emberlake.server.listening import listen
 from emberlake.ui.app import build_app
 from emberlake.ui.guard import Guard
 
@@ -36,12 +36,11 @@ def serve(
     Raises:
         InvalidState: the port is taken, or the host is not one of this machine's.
     """
+    listening = listen(host, port)
     key = SYSTEM_ENV.new_id()  # random, and long enough that nobody guesses it
     guard = Guard(host, key, SYSTEM_ENV.new_id(), names)
     config = uvicorn.Config(
         build_app(catalog, guard, allow_writes=allow_writes),
-        host=host,
-        port=port,
         access_log=False,
         log_config=None,
         lifespan="off",
@@ -50,13 +49,8 @@ def serve(
         timeout_graceful_shutdown=2,
     )
     server = _Server(config, lambda bound: on_ready(f"http://{_shown(host)}:{bound}/?key={key}"))
-    try:
-        with suppress(KeyboardInterrupt):  # the usual end
-            asyncio.run(server.serve())
-    except SystemExit as error:  # uvicorn's way to say that it cannot listen
-        raise InvalidState(
-            f"cannot listen on {host}:{port}; is another program there? --port 0 takes a free port"
-        ) from error
+    with listening, suppress(KeyboardInterrupt):  # the usual end
+        asyncio.run(server.serve(sockets=[listening]))
 
 
 class _Server(uvicorn.Server):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from emberlake import Catalog, CatalogFactory, InvalidInput, TableNotFound
@@ -62,6 +63,8 @@ def test_names_of_a_query_are_tables_of_the_lake(spark: SparkSession, lake: Lake
     assert found("SELECT id FROM people WHERE id = 2") == [(2,)]
     with pytest.raises(TableNotFound, match="case-sensitive"):
         lake.sql("SELECT * FROM shop.People")
+    with pytest.raises(AnalysisException, match=r"Did you mean .*`price`"):
+        lake.sql("SELECT pric FROM shop.orders WHERE id > 1")  # price is not in the scan
     with pytest.raises(InvalidInput, match="no DataFrame"):
         lake.sql("SELECT * FROM x", x=[1])  # type: ignore[arg-type]
 

@@ -39,8 +39,8 @@ def test_options_of_the_jvm_stay_beside_those_for_the_log() -> None:
 
 
 def test_errors_are_not_logged_before_they_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
-    monkeypatch.setattr(logger, "level", logging.NOTSET)
+    monkeypatch.setattr(starting, "_REPEATING_LOGGERS", ("LoggerOfATest",))
+    logger = PySparkLogger.getLogger("LoggerOfATest")
 
     starting._quiet_errors()
     assert logger.level == logging.CRITICAL

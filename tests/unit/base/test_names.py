@@ -23,6 +23,8 @@ def test_near_names_are_found_whatever_their_capitals() -> None:
     assert nearest("PRICE", MANY)[0] == "price"
     assert nearest("prices", MANY)[:2] == ["Prices", "price"]
     assert nearest("zzz", MANY) == []
+    assert nearest("dya", ["id", "day"]) == ["day"]
+    assert nearest("soundex", ["round"]) == []
 
 
 def test_few_choices_are_listed_with_the_one_that_was_meant() -> None:

@@ -16,7 +16,7 @@ from emberlake.cli.actions.partitions import check_partition_columns, partition_
 from emberlake.cli.actions.sifting import Load, first_misfit, load_sifted
 from emberlake.cli.actions.sources import Source, find_source, iter_data_files
 from emberlake.cli.actions.tables import kind_of
-from emberlake.cli.actions.text_files import check_delimiter, is_json_array
+from emberlake.cli.actions.text_opening import check_delimiter, is_json_array
 from emberlake.cli.choices import IngestMode, SourceFormat
 from emberlake.cli.failures import UsageError
 from emberlake.cli.progress import Progress, progress

@@ -13,6 +13,7 @@ import pyarrow.csv as pa_csv
 from emberlake.cli.choices import ReadFormat
 from emberlake.cli.progress import Progress
 from emberlake.cli.report import Column
+from emberlake.errors import FileNotFound
 from emberlake.read.row_texts import csv_batch, iter_json_rows
 
 SHOWN_ROWS: Final = 20  # on a terminal
@@ -50,6 +51,8 @@ def _can_be_long(kind: pa.DataType) -> bool:
 @contextmanager
 def whole_file(out: Path) -> Iterator[Path]:
     """A temporary file that is renamed to ``out`` once it is complete."""
+    if not out.parent.is_dir():
+        raise FileNotFound(str(out.parent), "create the folder first")
     temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:
         yield temporary

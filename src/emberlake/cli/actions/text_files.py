@@ -4,23 +4,25 @@ A value that does not fit its column does not end the read: it is reported in th
 its batch. Batches are small, so memory does not grow with the files; a JSON array is read whole.
 """
 
-import bz2
-import codecs
 import csv
-import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
+from emberlake.cli.actions.text_opening import (
+    check_quotes,
+    decoding,
+    encoding_of,
+    is_json_array,
+    open_text,
+)
 from emberlake.cli.choices import SourceFormat
 from emberlake.cli.failures import UsageError
 from emberlake.errors import CorruptFile, DataMismatch, Unsupported
@@ -28,11 +30,8 @@ from emberlake.read.casts.kernels import cast_array
 from emberlake.types import AtomicType, DataField, DataType, arrow_type
 from emberlake.write.bad_rows import BadCells
 
-_UTF8: Final = "utf-8"
 _BATCH_ROWS: Final = 20_000
 _BLOCK_BYTES: Final = 4 << 20
-_DELIMITERS: Final = (";", "\t", "|")  # what is used instead of a comma
-_LONGEST_HEADER: Final = 1 << 20  # characters
 _TEXT: Final = AtomicType("STRING")
 _WHOLE: Final = r"^\s*[+-]?[0-9]+\s*$"
 _SHOWN: Final = 60  # characters of a value in a reason
@@ -66,33 +65,6 @@ class TextBatch:
     torn: list[Torn] = field(default_factory=list)
 
 
-def is_json_array(path: Path, encoding: str = _UTF8) -> bool:
-    """Whether a JSON file is one array, rather than one object per line."""
-    with _opened(path, encoding, errors="replace") as text:
-        start = text.read(4096).lstrip("\ufeff \t\r\n")
-    return start.startswith("[")
-
-
-def check_delimiter(path: Path, options: Mapping[str, str]) -> None:
-    """Refuse a CSV file whose header looks as if another character than a comma separated columns.
-
-    Raises:
-        UsageError: says which option to give.
-    """
-    if {"delimiter", "sep", "header"} & set(options):
-        return
-    encoding = options.get("encoding", options.get("charset", _UTF8))
-    with _decoding(path, encoding), _opened(path, encoding, errors="replace") as text:
-        header = text.readline(_LONGEST_HEADER).strip()
-    other = next((mark for mark in _DELIMITERS if mark in header), None)
-    if other is not None and "," not in header:
-        shown = repr(other)
-        raise UsageError(
-            f"{path}: its header has no comma: {header!r}; if {shown} separates columns, give "
-            f"--source-option delimiter={shown}"
-        )
-
-
 def read_text_file(
     path: Path,
     source_format: SourceFormat,
@@ -111,9 +83,9 @@ def read_text_file(
         UsageError: another option.
         CorruptFile: it is not such a file at all.
     """
-    encoding = options.get("encoding", options.get("charset", _UTF8))
+    encoding = encoding_of(options)
     others = {key: text for key, text in options.items() if key not in ("encoding", "charset")}
-    with _decoding(path, encoding):
+    with decoding(path, encoding):
         if source_format is SourceFormat.CSV:
             yield from _read_csv(path, fields, _csv_options(others, encoding))
         elif others:
@@ -124,35 +96,6 @@ def read_text_file(
             yield from _read_json_array(path, fields, encoding)
         else:
             yield from _read_json(path, fields, encoding)
-
-
-@contextmanager
-def _decoding(path: Path, encoding: str) -> Iterator[None]:
-    try:
-        codecs.lookup(encoding)
-    except LookupError as error:
-        raise UsageError(f"--source-option encoding={encoding}: {error}") from error
-    try:
-        yield
-    except UnicodeError as error:
-        raise CorruptFile(
-            str(path),
-            f"{_undecodable(path, encoding)} is not {encoding.upper()}; if the file has another "
-            "encoding, name it: --source-option encoding=latin1",
-        ) from error
-
-
-def _undecodable(path: Path, encoding: str) -> str:
-    """The line that cannot be decoded; lines are found by their bytes, so only in UTF-8."""
-    if encoding != _UTF8:
-        return "it"
-    with _opened_bytes(path) as raw:
-        for number, line in enumerate(raw, start=1):
-            try:
-                line.decode(encoding)
-            except UnicodeError:
-                return f"line {number}"
-    return "it"
 
 
 # --- CSV ------------------------------------------------------------------------------------------
@@ -181,7 +124,7 @@ def _csv_options(options: Mapping[str, str], encoding: str) -> _CsvOptions:
 
 def _read_csv(path: Path, fields: Sequence[DataField], options: _CsvOptions) -> Iterator[TextBatch]:
     names = _csv_names(path, fields, options)
-    _check_quotes(path, options)
+    check_quotes(path, options.encoding, options.delimiter)
     invalid: list[Any] = []
 
     def skip(row: Any) -> str:
@@ -232,31 +175,12 @@ def _read_csv(path: Path, fields: Sequence[DataField], options: _CsvOptions) -> 
 def _csv_names(path: Path, fields: Sequence[DataField], options: _CsvOptions) -> list[str]:
     if not options.has_header:
         return [f.name for f in fields]
-    with _opened(path, options.encoding) as text:
+    with open_text(path, options.encoding) as text:
         first = next((row for row in csv.reader(text, delimiter=options.delimiter) if row), None)
     if first is None:
         raise CorruptFile(str(path), "it has no header")
     first[0] = first[0].removeprefix("\ufeff")
     return first
-
-
-def _check_quotes(path: Path, options: _CsvOptions) -> None:
-    """Refuse a file that ends inside of quotes: all that follows them would be one value."""
-    with _opened_bytes(path) as raw:
-        quotes = sum(block.count(b'"') for block in iter(lambda: raw.read(_BLOCK_BYTES), b""))
-    if quotes % 2 == 0:
-        return
-    begun = 1
-    with _opened(path, options.encoding) as text:
-        reader = csv.reader(text, delimiter=options.delimiter, strict=True)
-        try:
-            for _ in reader:
-                begun = reader.line_num + 1
-        except csv.Error as error:
-            if "end of data" in str(error):
-                raise CorruptFile(
-                    str(path), f"a quote in the row of line {begun} does not end"
-                ) from error
 
 
 def _numbers(
@@ -285,7 +209,7 @@ class _CsvLines:
 
 
 def _iter_lines(path: Path, options: _CsvOptions) -> Iterator[int]:
-    with _opened(path, options.encoding) as text:
+    with open_text(path, options.encoding) as text:
         reader = csv.reader(text, delimiter=options.delimiter)
         begun = 1
         for row in reader:
@@ -308,7 +232,7 @@ def _torn(row: Any, lines: _CsvLines) -> Torn:
 
 def _read_json(path: Path, fields: Sequence[DataField], encoding: str) -> Iterator[TextBatch]:
     """One object per line. Arrow's reader ends at the first value of another type, so Python's."""
-    with _opened(path, encoding) as text:
+    with open_text(path, encoding) as text:
         batch = _JsonBatch()
         for line, written in enumerate(text, start=1):
             if written.strip():
@@ -320,7 +244,7 @@ def _read_json(path: Path, fields: Sequence[DataField], encoding: str) -> Iterat
 
 
 def _read_json_array(path: Path, fields: Sequence[DataField], encoding: str) -> Iterator[TextBatch]:
-    with _opened(path, encoding) as text:
+    with open_text(path, encoding) as text:
         content = text.read()
     decoder, batch = json.JSONDecoder(), _JsonBatch()
     at, line, counted = content.index("[") + 1, 1, 0
@@ -473,12 +397,3 @@ def _sifted(
 
 def _no_cells() -> _Bad:
     return np.empty(0, np.int64), pa.array([], pa.string())
-
-
-def _opened(path: Path, encoding: str, errors: str = "strict") -> IO[str]:
-    return TextIOWrapper(_opened_bytes(path), encoding=encoding, errors=errors, newline="")
-
-
-def _opened_bytes(path: Path) -> Any:
-    openers: dict[str, Callable[[Path, str], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
-    return openers.get(path.suffix.lower(), open)(path, "rb")

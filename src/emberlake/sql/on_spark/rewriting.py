@@ -5,9 +5,10 @@ be its own tables, or views of its session.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from emberlake.errors import InvalidSql
@@ -47,6 +48,7 @@ _INCREMENTAL: Final = {
     "paimon_incremental_query": INCREMENTAL_BETWEEN,
     "paimon_incremental_between_timestamp": INCREMENTAL_BETWEEN_TIMESTAMP,
 }
+_UNKNOWN_COLUMN: Final = "UNRESOLVED_COLUMN"
 _MAX_PT: Final = ("sys", "max_pt")
 
 
@@ -68,6 +70,7 @@ class Rewriter:
     frames: Mapping[str, DataFrame]  # those of the call, by names in lower case
     args: Args
     pins: dict[tuple[object, ...], Pinned] = field(default_factory=dict)
+    reads_all: bool = False  # also columns that the statement does not name
 
     def frame(self, query: str) -> DataFrame:
         """The DataFrame of a query."""
@@ -80,6 +83,15 @@ class Rewriter:
             text: The statement.
             places: Rows for some tables, by the place in the text where they are named.
         """
+        try:
+            return self._run(text, places)
+        except AnalysisException as error:
+            if self.reads_all or not (error.getCondition() or "").startswith(_UNKNOWN_COLUMN):
+                raise
+        # Spark suggests columns among those that it has seen: let it see all of them.
+        return replace(self, reads_all=True)._run(text, places)  # noqa: SLF001
+
+    def _run(self, text: str, places: Mapping[int, DataFrame] | None) -> DataFrame:
         found = find_references(text)
         scanned = self._scanned(found, places or {})
         calls = {call: value for call in found.calls if (value := self._called(call)) is not None}
@@ -138,7 +150,7 @@ class Rewriter:
             for name in pinned.hidden
             if name.lower() in found.words and name.lower() not in declared
         )
-        columns = needed_columns(found, pinned.schema)
+        columns = None if self.reads_all else needed_columns(found, pinned.schema)
         rows = scan(pinned, self.spark, hidden=hidden, columns=columns, predicate=predicate)
         return Scanned(rows, hidden)
 
