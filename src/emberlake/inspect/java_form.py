@@ -40,6 +40,11 @@ def _load_files(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
     }
 
 
+def _load_key_ranges(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
+    columns = _load_files(store, snapshot)
+    return {field.name: columns[field.name] for field in SYSTEM_TABLES["file_key_ranges"].fields}
+
+
 def _load_buckets(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
     columns = SYSTEM_TABLES["buckets"].load(store, snapshot)
     totals = load_bucket_totals(store, snapshot)
@@ -82,6 +87,7 @@ def _form(name: str, **changes: Any) -> SystemTableKind:
 
 _FORMS: Final[Mapping[str, SystemTableKind]] = {
     "files": _form("files", load=_load_files),
+    "file_key_ranges": _form("file_key_ranges", load=_load_key_ranges),
     "buckets": _form("buckets", load=_load_buckets),
     "snapshots": _form(
         "snapshots",

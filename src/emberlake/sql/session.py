@@ -15,11 +15,11 @@ from emberlake.errors import (
 from emberlake.inspect import SystemTable
 from emberlake.inspect.java_form import as_in_java
 from emberlake.options import KNOWN_KEYS
-from emberlake.spec.identifier import Identifier
+from emberlake.spec.identifier import SYSTEM_DATABASE, Identifier
 from emberlake.sql.commands import run_command
 from emberlake.sql.commands.values import CreateTableLike
 from emberlake.sql.engine import Engine
-from emberlake.sql.names import TableName, identify
+from emberlake.sql.names import DEFAULT_DATABASE, TableName, identify
 from emberlake.sql.parameters import Given, with_identifiers, with_named_parameters
 from emberlake.sql.parse import parse_statement
 from emberlake.sql.statements import (
@@ -40,7 +40,6 @@ from emberlake.sql.statements import (
 from emberlake.table import Table
 
 SETTING_PREFIX: Final = "spark.paimon."
-_DEFAULT_DATABASE: Final = "default"
 
 
 class SqlSession:
@@ -52,7 +51,7 @@ class SqlSession:
         engine: Engine,
         *,
         name: str = "paimon",
-        database: str = _DEFAULT_DATABASE,
+        database: str = DEFAULT_DATABASE,
     ) -> None:
         self.catalog = catalog
         self.engine = engine
@@ -156,7 +155,7 @@ class SqlSession:
     def find(self, name: TableName) -> Table | SystemTable | None:
         """The table of that name with the settings of the session; None if the lake has none."""
         identifier = self.identify(name)
-        if identifier is None:
+        if identifier is None or identifier.database == SYSTEM_DATABASE:
             return None
         try:
             table = self.catalog.get_table(identifier)

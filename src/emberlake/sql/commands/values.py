@@ -75,6 +75,7 @@ class CreateTableLike(Command):
     source: TableName
     if_not_exists: bool = False
     properties: Properties = ()
+    provider: str | None = None
 
 
 @dataclass(frozen=True)

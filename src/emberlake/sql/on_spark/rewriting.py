@@ -15,6 +15,7 @@ from emberlake.inspect import SystemTable
 from emberlake.options import (
     INCREMENTAL_BETWEEN,
     INCREMENTAL_BETWEEN_TIMESTAMP,
+    KNOWN_KEYS,
     SCAN_TIMESTAMP_MILLIS,
     SCAN_VERSION,
 )
@@ -87,7 +88,8 @@ class Rewriter:
             return self.spark.sql(text, self._bound)
         names = {reference: f"t{number}" for number, reference in enumerate(scanned)}
         marks = {name: f"\0{name}\0" for name in names.values()}
-        edits = list(edits_of(found, {ref: marks[name] for ref, name in names.items()}))
+        around = (self.session.name, self.session.database)
+        edits = list(edits_of(found, {ref: marks[name] for ref, name in names.items()}, around))
         edits += [Edit(call.start, call.end, value) for call, value in calls.items()]
         edits += _hiding(found, scanned)
         rewritten = edited(text, edits).replace("{", "{{").replace("}", "}}")
@@ -172,7 +174,7 @@ class Rewriter:
             return Scanned(system_rows(travelled, self.spark))
         if derive is not None:
             return Scanned(derive(Pinned.now(travelled), self.spark))
-        key = (travelled.identifier, reference.version, reference.timestamp)
+        key = (travelled.identifier, reference.version, reference.timestamp, *reference.options)
         if key not in self.pins:
             self.pins[key] = Pinned.now(travelled)
         return self.pins[key]
@@ -191,6 +193,9 @@ class Rewriter:
         return TableName(Cursor(str(value)).path())
 
     def _travelled(self, table: Table | SystemTable, reference: Reference) -> Table | SystemTable:
+        options = {key: value for key, value in reference.options if key in KNOWN_KEYS}
+        if options:
+            table = table.copy(options)
         if reference.version is not None:
             return table.copy({SCAN_VERSION.key: reference.version})
         if reference.timestamp is None:

@@ -104,6 +104,16 @@ def test_changes_that_would_change_rows_are_refused(lake: Lake, text: str, probl
         lake.sql(text)
 
 
+def test_tables_of_other_providers_and_places_are_refused(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (a INT) USING PAIMON")
+
+    with pytest.raises(Unsupported, match="catalog decides"):
+        lake.sql("CREATE TABLE u (a INT) LOCATION '/x'")
+    for text in ("CREATE TABLE u (a INT) USING csv", "CREATE TABLE u LIKE t USING csv"):
+        with pytest.raises(Unsupported, match="USING paimon"):
+            lake.sql(text)
+
+
 def test_unknown_columns_and_databases_are_named(lake: Lake) -> None:
     lake.sql("CREATE TABLE t (id INT)")
     with pytest.raises(ColumnNotFound, match="there are id"):
