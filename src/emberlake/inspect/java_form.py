@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from emberlake.inspect.files import load_file_columns
 from emberlake.inspect.system_table import LazyColumns, SystemTable, SystemTableKind
-from emberlake.inspect.tables import SYSTEM_TABLES, braced_partitions
+from emberlake.inspect.tables import SYSTEM_TABLES
+from emberlake.inspect.text import braced_partitions
 from emberlake.inspect.totals import load_bucket_totals, load_live_files
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore

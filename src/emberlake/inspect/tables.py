@@ -14,20 +14,21 @@ from emberlake.base.names import choices
 from emberlake.base.times import wall_clock_ms
 from emberlake.errors import CorruptFile, SnapshotNotFound, TableNotFound
 from emberlake.inspect.files import load_file_columns
+from emberlake.inspect.indexes import TABLE_INDEXES
 from emberlake.inspect.small_rows import columns_of_rows as _columns_of_rows
 from emberlake.inspect.small_rows import fields_of as _fields
 from emberlake.inspect.statistics import AGGREGATION_FIELDS, STATISTICS
 from emberlake.inspect.system_table import LazyColumns, SystemTable, SystemTableKind
-from emberlake.inspect.text import partition_values
+from emberlake.inspect.text import braced_partitions
 from emberlake.inspect.totals import FileTotals, load_bucket_totals, load_partition_totals
 from emberlake.scan.files import manifests_of
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.layout import BRANCH_PREFIX, CONSUMER_PREFIX
-from emberlake.spec.manifest import DELETION_VECTORS_INDEX, IndexFile
+from emberlake.spec.manifest import DELETION_VECTORS_INDEX
 from emberlake.spec.snapshot import Snapshot
 from emberlake.spec.tag import as_if_utc_ms, format_duration
 from emberlake.store.table_store import TableStore
-from emberlake.types import ArrayType, AtomicType, RowType, arrow_type
+from emberlake.types import ArrayType, AtomicType, arrow_type
 from emberlake.types.json import field_to_json
 
 ROW_TRACKING: Final = "row_tracking"  # rows of the table itself, so not of this layer
@@ -182,12 +183,6 @@ def _load_manifests(store: TableStore, snapshot: Snapshot | None) -> LazyColumns
     return _columns_of_rows(_MANIFEST_FIELDS, rows)
 
 
-def braced_partitions(store: TableStore, partitions: Sequence[bytes]) -> list[str]:
-    """Partitions as Java writes rows: ``{a, null}``."""
-    rows = partition_values(store.schema.partition_fields, partitions, "null")
-    return ["{" + ", ".join(values) + "}" for values in rows]
-
-
 # --- partitions and buckets -----------------------------------------------------------------------
 
 _PARTITION_FIELDS: Final = _fields(
@@ -323,60 +318,6 @@ def _load_key_ranges(store: TableStore, snapshot: Snapshot | None) -> LazyColumn
     return {field.name: columns[field.name] for field in _KEY_RANGE_FIELDS}
 
 
-# --- indexes --------------------------------------------------------------------------------------
-
-_VECTOR: Final = RowType(
-    False,
-    _fields(f0="STRING NOT NULL", f1="INT NOT NULL", f2="INT NOT NULL", _CARDINALITY="BIGINT"),
-)
-_INDEX_FIELDS: Final = _fields(
-    partition="STRING",
-    bucket="INT NOT NULL",
-    index_type="STRING NOT NULL",
-    file_name="STRING NOT NULL",
-    file_size="BIGINT NOT NULL",
-    row_count="BIGINT NOT NULL",
-    dv_ranges=ArrayType(True, _VECTOR),
-    row_range_start="BIGINT",
-    row_range_end="BIGINT",
-    index_field_id="INT",
-    index_field_name="STRING",
-)
-
-
-def _load_indexes(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
-    if snapshot is None or snapshot.index_manifest is None:
-        return _columns_of_rows(_INDEX_FIELDS, [])
-    entries = list(store.manifests.read_index(snapshot.index_manifest))
-    partitions = braced_partitions(store, [entry.partition for entry in entries])
-    rows = [
-        (partition, entry.bucket, *_index_row(store, entry.index_file))
-        for partition, entry in zip(partitions, entries, strict=True)
-    ]
-    return _columns_of_rows(_INDEX_FIELDS, rows)
-
-
-def _index_row(store: TableStore, file: IndexFile) -> tuple[object, ...]:
-    vectors = None
-    if file.deletion_vectors is not None:
-        vectors = [
-            {"f0": v.data_file_name, "f1": v.offset, "f2": v.length, "_CARDINALITY": v.cardinality}
-            for v in file.deletion_vectors
-        ]
-    own = (file.index_type, file.file_name, file.file_size, file.row_count, vectors)
-    index = file.global_index
-    if index is None:
-        return (*own, None, None, None, None)
-    names = {field.id: field.name for field in store.schema.fields}
-    return (
-        *own,
-        index.row_range_start,
-        index.row_range_end,
-        index.index_field_id,
-        names.get(index.index_field_id),
-    )
-
-
 # --- tags, branches, consumers --------------------------------------------------------------------
 
 _TAG_FIELDS: Final = _fields(
@@ -457,7 +398,7 @@ SYSTEM_TABLES: Final[Mapping[str, SystemTableKind]] = {
         SystemTableKind("buckets", _BUCKET_FIELDS, ("partition", "bucket"), _load_buckets),
         SystemTableKind("files", _FILE_FIELDS, ("file_path",), load_file_columns),
         SystemTableKind("file_key_ranges", _KEY_RANGE_FIELDS, ("file_path",), _load_key_ranges),
-        SystemTableKind("table_indexes", _INDEX_FIELDS, ("file_name",), _load_indexes),
+        TABLE_INDEXES,
         SystemTableKind("tags", _TAG_FIELDS, ("tag_name",), _load_tags),
         SystemTableKind("branches", _BRANCH_FIELDS, ("branch_name",), _load_branches),
         SystemTableKind("consumers", _CONSUMER_FIELDS, ("consumer_id",), _load_consumers),
