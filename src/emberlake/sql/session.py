@@ -37,6 +37,7 @@ from emberlake.sql.statements import (
     Truncate,
     Update,
 )
+from emberlake.sql.stored_views import StoredView, find_view
 from emberlake.table import Table
 
 SETTING_PREFIX: Final = "spark.paimon."
@@ -164,6 +165,14 @@ class SqlSession:
         options = self.table_options(identifier)
         found: Table | SystemTable = table.copy(options) if options else table
         return as_in_java(found) if isinstance(found, SystemTable) else found
+
+    def view(self, name: TableName) -> StoredView | None:
+        """The view of that name that the catalog keeps; None if it has none."""
+        return find_view(self.catalog, self.identify(name))
+
+    def in_database(self, database: str) -> "SqlSession":
+        """The same session, as the query of a view sees it: in another database."""
+        return SqlSession(self.catalog, self.engine, name=self.name, database=database)
 
     def table(self, name: TableName) -> Table:
         """The data table of that name, to be written or changed.

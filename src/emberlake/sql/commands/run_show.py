@@ -186,6 +186,9 @@ def _described(session: Session, name: TableName) -> tuple[Sequence[DataField], 
         derived = derived_fields(kind, table) if isinstance(table, Table) else None
         if isinstance(table, Table) and derived is not None:
             return derived, table.partition_keys
+    view = session.view(name) if session.find(name) is None else None
+    if view is not None:
+        return view.fields, ()
     found = readable(session, name)
     return found.fields, found.partition_keys
 

@@ -5,7 +5,7 @@ its own tables, or views of its session.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +41,7 @@ from emberlake.sql.references import (
 from emberlake.sql.replacing import Edit, edited, edits_of
 from emberlake.sql.scanner import find_references
 from emberlake.sql.session import SqlSession
+from emberlake.sql.stored_views import StoredView
 from emberlake.sql.system_database import system_table_rows
 from emberlake.table import Table
 
@@ -69,6 +70,7 @@ class Rewriter:
     frames: Mapping[str, DataFrame]  # those of the call, by names in small letters
     args: Args
     pins: dict[tuple[object, ...], Pinned] = field(default_factory=dict)
+    inside: frozenset[Identifier] = frozenset()  # views of the catalog around the text
 
     def frame(self, query: str) -> DataFrame:
         """The DataFrame of a query."""
@@ -167,6 +169,9 @@ class Rewriter:
         base, derive = self._derived(name)
         table = self.session.find(base)
         if table is None:
+            stored = self.session.view(name)
+            if stored is not None:
+                return Scanned(self._stored(stored))
             self.views.refuse_attached(name)
             return None
         travelled = self._travelled(table, reference)
@@ -178,6 +183,15 @@ class Rewriter:
         if key not in self.pins:
             self.pins[key] = Pinned.now(travelled)
         return self.pins[key]
+
+    def _stored(self, view: StoredView) -> DataFrame:
+        """The rows of a view of the catalog; names in its query are those of its database."""
+        if view.identifier in self.inside:
+            raise InvalidSql(f"[RECURSIVE_VIEW] the view {view.identifier} uses itself")
+        session = self.session.in_database(view.identifier.database)
+        inside = self.inside | {view.identifier}
+        rewriter = replace(self, session=session, frames={}, args={}, inside=inside)
+        return rewriter.frame(view.query).toDF(*(f.name for f in view.fields))
 
     def _derived(self, name: TableName) -> tuple[TableName, Derive | None]:
         """The table that a system table is a read of, and the read; else the name as it is."""
