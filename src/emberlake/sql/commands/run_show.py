@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from emberlake.errors import InvalidInput, TableNotFound, Unsupported
+from emberlake.errors import InvalidInput, NotFound, TableNotFound, Unsupported
 from emberlake.inspect import SystemTable
 from emberlake.options import PARTITION_DEFAULT_NAME
 from emberlake.spec.identifier import SYSTEM_DATABASE, Identifier
+from emberlake.spec.listing import Partition
 from emberlake.spec.partition import escape_path_name
 from emberlake.spec.partition_match import partitions_of
 from emberlake.sql.commands.answers import column_rows, matching, rows_of, texts_of
@@ -22,6 +23,7 @@ from emberlake.sql.commands.types import (
 )
 from emberlake.sql.commands.values import (
     DescribeTable,
+    PartitionSpec,
     RefreshTable,
     ShowColumns,
     ShowCreateTable,
@@ -53,6 +55,10 @@ def show_tables(command: ShowTables, session: Session) -> pa.Table:
     if not command.is_extended:
         return rows_of(_TABLES, [(database, name, False) for name in names])
     columns = (*_TABLES, ("information", pa.string()))
+    if command.partition is not None:
+        table = session.table(TableName((database, command.pattern or "")))
+        information = _partition_information(session, table, command.partition)
+        return rows_of(columns, [(database, table.identifier.table, False, information)])
     rows = [
         (database, name, False, _information(session, TableName((database, name))))
         for name in names
@@ -95,19 +101,46 @@ def show_partitions(command: ShowPartitions, session: Session) -> pa.Table:
             "[INVALID_PARTITION_OPERATION.PARTITION_SCHEMA_IS_EMPTY] "
             f"{table.identifier} is not partitioned"
         )
-    wanted = set(
-        partitions_of(table.table_schema, partition_values(table, command.partition)).values
-    )
-    null = table.options.value(PARTITION_DEFAULT_NAME)
     names = [
-        "/".join(
-            f"{escape_path_name(key)}={'null' if text == null else text and escape_path_name(text)}"
-            for key, text in partition.spec.items()
-        )
-        for partition in session.catalog.list_partitions_paged(table.identifier).elements
-        if wanted <= set(partitions_of(table.table_schema, partition.spec).values)
+        "/".join(_shown_values(table, partition))
+        for partition in _partitions(session, table, command.partition)
     ]
     return texts_of(("partition",), [(name,) for name in names])
+
+
+def _partitions(session: Session, table: Table, spec: PartitionSpec) -> list[Partition]:
+    """The partitions of a table that have these values."""
+    wanted = set(partitions_of(table.table_schema, partition_values(table, spec)).values)
+    listed = session.catalog.list_partitions_paged(table.identifier).elements
+    return [p for p in listed if wanted <= set(partitions_of(table.table_schema, p.spec).values)]
+
+
+def _shown_values(table: Table, partition: Partition) -> list[str]:
+    null = table.options.value(PARTITION_DEFAULT_NAME)
+    return [
+        f"{escape_path_name(key)}={'null' if text == null else text and escape_path_name(text)}"
+        for key, text in partition.spec.items()
+    ]
+
+
+def _partition_information(session: Session, table: Table, spec: PartitionSpec) -> str:
+    found = _partitions(session, table, spec)
+    if len(found) != 1:
+        raise NotFound(
+            f"[PARTITIONS_NOT_FOUND] {len(found)} partitions of {table.identifier} have these "
+            "values, not one"
+        )
+    (partition,) = found
+    values = ", ".join(_shown_values(table, partition))
+    rows, size = partition.record_count, partition.file_size_in_bytes
+    parameters = (
+        f"recordCount={rows}, fileSizeInBytes={size}, fileCount={partition.file_count}, "
+        f"lastFileCreationTime={partition.last_file_creation_time}"
+    )
+    return (
+        f"Partition Values: [{values}]\nPartition Parameters: {{{parameters}}}\n"
+        f"Partition Statistics: {rows} rows, {size} bytes\n\n"
+    )
 
 
 def show_tags(command: ShowTags, session: Session) -> pa.Table:

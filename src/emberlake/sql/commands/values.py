@@ -229,6 +229,7 @@ class ShowTables(Command):
     database: TableName | None = None
     pattern: str | None = None
     is_extended: bool = False
+    partition: PartitionSpec | None = None  # of the one table that the pattern names
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,11 @@ def test_partitions_are_shown_and_dropped_by_some_of_their_values(lake: Lake) ->
         ("day=x%3Dy/hour=2",),
     ]
     assert lake.sql("SHOW PARTITIONS t PARTITION (HOUR = 2)") == [("day=x%3Dy/hour=2",)]
+    ((*table, text),) = lake.sql("SHOW TABLE EXTENDED LIKE 't' PARTITION (day = 'a', hour = 1)")
+    assert table == ["db", "t", False]
+    assert text.startswith("Partition Values: [day=a, hour=1]")
+    with pytest.raises(NotFound, match="2 partitions"):
+        lake.sql("SHOW TABLE EXTENDED IN db LIKE 't' PARTITION (hour = 1)")
     with pytest.raises(NotFound, match="no partition"):
         lake.sql("ALTER TABLE t DROP PARTITION (day = 'nope')")
     with pytest.raises(NotFound, match="not partitioned by id"):
