@@ -11,6 +11,7 @@ from sqlglot import exp
 from emberlake.errors import InvalidSql, TableNotFound
 from emberlake.inspect import SystemTable
 from emberlake.spec.identifier import Identifier
+from emberlake.spec.partition_match import partitions_of
 from emberlake.spec.row_tracking import HIDDEN_FIELDS
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.procedures.arguments import table_name
@@ -311,10 +312,15 @@ class Preparation:
         if not table.partition_keys:
             raise InvalidSql(f"{table.identifier} is not partitioned")
         listed = self._session.catalog.list_partitions_paged(table.identifier).elements
-        null = table.options.get("partition.default-name", "__DEFAULT_PARTITION__")
-        firsts = [p.spec[table.partition_keys[0]] for p in listed]
-        found = [text for text in firsts if text != null]
-        return exp.Literal.string(max(found)) if found else exp.Null()
+        first = table.partition_keys[0]
+        texts = {  # by the values, which have an order of their own: 10 comes after 9
+            partitions_of(table.table_schema, {first: p.spec[first]}).values[0][1]: p.spec[first]
+            for p in listed
+        }
+        texts.pop(None, None)
+        if not texts:
+            raise InvalidSql(f"sys.max_pt: {table.identifier} has no partition with a value")
+        return exp.Literal.string(texts[max(texts)])
 
 
 _STAND_IN = "__lake_"

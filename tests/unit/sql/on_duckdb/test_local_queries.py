@@ -92,6 +92,16 @@ def test_system_tables_of_indexes_keys_and_all_tables(catalog: Catalog) -> None:
     assert catalog.sql("SHOW COLUMNS IN `k$binlog`").fetchall() == [("rowkind",), ("id",)]
 
 
+def test_the_greatest_partition_is_that_of_the_greatest_value(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE n (id INT, day INT) PARTITIONED BY (day)")
+    with pytest.raises(InvalidSql, match="no partition"):
+        catalog.sql("SELECT sys.max_pt('db.n')")
+
+    catalog.sql("INSERT INTO n VALUES (1, 9), (2, 10), (3, NULL)")
+
+    assert catalog.sql("SELECT id FROM n WHERE day = sys.max_pt('n')").fetchall() == [(2,)]
+
+
 def test_parameters_are_values_and_never_text(catalog: Catalog) -> None:
     evil = "x' OR '1' = '1"
     text = "SELECT id FROM t WHERE v = :v OR id = :n"
