@@ -80,9 +80,11 @@ class SqlSession:
             name = statement.create.table
         if not isinstance(name, TableName):
             return False
-        if isinstance(statement, CreateTable | CreateTableAs | CreateTableLike):
+        if len(name.parts) > 2:
             return self.identify(name) is None and self.engine.owns(name)
-        return self.find(name) is None and self.engine.owns(name)
+        if isinstance(statement, CreateTable | CreateTableAs | CreateTableLike):
+            return False
+        return self.engine.owns(name) and self.find(name) is None
 
     def run(self, statement: Statement, args: Mapping[str, Any]) -> Any:  # noqa: C901, PLR0912 - a list
         """Carry out a statement that is parsed already."""
