@@ -12,6 +12,7 @@ from emberlake.errors import (
     DatabaseNotFound,
     FunctionNotFound,
     InvalidOption,
+    InvalidSql,
     NoPermission,
     TableAlreadyExists,
     TableNotFound,
@@ -66,6 +67,26 @@ def test_a_name_that_is_taken_is_not_registered(
 
     with pytest.raises(TableAlreadyExists, match=r"db\.t already exists"):
         catalog.register_table("db.t", str(tmp_path))
+
+
+def test_a_view_is_read_by_sql_and_sees_the_names_of_its_database(
+    catalog: RestCatalog, server: RestServer
+) -> None:
+    [view] = labelled("get view")
+    catalog.sql("CREATE TABLE db.t (k BIGINT, g STRING)")
+    catalog.sql("INSERT INTO db.t VALUES (1, 'a'), (2, 'b')")
+    server.views["db", "v"] = view["answer"]
+
+    assert catalog.sql(
+        "SELECT x.k FROM db.v x JOIN db.t ON x.k = t.k WHERE g = 'b'"
+    ).fetchall() == [(2,)]
+    assert catalog.sql("SELECT sum(v.k) FROM paimon.db.v").fetchall() == [(3,)]
+    assert catalog.sql("DESCRIBE db.v").fetchall() == [("k", "bigint", None)]
+    assert catalog.sql("SHOW VIEWS IN db").fetchall() == [("db", "v", False)]
+    itself = {**view["answer"]["schema"], "dialects": {}, "query": "SELECT k FROM v"}
+    server.views["db", "v"] = {**view["answer"], "schema": itself}
+    with pytest.raises(InvalidSql, match="uses itself"):
+        catalog.sql("SELECT * FROM db.v")
 
 
 def test_views_and_functions_are_listed_and_shown(catalog: RestCatalog, server: RestServer) -> None:

@@ -130,7 +130,7 @@ class ServedCatalog(OpeningCatalog):
     # --- views and functions ----------------------------------------------------------------------
 
     def list_views(self, database_name: str) -> list[str]:
-        """The names of the views of a database, sorted; emberlake does not run them."""
+        """The names of the views of a database, sorted; queries of SQL read them."""
         with self._about_database(database_name):
             return sorted(self._api.list_views(database_name))
 

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from emberlake.inspect.files import load_file_columns
 from emberlake.inspect.system_table import LazyColumns, SystemTable, SystemTableKind
-from emberlake.inspect.tables import SYSTEM_TABLES, braced_partitions
+from emberlake.inspect.tables import SYSTEM_TABLES
+from emberlake.inspect.text import braced_partitions
 from emberlake.inspect.totals import load_bucket_totals, load_live_files
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
@@ -38,6 +39,11 @@ def _load_files(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
         "partition": partition,
         **{name: partial(_rewritten, columns[name]) for name in _JSON_COLUMNS},
     }
+
+
+def _load_key_ranges(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
+    columns = _load_files(store, snapshot)
+    return {field.name: columns[field.name] for field in SYSTEM_TABLES["file_key_ranges"].fields}
 
 
 def _load_buckets(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
@@ -82,6 +88,7 @@ def _form(name: str, **changes: Any) -> SystemTableKind:
 
 _FORMS: Final[Mapping[str, SystemTableKind]] = {
     "files": _form("files", load=_load_files),
+    "file_key_ranges": _form("file_key_ranges", load=_load_key_ranges),
     "buckets": _form("buckets", load=_load_buckets),
     "snapshots": _form(
         "snapshots",

@@ -14,11 +14,12 @@ from emberlake.base.names import choices
 from emberlake.base.times import wall_clock_ms
 from emberlake.errors import CorruptFile, SnapshotNotFound, TableNotFound
 from emberlake.inspect.files import load_file_columns
+from emberlake.inspect.indexes import TABLE_INDEXES
 from emberlake.inspect.small_rows import columns_of_rows as _columns_of_rows
 from emberlake.inspect.small_rows import fields_of as _fields
 from emberlake.inspect.statistics import AGGREGATION_FIELDS, STATISTICS
 from emberlake.inspect.system_table import LazyColumns, SystemTable, SystemTableKind
-from emberlake.inspect.text import partition_values
+from emberlake.inspect.text import braced_partitions
 from emberlake.inspect.totals import FileTotals, load_bucket_totals, load_partition_totals
 from emberlake.scan.files import manifests_of
 from emberlake.spec.identifier import Identifier
@@ -182,12 +183,6 @@ def _load_manifests(store: TableStore, snapshot: Snapshot | None) -> LazyColumns
     return _columns_of_rows(_MANIFEST_FIELDS, rows)
 
 
-def braced_partitions(store: TableStore, partitions: Sequence[bytes]) -> list[str]:
-    """Partitions as Java writes rows: ``{a, null}``."""
-    rows = partition_values(store.schema.partition_fields, partitions, "null")
-    return ["{" + ", ".join(values) + "}" for values in rows]
-
-
 # --- partitions and buckets -----------------------------------------------------------------------
 
 _PARTITION_FIELDS: Final = _fields(
@@ -311,6 +306,18 @@ _FILE_FIELDS: Final = _fields(
 )
 
 
+_OF_CONTENTS: Final = frozenset(  # what $files says of the rows in a file
+    {"null_value_counts", "min_value_stats", "max_value_stats", "min_sequence_number"}
+    | {"max_sequence_number", "creation_time", "deleteRowCount", "file_source", "write_cols"}
+)
+_KEY_RANGE_FIELDS: Final = tuple(f for f in _FILE_FIELDS if f.name not in _OF_CONTENTS)
+
+
+def _load_key_ranges(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
+    columns = load_file_columns(store, snapshot)
+    return {field.name: columns[field.name] for field in _KEY_RANGE_FIELDS}
+
+
 # --- tags, branches, consumers --------------------------------------------------------------------
 
 _TAG_FIELDS: Final = _fields(
@@ -390,6 +397,8 @@ SYSTEM_TABLES: Final[Mapping[str, SystemTableKind]] = {
         SystemTableKind("partitions", _PARTITION_FIELDS, ("partition",), _load_partitions),
         SystemTableKind("buckets", _BUCKET_FIELDS, ("partition", "bucket"), _load_buckets),
         SystemTableKind("files", _FILE_FIELDS, ("file_path",), load_file_columns),
+        SystemTableKind("file_key_ranges", _KEY_RANGE_FIELDS, ("file_path",), _load_key_ranges),
+        TABLE_INDEXES,
         SystemTableKind("tags", _TAG_FIELDS, ("tag_name",), _load_tags),
         SystemTableKind("branches", _BRANCH_FIELDS, ("branch_name",), _load_branches),
         SystemTableKind("consumers", _CONSUMER_FIELDS, ("consumer_id",), _load_consumers),

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from emberlake.spec.row_columns import decode_column
 from emberlake.spec.values import Value, format_value, from_arrow_array
+from emberlake.store.table_store import TableStore
 from emberlake.types import AtomicType, DataField, DataType, TypeRoot
 
 _JSON_NULL: Final = "null"
@@ -104,3 +105,9 @@ def _join(columns: Sequence[pa.Array], start: str, comma: str, end: str, length:
         return pa.repeat(start + end, length)
     inner = columns[0] if len(columns) == 1 else pc.binary_join_element_wise(*columns, comma)
     return pc.binary_join_element_wise(start, inner, end, "")
+
+
+def braced_partitions(store: TableStore, partitions: Sequence[bytes]) -> list[str]:
+    """Partitions as Java writes rows: ``{a, null}``."""
+    rows = partition_values(store.schema.partition_fields, partitions, "null")
+    return ["{" + ", ".join(values) + "}" for values in rows]

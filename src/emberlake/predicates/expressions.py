@@ -19,7 +19,7 @@ import pyarrow as pa
 from emberlake.errors import InvalidPredicate
 from emberlake.predicates.like import escape_like
 from emberlake.spec.values import Value, format_value
-from emberlake.types import DataField, DataType, RowType, TypeRoot
+from emberlake.types import AtomicType, DataField, DataType, RowType, TypeRoot
 
 
 class Op(StrEnum):
@@ -278,7 +278,7 @@ def quote_name(name: str) -> str:
 
 def format_literal(data_type: DataType, value: Value) -> str:
     """A value as SQL text."""
-    root = getattr(data_type, "root", None)
+    root = data_type.root if isinstance(data_type, AtomicType) else None
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -286,9 +286,8 @@ def format_literal(data_type: DataType, value: Value) -> str:
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
     text = format_value(data_type, value)
-    if (
-        root is not None and root.is_number and text[-1].isdigit()
-    ):  # the others are NaN and the infinities
+    is_number = root is not None and root.is_number
+    if is_number and text[-1].isdigit():  # the others are NaN and the infinities
         return text
     return f"{_TYPED_TEXT.get(root, '') if root else ''}{_format_text(text)}"
 

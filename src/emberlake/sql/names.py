@@ -1,10 +1,13 @@
 """Names of tables as statements write them, and what they mean in a lake."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from emberlake.base.names import backquoted
 from emberlake.errors import InvalidIdentifier
 from emberlake.spec.identifier import Identifier
+
+DEFAULT_DATABASE: Final = "default"  # of names with one part, until USE
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ class Reference:
     block: int
     version: str | None = None  # VERSION AS OF: a number, or the value of a text
     timestamp: str | None = None  # TIMESTAMP AS OF: an expression
+    options: tuple[tuple[str, str], ...] = ()  # WITH ('scan.snapshot-id' = '1')
     arguments: tuple[str, ...] = ()
     alias: str | None = None
     alias_at: int | None = None  # where an alias can be put; None if there is one

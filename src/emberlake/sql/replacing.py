@@ -26,11 +26,18 @@ def edited(text: str, edits: list[Edit]) -> str:
     return "".join((*out, text[at:]))
 
 
-def edits_of(found: Found, replaced: Mapping[Reference, str]) -> Iterator[Edit]:
+def edits_of(
+    found: Found, replaced: Mapping[Reference, str], around: tuple[str, ...] = ()
+) -> Iterator[Edit]:
     """What to change so that these references name something else.
 
     A table that has no alias keeps its name as one, and names of columns that begin with more of
     it (``db.t.c``) lose the rest.
+
+    Args:
+        found: What the text refers to.
+        replaced: What stands for references.
+        around: The catalog and the database of tables whose names do not say them.
     """
     for reference, text in replaced.items():
         yield Edit(reference.start, reference.end, text)
@@ -41,7 +48,7 @@ def edits_of(found: Found, replaced: Mapping[Reference, str]) -> Iterator[Edit]:
             (
                 extra
                 for reference in replaced
-                if (extra := _extra_parts(found, chain, reference)) is not None
+                if (extra := _extra_parts(found, chain, reference, around)) is not None
             ),
             None,
         )
@@ -49,11 +56,15 @@ def edits_of(found: Found, replaced: Mapping[Reference, str]) -> Iterator[Edit]:
             yield Edit(chain.tokens[0].start, chain.tokens[count].start, "")
 
 
-def _extra_parts(found: Found, chain: Chain, reference: Reference) -> int | None:
+def _extra_parts(
+    found: Found, chain: Chain, reference: Reference, around: tuple[str, ...]
+) -> int | None:
     """How many parts of ``paimon.db.t.c`` are in front of the name of the table itself."""
     if reference.alias is not None or not found.is_inside(chain.block, reference.block):
         return None
-    parts = [part.lower() for part in reference.name.parts]
+    own = reference.name.parts
+    missing = max(0, 1 + len(around) - len(own))
+    parts = [part.lower() for part in (*around[:missing], *own)]
     names = [token.name.lower() for token in chain.tokens]
     for length in range(len(parts), 1, -1):
         if len(names) > length and names[:length] == parts[-length:]:

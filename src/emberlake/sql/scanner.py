@@ -7,6 +7,8 @@ nothing about expressions, so it reads every query, whatever functions and opera
 
 from typing import Final
 
+from emberlake.sql.commands.clauses import read_properties
+from emberlake.sql.commands.values import Properties
 from emberlake.sql.cursor import Cursor
 from emberlake.sql.lexer import Kind, Token
 from emberlake.sql.names import TableName
@@ -232,6 +234,10 @@ class _Scan:
             self._skip_alias()
             return
         version, timestamp = self._travel() if form is not Form.FUNCTION else (None, None)
+        options: Properties = ()
+        if form is not Form.FUNCTION and c.token.is_word("WITH") and c.ahead().is_symbol("("):
+            c.next()
+            options = read_properties(c)
         end = c.tokens[c.at - 1].end
         alias_at, alias = self._sample(), self._alias()
         self.found.references.append(
@@ -243,6 +249,7 @@ class _Scan:
                 block=block,
                 version=version,
                 timestamp=timestamp,
+                options=options,
                 arguments=arguments,
                 alias=alias,
                 alias_at=alias_at if alias is None else None,

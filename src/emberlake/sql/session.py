@@ -19,11 +19,11 @@ from emberlake.errors import (
 from emberlake.inspect import SystemTable
 from emberlake.inspect.java_form import as_in_java
 from emberlake.options import KNOWN_KEYS
-from emberlake.spec.identifier import Identifier
+from emberlake.spec.identifier import SYSTEM_DATABASE, Identifier
 from emberlake.sql.commands import run_command
 from emberlake.sql.commands.values import CreateTableLike
 from emberlake.sql.engine import Engine
-from emberlake.sql.names import TableName, identify
+from emberlake.sql.names import DEFAULT_DATABASE, TableName, identify
 from emberlake.sql.parameters import Given, with_identifiers, with_named_parameters
 from emberlake.sql.parse import parse_statement
 from emberlake.sql.statements import (
@@ -41,10 +41,10 @@ from emberlake.sql.statements import (
     Truncate,
     Update,
 )
+from emberlake.sql.stored_views import StoredView, find_view
 from emberlake.table import Table
 
 SETTING_PREFIX: Final = "spark.paimon."
-_DEFAULT_DATABASE: Final = "default"
 
 
 class SqlSession:
@@ -56,7 +56,7 @@ class SqlSession:
         engine: Engine,
         *,
         name: str = "paimon",
-        database: str = _DEFAULT_DATABASE,
+        database: str = DEFAULT_DATABASE,
     ) -> None:
         self.catalog = catalog
         self.engine = engine
@@ -84,9 +84,11 @@ class SqlSession:
             name = statement.create.table
         if not isinstance(name, TableName):
             return False
-        if isinstance(statement, CreateTable | CreateTableAs | CreateTableLike):
+        if len(name.parts) > 2:
             return self.identify(name) is None and self.engine.owns(name)
-        return self.find(name) is None and self.engine.owns(name)
+        if isinstance(statement, CreateTable | CreateTableAs | CreateTableLike):
+            return False
+        return self.engine.owns(name) and self.find(name) is None
 
     def run(self, statement: Statement, args: Mapping[str, Any]) -> Any:  # noqa: C901, PLR0912 - a list
         """Carry out a statement that is parsed already."""
@@ -163,7 +165,7 @@ class SqlSession:
     def find(self, name: TableName) -> Table | SystemTable | None:
         """The table of that name with the settings of the session; None if the lake has none."""
         identifier = self.identify(name)
-        if identifier is None:
+        if identifier is None or identifier.database == SYSTEM_DATABASE:
             return None
         try:
             table = self.catalog.get_table(identifier)
@@ -172,6 +174,14 @@ class SqlSession:
         options = self.table_options(identifier)
         found: Table | SystemTable = table.copy(options) if options else table
         return as_in_java(found) if isinstance(found, SystemTable) else found
+
+    def view(self, name: TableName) -> StoredView | None:
+        """The view of that name that the catalog keeps; None if it has none."""
+        return find_view(self.catalog, self.identify(name))
+
+    def in_database(self, database: str) -> "SqlSession":
+        """The same session, as the query of a view sees it: in another database."""
+        return SqlSession(self.catalog, self.engine, name=self.name, database=database)
 
     def table(self, name: TableName) -> Table:
         """The data table of that name, to be written or changed.

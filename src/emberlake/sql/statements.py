@@ -180,6 +180,7 @@ class CreateTable(Command):
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
     location: str | None = None
+    provider: str | None = None  # USING
     if_not_exists: bool = False
     replace: bool = False  # an existing table of that name goes
     must_exist: bool = False  # REPLACE TABLE without CREATE

@@ -40,7 +40,7 @@ def test_names_of_a_query_are_tables_of_the_lake(spark: SparkSession, lake: Lake
     lake.sql("INSERT INTO shop.people VALUES (2, 'Bo')")
     frame = spark.createDataFrame([(1, "x")], "id int, mark string")
 
-    def found(query: str, args: dict[str, Any] | None = None, **frames: DataFrame) -> list[Any]:
+    def found(query: str, args: Any = None, **frames: DataFrame) -> list[Any]:
         return rows(lake.sql(query, args, **frames))
 
     joined = "SELECT o.id, name FROM shop.orders o JOIN paimon.shop.people p ON o.id = p.id"
@@ -60,7 +60,9 @@ def test_names_of_a_query_are_tables_of_the_lake(spark: SparkSession, lake: Lake
     assert found("SELECT sys.max_pt('shop.orders')") == [("rome",)]
     assert found("SELECT id FROM IDENTIFIER('shop.people') WHERE id = 1") == [(1,)]
     lake.sql("USE shop")
-    assert found("SELECT id FROM people WHERE id = 2") == [(2,)]
+    assert found("SELECT shop.people.id FROM people WHERE id = ?", [2]) == [(2,)]
+    options = "WITH ('scan.snapshot-id' = '1')"
+    assert found(f"SELECT p.name FROM people {options} p WHERE id = 2") == [("Bob",)]
     with pytest.raises(TableNotFound, match="case-sensitive"):
         lake.sql("SELECT * FROM shop.People")
     with pytest.raises(AnalysisException, match=r"Did you mean .*`price`"):
@@ -140,8 +142,12 @@ def test_names_that_spark_has_are_left_alone(spark: SparkSession, tmp_path: Path
         assert rows(spark.sql("SELECT * FROM taken")) == [("mine",)]
         assert lake.left_out == {"default.taken": "Spark has a table or view of that name"}
         assert rows(lake.sql("SELECT * FROM taken")) == []
+        lake.sql("CREATE TEMPORARY VIEW seen AS SELECT id AS n FROM taken")
+        assert rows(lake.sql("DESCRIBE seen")) == [("n", "int", None)]
+        lake.sql("INSERT INTO spark_catalog.default.taken SELECT n FROM seen UNION SELECT 'more'")
+        lake.sql("DROP VIEW seen")
         lake.detach()
-        assert rows(spark.sql("SELECT * FROM taken")) == [("mine",)]
+        assert rows(spark.sql("SELECT * FROM taken")) == [("mine",), ("more",)]
     finally:
         spark.sql("DROP TABLE taken")
 

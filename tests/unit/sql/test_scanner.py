@@ -13,7 +13,7 @@ def names(text: str) -> list[str]:
 
 def replaced(text: str) -> str:
     found = find_references(text)
-    edits = edits_of(found, dict.fromkeys(found.references, "X"))
+    edits = edits_of(found, dict.fromkeys(found.references, "X"), ("paimon", "db"))
     return edited(text, list(edits))
 
 
@@ -65,7 +65,10 @@ def test_versions_and_times_belong_to_their_tables() -> None:
     [
         ("SELECT t.id FROM db.t", "SELECT t.id FROM X AS `t`"),
         ("SELECT db.t.id, db.t.* FROM db.t", "SELECT t.id, t.* FROM X AS `t`"),
+        ("SELECT db.t.id, paimon.db.t.s.x FROM t", "SELECT t.id, t.s.x FROM X AS `t`"),
+        ("SELECT db.t.id FROM other.t", "SELECT db.t.id FROM X AS `t`"),
         ("SELECT t.id FROM db.t u", "SELECT t.id FROM X u"),
+        ("SELECT * FROM t WITH ('a' = 1, b.c = 'd') x", "SELECT * FROM X x"),
         (
             "SELECT * FROM db.t WHERE EXISTS (SELECT 1 FROM i WHERE i.id = db.t.id)",
             "SELECT * FROM X AS `t` WHERE EXISTS (SELECT 1 FROM X AS `i` WHERE i.id = t.id)",
@@ -89,3 +92,11 @@ def test_functions_stars_and_words_are_found() -> None:
     assert "max_pt" in found.words
     current = find_references("SELECT current_database(), current_schema FROM t").calls
     assert [call.name for call in current] == [("current_database",)]
+
+
+def test_options_behind_a_table_are_its_own() -> None:
+    (found,) = find_references(
+        "SELECT * FROM t VERSION AS OF 1 WITH ('a' = 1, b.c = 'd')"
+    ).references
+
+    assert (found.version, found.options) == ("1", (("a", "1"), ("b.c", "d")))

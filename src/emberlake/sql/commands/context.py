@@ -9,6 +9,7 @@ from emberlake.inspect import SystemTable
 from emberlake.spec.identifier import Identifier
 from emberlake.sql.names import TableName
 from emberlake.sql.statements import Statement
+from emberlake.sql.stored_views import StoredView
 from emberlake.table import Table
 
 
@@ -47,6 +48,12 @@ class Session(Protocol):
 
     def find(self, name: TableName) -> Table | SystemTable | None:
         """The table of that name; None if the lake has none."""
+
+    def view(self, name: TableName) -> StoredView | None:
+        """The view of that name that the catalog keeps; None if it has none."""
+
+    def in_database(self, database: str) -> "Session":
+        """The same session, as the query of a view sees it: in another database."""
 
     def table(self, name: TableName) -> Table:
         """The data table of that name."""

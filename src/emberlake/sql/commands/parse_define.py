@@ -27,7 +27,6 @@ from emberlake.types import DataField
 
 _DATABASE = ("DATABASE", "SCHEMA", "NAMESPACE")
 _QUERY = ("SELECT", "WITH", "VALUES", "TABLE", "FROM", "(")
-_PROVIDER = "paimon"
 
 
 def parse_create(cursor: Cursor) -> Statement | None:
@@ -135,14 +134,15 @@ def _parse_like(cursor: Cursor, table: TableName, *, if_not_exists: bool) -> Cre
     cursor.expect_end()
     if said.partitioned_by or said.comment is not None:
         raise InvalidSql("CREATE TABLE ... LIKE takes properties only")
-    return CreateTableLike(table, source, if_not_exists, tuple(said.properties.items()))
+    properties = tuple(said.properties.items())
+    return CreateTableLike(table, source, if_not_exists, properties, said.provider)
 
 
 def _read_definition(cursor: Cursor, create: CreateTable) -> CreateTable:
     """What follows the columns, in any order: provider, partitions, comment, properties."""
     while True:
         if cursor.take("USING"):
-            _check_provider(cursor.name())
+            create = replace(create, provider=cursor.name())
         elif cursor.take("PARTITIONED", "BY"):
             create = _read_partitioning(cursor, create)
         elif cursor.take("COMMENT"):
@@ -155,7 +155,7 @@ def _read_definition(cursor: Cursor, create: CreateTable) -> CreateTable:
             twice = tuple((f"option.{key}", value) for key, value in options)
             create = _with_properties(create, options + twice)
         elif cursor.take("LOCATION"):
-            raise Unsupported("LOCATION is not supported: the catalog decides where its tables are")
+            create = replace(create, location=cursor.string())
         elif cursor.is_at("CLUSTERED", "BY") or cursor.is_at("CLUSTER", "BY"):
             raise Unsupported("give buckets as properties: 'bucket' = '4', 'bucket-key' = 'id'")
         else:
@@ -164,14 +164,6 @@ def _read_definition(cursor: Cursor, create: CreateTable) -> CreateTable:
 
 def _with_properties(create: CreateTable, found: Properties) -> CreateTable:
     return replace(create, properties={**create.properties, **dict(found)})
-
-
-def _check_provider(provider: str) -> None:
-    if provider.lower() != _PROVIDER:
-        raise Unsupported(
-            f"USING {provider}: the tables of this catalog are Paimon tables; write USING paimon, "
-            "or leave it out"
-        )
 
 
 def _read_partitioning(cursor: Cursor, create: CreateTable) -> CreateTable:

@@ -114,11 +114,8 @@ def _parse_extended(cursor: Cursor) -> ShowTables:
     pattern = _read_pattern(cursor)
     if pattern is None:
         raise InvalidSql("SHOW TABLE EXTENDED needs a pattern: LIKE 'orders*'")
-    if cursor.is_at("PARTITION"):
-        raise Unsupported(
-            "SHOW TABLE EXTENDED of one partition is not supported; see SHOW PARTITIONS"
-        )
-    return ShowTables(database, pattern, is_extended=True)
+    partition = read_partition(cursor) if cursor.take("PARTITION") else None
+    return ShowTables(database, pattern, is_extended=True, partition=partition)
 
 
 def _parse_properties(cursor: Cursor) -> ShowTableProperties:

@@ -17,7 +17,7 @@ from emberlake.sql.commands.values import (
     Use,
     UseCatalog,
 )
-from emberlake.sql.names import TableName
+from emberlake.sql.names import DEFAULT_DATABASE, TableName
 
 
 def database_of(session: Session, name: TableName | None) -> str:
@@ -67,7 +67,7 @@ def use(command: Use, session: Session) -> None:
     if is_catalog and session.name not in session.catalog.list_databases():
         return
     name = database_of(session, command.database)
-    if name != SYSTEM_DATABASE:
+    if name not in (SYSTEM_DATABASE, DEFAULT_DATABASE):  # these need not be there
         session.catalog.get_database(name)
     session.database = name
 

@@ -1,11 +1,14 @@
 """Carry out SHOW and DESCRIBE."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
-from emberlake.errors import InvalidInput, Unsupported
+from emberlake.errors import InvalidInput, NotFound, Unsupported
 from emberlake.inspect import SystemTable
 from emberlake.options import PARTITION_DEFAULT_NAME
-from emberlake.spec.identifier import SYSTEM_DATABASE
+from emberlake.spec.identifier import SYSTEM_DATABASE, Identifier
+from emberlake.spec.listing import Partition
 from emberlake.spec.partition import escape_path_name
 from emberlake.spec.partition_match import partitions_of
 from emberlake.sql.commands.answers import column_rows, matching, rows_of, texts_of
@@ -20,6 +23,7 @@ from emberlake.sql.commands.types import (
 )
 from emberlake.sql.commands.values import (
     DescribeTable,
+    PartitionSpec,
     RefreshTable,
     ShowColumns,
     ShowCreateTable,
@@ -29,7 +33,9 @@ from emberlake.sql.commands.values import (
     ShowTags,
     ShowViews,
 )
-from emberlake.sql.names import TableName
+from emberlake.sql.derived_fields import derived_fields
+from emberlake.sql.names import DEFAULT_DATABASE, TableName
+from emberlake.sql.system_database import SYSTEM_DATABASE_TABLES, system_table_fields
 from emberlake.table import Table
 from emberlake.types import DataField
 
@@ -49,6 +55,10 @@ def show_tables(command: ShowTables, session: Session) -> pa.Table:
     if not command.is_extended:
         return rows_of(_TABLES, [(database, name, False) for name in names])
     columns = (*_TABLES, ("information", pa.string()))
+    if command.partition is not None:
+        table = session.table(TableName((database, command.pattern or "")))
+        information = _partition_information(session, table, command.partition)
+        return rows_of(columns, [(database, table.identifier.table, False, information)])
     rows = [
         (database, name, False, _information(session, TableName((database, name))))
         for name in names
@@ -58,21 +68,28 @@ def show_tables(command: ShowTables, session: Session) -> pa.Table:
 
 def _tables_in(session: Session, database: str) -> list[str]:
     if database == SYSTEM_DATABASE:
-        return ["all_table_options", "partitions", "tables"]
+        return sorted(SYSTEM_DATABASE_TABLES)
+    if _is_missing_default(session, database):
+        return []
     return session.catalog.list_tables(database)
+
+
+def _is_missing_default(session: Session, database: str) -> bool:
+    return database == DEFAULT_DATABASE and database not in session.catalog.list_databases()
 
 
 def show_views(command: ShowViews, session: Session) -> pa.Table:
     """Carry out SHOW VIEWS."""
     database = database_of(session, command.database)
-    names = matching(session.catalog.list_views(database), command.pattern)
+    is_missing = _is_missing_default(session, database)
+    names = matching([] if is_missing else session.catalog.list_views(database), command.pattern)
     columns = (_TABLES[0], ("viewName", pa.string()), _TABLES[2])
     return rows_of(columns, [(database, name, False) for name in names])
 
 
 def show_columns(command: ShowColumns, session: Session) -> pa.Table:
     """Carry out SHOW COLUMNS."""
-    names = [(f.name,) for f in readable(session, command.table).fields]
+    names = [(f.name,) for f in _described(session, command.table)[0]]
     return texts_of(("column",), names)
 
 
@@ -84,19 +101,46 @@ def show_partitions(command: ShowPartitions, session: Session) -> pa.Table:
             "[INVALID_PARTITION_OPERATION.PARTITION_SCHEMA_IS_EMPTY] "
             f"{table.identifier} is not partitioned"
         )
-    wanted = set(
-        partitions_of(table.table_schema, partition_values(table, command.partition)).values
-    )
-    null = table.options.value(PARTITION_DEFAULT_NAME)
     names = [
-        "/".join(
-            f"{escape_path_name(key)}={'null' if text == null else text and escape_path_name(text)}"
-            for key, text in partition.spec.items()
-        )
-        for partition in session.catalog.list_partitions_paged(table.identifier).elements
-        if wanted <= set(partitions_of(table.table_schema, partition.spec).values)
+        "/".join(_shown_values(table, partition))
+        for partition in _partitions(session, table, command.partition)
     ]
     return texts_of(("partition",), [(name,) for name in names])
+
+
+def _partitions(session: Session, table: Table, spec: PartitionSpec) -> list[Partition]:
+    """The partitions of a table that have these values."""
+    wanted = set(partitions_of(table.table_schema, partition_values(table, spec)).values)
+    listed = session.catalog.list_partitions_paged(table.identifier).elements
+    return [p for p in listed if wanted <= set(partitions_of(table.table_schema, p.spec).values)]
+
+
+def _shown_values(table: Table, partition: Partition) -> list[str]:
+    null = table.options.value(PARTITION_DEFAULT_NAME)
+    return [
+        f"{escape_path_name(key)}={'null' if text == null else text and escape_path_name(text)}"
+        for key, text in partition.spec.items()
+    ]
+
+
+def _partition_information(session: Session, table: Table, spec: PartitionSpec) -> str:
+    found = _partitions(session, table, spec)
+    if len(found) != 1:
+        raise NotFound(
+            f"[PARTITIONS_NOT_FOUND] {len(found)} partitions of {table.identifier} have these "
+            "values, not one"
+        )
+    (partition,) = found
+    values = ", ".join(_shown_values(table, partition))
+    rows, size = partition.record_count, partition.file_size_in_bytes
+    parameters = (
+        f"recordCount={rows}, fileSizeInBytes={size}, fileCount={partition.file_count}, "
+        f"lastFileCreationTime={partition.last_file_creation_time}"
+    )
+    return (
+        f"Partition Values: [{values}]\nPartition Parameters: {{{parameters}}}\n"
+        f"Partition Statistics: {rows} rows, {size} bytes\n\n"
+    )
 
 
 def show_tags(command: ShowTags, session: Session) -> pa.Table:
@@ -148,25 +192,45 @@ def show_create_table(command: ShowCreateTable, session: Session) -> pa.Table:
 
 def describe_table(command: DescribeTable, session: Session) -> pa.Table:
     """Carry out DESCRIBE."""
-    table = readable(session, command.table)
+    fields, partition_keys = _described(session, command.table)
     if command.column is not None:
-        return _describe_column(table, command.column)
-    types = [spark_type(f.type) for f in table.fields]
-    rows = column_rows(table.fields, types)
-    if table.partition_keys:
-        keys = [f for f in table.fields if f.name in table.partition_keys]
+        return _describe_column(fields, command.column)
+    rows = column_rows(fields, [spark_type(f.type) for f in fields])
+    if partition_keys:
+        keys = [f for f in fields if f.name in partition_keys]
         rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
         rows += column_rows(keys, [spark_type(f.type) for f in keys])
+    table = session.find(command.table)
     if command.is_extended and isinstance(table, Table):
         rows += _details(session, table, command.table)
     return texts_of(_DESCRIPTION, rows)
 
 
-def _describe_column(table: Table | SystemTable, column: tuple[str, ...]) -> pa.Table:
-    name, *inner = column_path(table.fields, column)
+def _described(session: Session, name: TableName) -> tuple[Sequence[DataField], Sequence[str]]:
+    """The columns of everything that can be read, and its partition columns."""
+    fields = system_table_fields(name)
+    if fields is not None:
+        return fields, ()
+    identifier = session.identify(name)
+    kind = None if identifier is None else identifier.system_table
+    if identifier is not None and kind is not None:
+        base = Identifier(identifier.database, identifier.table, identifier.branch)
+        table = session.find(TableName((base.database, base.object_name)))
+        derived = derived_fields(kind, table) if isinstance(table, Table) else None
+        if isinstance(table, Table) and derived is not None:
+            return derived, table.partition_keys
+    view = session.view(name) if session.find(name) is None else None
+    if view is not None:
+        return view.fields, ()
+    found = readable(session, name)
+    return found.fields, found.partition_keys
+
+
+def _describe_column(fields: Sequence[DataField], column: tuple[str, ...]) -> pa.Table:
+    name, *inner = column_path(fields, column)
     if inner:
         raise Unsupported(f"DESCRIBE shows whole columns: describe {name}")
-    field = next(f for f in table.fields if f.name == name)
+    field = next(f for f in fields if f.name == name)
     rows = [
         ("col_name", name),
         ("data_type", spark_type(field.type)),

@@ -1,17 +1,20 @@
 """Carry out CREATE and DROP TABLE."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from emberlake.base.names import choices
 from emberlake.catalog.rules import first_schema
-from emberlake.errors import ColumnNotFound, InvalidSchema, TableNotFound
+from emberlake.errors import ColumnNotFound, InvalidSchema, TableNotFound, Unsupported
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.schema import Schema
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.values import CreateTableLike, DropTable
-from emberlake.sql.names import TableName
+from emberlake.sql.names import DEFAULT_DATABASE, TableName
 from emberlake.sql.statements import CreateTable
 from emberlake.types import DataField
+
+_PROVIDER: Final = "paimon"
 
 
 def identifier_of(session: Session, name: TableName) -> Identifier:
@@ -31,7 +34,11 @@ def identifier_of(session: Session, name: TableName) -> Identifier:
 
 def create_table(command: CreateTable, session: Session) -> None:
     """Carry out CREATE TABLE, CREATE OR REPLACE TABLE and REPLACE TABLE."""
+    _check_provider(command.provider)
+    if command.location is not None:
+        raise Unsupported("LOCATION is not supported: the catalog decides where its tables are")
     identifier, schema = identifier_of(session, command.table), declared_schema(command)
+    _make_default_database(session, identifier)
     if not command.replace:
         session.catalog.create_table(identifier, schema, command.if_not_exists)
         return
@@ -50,6 +57,7 @@ def create_table(command: CreateTable, session: Session) -> None:
 
 def create_table_like(command: CreateTableLike, session: Session) -> None:
     """Carry out CREATE TABLE ... LIKE."""
+    _check_provider(command.provider)
     source = session.table(command.source).table_schema
     # Keys, and options that name columns, are those of the other table.
     schema = Schema(
@@ -60,7 +68,23 @@ def create_table_like(command: CreateTableLike, session: Session) -> None:
         source.comment,
     )
     identifier = identifier_of(session, command.table)
+    _make_default_database(session, identifier)
     session.catalog.create_table(identifier, schema, command.if_not_exists)
+
+
+def _check_provider(provider: str | None) -> None:
+    if provider is not None and provider.lower() != _PROVIDER:
+        raise Unsupported(
+            f"USING {provider}: the tables of this catalog are Paimon tables; write USING paimon, "
+            "or leave it out"
+        )
+
+
+def _make_default_database(session: Session, identifier: Identifier) -> None:
+    """The database of those who have named none is there when its first table is."""
+    is_default = identifier.database == DEFAULT_DATABASE
+    if is_default and DEFAULT_DATABASE not in session.catalog.list_databases():
+        session.catalog.create_database(DEFAULT_DATABASE, True)
 
 
 def drop_table(command: DropTable, session: Session) -> None:

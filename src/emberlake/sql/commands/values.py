@@ -75,6 +75,7 @@ class CreateTableLike(Command):
     source: TableName
     if_not_exists: bool = False
     properties: Properties = ()
+    provider: str | None = None
 
 
 @dataclass(frozen=True)
@@ -228,6 +229,7 @@ class ShowTables(Command):
     database: TableName | None = None
     pattern: str | None = None
     is_extended: bool = False
+    partition: PartitionSpec | None = None  # of the one table that the pattern names
 
 
 @dataclass(frozen=True)

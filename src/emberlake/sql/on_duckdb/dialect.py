@@ -11,7 +11,12 @@ from sqlglot.errors import SqlglotError
 
 from emberlake.errors import InvalidSql, Unsupported
 from emberlake.sql.on_duckdb.laterals import as_subquery, without_views
-from emberlake.sql.on_duckdb.spelling import with_plain_travel, with_quoted_words, with_selects
+from emberlake.sql.on_duckdb.spelling import (
+    with_plain_travel,
+    with_quoted_words,
+    with_selects,
+    with_travelled_options,
+)
 
 
 class LakeSpark(Spark):
@@ -29,7 +34,7 @@ def parse_query(text: str) -> exp.Expr:
     Raises:
         InvalidSql: the text is not a query.
     """
-    text = with_selects(with_plain_travel(text))
+    text = with_selects(with_plain_travel(with_travelled_options(text)))
     try:
         found = _parsed(text)
     except (SqlglotError, RecursionError) as error:

@@ -115,8 +115,12 @@ def _subquery(engine: Local, cursor: Cursor, args: Args, before: Sequence[str]) 
     if word == "EXISTS":
         raise Unsupported("EXISTS needs Spark; use IN or MERGE")
     if rows.num_columns != 1:
-        raise InvalidSql(f"a subquery has one column here, not {rows.num_columns}: ({query[:80]})")
-    if rows.num_rows > (_MAX_VALUES if word == "IN" else 1):
+        raise Unsupported(f"a subquery has one column here, not {rows.num_columns}: ({query[:80]})")
+    if (
+        word == "IN" and not 0 < rows.num_rows <= _MAX_VALUES
+    ):  # nothing is IN no rows, not even NULL
+        raise Unsupported(f"the subquery has {rows.num_rows} rows: ({query[:80]})")
+    if word != "IN" and rows.num_rows > 1:
         raise InvalidSql(f"the subquery has {rows.num_rows} rows: ({query[:80]})")
     values = [_literal(value) for value in rows.column(0).to_pylist()] or ["NULL"]
     return f"({', '.join(values)})"

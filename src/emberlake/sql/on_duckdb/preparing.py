@@ -10,13 +10,15 @@ from sqlglot import exp
 
 from emberlake.errors import InvalidSql
 from emberlake.inspect import SystemTable
+from emberlake.spec.identifier import Identifier
+from emberlake.spec.partition_match import partitions_of
 from emberlake.spec.row_tracking import HIDDEN_FIELDS
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.procedures.arguments import table_name
 from emberlake.sql.names import TableName
 from emberlake.sql.on_duckdb.connection import Database, Prepared
 from emberlake.sql.on_duckdb.derived import DERIVED
-from emberlake.sql.on_duckdb.dialect import to_duckdb
+from emberlake.sql.on_duckdb.dialect import parse_query, to_duckdb
 from emberlake.sql.on_duckdb.hidden import PARTITION, PlacedSource, places_of
 from emberlake.sql.on_duckdb.native import native_query
 from emberlake.sql.on_duckdb.native_keys import native_key_query
@@ -30,6 +32,7 @@ from emberlake.sql.on_duckdb.references import (
 from emberlake.sql.on_duckdb.target_rows import PLACE, TargetRows
 from emberlake.sql.on_duckdb.typed_rules import apply_types
 from emberlake.sql.on_duckdb.types import quoted
+from emberlake.sql.stored_views import StoredView
 from emberlake.sql.system_database import system_table_rows
 from emberlake.table import Table
 from emberlake.types import AtomicType, DataField, RowType, TypeRoot
@@ -57,6 +60,7 @@ class Preparation:
         self._views: list[str] = []
         self._hidden: dict[str, tuple[str, ...]] = {}  # hidden columns of each stand-in
         self._fields: dict[str, Sequence[DataField]] = {}  # columns of each stand-in
+        self._inside: list[Identifier] = []  # views of the catalog around the query
         self._targets: set[tuple[str, str]] = set()  # databases and names of tables that change
 
     def prepare(self, tree: exp.Expr, targets: Mapping[str, TargetRows]) -> Prepared:
@@ -159,7 +163,11 @@ class Preparation:
             return
         table = self._session.find(name)
         if table is None:
-            self._replace_by_object(node, name)
+            stored = self._session.view(name)
+            if stored is not None:
+                self._replace_by_stored(node, stored)
+            else:
+                self._replace_by_object(node, name)
             return
         found = table.copy(options) if options else table
         replace_reference(node, self._register(found, mentioned))
@@ -229,6 +237,25 @@ class Preparation:
         )
         node.replace(exp.Subquery(this=self._resolved(view.copy()), alias=alias))
 
+    def _replace_by_stored(self, node: exp.Table, stored: StoredView) -> None:
+        """A view of the catalog: the names in its query are those of its own database."""
+        if stored.identifier in self._inside:
+            raise InvalidSql(f"[RECURSIVE_VIEW] the view {stored.identifier} uses itself")
+        outer = self._session
+        self._session = outer.in_database(stored.identifier.database)
+        self._inside.append(stored.identifier)
+        try:
+            query = self._resolved(parse_query(stored.query))
+        finally:
+            self._session = outer
+            self._inside.pop()
+        columns = [exp.to_identifier(f.name, quoted=True) for f in stored.fields]
+        said = node.args.get("alias")
+        name = said.this if said is not None else exp.to_identifier(node.name, quoted=True)
+        named = said.args.get("columns") if said is not None else None
+        alias = exp.TableAlias(this=name, columns=named or columns)
+        node.replace(exp.Subquery(this=query, alias=alias))
+
     def _replace_by_object(self, node: exp.Table, name: TableName) -> None:
         found = self._lookup(name.last) if len(name.parts) == 1 else None
         if found is None:
@@ -282,10 +309,15 @@ class Preparation:
         if not table.partition_keys:
             raise InvalidSql(f"{table.identifier} is not partitioned")
         listed = self._session.catalog.list_partitions_paged(table.identifier).elements
-        null = table.options.get("partition.default-name", "__DEFAULT_PARTITION__")
-        firsts = [p.spec[table.partition_keys[0]] for p in listed]
-        found = [text for text in firsts if text != null]
-        return exp.Literal.string(max(found)) if found else exp.Null()
+        first = table.partition_keys[0]
+        texts = {  # by the values, which have an order of their own: 10 comes after 9
+            partitions_of(table.table_schema, {first: p.spec[first]}).values[0][1]: p.spec[first]
+            for p in listed
+        }
+        texts.pop(None, None)
+        if not texts:
+            raise InvalidSql(f"sys.max_pt: {table.identifier} has no partition with a value")
+        return exp.Literal.string(texts[max(texts)])
 
 
 _STAND_IN = "__lake_"

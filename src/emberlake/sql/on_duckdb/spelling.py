@@ -1,10 +1,14 @@
 """Spark's SQL in a spelling that sqlglot reads: keywords as names, and time travel."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
+from emberlake.errors import Unsupported
 from emberlake.sql.lexer import Kind, Token, tokenize
 from emberlake.sql.names import quoted
+from emberlake.sql.references import Reference
+from emberlake.sql.scanner import find_references
 
 _TRAVELS: Final = {
     "VERSION": "VERSION",
@@ -12,6 +16,7 @@ _TRAVELS: Final = {
     "TIMESTAMP": "TIMESTAMP",
     "SYSTEM_TIME": "TIMESTAMP",
 }
+_VERSIONS: Final = ("scan.snapshot-id", "scan.tag-name", "scan.version")
 _SET_OPERATORS: Final = ("UNION", "ALL", "DISTINCT", "INTERSECT", "EXCEPT", "MINUS")
 # Words that begin or join parts of a query; Spark takes them for names where a name must stand.
 _PARTS: Final = frozenset(
@@ -36,6 +41,35 @@ def with_plain_travel(text: str) -> str:
         if start != token.start or token.word != word:
             edits.append((start, token.end, word))
     return _edited(text, edits)
+
+
+def with_travelled_options(text: str) -> str:
+    """The text with ``VERSION AS OF 1`` for ``WITH ('scan.snapshot-id' = '1')`` behind a table.
+
+    Raises:
+        Unsupported: there are other options.
+    """
+    tokens = tokenize(text)
+    if not any(a.is_word("WITH") and b.is_symbol("(") for a, b in pairwise(tokens)):
+        return text
+    edits = []
+    for reference in find_references(text).references:
+        if reference.options:
+            inside = (t for t in tokens if reference.start < t.start < reference.end)
+            start = max(token.start for token in inside if token.is_word("WITH"))
+            edits.append((start, reference.end, _travel(reference)))
+    return _edited(text, edits)
+
+
+def _travel(reference: Reference) -> str:
+    ((key, value), *others) = reference.options
+    if others or key not in _VERSIONS or reference.version or reference.timestamp:
+        raise Unsupported(
+            f"{reference.name} WITH (...): without Spark only one option can stand there, of "
+            f"{', '.join(_VERSIONS)}; SET `spark.paimon.<option>` takes others"
+        )
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"VERSION AS OF '{escaped}'"
 
 
 def with_selects(text: str) -> str:

@@ -16,6 +16,7 @@ from emberlake.inspect import SystemTable
 from emberlake.options import (
     INCREMENTAL_BETWEEN,
     INCREMENTAL_BETWEEN_TIMESTAMP,
+    KNOWN_KEYS,
     SCAN_TIMESTAMP_MILLIS,
     SCAN_VERSION,
 )
@@ -41,6 +42,7 @@ from emberlake.sql.references import (
 from emberlake.sql.replacing import Edit, edited, edits_of
 from emberlake.sql.scanner import find_references
 from emberlake.sql.session import SqlSession
+from emberlake.sql.stored_views import StoredView
 from emberlake.sql.system_database import system_table_rows
 from emberlake.table import Table
 
@@ -71,6 +73,7 @@ class Rewriter:
     args: Args
     pins: dict[tuple[object, ...], Pinned] = field(default_factory=dict)
     reads_all: bool = False  # also columns that the statement does not name
+    inside: frozenset[Identifier] = frozenset()  # views of the catalog around the text
 
     def frame(self, query: str) -> DataFrame:
         """The DataFrame of a query."""
@@ -99,7 +102,8 @@ class Rewriter:
             return self.spark.sql(text, self._bound)
         names = {reference: f"t{number}" for number, reference in enumerate(scanned)}
         marks = {name: f"\0{name}\0" for name in names.values()}
-        edits = list(edits_of(found, {ref: marks[name] for ref, name in names.items()}))
+        around = (self.session.name, self.session.database)
+        edits = list(edits_of(found, {ref: marks[name] for ref, name in names.items()}, around))
         edits += [Edit(call.start, call.end, value) for call, value in calls.items()]
         edits += _hiding(found, scanned)
         rewritten = edited(text, edits).replace("{", "{{").replace("}", "}}")
@@ -177,6 +181,9 @@ class Rewriter:
         base, derive = self._derived(name)
         table = self.session.find(base)
         if table is None:
+            stored = self.session.view(name)
+            if stored is not None:
+                return Scanned(self._stored(stored))
             self.views.refuse_attached(name)
             return None
         travelled = self._travelled(table, reference)
@@ -184,10 +191,19 @@ class Rewriter:
             return Scanned(system_rows(travelled, self.spark))
         if derive is not None:
             return Scanned(derive(Pinned.now(travelled), self.spark))
-        key = (travelled.identifier, reference.version, reference.timestamp)
+        key = (travelled.identifier, reference.version, reference.timestamp, *reference.options)
         if key not in self.pins:
             self.pins[key] = Pinned.now(travelled)
         return self.pins[key]
+
+    def _stored(self, view: StoredView) -> DataFrame:
+        """The rows of a view of the catalog; names in its query are those of its database."""
+        if view.identifier in self.inside:
+            raise InvalidSql(f"[RECURSIVE_VIEW] the view {view.identifier} uses itself")
+        session = self.session.in_database(view.identifier.database)
+        inside = self.inside | {view.identifier}
+        rewriter = replace(self, session=session, frames={}, args={}, inside=inside)
+        return rewriter.frame(view.query).toDF(*(f.name for f in view.fields))
 
     def _derived(self, name: TableName) -> tuple[TableName, Derive | None]:
         """The table that a derived system table reads, and how; otherwise the name itself."""
@@ -203,6 +219,9 @@ class Rewriter:
         return TableName(Cursor(str(value)).path())
 
     def _travelled(self, table: Table | SystemTable, reference: Reference) -> Table | SystemTable:
+        options = {key: value for key, value in reference.options if key in KNOWN_KEYS}
+        if options:
+            table = table.copy(options)
         if reference.version is not None:
             return table.copy({SCAN_VERSION.key: reference.version})
         if reference.timestamp is None:

@@ -141,8 +141,6 @@ def test_text_that_does_not_go_on_like_a_statement_is_refused(text: str, problem
     ("text", "hint"),
     [
         ("CREATE TABLE t (a INT, PRIMARY KEY (a))", "primary-key"),
-        ("CREATE TABLE t (a INT) LOCATION '/x'", "catalog decides"),
-        ("CREATE TABLE t (a INT) USING csv", "USING paimon"),
         ("CREATE TABLE t (a INT) CLUSTERED BY (a) INTO 4 BUCKETS", "'bucket'"),
         ("ALTER TABLE t SET LOCATION '/x'", "SET and UNSET TBLPROPERTIES"),
         ("ALTER DATABASE d SET DBPROPERTIES ('a' = 'b')", "not supported"),

@@ -104,6 +104,16 @@ def test_changes_that_would_change_rows_are_refused(lake: Lake, text: str, probl
         lake.sql(text)
 
 
+def test_tables_of_other_providers_and_places_are_refused(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (a INT) USING PAIMON")
+
+    with pytest.raises(Unsupported, match="catalog decides"):
+        lake.sql("CREATE TABLE u (a INT) LOCATION '/x'")
+    for text in ("CREATE TABLE u (a INT) USING csv", "CREATE TABLE u LIKE t USING csv"):
+        with pytest.raises(Unsupported, match="USING paimon"):
+            lake.sql(text)
+
+
 def test_unknown_columns_and_databases_are_named(lake: Lake) -> None:
     lake.sql("CREATE TABLE t (id INT)")
     with pytest.raises(ColumnNotFound, match="there are id"):
@@ -135,6 +145,11 @@ def test_partitions_are_shown_and_dropped_by_some_of_their_values(lake: Lake) ->
         ("day=x%3Dy/hour=2",),
     ]
     assert lake.sql("SHOW PARTITIONS t PARTITION (HOUR = 2)") == [("day=x%3Dy/hour=2",)]
+    ((*table, text),) = lake.sql("SHOW TABLE EXTENDED LIKE 't' PARTITION (day = 'a', hour = 1)")
+    assert table == ["db", "t", False]
+    assert text.startswith("Partition Values: [day=a, hour=1]")
+    with pytest.raises(NotFound, match="2 partitions"):
+        lake.sql("SHOW TABLE EXTENDED IN db LIKE 't' PARTITION (hour = 1)")
     with pytest.raises(NotFound, match="no partition"):
         lake.sql("ALTER TABLE t DROP PARTITION (day = 'nope')")
     with pytest.raises(NotFound, match="not partitioned by id"):

@@ -67,6 +67,41 @@ def test_time_travel_tags_system_tables_and_changes(catalog: Catalog) -> None:
         catalog.sql("SELECT * FROM t VERSION AS OF 99")
 
 
+def test_system_tables_of_indexes_keys_and_all_tables(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE dv (id INT) TBLPROPERTIES ('deletion-vectors.enabled' = 'true')")
+    catalog.sql("INSERT INTO dv VALUES (1), (2)")
+    catalog.sql("DELETE FROM dv WHERE id = 1")
+    catalog.sql("CREATE TABLE k (id INT) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1')")
+    catalog.sql("INSERT INTO k VALUES (5), (3)")
+
+    vectors = "SELECT index_type, dv_ranges[0]._CARDINALITY FROM `dv$table_indexes`"
+    assert catalog.sql(vectors).fetchall() == [("DELETION_VECTORS", 1)]
+    keys = "SELECT min_key, max_key, record_count FROM `k$file_key_ranges`"
+    assert catalog.sql(keys).fetchall() == [("[3]", "[5]", 2)]
+    partitions = "SELECT table_name, partition_name, record_count FROM sys.partitions"
+    assert catalog.sql(partitions).fetchall() == [("t", "g=p", 2), ("t", "g=q", 1)]
+    tables = "SELECT table_name, partitioned, primary_key FROM sys.tables ORDER BY 1"
+    assert catalog.sql(tables).fetchall() == [
+        ("dv", False, False),
+        ("k", False, True),
+        ("t", True, False),
+    ]
+    described = catalog.sql("DESCRIBE `t$audit_log`").fetchall()
+    assert described[:2] == [("rowkind", "string", None), ("id", "int", None)]
+    assert catalog.sql("DESCRIBE sys.tables").fetchall()[1] == ("table_name", "string", None)
+    assert catalog.sql("SHOW COLUMNS IN `k$binlog`").fetchall() == [("rowkind",), ("id",)]
+
+
+def test_the_greatest_partition_is_that_of_the_greatest_value(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE n (id INT, day INT) PARTITIONED BY (day)")
+    with pytest.raises(InvalidSql, match="no partition"):
+        catalog.sql("SELECT sys.max_pt('db.n')")
+
+    catalog.sql("INSERT INTO n VALUES (1, 9), (2, 10), (3, NULL)")
+
+    assert catalog.sql("SELECT id FROM n WHERE day = sys.max_pt('n')").fetchall() == [(2,)]
+
+
 def test_parameters_are_values_and_never_text(catalog: Catalog) -> None:
     evil = "x' OR '1' = '1"
     text = "SELECT id FROM t WHERE v = :v OR id = :n"

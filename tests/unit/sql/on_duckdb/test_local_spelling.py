@@ -35,6 +35,7 @@ def catalog(tmp_path: Path) -> Catalog:
         ),
         ("SELECT id FROM t FOR SYSTEM_VERSION AS OF 1", [(1,), (2,)]),
         ("SELECT id FROM t FOR VERSION AS OF 1", [(1,), (2,)]),
+        ("SELECT x.id FROM t WITH ('scan.snapshot-id' = 1) x, range(1)", [(1,), (2,)]),
         ("SELECT count(*) FROM t TIMESTAMP AS OF current_timestamp()", [(2,)]),
     ],
 )

@@ -164,3 +164,37 @@ def test_a_table_is_copied_partition_by_partition(catalog: Catalog) -> None:
     assert catalog.get_table("new.u").table_schema.comment == "c"
     with pytest.raises(EmberlakeError, match="cannot name id"):
         catalog.sql("CALL sys.copy('t', 'new.u', 'id = 1')")
+
+
+def test_subqueries_without_rows_or_with_several_columns(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+    catalog.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (NULL, 'c')")
+
+    catalog.sql("UPDATE t SET v = 'x' WHERE id NOT IN (SELECT id FROM t WHERE false)")
+    assert {v for _, v in rows(catalog)} == {"x"}
+    catalog.sql("DELETE FROM t WHERE (id, v) IN (SELECT 1, 'x')")
+    assert rows(catalog) == [(2, "x"), (None, "x")]
+
+
+def test_the_default_database_is_there_when_it_is_needed(tmp_path: Path) -> None:
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path / "new")})
+
+    assert catalog.sql("SHOW TABLES").fetchall() == []
+    catalog.sql("USE default")
+    catalog.sql("CREATE TABLE t AS SELECT 1 AS id")
+
+    assert catalog.sql("SELECT * FROM default.t").fetchall() == [(1,)]
+
+
+def test_other_buckets_come_with_an_overwrite(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '2')")
+    catalog.sql("INSERT INTO t VALUES (1), (2), (3)")
+
+    catalog.sql("ALTER TABLE t SET TBLPROPERTIES ('bucket' = '3')")
+
+    assert catalog.sql("SELECT id FROM t WHERE id = 2").fetchall() == [(2,)]
+    with pytest.raises(EmberlakeError, match="has 2 buckets"):
+        catalog.sql("INSERT INTO t VALUES (4)")
+    catalog.sql("INSERT OVERWRITE t SELECT * FROM t")
+    catalog.sql("INSERT INTO t VALUES (4)")
+    assert rows(catalog) == [(1,), (2,), (3,), (4,)]

@@ -1,0 +1,31 @@
+"""Views that a catalog with a server keeps: queries, in the words of Spark."""
+
+from dataclasses import dataclass
+
+from emberlake.catalog import Catalog
+from emberlake.catalog.served import ServedCatalog
+from emberlake.errors import DatabaseNotFound, InvalidIdentifier, ViewNotFound
+from emberlake.spec.identifier import Identifier
+from emberlake.types import DataField
+
+_SPARK = "spark"
+
+
+@dataclass(frozen=True)
+class StoredView:
+    """A view: its query sees names of its own database."""
+
+    identifier: Identifier
+    fields: tuple[DataField, ...]
+    query: str
+
+
+def find_view(catalog: Catalog, identifier: Identifier | None) -> StoredView | None:
+    """The view of that name; None if the catalog has none."""
+    if identifier is None or not isinstance(catalog, ServedCatalog):
+        return None
+    try:
+        view = catalog.get_view(identifier)
+    except (ViewNotFound, DatabaseNotFound, InvalidIdentifier):
+        return None
+    return StoredView(identifier, tuple(view.fields), view.dialects.get(_SPARK, view.query))
