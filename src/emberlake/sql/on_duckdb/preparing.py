@@ -310,7 +310,8 @@ class Preparation:
             raise InvalidSql(f"{table.identifier} is not partitioned")
         listed = self._session.catalog.list_partitions_paged(table.identifier).elements
         first = table.partition_keys[0]
-        texts: dict[Any, str] = {  # by the values, which have an order of their own: 10 comes after 9
+        # By their values, which have an order of their own: 10 comes after 9.
+        texts: dict[Any, str] = {
             partitions_of(table.table_schema, {first: p.spec[first]}).values[0][1]: p.spec[first]
             for p in listed
         }
