@@ -112,7 +112,7 @@ def grow(table: Table, rows: Rows) -> object:
     return table.append(given.append_column(name, given.column("id")), merge_schema=True)
 
 
-SLOW = [pytest.param(change, marks=pytest.mark.slow) for change in (overwrite, merge, grow)]
+SLOW = [pytest.param(change, marks=pytest.mark.slow) for change in (overwrite, merge)]
 
 
 @pytest.mark.parametrize("change", [append, *SLOW])
@@ -126,6 +126,16 @@ def test_whichever_request_of_a_write_fails_nothing_is_lost_or_doubled(
     assert tried.attempts >= 4 * len([*faults_at(0)])  # config, table, latest, commit
     assert tried.told > 0
     assert tried.unknown == 0  # one failure alone is always found out
+
+
+@pytest.mark.slow
+def test_a_sample_of_failures_of_writes_that_bring_columns(server: RestServer) -> None:
+    a_table(server)
+
+    tried = break_writes(Own(server), grow, step=7)  # every try makes the table wider
+
+    assert tried.told > 0
+    assert tried.unknown == 0
 
 
 def test_whichever_request_of_a_read_fails_it_is_told_or_the_rows_are_right(
