@@ -366,15 +366,6 @@ def test_a_column_can_become_not_null_where_the_table_allows_it():
     assert str(column(kept, "a").type) == "BIGINT NOT NULL"
 
 
-def test_a_number_of_buckets_becomes_another_number_but_not_dynamic():
-    schema = a_schema(primary_keys=["k"], partition_keys=[], bucket="1")
-
-    assert change(schema, SchemaChange.set_option("bucket", "4")).options["bucket"] == "4"
-    for other in ("-1", "-2"):
-        with pytest.raises(InvalidSchema, match="holds data"):
-            change(schema, SchemaChange.set_option("bucket", other))
-
-
 def test_nullable_keys_can_be_chosen_while_a_table_is_empty():
     schema = a_schema(primary_keys=["k"], partition_keys=[], bucket="1")
     nullable = SchemaChange.set_option("primary-key.nullable", "true")

@@ -184,17 +184,3 @@ def test_the_default_database_is_there_when_it_is_needed(tmp_path: Path) -> None
     catalog.sql("CREATE TABLE t AS SELECT 1 AS id")
 
     assert catalog.sql("SELECT * FROM default.t").fetchall() == [(1,)]
-
-
-def test_other_buckets_come_with_an_overwrite(catalog: Catalog) -> None:
-    catalog.sql("CREATE TABLE t (id INT) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '2')")
-    catalog.sql("INSERT INTO t VALUES (1), (2), (3)")
-
-    catalog.sql("ALTER TABLE t SET TBLPROPERTIES ('bucket' = '3')")
-
-    assert catalog.sql("SELECT id FROM t WHERE id = 2").fetchall() == [(2,)]
-    with pytest.raises(EmberlakeError, match="has 2 buckets"):
-        catalog.sql("INSERT INTO t VALUES (4)")
-    catalog.sql("INSERT OVERWRITE t SELECT * FROM t")
-    catalog.sql("INSERT INTO t VALUES (4)")
-    assert rows(catalog) == [(1,), (2,), (3,), (4,)]
