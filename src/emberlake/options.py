@@ -5,8 +5,6 @@ Raw option strings are parsed once, by ``TableOptions``; everything inside asks 
 them.
 """
 
-import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,107 +12,25 @@ from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar, cast
 
 from emberlake.base.names import did_you_mean
+from emberlake.base.option_texts import (
+    MEBIBYTE,
+    is_true,
+    parse_bool,
+    parse_duration,
+    parse_duration_ms,
+    parse_int,
+    parse_levels,
+    parse_ratio,
+    parse_size,
+    parse_words,
+)
 from emberlake.base.secrets import shown_options
 from emberlake.errors import InvalidOption
 
 T = TypeVar("T")
 
-MEBIBYTE: Final = 1024 * 1024
 UNAWARE_BUCKET: Final = -1
 POSTPONE_BUCKET: Final = -2  # also the bucket number of rows that have no bucket yet
-
-
-def parse_bool(text: str) -> bool:
-    """``true`` or ``false`` in any case."""
-    match text.strip().lower():
-        case "true":
-            return True
-        case "false":
-            return False
-        case _:
-            raise ValueError("expected true or false")
-
-
-def is_true(text: str) -> bool:
-    """Whether the text is ``true`` in any case; any other text means false."""
-    return text.strip().lower() == "true"
-
-
-def parse_int(text: str) -> int:
-    """A whole number."""
-    try:
-        return int(text.strip())
-    except ValueError:
-        raise ValueError("expected a whole number") from None
-
-
-def parse_ratio(text: str) -> float:
-    """A finite number."""
-    number = float(text.strip())
-    if not math.isfinite(number):
-        raise ValueError("expected a number")
-    return number
-
-
-def parse_words(text: str) -> tuple[str, ...]:
-    """A list separated by commas."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())
-
-
-_SIZE: Final = re.compile(r"^\s*(\d+)\s*([a-zµ]*)\s*$", re.IGNORECASE)
-_SIZE_UNITS: Final = {
-    **dict.fromkeys(("", "b", "bytes"), 1),
-    **dict.fromkeys(("k", "kb", "kibibytes"), 1024),
-    **dict.fromkeys(("m", "mb", "mebibytes"), MEBIBYTE),
-    **dict.fromkeys(("g", "gb", "gibibytes"), 1024 * MEBIBYTE),
-    **dict.fromkeys(("t", "tb", "tebibytes"), 1024 * 1024 * MEBIBYTE),
-}
-_TIME_UNITS_MS: Final = {
-    **dict.fromkeys(("", "ms", "milli", "millis", "millisecond", "milliseconds"), 1),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1000),
-    **dict.fromkeys(("m", "min", "minute", "minutes"), 60_000),
-    **dict.fromkeys(("h", "hour", "hours"), 3_600_000),
-    **dict.fromkeys(("d", "day", "days"), 86_400_000),
-}
-_TIME_UNITS_US: Final = {
-    **dict.fromkeys(("µs", "micro", "micros", "microsecond", "microseconds"), 1),
-    **{name: 1000 * unit for name, unit in _TIME_UNITS_MS.items()},
-}
-
-
-def parse_size(text: str) -> int:
-    """A number of bytes: ``128 mb``, ``64kb``, ``1024``."""
-    return _parse_unit(text, _SIZE_UNITS, "a size such as 128 mb")
-
-
-def parse_duration_ms(text: str) -> int:
-    """A number of milliseconds: ``1 h``, ``10 s``, ``500 ms``."""
-    return _parse_unit(text, _TIME_UNITS_MS, "a duration such as 10 s")
-
-
-def parse_duration(text: str) -> timedelta:
-    """A duration, down to microseconds: ``1 d``, ``500 micro``."""
-    micros = _parse_unit(text, _TIME_UNITS_US, "a duration such as 10 s")
-    try:
-        return timedelta(microseconds=micros)
-    except OverflowError as error:
-        raise ValueError("it is too long") from error
-
-
-def _parse_unit(text: str, units: Mapping[str, int], expected: str) -> int:
-    match = _SIZE.match(text)
-    unit = units.get(match.group(2).lower()) if match else None
-    if match is None or unit is None:
-        raise ValueError(f"expected {expected}")
-    return int(match.group(1)) * unit
-
-
-def parse_levels(text: str) -> dict[int, str]:
-    """A word per level, such as a file format: ``0:avro,5:orc``."""
-    pairs = [word.partition(":") for word in parse_words(text)]
-    if not all(level.strip().isdecimal() and name.strip() for level, _, name in pairs):
-        raise ValueError("expected pairs such as 0:avro")
-    return {int(level): name.strip().lower() for level, _, name in pairs}
 
 
 class Choice(StrEnum):
@@ -227,6 +143,17 @@ EXTERNAL_WEIGHTS: Final = Option[tuple[str, ...]](
 INDEX_EXTERNAL_PATH: Final = Option("global-index.external-path", "", _text)
 INDEX_IN_DATA_DIR: Final = Option("index-file-in-data-file-dir", False, parse_bool)
 PARTITION_DEFAULT_NAME: Final = Option("partition.default-name", "__DEFAULT_PARTITION__", _text)
+PARTITION_LIFETIME: Final = Option[timedelta | None](
+    "partition.expiration-time", None, _optional(parse_duration)
+)
+PARTITION_EXPIRY_STRATEGY: Final = Option("partition.expiration-strategy", "values-time", str.lower)
+PARTITION_TIME_FORMATTER: Final = Option[str | None](
+    "partition.timestamp-formatter", None, _optional(_text)
+)
+PARTITION_TIME_PATTERN: Final = Option[str | None](
+    "partition.timestamp-pattern", None, _optional(_text)
+)
+PARTITION_DONE_ACTION: Final = Option("partition.mark-done-action", "success-file", str.lower)
 PARTITION_LEGACY_NAME: Final = Option("partition.legacy-name", True, parse_bool)
 WRITE_BUFFER_SIZE: Final = Option("write-buffer-size", 256 * MEBIBYTE, parse_size)
 
@@ -261,6 +188,7 @@ SNAPSHOT_RETAIN_MIN: Final = Option("snapshot.num-retained.min", 10, parse_int)
 SNAPSHOT_RETAIN_MAX: Final = Option("snapshot.num-retained.max", 2**31 - 1, parse_int)
 SNAPSHOT_RETAIN_MS: Final = Option("snapshot.time-retained", 3_600_000, parse_duration_ms)
 SNAPSHOT_EXPIRE_LIMIT: Final = Option("snapshot.expire.limit", 50, parse_int)
+TAG_CREATION: Final = Option("tag.automatic-creation", "none", str.lower)
 TAG_RETAINED: Final = Option[timedelta | None](
     "tag.default-time-retained", None, _optional(parse_duration)
 )

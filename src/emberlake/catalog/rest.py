@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from emberlake.base.env import SYSTEM_ENV, Env
+from emberlake.base.option_texts import parse_bool
 from emberlake.catalog import rules
 from emberlake.catalog.catalog import Catalog, Database
 from emberlake.catalog.declarations import Declaration, declared_schema
@@ -34,7 +35,7 @@ from emberlake.io.rest.data_tokens import TokenSource
 from emberlake.io.rest.options import headers_of, parse_session
 from emberlake.io.rest.vended import takes_tokens, vended_options
 from emberlake.io.routed import RoutedStorage
-from emberlake.options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME, parse_bool
+from emberlake.options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME
 from emberlake.rest.option_names import DATA_TOKEN, PREFIX, without_secrets
 from emberlake.rest.statistics import PartitionNames
 from emberlake.rest.values import Config, DatabaseChanges, RemoteTable

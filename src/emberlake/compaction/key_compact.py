@@ -13,6 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.compaction.bucket import Bucket, Compacted
 from emberlake.compaction.lookup import OlderRows, needs_older_rows
 from emberlake.compaction.picking import (
@@ -30,7 +31,7 @@ from emberlake.merge.order import key_at, key_bound
 from emberlake.merge.plan import plan_merge
 from emberlake.merge.rows import retracts_of
 from emberlake.merge.runs import merge_runs
-from emberlake.options import MEBIBYTE, SMALL_FILE_RATIO
+from emberlake.options import SMALL_FILE_RATIO
 from emberlake.read.file_read import stream_rows
 from emberlake.scan.runs import KeyRange, find_sections, key_ranges
 from emberlake.spec.key_value import KIND_FIELD, key_fields

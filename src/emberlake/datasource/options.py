@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeVar
 
+from emberlake.base.option_texts import parse_bool, parse_size, parse_words
 from emberlake.catalog import CatalogFactory
 from emberlake.catalog.target import TargetRules, open_target
 from emberlake.errors import InvalidInput, InvalidOption, SnapshotNotFound, Unsupported
@@ -21,9 +22,6 @@ from emberlake.options import (
     SCAN_TAG_NAME,
     SCAN_TIMESTAMP,
     SCAN_TIMESTAMP_MILLIS,
-    parse_bool,
-    parse_size,
-    parse_words,
     unknown_option,
 )
 from emberlake.rest.option_names import is_rest_option, is_secret_rest_option

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from emberlake.base.closing import Closing
 from emberlake.base.extras import load_extra
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.errors import CorruptFile, EmberlakeError, InvalidState, StorageError, Unsupported
 from emberlake.formats.conform import plan_conformance
 from emberlake.formats.file_format import (
@@ -28,7 +29,7 @@ from emberlake.formats.file_format import (
     table_of_batches,
 )
 from emberlake.io.storage import Storage, as_parted
-from emberlake.options import MEBIBYTE, TableOptions
+from emberlake.options import TableOptions
 from emberlake.predicates.expressions import Predicate
 from emberlake.types import DataField, DataType, RowType, arrow_schema
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.orc as po
 
 from emberlake.base.closing import Closing
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.errors import EmberlakeError, InvalidOption, InvalidState, Unsupported
 from emberlake.formats.conform import plan_conformance
 from emberlake.formats.field_ids import schema_with_ids
@@ -32,7 +33,7 @@ from emberlake.formats.file_format import (
 )
 from emberlake.formats.nested import entries_of, map_leaf_types, relabelled
 from emberlake.io.storage import Output, Storage
-from emberlake.options import FILE_BLOCK_SIZE, FILE_COMPRESSION, MEBIBYTE, TableOptions
+from emberlake.options import FILE_BLOCK_SIZE, FILE_COMPRESSION, TableOptions
 from emberlake.predicates.expressions import Predicate
 from emberlake.types import DataField
 

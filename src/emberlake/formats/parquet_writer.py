@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from emberlake.base.arrow_arrays import used_values
 from emberlake.base.byte_cache import ByteCache
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.base.parallel import default_workers, parallel_map
 from emberlake.errors import DataMismatch, InvalidOption
 from emberlake.formats.field_ids import schema_with_ids
@@ -31,7 +32,7 @@ from emberlake.formats.parquet_footer import MAGIC, Chunk, FooterFrame, chunks_o
 from emberlake.formats.parquet_parts import RowGroup
 from emberlake.formats.thrift import Struct
 from emberlake.io.storage import Storage
-from emberlake.options import FILE_COMPRESSION, MEBIBYTE, ZSTD_LEVEL, TableOptions
+from emberlake.options import FILE_COMPRESSION, ZSTD_LEVEL, TableOptions
 from emberlake.types import AtomicType, DataField, TypeRoot, arrow_type
 
 _FIELD_ID: Final = b"PARQUET:field_id"

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from emberlake.base.byte_cache import ByteCache
+from emberlake.base.option_texts import MEBIBYTE, parse_size
 from emberlake.errors import InvalidOption
 from emberlake.io.routed import own_storage
 from emberlake.io.storage import Storage
-from emberlake.options import MEBIBYTE, parse_size
 
 ENV_LIMIT: Final = "EMBERLAKE_METADATA_CACHE"
 DEFAULT_LIMIT: Final = 64 * MEBIBYTE

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, runtime_checkable
 
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.errors import InvalidState, StorageError
-from emberlake.options import MEBIBYTE
 
 SMALL_BYTES: Final = 4 * MEBIBYTE  # of a file that is fetched whole where requests take long
 

@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from emberlake.errors import FileNotFound, Unsupported
+from emberlake.options import PARTITION_DONE_ACTION
 from emberlake.spec.partition import escape_path_name
 from emberlake.store.table_store import TableStore
 
 SUCCESS_FILE: Final = "_SUCCESS"
-_ACTION: Final = "partition.mark-done-action"
-_SUCCESS_ACTION: Final = "success-file"
 
 
 def mark_done(store: TableStore, partitions: Sequence[Mapping[str, str]]) -> None:
@@ -19,9 +18,11 @@ def mark_done(store: TableStore, partitions: Sequence[Mapping[str, str]]) -> Non
     Raises:
         Unsupported: the table asks for other marks.
     """
-    action = store.options.get(_ACTION, _SUCCESS_ACTION)
-    if action.strip().lower() != _SUCCESS_ACTION:
-        raise Unsupported(f"{_ACTION}={action}: emberlake only writes the file {SUCCESS_FILE}")
+    action = store.options.value(PARTITION_DONE_ACTION)
+    if action.strip() != PARTITION_DONE_ACTION.default:
+        raise Unsupported(
+            f"{PARTITION_DONE_ACTION.key}={action}: emberlake only writes the file {SUCCESS_FILE}"
+        )
     now = store.env.now_ms()
     for spec in partitions:
         folder = "/".join(f"{escape_path_name(k)}={escape_path_name(v)}" for k, v in spec.items())

@@ -7,14 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from emberlake.options import (
-    DEFAULT_AGGREGATE,
-    Choice,
-    TableOptions,
-    parse_bool,
-    parse_int,
-    parse_words,
-)
+from emberlake.base.option_texts import parse_bool, parse_int, parse_words
+from emberlake.options import DEFAULT_AGGREGATE, Choice, TableOptions
 from emberlake.spec.aggregate import Aggregate, parse_aggregate
 from emberlake.types import (
     ArrayType,

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from emberlake.base.option_texts import is_true, parse_words
 from emberlake.errors import InvalidSchema, Unsupported
 from emberlake.merge.column_options import (
     Aggregator,
@@ -27,8 +28,6 @@ from emberlake.options import (
     MergeEngine,
     SortOrder,
     TableOptions,
-    is_true,
-    parse_words,
 )
 from emberlake.spec.aggregate import Aggregate
 from emberlake.spec.key_value import RowKind, key_fields

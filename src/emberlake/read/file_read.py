@@ -12,11 +12,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.errors import CorruptFile
 from emberlake.formats import FileReader, format_of, open_reader
 from emberlake.formats.file_format import DEFAULT_BATCH_ROWS, batch_of_rows
 from emberlake.io.storage import Storage
-from emberlake.options import MEBIBYTE
 from emberlake.read.column_plan import ColumnPlan, Constants
 from emberlake.spec.column_buffers import I64, Mask
 from emberlake.spec.deletion_vector import DeletionVector, deleted_positions

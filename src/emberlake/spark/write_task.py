@@ -7,8 +7,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.base.parallel import limit_threads
-from emberlake.options import MEBIBYTE
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.failures import reported_errors
 from emberlake.spark.job_files import task_store

@@ -13,6 +13,7 @@ from itertools import accumulate, count, pairwise
 from typing import Final
 
 from emberlake.base.hashing import murmur3_of_bytes
+from emberlake.base.option_texts import parse_words
 from emberlake.errors import InvalidOption
 from emberlake.options import (
     EXTERNAL_PATHS,
@@ -22,7 +23,6 @@ from emberlake.options import (
     INDEX_EXTERNAL_PATH,
     ExternalStrategy,
     TableOptions,
-    parse_words,
 )
 
 _URI: Final = re.compile(r"(?P<scheme>[^:/]+):(//(?P<authority>[^/]*))?(?P<path>.*)", re.DOTALL)

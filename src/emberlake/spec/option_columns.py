@@ -3,13 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from emberlake.options import (
-    BUCKET_KEY,
-    ROWKIND_FIELD,
-    SEQUENCE_FIELD,
-    TableOptions,
-    parse_words,
-)
+from emberlake.base.option_texts import parse_words
+from emberlake.options import BUCKET_KEY, ROWKIND_FIELD, SEQUENCE_FIELD, TableOptions
 
 # Options whose value is a column or a list of columns.
 _COLUMN_LISTS: Final = frozenset(

@@ -11,12 +11,12 @@ from typing import Final, TypeVar
 
 from emberlake.base.avro_blocks import Block, encode_container
 from emberlake.base.avro_codecs import AVRO_CODECS, compressor
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.base.parallel import parallel_map
 from emberlake.base.requests import ask_all
 from emberlake.errors import CorruptFile, InvalidInput
 from emberlake.io.cache import CACHE, Key, file_key
 from emberlake.io.storage import Storage
-from emberlake.options import MEBIBYTE
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.manifest import (
     EMPTY_STATS,

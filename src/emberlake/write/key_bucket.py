@@ -14,11 +14,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.merge.fold import fold
 from emberlake.merge.order import RowOrder, order_rows
 from emberlake.merge.plan import MergePlan
 from emberlake.merge.rows import take_rows
-from emberlake.options import MEBIBYTE
 from emberlake.spec.key_value import SEQUENCE
 from emberlake.store.table_store import TableStore
 from emberlake.write.key_files import open_changelog_files, open_key_files, physical_rows

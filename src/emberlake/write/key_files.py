@@ -9,13 +9,13 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.merge.order import key_at
 from emberlake.merge.rows import retracts_of
 from emberlake.options import (
     CHANGELOG_FILE_FORMAT,
     CHANGELOG_FILE_PREFIX,
     FILE_FORMAT_PER_LEVEL,
-    MEBIBYTE,
     STATS_DENSE_STORE,
     TableOptions,
 )

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.errors import StorageError
 from emberlake.formats import FileWriter, open_writer
 from emberlake.formats.parquet_parts import ColumnWriter
@@ -21,7 +22,6 @@ from emberlake.options import (
     FILE_COMPRESSION,
     FILE_FORMAT,
     FILE_SUFFIX_COMPRESSION,
-    MEBIBYTE,
     TARGET_FILE_ROWS,
     TARGET_FILE_SIZE,
     TableOptions,

@@ -7,8 +7,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.errors import DataMismatch
-from emberlake.options import MEBIBYTE, ROWKIND_FIELD
+from emberlake.options import ROWKIND_FIELD
 from emberlake.spec.generic_row import GenericRow
 from emberlake.spec.key_value import RowKind
 from emberlake.spec.schema import TableSchema

@@ -13,6 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.base.parallel import default_workers
 from emberlake.errors import (
     CommitConflict,
@@ -24,7 +25,6 @@ from emberlake.errors import (
 from emberlake.merge.plan import MergePlan, plan_merge
 from emberlake.options import (
     BUCKET,
-    MEBIBYTE,
     POSTPONE_BUCKET,
     PRIMARY_KEY_NULLABLE,
     WRITE_BUFFER_SIZE,

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from builders import append, create_table, rows_of
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.errors import InvalidOption
 from emberlake.io import LocalStorage, MemoryStorage
 from emberlake.io.cache import CACHE, DEFAULT_LIMIT, ENV_LIMIT, cache_limit
-from emberlake.options import MEBIBYTE
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.manifest import (
     DataFile,

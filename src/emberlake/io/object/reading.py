@@ -14,13 +14,13 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.base.requests import begin_data
 from emberlake.io.object.calls import Failed, ask, attempt
 from emberlake.io.object.config import StoreConfig
 from emberlake.io.object.failures import typed
 from emberlake.io.object.location import Cloud, Location
 from emberlake.io.storage import SMALL_BYTES, Part, Range
-from emberlake.options import MEBIBYTE
 
 END_BYTES: Final = 64 * 1024
 AHEAD_BYTES: Final = 64 * MEBIBYTE  # of the parts that are fetched before their turn

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from emberlake.base.option_texts import parse_bool, parse_duration_ms, parse_int
 from emberlake.errors import EmberlakeWarning, InvalidOption
 from emberlake.io.object.location import Cloud, Location
-from emberlake.options import parse_bool, parse_duration_ms, parse_int
 
 _T = TypeVar("_T")
 PREFIXES: Final[Mapping[Cloud, tuple[str, ...]]] = {

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.base.requests import MOST_AT_ONCE, begin
 from emberlake.errors import EmberlakeError, FileNotFound, InvalidInput, StorageError
 from emberlake.io.object.aside import run_briefly
@@ -19,7 +20,6 @@ from emberlake.io.object.location import Location
 from emberlake.io.object.publish import delete_quietly, put_or_read
 from emberlake.io.object.uploads import end_uploads, unfinished_uploads
 from emberlake.io.storage import Output
-from emberlake.options import MEBIBYTE
 
 PART_BYTES: Final = 8 * MEBIBYTE  # of files for which that is enough
 MOST_PARTS: Final = 10_000  # of one upload, for all stores

@@ -6,12 +6,12 @@ from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from emberlake._version import __version__
+from emberlake.base.option_texts import parse_duration_ms, parse_int
 from emberlake.errors import InvalidOption
 from emberlake.io.rest.auth import Auth, BearerAuth, DlfAuth, TokenFile, TokenText, TokenVariable
 from emberlake.io.rest.connections import HttpSettings
 from emberlake.io.rest.dlf_keys import ECS_METADATA, DlfFile, DlfInstance, DlfKeys
 from emberlake.io.rest.sending import Session
-from emberlake.options import parse_duration_ms, parse_int
 from emberlake.rest.option_names import (
     CLIENT,
     HEADER,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
+from emberlake.base.option_texts import parse_words
 from emberlake.options import (
     CHANGELOG_PRODUCER,
     DEFAULT_AGGREGATE,
@@ -18,7 +19,6 @@ from emberlake.options import (
     MergeEngine,
     Option,
     TableOptions,
-    parse_words,
 )
 from emberlake.spec.aggregate import AGGREGATE_NAMES
 from emberlake.spec.rules.check import Check, no_column

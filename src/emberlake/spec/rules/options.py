@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from emberlake.base.option_texts import parse_words
 from emberlake.errors import InvalidInput, InvalidOption
 from emberlake.options import (
     BUCKET,
@@ -20,7 +21,6 @@ from emberlake.options import (
     TARGET_FILE_ROWS,
     UNAWARE_BUCKET,
     MergeEngine,
-    parse_words,
 )
 from emberlake.spec.default_values import default_value
 from emberlake.spec.external_paths import external_problems

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.errors import StorageError
 from emberlake.io.object.reading import AHEAD_BYTES, END_BYTES, ObjectFile, RangedInput, pieces_of
-from emberlake.options import MEBIBYTE
 
 
 class Bytes:

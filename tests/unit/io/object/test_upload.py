@@ -2,6 +2,7 @@
 
 import pytest
 
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.io.object.upload import (
     MOST_BYTES,
     MOST_PARTS,
@@ -9,7 +10,6 @@ from emberlake.io.object.upload import (
     part_bytes,
     parts_at_once,
 )
-from emberlake.options import MEBIBYTE
 
 GIGABYTE = 10**9
 

@@ -6,9 +6,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from emberlake.base.option_texts import parse_duration_ms
 from emberlake.errors import EmberlakeError, InvalidInput, Unsupported
 from emberlake.maintenance.check_report import ProblemKind
-from emberlake.options import PARTITION_DEFAULT_NAME, parse_duration_ms
+from emberlake.options import PARTITION_DEFAULT_NAME, TAG_CREATION, TableOptions
 from emberlake.sql.commands.answers import rows_of, texts_of
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.procedures.arguments import (
@@ -228,11 +229,10 @@ def rewrite_file_index(session: Session, given: Arguments) -> pa.Table:
 def trigger_tag_automatic_creation(session: Session, given: Arguments) -> pa.Table:
     """Carry out ``sys.trigger_tag_automatic_creation``."""
     table = table_of(session, given)
-    mode = table.options.get("tag.automatic-creation", "none")
-    if mode.lower() != "none":
+    mode = TableOptions(table.options).value(TAG_CREATION)
+    if mode != TAG_CREATION.default:
         raise Unsupported(
-            f"tag.automatic-creation={mode}: emberlake creates no tags by itself; call "
-            "sys.create_tag"
+            f"{TAG_CREATION.key}={mode}: emberlake creates no tags by itself; call sys.create_tag"
         )
     return done()
 

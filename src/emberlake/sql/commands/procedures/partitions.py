@@ -5,9 +5,16 @@ from typing import Final
 
 import pyarrow as pa
 
+from emberlake.base.option_texts import parse_duration
 from emberlake.errors import InvalidInput, Unsupported
 from emberlake.maintenance.expire_partitions import PartitionExpiry
-from emberlake.options import parse_duration
+from emberlake.options import (
+    PARTITION_EXPIRY_STRATEGY,
+    PARTITION_LIFETIME,
+    PARTITION_TIME_FORMATTER,
+    PARTITION_TIME_PATTERN,
+    TableOptions,
+)
 from emberlake.sql.commands.answers import texts_of
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.procedures.arguments import (
@@ -23,25 +30,27 @@ from emberlake.sql.commands.procedures.arguments import (
 from emberlake.sql.commands.run_alter import partition_values
 
 _DEFAULT_MAX: Final = 100
-_VALUES_TIME: Final = "values-time"
 
 
 def expire_partitions(session: Session, given: Arguments) -> pa.Table:
     """Carry out ``sys.expire_partitions``."""
     table = table_of(session, given)
-    said = {**table.options, **options_of(given["options"])}
-    strategy = given["expire_strategy"] or said.get("partition.expiration-strategy", _VALUES_TIME)
-    if strategy != _VALUES_TIME:
-        raise Unsupported(f"expire_strategy {strategy!r} is not supported; use {_VALUES_TIME}")
-    lifetime = given["expiration_time"] or said.get("partition.expiration-time")
+    said = TableOptions({**table.options, **options_of(given["options"])})
+    only_strategy = PARTITION_EXPIRY_STRATEGY.default
+    strategy = given["expire_strategy"] or said.value(PARTITION_EXPIRY_STRATEGY)
+    if strategy != only_strategy:
+        raise Unsupported(f"expire_strategy {strategy!r} is not supported; use {only_strategy}")
+    lifetime = said.value(PARTITION_LIFETIME)
+    if given["expiration_time"]:
+        lifetime = parse_duration(given["expiration_time"])
     if lifetime is None or not table.partition_keys:
         raise InvalidInput(
             "sys.expire_partitions needs a partitioned table and an expiration_time, such as '7 d'"
         )
     expiry = PartitionExpiry(
-        parse_duration(lifetime),
-        given["timestamp_formatter"] or said.get("partition.timestamp-formatter"),
-        given["timestamp_pattern"] or said.get("partition.timestamp-pattern"),
+        lifetime,
+        given["timestamp_formatter"] or said.value(PARTITION_TIME_FORMATTER),
+        given["timestamp_pattern"] or said.value(PARTITION_TIME_PATTERN),
     )
     listed = session.catalog.list_partitions_paged(table.identifier).elements
     now = datetime.now()  # noqa: DTZ005 - values of partitions are in local time, as in Java
