@@ -21,6 +21,7 @@ JOBS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.interop
 def test_a_few_rows_pass_through_all_kinds_of_jobs(tmp_path: Path) -> None:
     done = run(tmp_path, "--jobs", *JOBS)

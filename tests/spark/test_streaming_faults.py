@@ -22,6 +22,7 @@ def check_all_happened(folder: Path, batches: int, kills: list[Kill], warehouses
     flows.check(batches)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_stream_that_is_killed_twice_loses_no_row_and_brings_none_twice(tmp_path: Path) -> None:
     check_all_happened(tmp_path, 2, TWO_KILLS, tmp_path)

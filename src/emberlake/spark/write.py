@@ -147,9 +147,10 @@ def check_frame(df: object) -> None:
         InvalidInput: says what to use instead.
     """
     if not isinstance(df, DataFrame):
-        given = f"{type(df).__module__.partition('.')[0]}.{type(df).__name__}"
+        package = type(df).__module__.partition(".")[0]
+        given = f"{package}.{type(df).__name__}".removeprefix("builtins.")
         raise InvalidInput(
-            f"only a DataFrame of Spark is written in tasks, not a {given}: make one with "
+            f"only a Spark DataFrame is written by Spark tasks, not a {given}: make one with "
             "spark.createDataFrame, or write without Spark with table.append"
         )
     if df.isStreaming:

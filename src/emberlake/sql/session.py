@@ -202,8 +202,8 @@ class SqlSession:
         identifier = self.identify(name)
         meant = "" if identifier is None else self._meant_instead(identifier)
         return TableNotFound(
-            f"[TABLE_OR_VIEW_NOT_FOUND] there is no table {name} in the catalog {self.name}; "
-            + (meant or "names of tables and databases are case-sensitive"),
+            f"[TABLE_OR_VIEW_NOT_FOUND] there is no table {name} in the catalog {self.name}"
+            f"{meant and '; '}{meant} (names of tables and databases are case-sensitive)",
             identifier=identifier,
         )
 

@@ -144,7 +144,9 @@ def test_names_that_spark_has_are_left_alone(spark: SparkSession, tmp_path: Path
         assert rows(lake.sql("SELECT * FROM taken")) == []
         lake.sql("CREATE TEMPORARY VIEW seen AS SELECT id AS n FROM taken")
         assert rows(lake.sql("DESCRIBE seen")) == [("n", "int", None)]
-        lake.sql("INSERT INTO spark_catalog.default.taken SELECT n FROM seen UNION SELECT 'more'")
+        lake.sql(
+            "INSERT INTO spark_catalog.default.taken SELECT string(n) FROM seen UNION SELECT 'more'"
+        )
         lake.sql("DROP VIEW seen")
         lake.detach()
         assert rows(spark.sql("SELECT * FROM taken")) == [("mine",), ("more",)]
