@@ -427,7 +427,7 @@ def test_what_is_no_dataframe_or_has_no_end_is_refused(spark: SparkSession, tmp_
     new_table(tmp_path)
     stream = spark.readStream.format("rate").load().selectExpr("value AS id")
 
-    with pytest.raises(InvalidInput, match="only a Spark DataFrame .* not a list: make one"):
+    with pytest.raises(InvalidInput, match=r"only a Spark DataFrame .* not a list: make one"):
         write_paimon(ROWS, "db.t", {"warehouse": str(tmp_path)})
     with pytest.raises(InvalidInput, match="writeStream"):
         write_paimon(stream, "db.t", {"warehouse": str(tmp_path)})
