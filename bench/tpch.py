@@ -169,7 +169,12 @@ def local_on_tables(warehouse: Path) -> Run:
 def spark_ways(files: Path, warehouse: Path, master: str) -> dict[str, Run]:
     from emberlake.spark import attach, session  # noqa: PLC0415
 
-    spark = session(master, **{"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "8"})
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "8",
+        "spark.driver.memory": "3g",  # query 21 needs more than the default of 1g
+    }
+    spark = session(master, **settings)
     plain = spark.newSession()
     for name in TABLES:
         plain.read.parquet(str(files / f"{name}.parquet")).createOrReplaceTempView(name)
