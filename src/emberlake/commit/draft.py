@@ -1,7 +1,7 @@
 """Write the manifests of a change that fits, and compose the snapshot that refers to them.
 
 Nothing here can conflict: ``resolve`` has settled that before. The next attempt uses what this one
-wrote, where it still fits.
+wrote, if it still fits.
 """
 
 from collections.abc import Mapping, Sequence

@@ -42,7 +42,7 @@ from emberlake.store.entries import ManifestEntries
 from emberlake.store.table_store import TableStore
 from emberlake.wire import BaseSnapshot
 
-_READ_AHEAD: Final = 64  # snapshots that are looked at together
+_READ_AHEAD: Final = 64  # snapshots that are checked together
 
 
 class History:
@@ -112,7 +112,7 @@ class History:
             yield from self._with_changes(iter([latest]))
 
     def _with_changes(self, some: Iterator[Snapshot | None]) -> Iterator[Snapshot | None]:
-        """The same. Where requests take long, what the snapshots changed is fetched together."""
+        """The same. If requests take long, the changes of the snapshots are fetched together."""
         if not (self._store.storage.traits.is_remote and self._reads_changes):
             return some
         snapshots = list(some)
@@ -121,7 +121,7 @@ class History:
             for snapshot in snapshots
             if snapshot is not None
         ]
-        with suppress(EmberlakeError):  # who needs it meets the failure again
+        with suppress(EmberlakeError):  # whoever needs it meets the failure again
             deltas = self._store.manifests.read_lists(lists)
             self._store.manifests.read_manifests([m for delta in deltas for m in delta])
         return iter(snapshots)

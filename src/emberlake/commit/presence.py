@@ -1,4 +1,4 @@
-"""Are the files of a change there? A snapshot that names a missing file breaks every later read.
+"""Do the files of a change exist? A snapshot that names a missing file breaks every later read.
 
 Each file is looked up by itself, so the cost depends only on what was written, not on what else is
 in the folders.

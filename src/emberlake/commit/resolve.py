@@ -145,7 +145,7 @@ def _delta_entries(
 def _replaced(
     store: TableStore, change: Change, latest: Snapshot | None
 ) -> tuple[ManifestEntry, ...]:
-    """Deletes of all that is live in the partitions that an overwrite replaces."""
+    """Deletes of all live files in the partitions that an overwrite replaces."""
     if latest is None:
         return ()
     live = live_entries(store, latest, partitions=change.replaces).entries()
@@ -159,7 +159,7 @@ def _replaced(
 
 
 def _kept_beside(store: TableStore, change: Change, latest: Snapshot | None) -> list[ManifestEntry]:
-    """The live files that stay next to what is added, where it matters which they are."""
+    """The live files that stay next to the added ones, if it matters which they are."""
     has_ids = store.schema.profile.tracks_rows and has_given_ids(change.added)
     depends = change.deleted or _has_runs(change) or _has_vectors(change) or has_ids
     if not (depends or change.vector_edits):
@@ -185,7 +185,7 @@ def _kept_beside(store: TableStore, change: Change, latest: Snapshot | None) -> 
 def _check_rows(
     store: TableStore, change: Change, kept: Sequence[ManifestEntry], latest: Snapshot | None
 ) -> None:
-    """Check files for rows that have ids against those that hold the rows now."""
+    """Check files for rows that have ids against the files that hold these rows now."""
     since = min((base.id if base else 0 for base in change.bases), default=0)
     for base in change.bases:
         _check_still_there(store, base, latest)
@@ -200,7 +200,7 @@ def _check_rows(
 def _check_still_there(
     store: TableStore, base: BaseSnapshot | None, latest: Snapshot | None
 ) -> None:
-    """After a rollback, ids are given again: those that a writer has read are other rows now."""
+    """After a rollback, ids are given again: ids that a writer has read may name other rows now."""
     if base is None or latest is None:
         return
     now = latest if latest.id == base.id else next(store.snapshots.find_each([base.id]))
@@ -227,7 +227,7 @@ def _has_runs(change: Change) -> bool:
 def _next_index(
     store: TableStore, change: Change, latest: Snapshot | None
 ) -> tuple[tuple[IndexManifestEntry, ...] | None, tuple[NewVectors, ...]]:
-    """All index files after a change, and vectors to write to more. Spec: "Index manifest".
+    """All index files after a change, and the vectors to write to new ones. Spec: "Index manifest".
 
     None instead of the index files when they stay the same.
     """

@@ -1,4 +1,4 @@
-"""Give new rows their ids, and check changes of rows that have some. Pure decisions.
+"""Give new rows their ids, and check changes of rows that have ids. Pure decisions.
 
 Spec: "Row tracking", "Data evolution". Ids are given at the commit, from the number that the latest
 snapshot has reached, and again in every attempt: an attempt that lost its race has given none.
@@ -107,7 +107,7 @@ def check_row_ranges(
     since: int,
     fields_of: FieldsOf,
 ) -> CommitConflict | None:
-    """Files for rows that are there must fit those that hold the rows now.
+    """Files for existing rows must fit the files that hold these rows now.
 
     Args:
         added: The files to add.
@@ -143,7 +143,7 @@ def check_leave_together(
 ) -> CommitConflict | None:
     """Files that hold the same rows leave the table together, or others take their place.
 
-    A column that was written meanwhile would be left alone: as rows without their other columns.
+    Otherwise a column that was written meanwhile would be left as rows without their other columns.
 
     Args:
         deleted: The files to delete.

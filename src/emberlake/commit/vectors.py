@@ -1,8 +1,8 @@
-"""Apply edits of deletion vectors to those that the latest snapshot has.
+"""Apply edits of deletion vectors to the vectors of the latest snapshot.
 
-A data file never changes, so what a writer has read of it stays true: rows that it deletes are
-added to those that others have deleted since. Only if both have deleted the same row, and one of
-them has put a new row in its place, is that a conflict: an update would be lost, or a delete.
+A data file never changes, so what a writer has read of it stays true: the rows that it deletes are
+added to the rows that others have deleted since. There is a conflict only if both have deleted the
+same row and one of them has put a new row in its place: an update or a delete would be lost.
 Spec: "Deletion vectors".
 """
 
@@ -64,7 +64,7 @@ def apply_edits(
             good: none of them put new rows in its place. Asked only if it matters.
 
     Raises:
-        CommitConflict: others have changed the same vectors in a way that does not go together.
+        CommitConflict: others have changed the same vectors in a way that contradicts the edits.
     """
     by_place: dict[BucketKey, list[VectorEdit]] = defaultdict(list)
     for placed in edits:
@@ -136,7 +136,7 @@ def edited(
     """The vector after an edit; None if the file has none then. Pure.
 
     Raises:
-        CommitConflict: the vector has changed in a way that does not go together with the edit.
+        CommitConflict: the vector has changed in a way that contradicts the edit.
     """
     count = 0 if now is None else len(now)
     if edit.seen is not None and edit.seen != count:
@@ -159,7 +159,7 @@ def edited(
 def check_edited_files(
     edits: Sequence[PlacedEdit], live: Collection[ManifestEntry], *, snapshot_id: int
 ) -> CommitConflict | None:
-    """Rows can be deleted only of files that are there: a rewritten one may still hold them."""
+    """Rows can only be deleted in live files: a file that was rewritten may still hold them."""
     alive = {(entry.partition, entry.bucket, entry.file.file_name) for entry in live}
     for placed in edits:
         name = placed.edit.file_name

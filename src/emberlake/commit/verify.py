@@ -1,8 +1,9 @@
 """After a commit: is its snapshot still the one that has the id?
 
-Among those who create ``snapshot-N`` one wins. On object stores other engines do not create it:
-they look for it and then write it, whatever is there by then. Such a write replaces a snapshot that
-was published in between, and nobody is told. So the snapshot is read again after a while.
+If several writers create ``snapshot-N``, one wins. On object stores other engines do not create it:
+they check whether it exists and then write it, whatever is there by then. Such a write replaces a
+snapshot that was published in between, and nobody is told. So we read the snapshot again after a
+while.
 """
 
 import warnings
@@ -29,13 +30,13 @@ from emberlake.spec.snapshot import Snapshot
 from emberlake.store.entries import merge_entries
 from emberlake.store.table_store import TableStore
 
-# Other engines take about three requests from their look to their write: tenths of a second.
+# Other engines need about three requests between their check and their write: tenths of a second.
 _WINDOW_MS: Final = 1_000
 _PATHS_SHOWN: Final = 3
 
 
 def window_ms(wanted: int | None, below: Snapshot | None) -> int:
-    """For how long to wait before the snapshot is read again; 0: it is not.
+    """How long to wait before the snapshot is read again; 0: it is not read again.
 
     Args:
         wanted: What the table's options say.
@@ -70,7 +71,7 @@ def is_built_on(
 
 
 def verify(store: TableStore, draft: Draft, index_added: Sequence[IndexManifestEntry] = ()) -> None:
-    """Read the snapshot of a commit again, after a while, where others may have replaced it.
+    """Read the snapshot of a commit again, after a while, if others may have replaced it.
 
     Raises:
         SnapshotOverwritten: another snapshot has its id, and nothing was built on it.
@@ -83,7 +84,7 @@ def verify(store: TableStore, draft: Draft, index_added: Sequence[IndexManifestE
     store.env.sleep_ms(window)
     try:
         standing = store.snapshots.find(draft.snapshot.id)
-        # One that is gone was expired or rolled back, on purpose.
+        # If it is gone, somebody expired it or rolled it back, on purpose.
         if standing is None or standing.mark == draft.snapshot.mark:
             return
         has_successor = _has_successor(store, draft, index_added)

@@ -1,7 +1,7 @@
 """Compact one bucket of an append table: small files become larger ones.
 
 Rows that a deletion vector marks as deleted are dropped, and so are the vectors of merged files.
-Rows that have ids take them along.
+Rows keep their ids.
 """
 
 from collections.abc import Iterator
@@ -39,8 +39,8 @@ def compact_append_bucket(bucket: Bucket, *, full: bool) -> Compacted | None:
 def drop_vectors(bucket: Bucket, files: Bin) -> Iterator[VectorEdit]:
     """The edits for files that leave the table.
 
-    Files without deleted rows are named too: rows of them that are deleted meanwhile would come
-    back.
+    Files without deleted rows are named too: otherwise rows that somebody deletes in them meanwhile
+    would come back.
     """
     for file in files:
         name = file.file_name

@@ -68,7 +68,7 @@ def pick_unordered(
 def pick_ordered(
     files: Sequence[DataFile], rules: AppendRules, deleted_rows: DeletedRows, *, full: bool
 ) -> list[Bin]:
-    """Files to merge in a bucket, whose rows stay in the order in which they came.
+    """Files to merge in a bucket, whose rows keep the order in which they were written.
 
     Only neighbours are merged, as many as fit the target size.
     """

@@ -78,7 +78,7 @@ class Bucket:
         return plans.read(self._reads, file)
 
     def read_group(self, group: FileGroup, plans: AppendPlans) -> FileRead:
-        """All rows of files that lie side by side, with those that are deleted."""
+        """All rows of files that lie side by side, including deleted rows."""
         reads = BucketReads(self.store, self.partition, self.number)
         return plans.read_group(reads, group)
 

@@ -1,7 +1,7 @@
 """Compact a table with data evolution: files side by side, and their neighbours, become one file.
 
 Spec: "Data evolution". Rows keep their ids, so they keep their positions: rows that are deleted
-stay in the file, and their marks move along. A row's number of its last change becomes that of the
+stay in the file, and their marks move along. The sequence number of every row becomes that of the
 newest row in the file.
 """
 
@@ -68,7 +68,7 @@ def _rewrite(bucket: Bucket, groups: GroupBin) -> DataFile:
 
 
 def _fields_of(bucket: Bucket, groups: Sequence[FileGroup]) -> tuple[DataField, ...]:
-    """The columns to write: all of the table but those that are kept in files of their own."""
+    """The columns to write: all columns of the table except those in files of their own."""
     apart = {
         field.id
         for group in groups

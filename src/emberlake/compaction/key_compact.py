@@ -1,7 +1,7 @@
 """Compact one bucket of a primary-key table.
 
 Picked files that share keys are merged into new files on the output level. Large files that share
-none only change their level. Where compaction keeps the levels apart, rows that leave level 0 meet
+none only change their level. If compaction keeps the levels apart, rows that leave level 0 meet
 the older rows of their keys on the levels above. Spec: "Levels and compaction".
 """
 

@@ -1,6 +1,6 @@
 """Look up the rows of the same keys on higher levels while newer records leave level 0.
 
-Where compaction keeps the levels apart, a key has at most one visible row above level 0. So a
+If compaction keeps the levels apart, a key has at most one visible row above level 0. So a
 record that leaves level 0 replaces the row above it, or gives way to it. With deletion vectors the
 older row is marked as deleted and, if the merge engine needs it, merged into the new one. In
 first-row tables the newer record is dropped. Spec: "Levels and compaction", "Deletion vectors".
@@ -142,7 +142,7 @@ def _slice(piece: _Piece, start: int, stop: int) -> _Piece:
 
 
 def _match(keys: Sequence[DataField], tables: Sequence[pa.Table]) -> tuple[Mask, Mask]:
-    """Which rows of the first table share keys with rows of the others, and which those are."""
+    """Which rows of the first table share keys with rows of the others, and with which of them."""
     counts = [table.num_rows for table in tables]
     names = [f.name for f in keys]
     together = pa.concat_tables([table.select(names) for table in tables])

@@ -40,7 +40,7 @@ class PickingRules:
 
     trigger: int  # this many runs start a compaction
     size_ratio: int  # percent by which the next run may be larger than all before it
-    max_amplification: int  # the most that all other runs may have, in percent of the oldest
+    max_amplification: int  # all other runs may have at most this many percent of the oldest
     num_levels: int
     takes_level_0: bool  # no file may stay on level 0
 

@@ -173,12 +173,12 @@ class Storage(Protocol):
         """``length`` bytes from ``offset`` (fewer at the end of the file)."""
 
     def read_marked(self, path: str) -> tuple[bytes, str | None]:
-        """All bytes of a file, and the mark that a listing has for them (``FileInfo.etag``)."""
+        """All bytes of a file, and the etag that a listing shows for them (``FileInfo.etag``)."""
 
     def read_many(self, paths: Sequence[str]) -> Iterator[bytes]:
         """All bytes of some small files, in their order; a missing one fails when its turn comes.
 
-        All may be in memory at once: who has many large ones asks for some at a time.
+        All of them may be in memory together: if you have many large ones, ask for some at a time.
         """
 
     def open_input(self, path: str, size: int | None = None) -> "AbstractContextManager[object]":
@@ -191,7 +191,7 @@ class Storage(Protocol):
         """
 
     def local_file(self, path: str) -> str | None:
-        """The name by which programs on this machine open the file; None where there is none."""
+        """The name by which programs on this machine open the file; None if there is none."""
 
     def open_output(self, path: str, target: int | None = None) -> Output:
         """A new file with a unique name, to be written piece by piece.

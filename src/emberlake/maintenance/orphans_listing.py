@@ -139,7 +139,7 @@ def _marked_branch(store: TableStore, info: FileInfo) -> TableLayout | None:
 
 
 def files_of_stale_branches(store: TableStore, orphans: Collection[str]) -> dict[str, set[str]]:
-    """Of some orphans, those of unfinished branches, by the name of the branch."""
+    """The orphans that belong to unfinished branches, by the name of the branch."""
     known = set(orphans)
     return {
         branch.branch: {info.path for info in files}

@@ -1,8 +1,7 @@
 """The column plans of append tables: one for each way in which files hold rows.
 
 Files differ in the schema that they were written with and, in row-tracked tables, in the columns
-that they have. Where files lie side by side, the plan takes each column from the newest that has
-it.
+that they have. If files lie side by side, the plan takes each column from the newest that has it.
 """
 
 from collections.abc import Sequence

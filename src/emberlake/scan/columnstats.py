@@ -1,7 +1,7 @@
 """The value statistics of many files, a column at a time and across schema versions.
 
-Files are handled together that share a schema, their columns and a set of statistics. Of these,
-one column of all statistics rows is decoded at once. Spec: "Statistics", "Schema evolution".
+Files that share a schema, their columns and a set of statistics are handled together: one column
+of all their statistics rows is decoded at a time. Spec: "Statistics", "Schema evolution".
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,7 @@
 """Groups of files that lie side by side, for all files of a plan at once. Spec: "Data evolution".
 
-A filter may exclude a group only by statistics of the file that a column is read from: those of
-older files are stale.
+A filter may exclude a group only by statistics of the file that a column is read from: statistics
+of older files are stale.
 """
 
 from collections.abc import Callable, Sequence

@@ -77,7 +77,7 @@ class CompactingWriter:
         self._compaction = compaction
 
     def prepare(self) -> list[CommitMessage]:
-        """Finish all files, and compact them where that is needed."""
+        """Finish all files, and compact them if needed."""
         messages = self._writer.prepare()
         try:
             return self._compaction.compact(messages)

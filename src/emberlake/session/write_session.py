@@ -62,7 +62,7 @@ class WriteSession:
         callbacks: Who is told of every commit.
         stale_after: Kinds of commits that others may not have made since the messages' base,
             because the messages depend on rows that were read then.
-        operation: What snapshots say that was done.
+        operation: The operation that snapshots record.
     """
 
     store: TableStore
@@ -133,7 +133,7 @@ class WriteSession:
         try:
             return self.commit(messages, identifier, properties)
         except SnapshotOverwritten:
-            raise  # who saw the snapshot while it was there may have built on its files
+            raise  # whoever saw the snapshot while it existed may have built on its files
         except (CommitConflict, InvalidInput, ServerError) as error:
             # A server that failed, rather than refused, may have taken the commit.
             if not isinstance(error, ServerError) or error.had_no_effect:
@@ -147,7 +147,7 @@ class WriteSession:
         identifier: int = BATCH_COMMIT_IDENTIFIER,
         properties: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Make the files of the messages visible; none of them is deleted, whatever happens.
+        """Make the files of the messages visible; none of them is deleted, no matter what happens.
 
         Raises:
             MessageMismatch: they are of another table, or were written to append and this
@@ -169,7 +169,7 @@ class WriteSession:
         replaces: Replacement,
         properties: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Replace partitions by the files of the messages, whatever the session is for.
+        """Replace partitions with the files of the messages, no matter what the session is for.
 
         Raises:
             MessageMismatch: messages that cannot replace anything.
@@ -217,7 +217,7 @@ class WriteSession:
     def _check_table(self, messages: Sequence[CommitMessage]) -> None:
         root, storage = self.store.layout.metadata_root, self.store.storage
         others = (m for m in messages if m.table != root)
-        # A folder that is reached through a link is the same one.
+        # A folder that is reached through a link is the same folder.
         check_table([m for m in others if not is_same_folder(storage, m.table, root)], root)
 
     def _overwrite(
@@ -263,7 +263,7 @@ class WriteSession:
 
 
 def _check_one_index_a_bucket(messages: Sequence[CommitMessage]) -> None:
-    """An index of keys is written as a whole: of two, one would lose the keys of the other."""
+    """A key index is written as a whole: of two, one would lose the other's keys."""
     indexed = Counter(
         (message.partition, message.bucket)
         for message in messages

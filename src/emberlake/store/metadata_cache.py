@@ -38,7 +38,7 @@ _LATEST: Final = "latest"  # beside a path, in a key
 
 
 def listed_key(storage: Storage, path: str, etag: str) -> Key:
-    """The cache key of a file that had this mark in a listing, whatever it holds by now."""
+    """The cache key of a file that had this etag in a listing, whatever it holds by now."""
     return (*file_key(storage, path), etag)
 
 
@@ -66,7 +66,7 @@ def keep_small_manifests(
 ) -> None:
     """Cache small manifests that were decoded together: the entries of all, and each one's count.
 
-    A manifest by itself would be a table first, which takes longer than to write its buffer.
+    One manifest alone would become a table first, which takes longer than writing its buffer.
     """
     if not len(entries):
         for key in keys:

@@ -107,7 +107,7 @@ class TableStore:
         return self.publisher.snapshots(self.storage, layout, self.identity)
 
     def latest_snapshot(self) -> Snapshot | None:
-        """The newest snapshot, as it is now, with its manifest lists where requests take long.
+        """The newest snapshot, as it is now; if requests take long, with its manifest lists.
 
         While it is looked for, the lists of the one that was the latest before are fetched.
         """
@@ -119,7 +119,7 @@ class TableStore:
         if latest != guess:
             ahead = self._begin_lists(latest)
         for answer in ahead:
-            with suppress(EmberlakeError):  # who needs the list meets the failure again
+            with suppress(EmberlakeError):  # whoever needs the list meets the failure again
                 answer()
         return latest
 

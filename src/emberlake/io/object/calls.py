@@ -1,4 +1,4 @@
-"""One way to call the client library: aside, with errors of our own, once more with new keys."""
+"""The one way to call the client library: aside, with our own errors, retried with new keys."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ _RAISED = (OSError, ValueError)
 
 
 class Failed(Exception):
-    """A call failed; what became of it is for the caller to find out."""
+    """A call failed; the caller has to find out whether it took effect."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.kind)
@@ -34,7 +34,7 @@ class Failed(Exception):
 
 
 def mark_of(found: Mapping[str, Any]) -> str | None:
-    """The mark (etag) of an object. Azure has quotes around those of answers, not of listings."""
+    """The etag of an object. Azure puts quotes around etags in answers, but not in listings."""
     etag: str | None = found.get("e_tag")
     return None if etag is None else etag.strip('"')
 

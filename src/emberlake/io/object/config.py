@@ -161,7 +161,7 @@ def _settings(
 ) -> dict[str, str]:
     """What the client library is told besides credentials.
 
-    It also reads the environment, so that whatever matters is told, even where it is the default.
+    The library also reads the environment, so we pass everything that matters, even defaults.
     """
     match location.cloud:
         case Cloud.GCS:

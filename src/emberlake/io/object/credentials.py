@@ -1,8 +1,8 @@
 """Where the credentials of a store come from.
 
 Options, a provider, the environment, or a profile of Amazon's tools. The metadata service of the
-cloud is asked only when the user says so: elsewhere its address leads outside, and asking it takes
-seconds.
+cloud is asked only if the user says so: outside of a cloud nothing answers at its address, and
+asking takes seconds.
 """
 
 import importlib
@@ -26,7 +26,7 @@ CredentialsProvider = Callable[[], Mapping[str, Any]]
 
 @runtime_checkable
 class KeepingProvider(Protocol):
-    """A provider that keeps what it has, and is told when the store takes it no more."""
+    """A provider that keeps its credentials, and is told when the store rejects them."""
 
     def __call__(self) -> Mapping[str, Any]: ...
 
@@ -34,7 +34,7 @@ class KeepingProvider(Protocol):
         """Have credentials that are good for a while, or raise what stands in the way."""
 
     def forget(self) -> None:
-        """The store does not take them any more."""
+        """The store no longer accepts them."""
 
 
 _INSTANCE: Final = "instance"

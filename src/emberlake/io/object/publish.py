@@ -1,8 +1,8 @@
 """Put-if-absent on object stores: one conditional write, settled by reading it back.
 
 The store's condition decides who is first. But no answer except a plain success proves anything: an
-answer can be lost after the write, and a write that is repeated then finds its own object. So
-whatever is not a success is settled by the bytes that are there. Equal bytes are ours: what is
+answer can be lost after the write, and a write that is repeated then finds its own object. So if
+the answer is not a success, the bytes in the store settle it. Equal bytes are ours: what is
 published names its writer.
 """
 
@@ -21,7 +21,7 @@ from emberlake.io.storage import Standing
 
 _PATIENCE_S: Final = 60.0
 _FIRST_PATIENCE_S: Final = 5.0  # with a store that never answered: its options may be wrong
-_SMALL_BYTES: Final = 1024 * 1024  # what a slow line takes in the time that publishing has
+_SMALL_BYTES: Final = 1024 * 1024  # what a slow line can send in the time that publishing has
 _PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 2.0
 

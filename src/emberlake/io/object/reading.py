@@ -1,9 +1,9 @@
 """Objects as seekable inputs, in few requests.
 
-A small object is one request. Of a larger one the first request brings the end, where formats keep
-their footers, and the size. A reader that knows which parts it will need says so, and gets them
-side by side; for one that does not, the rest is fetched as it is asked for, with a read-ahead that
-grows while the reader goes straight on.
+A small object takes one request. For a larger one the first request fetches the size and the end,
+where formats keep their footers. A reader that knows which parts it will need says so, and gets
+them side by side. For other readers the rest is fetched on demand, with a read-ahead that grows
+while the reader goes straight on.
 """
 
 import io
@@ -26,7 +26,7 @@ END_BYTES: Final = 64 * 1024
 AHEAD_BYTES: Final = 64 * MEBIBYTE  # of the parts that are fetched before their turn
 _MOST_STRAIGHT_ON: Final = 8 * MEBIBYTE
 _PIECE_BYTES: Final = 8 * MEBIBYTE  # of one request
-_GAP_BYTES: Final = MEBIBYTE  # that is rather fetched than left out by one more request
+_GAP_BYTES: Final = MEBIBYTE  # fetched with its neighbours, to save one more request
 _PAST_THE_END: Final = 416
 
 Fetch = Callable[[int, int], memoryview]
@@ -46,7 +46,7 @@ def read_range(config: StoreConfig, location: Location, offset: int, length: int
             return memoryview(b"")
         if not failed.failure.is_of_range:
             raise typed(failed.failure, config, location, "read") from None
-    # Some stores answer with the whole object, at least where it is empty.
+    # Some stores answer with the whole object, at least if it is empty.
     whole = ask(config, location, "read", lambda obs, client: obs.get(client, location.key).bytes())
     return memoryview(whole)[offset : offset + length]
 
@@ -54,7 +54,7 @@ def read_range(config: StoreConfig, location: Location, offset: int, length: int
 def open_input(config: StoreConfig, location: Location, size: int | None = None) -> Any:
     """A ``pyarrow.NativeFile`` of an object.
 
-    Of one whose size is said to be large nothing is read before it is asked for.
+    If its size is said to be large, nothing is read until somebody asks for it.
     """
     fetch = partial(read_range, config, location)
     if size is not None and size > SMALL_BYTES:
@@ -75,7 +75,7 @@ def _read_end(config: StoreConfig, location: Location, size: int | None) -> _End
     """
     if size is not None and size <= SMALL_BYTES:
         return ask(config, location, "read", lambda obs, client: _read_all(obs, client, location))
-    if size is None and config.cloud is Cloud.AZURE:  # it takes no ranges that count from the end
+    if size is None and config.cloud is Cloud.AZURE:  # it accepts no ranges that count from the end
         return ask(config, location, "read", lambda obs, client: _read_small(obs, client, location))
     wanted: Any = {"suffix": SMALL_BYTES} if size is None else (size - END_BYTES, size)
 

@@ -1,7 +1,7 @@
 """The storage protocol on object stores.
 
-There are no folders: a folder is there while something is in it. A database without tables has a
-hidden object of ours. What was answered is durable, and seen by everybody at once.
+There are no folders: a folder exists while something is in it. A database without tables has a
+hidden object of ours. A write that was answered is durable, and everybody sees it immediately.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -136,7 +136,7 @@ class ObjectStorage:
 
     def exists(self, path: str) -> bool:
         location = self._locate(path)
-        # Both at once: it may be either, and an answer takes its time.
+        # Both in parallel: it may be either, and an answer takes its time.
         looks = (partial(self._is_folder, location), partial(self._is_object, location))
         return any(ask_all(looks, MOST_AT_ONCE))
 
@@ -199,7 +199,7 @@ class ObjectStorage:
 
     def delete_folder(self, path: str) -> None:
         settle()
-        # What is left after an interruption is found by the next listing.
+        # The next listing finds what an interruption has left.
         location = self._locate(path)
         pages = (
             [_location(location, one) for one in page] for page in pages_of(self.config, location)
