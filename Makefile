@@ -4,6 +4,8 @@
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if $(shell $(p) -V 2>/dev/null),$(p))) python3)
 
 BIN := .venv/bin
+# Tests start hundreds of Python processes. Each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 # pip shows its progress on a terminal. A log only gets the sentences below.
 QUIET := $(shell [ -t 2 ] || echo --quiet)
 PIP := $(BIN)/python -m pip install $(QUIET) -c constraints.txt

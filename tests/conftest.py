@@ -1,13 +1,14 @@
 """Fixtures and settings that every folder of tests shares."""
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
-import effort  # noqa: F401 - it has the profiles
+import effort
 from golden.reads import ROWS_ARCHIVE, Golden, unpack
 from interop.judges import JavaJudge, Peer, java_judge, peer
 from servers import Server, azurite, fake_gcs, minio, missing, program, s3_server
@@ -16,7 +17,7 @@ settings.load_profile("emberlake")  # pytest --hypothesis-profile=quick comes af
 
 # A session of Spark, or a process that holds one, belongs to one process of the test run. These
 # take longest, so they come first: no process is left with one of them when the others are done.
-WHOLE = ("spark", "spark programs", "docs", "bench", "ui")
+WHOLE = ("spark", "spark programs", "docs", "bench", "ui", "architecture")
 
 
 def scope_of(nodeid: str) -> str:
@@ -34,6 +35,16 @@ def scope_of(nodeid: str) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {scope: place for place, scope in enumerate(WHOLE)}
     items.sort(key=lambda item: places.get(scope_of(item.nodeid), len(WHOLE)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    with effort.made_to_stay():
+        return (yield)
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
 
 
 class InOrder(LoadScopeScheduling):

@@ -2,36 +2,45 @@
 
 import ast
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-from architecture.test_layers import FACADES, Module, modules
+from architecture.modules import FACADES, Module, modules
 
-NAMES = {module.name: module for module in modules()}
-LOADABLE = NAMES.keys() - FACADES
+
+@cache
+def by_name() -> dict[str, Module]:
+    return {module.name: module for module in modules()}
+
+
+@cache
+def imported() -> dict[str, frozenset[str]]:
+    """The modules of the package that each of its modules names."""
+    return {name: frozenset(imported_modules(module)) for name, module in by_name().items()}
 
 
 def imported_modules(module: Module) -> Iterator[str]:
-    """The modules of the package that a module names, those that only type checkers see too.
-
-    So are those that it loads by their names, when they are needed.
-    """
-    for node in ast.walk(module.tree):
+    """Those that only type checkers see count, and those that are loaded by their names."""
+    names = by_name().keys()
+    loadable = names - FACADES
+    for node in module.nodes:
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in NAMES)
-        elif isinstance(node, ast.ImportFrom) and node.module in NAMES:
+            yield from (alias.name for alias in node.names if alias.name in names)
+        elif isinstance(node, ast.ImportFrom) and node.module in names:
             # Parts of a package are taken from it without what it gathers.
             parts = {f"{node.module}.{alias.name}" for alias in node.names}
-            yield from parts & set(NAMES)
-            if parts - set(NAMES):
+            yield from parts & names
+            if parts - names:
                 yield node.module
         elif isinstance(node, ast.Constant) and module.name not in FACADES:
-            yield from LOADABLE & {node.value}
+            yield from loadable & {node.value}
 
 
-def circle_in(graph: dict[str, set[str]]) -> list[str]:
+def circle_in(graph: Mapping[str, AbstractSet[str]]) -> list[str]:
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -40,25 +49,23 @@ def circle_in(graph: dict[str, set[str]]) -> list[str]:
 
 
 def test_modules_do_not_import_each_other_in_a_circle() -> None:
-    graph = {name: set(imported_modules(module)) for name, module in NAMES.items()}
-
-    assert circle_in(graph) == []
-    assert circle_in({**graph, "emberlake.errors": {"emberlake.table"}}) != []
+    assert circle_in(imported()) == []
+    assert circle_in({**imported(), "emberlake.errors": {"emberlake.table"}}) != []
 
 
 def test_packages_do_not_import_each_other_in_a_circle() -> None:
     graph: dict[str, set[str]] = {}
-    for name, module in NAMES.items():
+    for name, targets in imported().items():
         if name not in FACADES:
-            targets = {package_of(target) for target in imported_modules(module)}
-            graph.setdefault(package_of(name), set()).update(targets - {package_of(name)})
+            packages = {package_of(target) for target in targets}
+            graph.setdefault(package_of(name), set()).update(packages - {package_of(name)})
 
     assert circle_in(graph) == []
 
 
 def test_nobody_imports_a_facade() -> None:
     """A facade is loaded on first use of a name, and gathers from above its own folder."""
-    users = [n for n, module in NAMES.items() if FACADES & set(imported_modules(module))]
+    users = [name for name, targets in imported().items() if FACADES & targets]
 
     assert users == []
 
@@ -66,10 +73,9 @@ def test_nobody_imports_a_facade() -> None:
 @pytest.mark.parametrize("facade", sorted(FACADES))
 def test_type_checkers_see_every_name_of_a_facade_at_its_home(facade: str) -> None:
     """What ``__getattr__`` gives is Any to them, unless an import tells more."""
-    tree = NAMES[facade].tree
     seen = {
         alias.asname or alias.name: node.module
-        for node in ast.walk(tree)
+        for node in by_name()[facade].nodes
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }

@@ -4,14 +4,11 @@ import ast
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src"
+from architecture.modules import SOURCE, Module, modules
+
 MAX_LINES = 450
 
 # Imports go down only. Parts of one set are siblings that do not know each other.
@@ -41,7 +38,6 @@ LAYERS: tuple[frozenset[str], ...] = (
 )
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 TOP = len(LAYERS)  # facades: gather public names from everywhere, and load them on first use
-FACADES = frozenset({"emberlake", "emberlake.spark"})
 
 # Library -> the only places that import it; no place means nowhere.
 FENCES: dict[str, tuple[str, ...]] = {
@@ -108,54 +104,11 @@ EXTRAS = (
 )
 
 
-@dataclass(frozen=True)
-class Module:
-    """One source file of the package."""
-
-    path: Path
-    name: str
-    tree: ast.Module
-    line_count: int
-
-    @property
-    def part(self) -> str | None:
-        """The folder or module right below `emberlake`; None for facades."""
-        if self.name in FACADES:
-            return None
-        _, _, below = self.name.partition(".")
-        return below.split(".")[0] or None
-
-    @cache  # noqa: B019 - modules live as long as the tests do
-    def imports(self, *, at_run_time: bool = False) -> tuple[tuple[int, str], ...]:
-        """Line and dotted name of everything that is imported, at any depth of the code."""
-        return tuple(self._imports(at_run_time=at_run_time))
-
-    def _imports(self, *, at_run_time: bool) -> Iterator[tuple[int, str]]:
-        skipped = set(map(id, self._type_checking())) if at_run_time else set()
-        for node in ast.walk(self.tree):
-            if id(node) in skipped:
-                continue
-            if isinstance(node, ast.Import):
-                yield from ((node.lineno, alias.name) for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                yield node.lineno, node.module
-                yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
-
-    def _type_checking(self) -> Iterator[ast.AST]:
-        """What only type checkers see."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-                yield from ast.walk(node)
-
-    def at(self, line: int) -> str:
-        return f"{self.path.relative_to(SOURCE)}:{line}"
-
-
 def test_imports_go_down_only() -> None:
     wrong = [
         f"{module.at(line)} imports {name}"
         for module in package_modules()
-        for line, name in module.imports()
+        for line, name in module.imports
         if (target := part_of(name)) is not None
         and target != module.part
         and level_of(target) >= level_of(module.part)
@@ -179,7 +132,7 @@ def test_a_fenced_library_is_imported_in_its_place_only(library: str) -> None:
     wrong = [
         f"{module.at(line)} imports {name}"
         for module in modules()
-        for line, name in module.imports(at_run_time=True)
+        for line, name in module.imports_at_run_time
         if is_inside(name, library) and not is_inside_any(module.name, FENCES[library])
     ]
 
@@ -191,7 +144,7 @@ def test_avro_files_are_touched_by_the_avro_modules_only() -> None:
     wrong = [
         module.at(node.lineno)
         for module in modules()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Attribute)
         and node.attr in names
         and not is_inside_any(module.name, FENCES["fastavro"])
@@ -204,7 +157,7 @@ def test_the_codecs_of_the_format_are_pure() -> None:
     wrong = [
         f"{module.at(line)} imports {name}"
         for module in package_modules()
-        for line, name in module.imports()
+        for line, name in module.imports
         if is_inside_any(module.name, PURE) and name.split(".")[0] in IMPURE
     ]
 
@@ -215,7 +168,7 @@ def test_no_function_hides_an_import_of_the_package() -> None:
     wrong = [
         module.at(node.lineno)
         for module in modules()
-        for function in ast.walk(module.tree)
+        for function in module.nodes
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for node in ast.walk(function)
         if imports_package(node)
@@ -228,7 +181,7 @@ def test_private_names_stay_in_their_module() -> None:
     wrong = [
         f"{module.at(node.lineno)} takes {alias.name} from {node.module}"
         for module in package_modules()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.ImportFrom) and imports_package(node)
         for alias in node.names
         if alias.name.startswith("_") and not alias.name.startswith("__")
@@ -263,20 +216,8 @@ def test_importing_emberlake_loads_no_extra() -> None:
     assert [name for name in EXTRAS if name in json.loads(output)] == []
 
 
-@cache
-def modules() -> tuple[Module, ...]:
-    return tuple(parse(path) for path in sorted(SOURCE.rglob("*.py")))
-
-
 def package_modules() -> tuple[Module, ...]:
     return tuple(module for module in modules() if is_inside(module.name, "emberlake"))
-
-
-def parse(path: Path) -> Module:
-    text = path.read_text(encoding="utf-8")
-    parts = path.relative_to(SOURCE).with_suffix("").parts
-    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-    return Module(path, name, ast.parse(text), text.count("\n"))
 
 
 def part_of(name: str) -> str | None:

@@ -82,6 +82,7 @@ def some_rows(chance: Random) -> list[tuple[int, str | None, int | None]]:
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_rows_are_those_of_a_table_with_fixed_buckets(engine: str, full: bool) -> None:

@@ -103,6 +103,7 @@ def check_levels_are_apart(table: Table) -> None:
         assert all(len(section) == 1 for section in find_sections(ranges))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_rows_are_the_same_before_and_after(engine: str, full: bool) -> None:

@@ -83,6 +83,7 @@ RIVALS: dict[str, tuple[Callable[[Table], object], dict[int, int | None]]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rival", RIVALS)
 @pytest.mark.parametrize("ours", OURS)
 @every_kind
