@@ -35,6 +35,7 @@ def test_a_sample_of_statements_does_what_java_does(lake: Lake, tmp_path: Path, 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
+@pytest.mark.filterwarnings("ignore::emberlake.EmberlakeWarning")
 @pytest.mark.parametrize("name", sorted(scripts()))
 def test_all_statements_do_what_java_does(lake: Lake, tmp_path: Path, name: str) -> None:
     found = list(GoldenRun(lake.sql, tmp_path).differences(name))

@@ -27,14 +27,18 @@ class Prepared:
     sources: Mapping[str, object] = field(default_factory=dict)
     views: tuple[str, ...] = ()
 
+    def has_tables_of(self, other: "Prepared") -> bool:
+        """Whether the names in both mean the same rows."""
+        return self.sources is other.sources and self.views == other.views
+
 
 @dataclass(frozen=True)
 class _Kept:
-    """A connection in which the tables of a query are registered."""
+    """A connection in which the tables of a query are registered, and the query, bound to them."""
 
-    sources: Mapping[str, object]
-    views: tuple[str, ...]
+    prepared: Prepared
     connection: Any
+    relation: Any
 
 
 class Database:
@@ -75,20 +79,17 @@ class Database:
 
     def columns(self, prepared: Prepared) -> list[tuple[str, str]]:
         """Names and types of the columns of a query; nothing is run."""
-        connection = self._open(prepared)
-        try:
-            described = connection.execute(f"DESCRIBE {prepared.text}").fetchall()
-        except duckdb.Error as error:
-            self._end(connection)
-            raise _ours(error) from error
-        self._keep(_Kept(prepared.sources, prepared.views, connection))
-        return [(row[0], row[1]) for row in described]
+        connection, relation = self._bound(prepared)
+        self._keep(_Kept(prepared, connection, relation))
+        return [
+            (name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)
+        ]
 
     def stream(self, prepared: Prepared) -> pa.RecordBatchReader:
         """Run a query; its rows as a stream."""
-        connection = self._open(prepared)
+        connection, relation = self._bound(prepared)
         try:
-            reader = connection.sql(prepared.text).to_arrow_reader(_ROWS_AT_ONCE)
+            reader = relation.to_arrow_reader(_ROWS_AT_ONCE)
         except duckdb.Error as error:
             self._end(connection)
             raise _ours(error) from error
@@ -145,10 +146,21 @@ class Database:
         self._running.pop(id(connection), None)
         connection.close()
 
-    def _open(self, prepared: Prepared) -> Any:
+    def _bound(self, prepared: Prepared) -> tuple[Any, Any]:
+        """A connection with the tables of a query, and the query, bound to them."""
         kept = self._keep(None)
+        if kept is not None and kept.prepared is prepared:
+            return kept.connection, kept.relation
+        connection = self._open(prepared, kept)
+        try:
+            return connection, connection.sql(prepared.text)
+        except duckdb.Error as error:
+            self._end(connection)
+            raise _ours(error) from error
+
+    def _open(self, prepared: Prepared, kept: "_Kept | None") -> Any:
         if kept is not None:
-            if kept.sources is prepared.sources and kept.views == prepared.views:
+            if kept.prepared.has_tables_of(prepared):
                 return kept.connection
             self._end(kept.connection)
         connection = self._connection.cursor()

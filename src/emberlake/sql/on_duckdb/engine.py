@@ -17,6 +17,7 @@ from emberlake.sql.names import TableName
 from emberlake.sql.on_duckdb.changes import delete, merge, update
 from emberlake.sql.on_duckdb.connection import Database, Prepared
 from emberlake.sql.on_duckdb.dialect import parse_query
+from emberlake.sql.on_duckdb.native_queries import NativeQueries
 from emberlake.sql.on_duckdb.parameters import bind_parameters
 from emberlake.sql.on_duckdb.preparing import Lookup, Preparation
 from emberlake.sql.on_duckdb.target_rows import TargetRows
@@ -70,6 +71,7 @@ class DuckDbEngine:
 
     def __init__(self) -> None:
         self.database = Database()
+        self._native = NativeQueries()
         self.lookup: Lookup = lambda _: None  # objects of the caller, by their Python names
         self._settings: dict[str, str] = {}
         self._views: dict[str, exp.Expr] = {}
@@ -92,7 +94,7 @@ class DuckDbEngine:
     ) -> Prepared:
         """The same for a query that is parsed already; some of its names stand for rows."""
         views = {**self._views, **self._cached}
-        preparation = Preparation(self.session, self.database, views, self.lookup)
+        preparation = Preparation(self.session, self.database, self._native, views, self.lookup)
         return preparation.prepare(tree, targets or {})
 
     def columns_of(self, query: str, args: Args) -> tuple[DataField, ...]:

@@ -20,8 +20,7 @@ from emberlake.sql.on_duckdb.connection import Database, Prepared
 from emberlake.sql.on_duckdb.derived import DERIVED
 from emberlake.sql.on_duckdb.dialect import parse_query, to_duckdb
 from emberlake.sql.on_duckdb.hidden import PARTITION, PlacedSource, places_of
-from emberlake.sql.on_duckdb.native import native_query
-from emberlake.sql.on_duckdb.native_keys import native_key_query
+from emberlake.sql.on_duckdb.native_queries import NativeQueries
 from emberlake.sql.on_duckdb.pinned import PinnedTable, TableSource
 from emberlake.sql.on_duckdb.references import (
     drop_qualifiers,
@@ -48,11 +47,13 @@ class Preparation:
         self,
         session: Session,
         database: Database,
+        native: NativeQueries,
         views: Mapping[str, exp.Expr | pa.Table],
         lookup: Lookup,
     ) -> None:
         self._session = session
         self._database = database
+        self._native = native
         self._known_views = views
         self._lookup = lookup
         self._number = count()
@@ -205,7 +206,7 @@ class Preparation:
         if places:
             self._show_places(stand_in, pinned, places)
             return stand_in
-        native = native_query(pinned) or native_key_query(pinned)
+        native = self._native.find(pinned)
         if native is not None:
             self._views.append(f"CREATE TEMP VIEW {stand_in} AS {native}")
             return stand_in
