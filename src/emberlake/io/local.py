@@ -28,7 +28,11 @@ _TRAITS: Final = StorageTraits(
     others_overwrite=False,
 )
 _FLUSHED_AT_ONCE: Final = 64  # files that are open together
-_Sink = TypeVar("_Sink", bound="io.BufferedWriter[Any]")
+_MODE: Final = 0o666  # as far as the process allows it
+_HAS_UNNAMED: Final = hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
+# What disks say that have no files without names; some take the folder for the file.
+_NO_UNNAMED: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL})
+_Opened = TypeVar("_Opened")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,32 +93,10 @@ class LocalStorage(OneByOne):
     def put_each_if_absent(
         self, files: Sequence[tuple[str, bytes]]
     ) -> Sequence[bool | StorageError]:
-        # Step by step for all of them: the first wait for the disk is nearly the last.
-        outcomes: list[bool | StorageError] = [False] * len(files)
-        written: dict[int, tuple[str, str]] = {}
-        try:
-            for place, (path, data) in enumerate(files):
-                target = local_path(path)
-                with _noted(outcomes, place, path, had_no_effect=True):
-                    _write_new(temporary := _temporary_of(target), data)
-                    written[place] = temporary, target
-            try:
-                _flush([temporary for temporary, _ in written.values()])
-            except (OSError, StorageError) as error:
-                problem = f"cannot publish files: {error}"
-                return [StorageError(problem, had_no_effect=True) for _ in files]
-            for place, (temporary, target) in written.items():
-                with _noted(outcomes, place, files[place][0]):
-                    outcomes[place] = _link(temporary, target)
-        finally:
-            for temporary, _ in written.values():
-                with suppress(FileNotFoundError):
-                    os.unlink(temporary)
-        for place, (_, target) in written.items():
-            if outcomes[place] is True:
-                with _noted(outcomes, place, files[place][0]):
-                    _flush_folder(os.path.dirname(target))
-        return outcomes
+        parts = (
+            files[at : at + _FLUSHED_AT_ONCE] for at in range(0, len(files), _FLUSHED_AT_ONCE)
+        )
+        return [outcome for part in parts for outcome in _put_together(part)]
 
     def put(self, path: str, data: bytes) -> None:
         with _failures_of("write", path):
@@ -281,7 +263,78 @@ def _noted(
         outcomes[place] = error
 
 
-def _create(target: str, open_new: Callable[[str], _Sink]) -> _Sink:
+def _put_together(files: Sequence[tuple[str, bytes]]) -> Sequence[bool | StorageError]:
+    """Publish files step by step: the first wait for the disk is nearly the last."""
+    outcomes: list[bool | StorageError] = [False] * len(files)
+    targets = [local_path(path) for path, _ in files]
+    with ExitStack() as opened:
+        drafts: dict[int, _Draft] = {}
+        for place, (path, data) in enumerate(files):
+            with _noted(outcomes, place, path, had_no_effect=True):
+                drafts[place] = opened.enter_context(_draft(targets[place], data))
+        try:
+            _flush_handles([draft.handle for draft in drafts.values()])
+        except OSError as error:
+            problem = f"cannot publish files: {error}"
+            return [StorageError(problem, had_no_effect=True) for _ in files]
+        for place, draft in drafts.items():
+            with _noted(outcomes, place, files[place][0]):
+                outcomes[place] = draft.link(targets[place])
+    for place in drafts:
+        if outcomes[place] is True:
+            with _noted(outcomes, place, files[place][0]):
+                _flush_folder(os.path.dirname(targets[place]))
+    return outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """An open file that nobody sees yet."""
+
+    handle: int
+    temporary: str | None  # its name, where files need one
+
+    def link(self, target: str) -> bool:
+        """Give the file its name; False if another file has it."""
+        if self.temporary is not None:
+            return _link(self.temporary, target)
+        try:
+            # With a folder, though the path is absolute: only then is the link followed.
+            os.link(f"/proc/self/fd/{self.handle}", target, src_dir_fd=self.handle)
+        except FileExistsError:
+            return False
+        return True
+
+
+@contextmanager
+def _draft(target: str, data: bytes) -> Iterator[_Draft]:
+    """A new file next to a path: without a name where the disk allows it, which is cheaper."""
+    draft = _create(target, _open_draft)
+    try:
+        with open(draft.handle, "wb", buffering=0, closefd=False) as sink:
+            sink.write(data)
+        yield draft
+    finally:
+        os.close(draft.handle)
+        if draft.temporary is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(draft.temporary)
+
+
+def _open_draft(target: str) -> _Draft:
+    if _HAS_UNNAMED:
+        try:
+            flags = os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC
+            return _Draft(os.open(os.path.dirname(target), flags, _MODE), None)
+        except OSError as error:
+            if error.errno not in _NO_UNNAMED:
+                raise
+    temporary = _temporary_of(target)
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+    return _Draft(os.open(temporary, flags, _MODE), temporary)
+
+
+def _create(target: str, open_new: Callable[[str], _Opened]) -> _Opened:
     try:
         return open_new(target)
     except FileNotFoundError:
@@ -369,13 +422,17 @@ def _flush_together(paths: Sequence[str]) -> None:
             with _failures_of("open", path, had_no_effect=True):
                 handles.append(os.open(path, os.O_RDWR))
             opened.callback(os.close, handles[-1])
-        # The disk begins with all of them, so that the first wait is nearly the last.
-        if hasattr(os, "posix_fadvise"):
-            with suppress(OSError):  # it is advice
-                for handle in handles:
-                    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-        for handle in handles:
-            os.fsync(handle)
+        _flush_handles(handles)
+
+
+def _flush_handles(handles: Sequence[int]) -> None:
+    # The disk begins with all of them, so that the first wait is nearly the last.
+    if hasattr(os, "posix_fadvise"):
+        with suppress(OSError):  # it is advice
+            for handle in handles:
+                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+    for handle in handles:
+        os.fsync(handle)
 
 
 def _flush_folder(folder: str) -> None:
