@@ -101,9 +101,7 @@ class Changes:
         self.changers = [
             Changer(name, folder, name, random.Random(name)) for name, folder in tables.items()
         ]
-        self._threads = [
-            threading.Thread(target=self._run, args=(each,)) for each in self.changers
-        ]
+        self._threads = [threading.Thread(target=self._run, args=(each,)) for each in self.changers]
 
     def start(self) -> None:
         for thread in self._threads:

@@ -9,15 +9,23 @@ import errno
 import io
 import os
 import shutil
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import pyarrow as pa
 
 from emberlake.errors import AlreadyExists, FileNotFound, InvalidInput, StorageError
+from emberlake.io.local_files import (
+    Draft,
+    create_at,
+    draft,
+    flush_folder,
+    flush_handles,
+    link_to,
+    temporary_of,
+)
 from emberlake.io.storage import FileInfo, OneByOne, Output, Storage, StorageTraits
 
 _TRAITS: Final = StorageTraits(
@@ -28,11 +36,6 @@ _TRAITS: Final = StorageTraits(
     others_overwrite=False,
 )
 _FLUSHED_AT_ONCE: Final = 64  # files that are open together
-_MODE: Final = 0o666  # as far as the process allows it
-_HAS_UNNAMED: Final = hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
-# What disks say that have no files without names; some take the folder for the file.
-_NO_UNNAMED: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL})
-_Opened = TypeVar("_Opened")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ class LocalStorage(OneByOne):
 
     def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         target = local_path(path)
-        temporary = _temporary_of(target)
+        temporary = temporary_of(target)
         with _failures_of("publish", path):
             try:
                 with _failures_of("publish", path, had_no_effect=True):
@@ -82,20 +85,18 @@ class LocalStorage(OneByOne):
                         _flush([*needed, temporary])
                     else:
                         _write_new(temporary, data, flush=True)
-                is_ours = _link(temporary, target)
+                is_ours = link_to(temporary, target)
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(temporary)
             if is_ours:
-                _flush_folder(os.path.dirname(target))
+                flush_folder(os.path.dirname(target))
             return is_ours
 
     def put_each_if_absent(
         self, files: Sequence[tuple[str, bytes]]
     ) -> Sequence[bool | StorageError]:
-        parts = (
-            files[at : at + _FLUSHED_AT_ONCE] for at in range(0, len(files), _FLUSHED_AT_ONCE)
-        )
+        parts = (files[at : at + _FLUSHED_AT_ONCE] for at in range(0, len(files), _FLUSHED_AT_ONCE))
         return [outcome for part in parts for outcome in _put_together(part)]
 
     def put(self, path: str, data: bytes) -> None:
@@ -108,7 +109,9 @@ class LocalStorage(OneByOne):
             try:
                 if _change_one_byte(target, data):
                     return
-                with _create(target, lambda path: io.BufferedWriter(io.FileIO(path, "wb"))) as sink:
+                with create_at(
+                    target, lambda path: io.BufferedWriter(io.FileIO(path, "wb"))
+                ) as sink:
                     sink.write(data)
             except PermissionError:  # of another user, in a folder that we share
                 _replace(target, data)
@@ -190,7 +193,7 @@ class _LocalOutput(Output):
         super().__init__(path)
         self._target = local_path(path)
         with _failures_of("create", path):
-            self._sink = _create(self._target, _new_file)
+            self._sink = create_at(self._target, _new_file)
 
     def _append(self, data: memoryview) -> None:
         with _failures_of("write", self.path):
@@ -212,6 +215,10 @@ class _LocalOutput(Output):
 def _new_file(target: str) -> "io.BufferedWriter[Any]":
     # Exclusive: new files have unique names, so a name that is taken is a mistake to surface.
     return io.BufferedWriter(io.FileIO(target, "xb"))
+
+
+def _emptied_file(target: str) -> "io.BufferedWriter[Any]":
+    return io.BufferedWriter(io.FileIO(target, "wb"))
 
 
 def open_storage(path: str, options: Mapping[str, object]) -> tuple[Storage, str]:
@@ -268,87 +275,27 @@ def _put_together(files: Sequence[tuple[str, bytes]]) -> Sequence[bool | Storage
     outcomes: list[bool | StorageError] = [False] * len(files)
     targets = [local_path(path) for path, _ in files]
     with ExitStack() as opened:
-        drafts: dict[int, _Draft] = {}
+        drafts: dict[int, Draft] = {}
         for place, (path, data) in enumerate(files):
             with _noted(outcomes, place, path, had_no_effect=True):
-                drafts[place] = opened.enter_context(_draft(targets[place], data))
+                drafts[place] = opened.enter_context(draft(targets[place], data))
         try:
-            _flush_handles([draft.handle for draft in drafts.values()])
+            flush_handles([written.handle for written in drafts.values()])
         except OSError as error:
             problem = f"cannot publish files: {error}"
             return [StorageError(problem, had_no_effect=True) for _ in files]
-        for place, draft in drafts.items():
+        for place, written in drafts.items():
             with _noted(outcomes, place, files[place][0]):
-                outcomes[place] = draft.link(targets[place])
+                outcomes[place] = written.link(targets[place])
     for place in drafts:
         if outcomes[place] is True:
             with _noted(outcomes, place, files[place][0]):
-                _flush_folder(os.path.dirname(targets[place]))
+                flush_folder(os.path.dirname(targets[place]))
     return outcomes
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """An open file that nobody sees yet."""
-
-    handle: int
-    temporary: str | None  # its name, where files need one
-
-    def link(self, target: str) -> bool:
-        """Give the file its name; False if another file has it."""
-        if self.temporary is not None:
-            return _link(self.temporary, target)
-        try:
-            # With a folder, though the path is absolute: only then is the link followed.
-            os.link(f"/proc/self/fd/{self.handle}", target, src_dir_fd=self.handle)
-        except FileExistsError:
-            return False
-        return True
-
-
-@contextmanager
-def _draft(target: str, data: bytes) -> Iterator[_Draft]:
-    """A new file next to a path: without a name where the disk allows it, which is cheaper."""
-    draft = _create(target, _open_draft)
-    try:
-        with open(draft.handle, "wb", buffering=0, closefd=False) as sink:
-            sink.write(data)
-        yield draft
-    finally:
-        os.close(draft.handle)
-        if draft.temporary is not None:
-            with suppress(FileNotFoundError):
-                os.unlink(draft.temporary)
-
-
-def _open_draft(target: str) -> _Draft:
-    if _HAS_UNNAMED:
-        try:
-            flags = os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC
-            return _Draft(os.open(os.path.dirname(target), flags, _MODE), None)
-        except OSError as error:
-            if error.errno not in _NO_UNNAMED:
-                raise
-    temporary = _temporary_of(target)
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
-    return _Draft(os.open(temporary, flags, _MODE), temporary)
-
-
-def _create(target: str, open_new: Callable[[str], _Opened]) -> _Opened:
-    try:
-        return open_new(target)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        return open_new(target)
-
-
-def _temporary_of(target: str) -> str:
-    folder, name = os.path.split(target)
-    return f"{folder}/.{name}.{uuid.uuid4()}.tmp"
-
-
 def _write_new(target: str, data: bytes, *, flush: bool = False) -> None:
-    sink = _create(target, _new_file)
+    sink = create_at(target, _new_file)
     try:
         with sink:
             sink.write(data)
@@ -361,7 +308,7 @@ def _write_new(target: str, data: bytes, *, flush: bool = False) -> None:
 
 
 def _replace(target: str, data: bytes) -> None:
-    temporary = _temporary_of(target)
+    temporary = temporary_of(target)
     try:
         _write_new(temporary, data, flush=True)
         os.replace(temporary, target)
@@ -369,7 +316,7 @@ def _replace(target: str, data: bytes) -> None:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    _flush_folder(os.path.dirname(target))
+    flush_folder(os.path.dirname(target))
 
 
 def _change_one_byte(target: str, data: bytes) -> bool:
@@ -394,15 +341,6 @@ def _change_one_byte(target: str, data: bytes) -> bool:
         os.close(handle)
 
 
-def _link(temporary: str, target: str) -> bool:
-    try:
-        os.link(temporary, target)
-    except FileExistsError:
-        # A network disk may repeat a link whose answer got lost: two names say that it landed.
-        return os.stat(temporary).st_nlink == 2
-    return True
-
-
 def _check_present(paths: Sequence[str]) -> None:
     for path in paths:
         with _failures_of("look at", path, had_no_effect=True):
@@ -422,26 +360,7 @@ def _flush_together(paths: Sequence[str]) -> None:
             with _failures_of("open", path, had_no_effect=True):
                 handles.append(os.open(path, os.O_RDWR))
             opened.callback(os.close, handles[-1])
-        _flush_handles(handles)
-
-
-def _flush_handles(handles: Sequence[int]) -> None:
-    # The disk begins with all of them, so that the first wait is nearly the last.
-    if hasattr(os, "posix_fadvise"):
-        with suppress(OSError):  # it is advice
-            for handle in handles:
-                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-    for handle in handles:
-        os.fsync(handle)
-
-
-def _flush_folder(folder: str) -> None:
-    """Wait until the names in a folder are on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        flush_handles(handles)
 
 
 def _file_info(folder: str, item: "os.DirEntry[str]") -> FileInfo | None:
