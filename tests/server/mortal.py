@@ -3,8 +3,9 @@
     python mortal.py PORT WAREHOUSE DATABASE POINT CHANCE DEATHS SEED
 
 One process imports everything once and forks a server; when that is dead, it forks the next. POINT
-is one of ``before-file``, ``after-file``, ``after-database``, ``anywhere`` and ``never``. The file
-DEATHS has one letter for each death.
+is one of ``before-file``, ``after-file``, ``after-database`` (of commits), ``in-transaction``,
+``after-transaction`` (of renames, and of all else that is only in the database), ``in-rollback``,
+``anywhere`` and ``never``. The file DEATHS has one letter for each death.
 """
 
 import logging
@@ -14,16 +15,20 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from emberlake.io.routed import RoutedStorage
+from emberlake.server import serving
 from emberlake.server.app import App
+from emberlake.server.database.database import Database, Statements
 from emberlake.server.heads import Heads
 from emberlake.server.serving import build_server, run_server
 from emberlake.server.settings import Limits, Settings
 from emberlake.server.warehouses import open_warehouse
+from emberlake.store.snapshots import SnapshotStore
 
 TOKEN = "token-of-the-administrator"
 
@@ -56,8 +61,55 @@ def arm(point: str, chance: float, generator: random.Random) -> None:
 
     RoutedStorage.put_each_if_absent = mortal_put  # type: ignore[method-assign]
     Heads.advance = mortal_advance  # type: ignore[method-assign]
+    if point in ("in-transaction", "after-transaction"):
+        arm_transactions(point, chance, generator)
+    if point == "in-rollback":
+        arm_rollbacks(chance, generator)
     if point == "anywhere":
         die_after_start(generator.uniform(0.05, 1.0))
+
+
+def arm_transactions(point: str, chance: float, generator: random.Random) -> None:
+    """Die when a transaction has done everything, before or after it takes effect."""
+    build = serving.open_database
+
+    def mortal_database(*arguments: Any, **named: Any) -> Database:
+        database = build(*arguments, **named)
+        transaction = database.transaction
+
+        @contextmanager
+        def mortal() -> Iterator[Statements]:
+            is_dying = threading.current_thread().name.startswith("work") and (
+                generator.random() < chance
+            )
+            with transaction() as session:
+                yield session
+                if is_dying and point == "in-transaction":
+                    die()
+            if is_dying:
+                die()
+
+        database.transaction = mortal  # type: ignore[method-assign]
+        return database
+
+    serving.open_database = mortal_database
+
+
+def arm_rollbacks(chance: float, generator: random.Random) -> None:
+    """Die after some step of a rollback: its mark, each file that it deletes, its row."""
+
+    def mortal(step: Any) -> Any:
+        def run(*arguments: Any, **named: Any) -> Any:
+            result = step(*arguments, **named)
+            if generator.random() < chance:
+                die()
+            return result
+
+        return run
+
+    for holder, names in ((Heads, ("mark_pending", "reread")), (SnapshotStore, ("delete",))):
+        for name in names:
+            setattr(holder, name, mortal(getattr(holder, name)))
 
 
 def die_after_start(seconds: float) -> None:

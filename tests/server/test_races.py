@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from catalog_server import SCHEMA
+from server.changes import Changes
 from server.races import TABLES, Connection, Race
 from servers import dying_with_parent, free_ports
 
 MORTAL = Path(__file__).with_name("mortal.py")
+CHANGING = ("in-transaction", "after-transaction", "in-rollback", "anywhere")
 POINTS = ("before-file", "after-file", "after-database", "anywhere")
 
 
@@ -141,3 +143,56 @@ def test_kills_under_64_clients_of_1000_tables_lose_nothing(
     )
     servers = 2 if is_shared else 1
     race(tmp_path, database, point, kills=15, servers=servers, tables=1000, writers=64)
+
+
+def change(folder: Path, database: str, point: str, *, kills: int, servers: int = 1) -> None:
+    """Let clients rename and roll back tables until so many servers were killed."""
+    with mortals(folder, database, point, servers, 0.1) as running:
+        changes = Changes(running.ports, dict(new_tables(running.ports, 4)))
+        began = running.count()
+        changes.start()
+        deadline = time.monotonic() + 60 + 15 * kills
+        while running.count() - began < kills and time.monotonic() < deadline:
+            time.sleep(0.05)
+        changes.end()
+        killed = running.count() - began
+
+        assert changes.wrong() == []
+        print(  # noqa: T201 - for the figures of docs/server.md: pytest -rP
+            f"{point}: {killed} kills, {changes.count('renames')} renames, "
+            f"{changes.count('rollbacks')} rollbacks, {changes.count('lost')} answers lost, "
+            "no violation"
+        )
+        assert killed >= kills
+        assert min(changes.count("renames"), changes.count("rollbacks")) > kills / 4
+        assert changes.count("lost") > 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("point", CHANGING)
+def test_renames_and_rollbacks_of_a_killed_server_on_sqlite_happen_once(
+    tmp_path: Path, point: str
+) -> None:
+    change(tmp_path, str(tmp_path / "server.db"), point, kills=5)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("point", CHANGING)
+def test_renames_and_rollbacks_of_two_killed_servers_on_postgresql_happen_once(
+    tmp_path: Path, postgres_database: str, point: str
+) -> None:
+    change(tmp_path, postgres_database, point, kills=5, servers=2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("point", CHANGING)
+@pytest.mark.parametrize("place", ["sqlite", "postgresql"])
+def test_many_kills_during_renames_and_rollbacks_lose_nothing(
+    tmp_path: Path, request: pytest.FixtureRequest, place: str, point: str
+) -> None:
+    is_shared = place == "postgresql"
+    database = (
+        request.getfixturevalue("postgres_database") if is_shared else str(tmp_path / "server.db")
+    )
+    change(tmp_path, database, point, kills=30, servers=2 if is_shared else 1)

@@ -9,15 +9,23 @@ import errno
 import io
 import os
 import shutil
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import pyarrow as pa
 
 from emberlake.errors import AlreadyExists, FileNotFound, InvalidInput, StorageError
+from emberlake.io.local_files import (
+    Draft,
+    create_at,
+    draft,
+    flush_folder,
+    flush_handles,
+    link_to,
+    temporary_of,
+)
 from emberlake.io.storage import FileInfo, OneByOne, Output, Storage, StorageTraits
 
 _TRAITS: Final = StorageTraits(
@@ -28,7 +36,6 @@ _TRAITS: Final = StorageTraits(
     others_overwrite=False,
 )
 _FLUSHED_AT_ONCE: Final = 64  # files that are open together
-_Sink = TypeVar("_Sink", bound="io.BufferedWriter[Any]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,7 @@ class LocalStorage(OneByOne):
 
     def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
         target = local_path(path)
-        temporary = _temporary_of(target)
+        temporary = temporary_of(target)
         with _failures_of("publish", path):
             try:
                 with _failures_of("publish", path, had_no_effect=True):
@@ -78,43 +85,19 @@ class LocalStorage(OneByOne):
                         _flush([*needed, temporary])
                     else:
                         _write_new(temporary, data, flush=True)
-                is_ours = _link(temporary, target)
+                is_ours = link_to(temporary, target)
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(temporary)
             if is_ours:
-                _flush_folder(os.path.dirname(target))
+                flush_folder(os.path.dirname(target))
             return is_ours
 
     def put_each_if_absent(
         self, files: Sequence[tuple[str, bytes]]
     ) -> Sequence[bool | StorageError]:
-        # Step by step for all of them: the first wait for the disk is nearly the last.
-        outcomes: list[bool | StorageError] = [False] * len(files)
-        written: dict[int, tuple[str, str]] = {}
-        try:
-            for place, (path, data) in enumerate(files):
-                target = local_path(path)
-                with _noted(outcomes, place, path, had_no_effect=True):
-                    _write_new(temporary := _temporary_of(target), data)
-                    written[place] = temporary, target
-            try:
-                _flush([temporary for temporary, _ in written.values()])
-            except (OSError, StorageError) as error:
-                problem = f"cannot publish files: {error}"
-                return [StorageError(problem, had_no_effect=True) for _ in files]
-            for place, (temporary, target) in written.items():
-                with _noted(outcomes, place, files[place][0]):
-                    outcomes[place] = _link(temporary, target)
-        finally:
-            for temporary, _ in written.values():
-                with suppress(FileNotFoundError):
-                    os.unlink(temporary)
-        for place, (_, target) in written.items():
-            if outcomes[place] is True:
-                with _noted(outcomes, place, files[place][0]):
-                    _flush_folder(os.path.dirname(target))
-        return outcomes
+        parts = (files[at : at + _FLUSHED_AT_ONCE] for at in range(0, len(files), _FLUSHED_AT_ONCE))
+        return [outcome for part in parts for outcome in _put_together(part)]
 
     def put(self, path: str, data: bytes) -> None:
         with _failures_of("write", path):
@@ -126,7 +109,9 @@ class LocalStorage(OneByOne):
             try:
                 if _change_one_byte(target, data):
                     return
-                with _create(target, lambda path: io.BufferedWriter(io.FileIO(path, "wb"))) as sink:
+                with create_at(
+                    target, lambda path: io.BufferedWriter(io.FileIO(path, "wb"))
+                ) as sink:
                     sink.write(data)
             except PermissionError:  # of another user, in a folder that we share
                 _replace(target, data)
@@ -208,7 +193,7 @@ class _LocalOutput(Output):
         super().__init__(path)
         self._target = local_path(path)
         with _failures_of("create", path):
-            self._sink = _create(self._target, _new_file)
+            self._sink = create_at(self._target, _new_file)
 
     def _append(self, data: memoryview) -> None:
         with _failures_of("write", self.path):
@@ -230,6 +215,10 @@ class _LocalOutput(Output):
 def _new_file(target: str) -> "io.BufferedWriter[Any]":
     # Exclusive: new files have unique names, so a name that is taken is a mistake to surface.
     return io.BufferedWriter(io.FileIO(target, "xb"))
+
+
+def _emptied_file(target: str) -> "io.BufferedWriter[Any]":
+    return io.BufferedWriter(io.FileIO(target, "wb"))
 
 
 def open_storage(path: str, options: Mapping[str, object]) -> tuple[Storage, str]:
@@ -281,21 +270,32 @@ def _noted(
         outcomes[place] = error
 
 
-def _create(target: str, open_new: Callable[[str], _Sink]) -> _Sink:
-    try:
-        return open_new(target)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        return open_new(target)
-
-
-def _temporary_of(target: str) -> str:
-    folder, name = os.path.split(target)
-    return f"{folder}/.{name}.{uuid.uuid4()}.tmp"
+def _put_together(files: Sequence[tuple[str, bytes]]) -> Sequence[bool | StorageError]:
+    """Publish files step by step: the first wait for the disk is nearly the last."""
+    outcomes: list[bool | StorageError] = [False] * len(files)
+    targets = [local_path(path) for path, _ in files]
+    with ExitStack() as opened:
+        drafts: dict[int, Draft] = {}
+        for place, (path, data) in enumerate(files):
+            with _noted(outcomes, place, path, had_no_effect=True):
+                drafts[place] = opened.enter_context(draft(targets[place], data))
+        try:
+            flush_handles([written.handle for written in drafts.values()])
+        except OSError as error:
+            problem = f"cannot publish files: {error}"
+            return [StorageError(problem, had_no_effect=True) for _ in files]
+        for place, written in drafts.items():
+            with _noted(outcomes, place, files[place][0]):
+                outcomes[place] = written.link(targets[place])
+    for place in drafts:
+        if outcomes[place] is True:
+            with _noted(outcomes, place, files[place][0]):
+                flush_folder(os.path.dirname(targets[place]))
+    return outcomes
 
 
 def _write_new(target: str, data: bytes, *, flush: bool = False) -> None:
-    sink = _create(target, _new_file)
+    sink = create_at(target, _new_file)
     try:
         with sink:
             sink.write(data)
@@ -308,7 +308,7 @@ def _write_new(target: str, data: bytes, *, flush: bool = False) -> None:
 
 
 def _replace(target: str, data: bytes) -> None:
-    temporary = _temporary_of(target)
+    temporary = temporary_of(target)
     try:
         _write_new(temporary, data, flush=True)
         os.replace(temporary, target)
@@ -316,7 +316,7 @@ def _replace(target: str, data: bytes) -> None:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    _flush_folder(os.path.dirname(target))
+    flush_folder(os.path.dirname(target))
 
 
 def _change_one_byte(target: str, data: bytes) -> bool:
@@ -341,15 +341,6 @@ def _change_one_byte(target: str, data: bytes) -> bool:
         os.close(handle)
 
 
-def _link(temporary: str, target: str) -> bool:
-    try:
-        os.link(temporary, target)
-    except FileExistsError:
-        # A network disk may repeat a link whose answer got lost: two names say that it landed.
-        return os.stat(temporary).st_nlink == 2
-    return True
-
-
 def _check_present(paths: Sequence[str]) -> None:
     for path in paths:
         with _failures_of("look at", path, had_no_effect=True):
@@ -369,22 +360,7 @@ def _flush_together(paths: Sequence[str]) -> None:
             with _failures_of("open", path, had_no_effect=True):
                 handles.append(os.open(path, os.O_RDWR))
             opened.callback(os.close, handles[-1])
-        # The disk begins with all of them, so that the first wait is nearly the last.
-        if hasattr(os, "posix_fadvise"):
-            with suppress(OSError):  # it is advice
-                for handle in handles:
-                    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-        for handle in handles:
-            os.fsync(handle)
-
-
-def _flush_folder(folder: str) -> None:
-    """Wait until the names in a folder are on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        flush_handles(handles)
 
 
 def _file_info(folder: str, item: "os.DirEntry[str]") -> FileInfo | None:

@@ -1,3 +1,4 @@
+import errno
 import io
 import os
 from pathlib import Path
@@ -69,7 +70,7 @@ def test_files_that_are_put_together_are_all_on_the_disk_before_one_is_visible(
     steps: list[str] = []
     flush, link = os.fsync, os.link
     monkeypatch.setattr(os, "fsync", lambda handle: (flush(handle), steps.append("flush"))[0])
-    monkeypatch.setattr(os, "link", lambda *names: (link(*names), steps.append("link"))[0])
+    monkeypatch.setattr(os, "link", lambda *a, **k: (link(*a, **k), steps.append("link"))[0])
 
     LocalStorage().put_each_if_absent([(f"{tmp_path}/{name}/snapshot-1", b"1") for name in "ab"])
 
@@ -81,7 +82,7 @@ def test_of_files_that_are_put_together_one_fails_alone(
 ) -> None:
     link = os.link
     monkeypatch.setattr(
-        os, "link", lambda *names: fail() if names[1].endswith("/b") else link(*names)
+        os, "link", lambda *a, **k: fail() if a[1].endswith("/b") else link(*a, **k)
     )
     (tmp_path / "file").touch()
 
@@ -105,6 +106,33 @@ def test_files_that_are_put_together_and_cannot_be_flushed_are_not_there(
 
     assert all(isinstance(each, StorageError) and each.had_no_effect for each in outcomes)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("code", [errno.EOPNOTSUPP, errno.EISDIR])
+def test_a_disk_without_unnamed_files_gets_temporary_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    open_file = os.open
+
+    def refuse_unnamed(path: str, flags: int, mode: int = 0o777) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(code, "no such files here")
+        return open_file(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", refuse_unnamed)
+    files = [(f"{tmp_path}/{name}", name.encode()) for name in "ab"]
+
+    first, second = (LocalStorage().put_each_if_absent(files) for _ in range(2))
+
+    assert (first, second) == ([True, True], [False, False])
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"a", "b": b"b"}
+
+
+def test_more_files_than_may_be_open_are_put_in_parts(tmp_path: Path) -> None:
+    files = [(f"{tmp_path}/{number}", b"1") for number in range(200)]
+
+    assert LocalStorage().put_each_if_absent(files) == [True] * 200
+    assert len(list(tmp_path.iterdir())) == 200
 
 
 def test_a_publication_that_fails_before_it_is_visible_says_so(

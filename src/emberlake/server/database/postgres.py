@@ -95,6 +95,9 @@ class PostgresDatabase(Database):
             return _run(connection, sql, arguments)
 
     def run_each(self, sql: str, arguments: Sequence[tuple[object, ...]]) -> list[Rows]:
+        if len(arguments) == 1:  # a trip like any other is cheaper than a pipeline
+            with self._connection() as connection:
+                return [_run(connection, sql, arguments[0])]
         with self._connection() as connection, connection.cursor() as cursor:
             cursor.executemany(_translated(sql), arguments, returning=True)
             return [_rows(each) for each in cursor.results()]
@@ -213,7 +216,8 @@ def _run(connection: "psycopg.Connection[Any]", sql: str, arguments: tuple[objec
 
 
 def _rows(cursor: "psycopg.Cursor[Any]") -> Rows:
-    rows: Rows = cursor.fetchall() if cursor.description is not None else []
+    result = cursor.pgresult  # its description would be made for nothing
+    rows: Rows = cursor.fetchall() if result is not None and result.nfields else []
     return rows
 
 
