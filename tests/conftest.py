@@ -32,7 +32,12 @@ def scope_of(nodeid: str) -> str:
             return path
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(trylast=True)  # after -m and -k: the sample is of the tests that they leave
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if effort.is_quick():
+        kept = effort.sample(items, lambda item: item.nodeid.partition("[")[0])
+        config.hook.pytest_deselected(items=list(set(items).difference(kept)))
+        items[:] = kept
     places = {scope: place for place, scope in enumerate(WHOLE)}
     items.sort(key=lambda item: places.get(scope_of(item.nodeid), len(WHOLE)))
 

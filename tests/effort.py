@@ -1,12 +1,17 @@
-"""How hard properties are tried: in full by default, a tenth of it in ``make quick``."""
+"""How hard the tests try: in full by default, with fewer examples and cases in ``make quick``."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
+from typing import TypeVar
 
 from hypothesis import settings
 
+T = TypeVar("T")
+
 FULL = 100  # examples of a property that says nothing else
+CASES = 4  # of a test with many, in a quick run
 
 # Machines are shared and slow at times; a property that holds late still holds.
 settings.register_profile("emberlake", deadline=None, max_examples=FULL)
@@ -14,16 +19,32 @@ settings.register_profile("quick", deadline=None, max_examples=FULL // 10)
 
 
 def examples(count: int) -> settings:
-    """So many examples of a full run, and fewer in the same proportion in others."""
+    """Settings for `count` examples in a full run, and proportionally fewer in a quick one."""
     return settings(max_examples=max(3, count * settings.default.max_examples // FULL))
+
+
+def is_quick() -> bool:
+    return settings.default.max_examples < FULL
+
+
+def spread(cases: Sequence[T], most: int) -> list[T]:
+    """At most `most` of the cases, evenly spread from the first to the last."""
+    if len(cases) <= most:
+        return list(cases)
+    last = len(cases) - 1
+    return [cases[place * last // (most - 1)] for place in range(most)]
+
+
+def sample(tests: Sequence[T], name: Callable[[T], str]) -> list[T]:
+    """Keep a few cases of each test. The cases of a test share its name and lie side by side."""
+    return [test for _, cases in groupby(tests, name) for test in spread(list(cases), CASES)]
 
 
 @contextmanager
 def made_to_stay() -> Iterator[None]:
-    """What is made inside lives to the end of the run.
+    """What is made inside lives to the end of the run, so the garbage collector never looks at it.
 
-    The garbage collector does not go through it: with all tests collected, that would take half a
-    second each time.
+    Thousands of collected tests would otherwise slow down every full collection.
     """
     gc.disable()
     try:
