@@ -12,6 +12,7 @@ from emberlake.errors import CorruptFile
 from emberlake.predicates import Predicate
 from emberlake.read.bucket_reads import BucketReads
 from emberlake.read.column_plan import ColumnPlan, Input, plan_columns
+from emberlake.read.evolve import check_current
 from emberlake.read.file_read import FileRead
 from emberlake.read.projection import OutputShape
 from emberlake.spec.file_groups import FileGroup
@@ -73,8 +74,10 @@ def columns_of_file(store: TableStore, file: DataFile) -> tuple[DataField, ...]:
 
     Raises:
         CorruptFile: its metadata names columns that its schema does not have.
+        InvalidState: it has values that the older schema of this table object cannot hold.
     """
-    found = stored_fields(store.schemas.load(file.schema_id), file.write_cols)
+    written = check_current(store.schemas.load(file.schema_id), store.schema)
+    found = stored_fields(written, file.write_cols)
     if found is None:
         raise CorruptFile(
             file.file_name,

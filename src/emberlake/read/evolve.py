@@ -10,10 +10,13 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from emberlake.errors import DataMismatch, Unsupported
+from emberlake.base.names import listed
+from emberlake.errors import DataMismatch, InvalidState, Unsupported
 from emberlake.predicates.expressions import And, Computed, Leaf, Or, Predicate, and_all
 from emberlake.read.casts import cast_array, find_cast
+from emberlake.spec.schema import TableSchema
 from emberlake.spec.values import Value
+from emberlake.spec.widening import is_widening
 from emberlake.types import (
     ArrayType,
     AtomicType,
@@ -34,6 +37,33 @@ def part_of_file(old: DataField, new: DataField) -> DataField | None:
     """
     pruned = _prune(old.type, new.type, new.name)
     return None if pruned is None else replace(old, type=pruned)
+
+
+def check_current(written: TableSchema, now: TableSchema) -> TableSchema:
+    """Refuse to read a file with a schema that is older than the file and would cut its values off.
+
+    That happens to a table object that was opened before somebody else widened a column.
+
+    Returns:
+        The schema of the file.
+
+    Raises:
+        InvalidState: names the columns.
+    """
+    if written.id <= now.id:
+        return written
+    stored = {field.id: field.type for field in written.fields}
+    changed = [
+        f"{field.name} from {field.type} to {stored[field.id]}"
+        for field in now.fields
+        if field.id in stored and _loses(stored[field.id], field.type)
+    ]
+    if changed:
+        raise InvalidState(
+            f"others have changed the type of {listed(changed)} since this table was opened: get "
+            "it from the catalog again"
+        )
+    return written
 
 
 def is_unchanged(old: DataType, new: DataType) -> bool:
@@ -128,6 +158,20 @@ def _is_same(old: DataType, new: DataType) -> bool:
             return _is_same(old.key, new.key) and _is_same(old.value, new.value)
         case _:
             return old.with_nullable(True) == new.with_nullable(True)
+
+
+def _loses(old: DataType, new: DataType) -> bool:
+    """Whether the new type may lack values of the old one."""
+    match old, new:
+        case RowType(), RowType():
+            by_id = {field.id: field.type for field in old.fields}
+            return any(_loses(by_id[f.id], f.type) for f in new.fields if f.id in by_id)
+        case ArrayType(), ArrayType():
+            return _loses(old.element, new.element)
+        case MapType(), MapType():
+            return _loses(old.value, new.value)
+        case _:
+            return not is_widening(old, new)
 
 
 # --- applying -------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from emberlake.predicates import (
 from emberlake.read.bucket_reads import BucketReads
 from emberlake.read.column_plan import ColumnPlan, Constants, plan_columns
 from emberlake.read.diff import compare_states
+from emberlake.read.evolve import check_current
 from emberlake.read.file_read import FileRead, stream_rows
 from emberlake.read.projection import OutputShape
 from emberlake.scan.files import conjuncts_on
@@ -113,7 +114,8 @@ class KeyReader:
         return plan
 
     def _file_fields(self, schema_id: int) -> tuple[DataField, ...]:
-        return key_value_fields(self.store.schemas.load(schema_id))
+        written = self.store.schemas.load(schema_id)
+        return key_value_fields(check_current(written, self.store.schema))
 
     # --- with a merge -----------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """The builder of a merge: clauses are collected, then explained or executed as one commit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from emberlake.rowops.locate import file_places
 from emberlake.rowops.merge import Merge, find_merge_edits
 from emberlake.rowops.merge_plan import AskedClause, MergePlan, On, Rows, plan_merge, quoted
 from emberlake.rowops.result import RowChangeResult, Tally, strategy_of
-from emberlake.rowops.schema_growth import columns_to_grow, growing
+from emberlake.rowops.schema_growth import columns_to_grow, growing, grown, grown_fields
 from emberlake.rowops.source import source_rows
 from emberlake.scan.plan import plan_target
 from emberlake.session.write_session import WriteSession
@@ -50,12 +50,18 @@ class MergeBuilder:
     _refuses_repeated: bool = False
     _needs_matches: bool = False
     _grow: Grow | None = None
+    _when_grown: Callable[[TableStore], None] | None = None
     _clauses: list[AskedClause] = field(default_factory=list)
 
     def __repr__(self) -> str:
         table = self._session.store.identity.identifier
         clauses = "".join(f", {clause.name}" for clause in self._clauses)
         return f"{type(self).__name__}({table}, on={self._on!r}{clauses})"
+
+    def telling(self, when_grown: Callable[[TableStore], None]) -> Self:
+        """Call this after a commit with ``merge_schema``, with the table as it is then."""
+        self._when_grown = when_grown
+        return self
 
     # --- clauses ----------------------------------------------------------------------------------
 
@@ -125,19 +131,28 @@ class MergeBuilder:
             Unsupported: the table does not take such changes.
             CommitConflict: other writers changed the same rows, again and again.
         """
-        if self._merges_schema:
-            self._check(present(self._session)[0].store.schema)  # before any row is read
-        return run_change(self._session, self._prepare, Operation.MERGE, self._growth)
+        if not self._merges_schema:
+            return run_change(self._session, self._prepare, Operation.MERGE, self._grow)
+        self._check(present(self._session)[0].store.schema)  # before any row is read
+        tried: list[TableStore] = []
+
+        def grow(store: TableStore) -> TableStore:
+            tried.append(self._growing(store))
+            return tried[-1]
+
+        done = run_change(self._session, self._prepare, Operation.MERGE, grow)
+        if done.snapshot_id is not None and self._when_grown is not None:
+            self._when_grown(grown(tried[-1]))
+        return done
 
     @property
     def _growth(self) -> Grow | None:
         return self._growing if self._merges_schema else self._grow
 
     def _growing(self, store: TableStore) -> TableStore:
-        """The table with the columns that only the source has."""
-        known = store.schema.field_by_name
-        new = [column for column in self._new_columns() if column.name not in known]
-        return growing(store, new) if new else store
+        """The table with the columns that only the source has, and its wider numbers."""
+        columns = self._brought_columns()
+        return growing(store, columns) if columns else store
 
     def _messages(self) -> list[CommitMessage]:
         """Messages for a commit of its own."""
@@ -233,11 +248,10 @@ class MergeBuilder:
         )
 
     def _fields(self, schema: TableSchema) -> tuple[DataField, ...]:
-        """The columns of the table, with those that are added to it."""
-        if not self._merges_schema:
-            return schema.fields
-        known = set(schema.field_names)
-        return (*schema.fields, *(f for f in self._new_columns() if f.name not in known))
+        """The columns of the table, as they are when it has grown."""
+        return (
+            grown_fields(schema, self._brought_columns()) if self._merges_schema else schema.fields
+        )
 
     def _plan(self, schema: TableSchema) -> MergePlan:
         scope, fields = self._scope(schema), self._fields(schema)
@@ -252,12 +266,13 @@ class MergeBuilder:
         )
         return plan
 
-    def _new_columns(self) -> tuple[DataField, ...]:
+    def _brought_columns(self) -> tuple[DataField, ...]:
         """The columns of the source that clauses for all columns bring along."""
-        is_all = [clause for clause in self._clauses if clause.values is None]
+        is_all = [c for c in self._clauses if c.values is None and c.action is not Action.DELETE]
         used = {c for c in self._source.column_names for a in is_all if c not in a.leaves_out}
         keys = set(self._on.values()) if isinstance(self._on, Mapping) else set()
-        return tuple(f for f in self._source_fields if f.name in used - keys)
+        fields = columns_to_grow(self._source.schema, self._session.store.schema)
+        return tuple(f for f in fields if f.name in used - keys)
 
     @property
     def _source_fields(self) -> tuple[DataField, ...]:

@@ -3,7 +3,7 @@
 Nothing changes before the rows are committed: files are written for the schema that the table will
 have, and the commit publishes it right before its snapshot (``store.new_schema``).
 
-- ``growth_of(schema, fields)``: the changes after which data fits.
+- ``growth_of(schema, fields)``: the changes after which data fits; ``grown_fields``: the columns.
 - ``growing(store, fields)``: the table as it will be.
 - ``write_growing(store, fields, write)``: a write to it, again if others change the schema first.
 """
@@ -53,6 +53,18 @@ def growth_of(schema: TableSchema, fields: Sequence[DataField]) -> list[SchemaCh
     """
     fixed = {*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys}
     return list(_row_changes((), schema.fields, fields, fixed))
+
+
+def grown_fields(schema: TableSchema, fields: Sequence[DataField]) -> tuple[DataField, ...]:
+    """The columns of a table once it has grown to data with these columns.
+
+    Raises:
+        InvalidSchema: the table cannot have such a column.
+    """
+    changes = growth_of(schema, fields)
+    if not changes:
+        return schema.fields
+    return apply_changes(schema, changes, has_snapshots=True, time_millis=schema.time_millis).fields
 
 
 def _row_changes(

@@ -128,8 +128,8 @@ class ShortForms(ShortReads):
                 those of the table and of the source (``{"id": "key"}``).
             source_alias: What columns of the source have in front in expressions.
             target_alias: The same for columns of the table.
-            merge_schema: Whether columns that only the source has are added to the table, by
-                clauses for all columns, and whether the source may lack some.
+            merge_schema: Whether clauses for all columns add the columns that only the source
+                has, and widen numbers to its types. The source may then lack some columns.
             isolation: ``"snapshot"``: rows that others add meanwhile are not seen.
                 ``"serializable"``: then the merge is done again, on top of them.
 
@@ -144,7 +144,7 @@ class ShortForms(ShortReads):
             target_alias=target_alias,
             merge_schema=merge_schema,
             isolation=isolation,
-        )
+        ).telling(self._have)
 
     def overwrite(
         self,
@@ -237,8 +237,12 @@ class ShortForms(ShortReads):
     def _take(self, done: tuple[WriteResult, TableStore]) -> WriteResult:
         """The result of a write, after which this object has the columns of the table."""
         result, store = done
-        object.__setattr__(self, "store", store)
+        self._have(store)
         return result
+
+    def _have(self, store: TableStore) -> None:
+        """Take over the columns that a write has left."""
+        object.__setattr__(self, "store", store)
 
     # --- reading ----------------------------------------------------------------------------------
 

@@ -3,8 +3,15 @@
 import pyarrow as pa
 import pytest
 
-from builders import create_key_table, create_table
-from emberlake import CatalogFactory, CommitConflict, DataMismatch, InvalidSchema, SchemaChange
+from builders import create_key_table, create_table, open_table
+from emberlake import (
+    CatalogFactory,
+    CommitConflict,
+    DataMismatch,
+    InvalidSchema,
+    InvalidState,
+    SchemaChange,
+)
 from emberlake.commit import committer
 from emberlake.errors import ConflictReason
 from emberlake.store.schemas import SchemaStore
@@ -16,6 +23,8 @@ COLUMNS = pa.schema(
         ("s", pa.struct([("x", pa.int8())])),
     ]
 )
+
+EVOLVING = {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}
 
 
 def types_of(table):
@@ -204,3 +213,69 @@ def test_a_merge_adds_its_columns_with_its_commit():
     assert schema_ids(table) == (0,)
     merge(source.slice(1))
     assert schema_ids(table) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"deletion-vectors.enabled": "true"}, EVOLVING],
+    ids=["rewrite", "vectors", "columns"],
+)
+def test_a_merge_widens_the_numbers_that_it_brings(options):
+    table = create_table(columns=COLUMNS, options=options)
+    old = pa.table({"id": [1, 2], "n": [1, 2], "s": [{"x": 1}, None]})
+    table.append(old)
+    source = pa.table({"id": [2, 3], "n": [1 << 40, 1 << 41], "s": [{"x": 300}, {"x": 400}]})
+    merge = table.merge(source, ["id"], merge_schema=True)
+
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    assert types_of(table)["n"] == "BIGINT"
+    assert types_of(table)["s"] == "ROW<x BIGINT>"
+    assert table.to_arrow().sort_by("id").to_pylist() == [
+        {"id": 1, "n": 1, "s": {"x": 1}},
+        {"id": 2, "n": 1 << 40, "s": {"x": 300}},
+        {"id": 3, "n": 1 << 41, "s": {"x": 400}},
+    ]
+    assert table.check().ok
+
+
+def test_a_merge_widens_no_key_of_a_key_table():
+    table = create_key_table(COLUMNS)
+    merge = table.merge(pa.table({"id": [1], "n": [1 << 40]}), ["id"], merge_schema=True)
+
+    merge.when_not_matched_insert_all().execute()
+
+    assert types_of(table)["id"] == "INT NOT NULL"
+    assert table.to_arrow(["id", "n"]).to_pylist() == [{"id": 1, "n": 1 << 40}]
+
+
+def test_a_merge_that_only_deletes_brings_no_columns():
+    table = create_table(columns=COLUMNS)
+    table.append(pa.table({"id": [1], "n": [1]}))
+    source = pa.table({"id": [1], "n": [1 << 40], "note": ["x"]})
+
+    table.merge(source, ["id"], merge_schema=True).when_matched_delete().execute()
+
+    assert schema_ids(table) == (0,)
+    assert table.count() == 0
+
+
+@pytest.mark.parametrize("create", [create_table, create_key_table])
+def test_a_table_object_that_others_outgrew_refuses_to_cut_values_off(create):
+    table = create(columns=COLUMNS)
+    old = open_table(table.store.storage)
+    table.append(pa.table({"id": [1], "n": [1], "s": [None]}))
+    table.append(pa.table({"id": [2], "n": [1 << 40], "s": [None]}), merge_schema=True)
+
+    with pytest.raises(InvalidState, match=r"n from INT to BIGINT .* from the catalog again"):
+        old.to_arrow()
+    assert open_table(table.store.storage).to_arrow(["n"]).num_rows == 2
+
+
+def test_a_table_object_reads_on_when_others_add_columns():
+    table = create_table(columns=COLUMNS)
+    old = open_table(table.store.storage)
+    rows = pa.table({"id": pa.array([1], pa.int32()), "note": ["x"]})
+    table.append(rows, merge_schema=True)
+
+    assert old.to_arrow(["id", "n"]).to_pylist() == [{"id": 1, "n": None}]
