@@ -14,3 +14,13 @@ def lazy_modules(package: str, names: Collection[str]) -> Callable[[str], Module
         return importlib.import_module(f"{package}.{name}")
 
     return load
+
+
+class LazyModule:
+    """Stands for a module that is loaded when something of it is first used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> object:
+        return getattr(importlib.import_module(self._name), attribute)

@@ -37,7 +37,6 @@ from emberlake.spark.reports import TaskReport, task_number
 from emberlake.spark.sweep import sweep_failed
 from emberlake.spec.snapshot import CommitKind, Snapshot
 from emberlake.store.table_store import TableStore
-from emberlake.table.write_builder import new_commit_user
 from emberlake.wire import CommitMessage
 
 # The property in which Spark tells tasks the id of their query, which is that of its checkpoint.
@@ -200,4 +199,4 @@ class MicroBatch:
         """Compact what was written just before a crash, if reads would not see it otherwise."""
         is_compacted = newest.commit_kind is CommitKind.COMPACT
         if self._store.schema.profile.compacts_on_write and not is_compacted:
-            compact_table(self._store, new_commit_user(self._store), full=False, where=None)
+            compact_table(self._store, self._store.new_commit_user(), full=False, where=None)

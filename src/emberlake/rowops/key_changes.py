@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from emberlake.base.names import listed
 from emberlake.errors import DataMismatch, Unsupported
@@ -233,3 +234,23 @@ def _no_effect(plan: MergePlan, name: str, asked: object, outcome: str) -> DataM
         why = "the table merges records by their sequence (sequence.field, sequence-group) or by "
         why += "a function (aggregate-function)"
     return DataMismatch(f"{name} cannot become {asked!r}; it would be {outcome}: {why}")
+
+
+def check_new_keys(schema: TableSchema, inserts: Sequence[pa.Table]) -> None:
+    """Refuse new rows that have the same primary key: one would silently replace the other."""
+    keys = list(schema.primary_keys)
+    if not inserts or any(key not in rows.column_names for rows in inserts for key in keys):
+        return  # the writer says what is missing
+    counted = pa.concat_tables([rows.select(keys) for rows in inserts]).group_by(keys)
+    counts = counted.aggregate([([], "count_all")])
+    repeated = counts.filter(pc.greater(counts.column("count_all"), 1))
+    if repeated.num_rows:
+        raise repeated_keys(repeated.select(keys))
+
+
+def repeated_keys(keys: pa.Table) -> DataMismatch:
+    """The error for primary keys that several new rows have."""
+    shown = [", ".join(map(str, row.values())) for row in keys.slice(0, 5).to_pylist()]
+    return DataMismatch(
+        f"several new rows have the same primary key: {'; '.join(shown)}. Keep one row for each key"
+    )

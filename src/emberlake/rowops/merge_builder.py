@@ -7,7 +7,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from emberlake.base.names import listed
-from emberlake.errors import DataMismatch, InvalidInput, Unsupported
+from emberlake.errors import InvalidInput, Unsupported
 from emberlake.expressions import Scope, Source, lit
 from emberlake.predicates import Predicate
 from emberlake.rowops.attempts import Grow, present, run_change
@@ -15,7 +15,7 @@ from emberlake.rowops.change import check_changes, tally_of
 from emberlake.rowops.clauses import Action
 from emberlake.rowops.edits import Prepared, write_edits
 from emberlake.rowops.isolation import isolated
-from emberlake.rowops.key_changes import Chosen, write_key_changes
+from emberlake.rowops.key_changes import Chosen, check_new_keys, write_key_changes
 from emberlake.rowops.locate import file_places
 from emberlake.rowops.merge import Merge, find_merge_edits
 from emberlake.rowops.merge_plan import AskedClause, MergePlan, On, Rows, plan_merge, quoted
@@ -215,7 +215,7 @@ class MergeBuilder:
 
             def inserts() -> Sequence[pa.Table]:
                 made = merge.inserts()
-                _check_new_keys(store.schema, made)
+                check_new_keys(store.schema, made)
                 return made
 
             return write_key_changes(
@@ -434,23 +434,3 @@ def _given(values: Mapping[str, object]) -> Mapping[str, object]:
             '{"price": "s.price"}'
         )
     return dict(values)
-
-
-def _check_new_keys(schema: TableSchema, inserts: Sequence[pa.Table]) -> None:
-    """Refuse new rows that have the same primary key: one would silently replace the other."""
-    keys = list(schema.primary_keys)
-    if not inserts or any(key not in rows.column_names for rows in inserts for key in keys):
-        return  # the writer says what is missing
-    counted = pa.concat_tables([rows.select(keys) for rows in inserts]).group_by(keys)
-    counts = counted.aggregate([([], "count_all")])
-    repeated = counts.filter(pa.compute.greater(counts.column("count_all"), 1))
-    if repeated.num_rows:
-        raise repeated_keys(repeated.select(keys))
-
-
-def repeated_keys(keys: pa.Table) -> DataMismatch:
-    """The error for primary keys that several new rows have."""
-    shown = [", ".join(map(str, row.values())) for row in keys.slice(0, 5).to_pylist()]
-    return DataMismatch(
-        f"several new rows have the same primary key: {'; '.join(shown)}. Keep one row for each key"
-    )

@@ -6,11 +6,11 @@ overwrites, ``upsert_by`` replaces rows that have the same values in some column
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from emberlake import rowops
+from emberlake.base.lazy import LazyModule
 from emberlake.rowops.quarantine import BadRowRule, check_quarantine, quarantine_of
 from emberlake.rowops.result import WriteResult
 from emberlake.rowops.schema_growth import columns_to_grow, grown, write_growing
@@ -20,6 +20,11 @@ from emberlake.session.write_session import WriteSession
 from emberlake.store.table_store import TableStore
 from emberlake.types import DataField
 from emberlake.write.pandas_data import from_pandas, is_pandas
+
+if TYPE_CHECKING:
+    from emberlake.rowops import merge_builder
+else:
+    merge_builder = LazyModule("emberlake.rowops.merge_builder")  # many programs only append
 
 _ARROW_STREAM: Final = "__arrow_c_stream__"
 
@@ -87,8 +92,7 @@ class ShortWrite:
             rejects = new_rejects(session, self.bad_rows.kept)
             data = sifted_rows(session, _arrow_rows(data, session.store.schema.fields), rejects)
             rejected = rejects.count
-        upsert_by = rowops.merge_builder.upsert_by
-        done = upsert_by(session, data, on, merge_schema=self.merge_schema)
+        done = merge_builder.upsert_by(session, data, on, merge_schema=self.merge_schema)
         store = session.store
         latest = store.schemas.latest() if self.merge_schema else None
         if latest is not None and latest.id != store.schema.id:

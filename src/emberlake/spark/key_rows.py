@@ -21,9 +21,8 @@ from emberlake.read.projection import project_all
 from emberlake.read.table_reader import TableReader
 from emberlake.rowops.clauses import Editor
 from emberlake.rowops.edits import Prepared
-from emberlake.rowops.key_changes import Choose, KeyWriting
+from emberlake.rowops.key_changes import Choose, KeyWriting, repeated_keys
 from emberlake.rowops.merge import ambiguous_keys
-from emberlake.rowops.merge_builder import repeated_keys
 from emberlake.rowops.result import Tally
 from emberlake.scan.plan import plan_target
 from emberlake.session.write_session import WriteSession

@@ -16,8 +16,7 @@ from emberlake.predicates import Predicate
 from emberlake.predicates import evaluate as evaluate_predicate
 from emberlake.rowops.clauses import NO_CLAUSE, SOURCE, TARGET, Editor
 from emberlake.rowops.edits import Prepared
-from emberlake.rowops.key_changes import KeyWriting
-from emberlake.rowops.merge_builder import repeated_keys
+from emberlake.rowops.key_changes import KeyWriting, repeated_keys
 from emberlake.rowops.merge_plan import MergePlan
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.failures import reported_errors

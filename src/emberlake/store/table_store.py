@@ -16,6 +16,7 @@ from emberlake.base.requests import begin
 from emberlake.errors import CorruptFile, EmberlakeError
 from emberlake.io.storage import Storage
 from emberlake.options import (
+    COMMIT_USER_PREFIX,
     DATA_FILE_DIRECTORY,
     INDEX_IN_DATA_DIR,
     MANIFEST_COMPRESSION,
@@ -257,6 +258,12 @@ class TableStore:
         stored = self.schemas.load(self.schema.id).options
         own = {key: self.options.get(key) for key in {*stored, *self.options}}
         return {key: value for key, value in own.items() if value != stored.get(key)}
+
+    def new_commit_user(self) -> str:
+        """A new name for a commit user."""
+        prefix = self.options.value(COMMIT_USER_PREFIX)
+        unique = self.env.new_id()
+        return f"{prefix}_{unique}" if prefix else unique
 
     def with_schema(self, schema: TableSchema) -> "TableStore":
         """The same table seen with another schema or other dynamic options."""

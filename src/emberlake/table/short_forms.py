@@ -7,25 +7,28 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from emberlake import rowops
+from emberlake.base.lazy import LazyModule
 from emberlake.commit.change import CommitResult
 from emberlake.predicates import Predicate, columns_of
 from emberlake.read.key_read import may_retract
 from emberlake.read.scan import Scan
 from emberlake.read.short_reads import ShortReads, asked_for
-from emberlake.rowops.keys import check_upsert, delete_keys
 from emberlake.rowops.quarantine import FAIL
-from emberlake.rowops.result import WriteResult
-from emberlake.rowops.short_writes import BadRowTarget, ShortWrite
 from emberlake.scan.explanation import Explanation
 from emberlake.scan.splits import DataSplit
 from emberlake.spec.replacement import Replacement
 from emberlake.store.table_store import TableStore
 from emberlake.table.read_builder import ReadBuilder
-from emberlake.table.write_builder import BatchWriteBuilder, session_of
 
 if TYPE_CHECKING:
     from emberlake.rowops.merge_builder import MergeBuilder
-    from emberlake.rowops.result import RowChangeResult
+    from emberlake.rowops.result import RowChangeResult, WriteResult
+    from emberlake.rowops.short_writes import ShortWrite
+    from emberlake.session.write_session import WriteSession
+    from emberlake.table import write_builder
+    from emberlake.table.write_builder import BatchWriteBuilder
+else:
+    write_builder = LazyModule("emberlake.table.write_builder")
 
 
 class FileScan(Scan[ReadBuilder]):
@@ -47,7 +50,7 @@ class ShortForms(ShortReads):
     if TYPE_CHECKING:
 
         def new_read_builder(self) -> ReadBuilder: ...
-        def new_batch_write_builder(self) -> BatchWriteBuilder: ...
+        def new_batch_write_builder(self) -> "BatchWriteBuilder": ...
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -57,7 +60,7 @@ class ShortForms(ShortReads):
         *,
         merge_schema: bool = False,
         on_bad_rows: "str | ShortForms" = FAIL,
-    ) -> WriteResult:
+    ) -> "WriteResult":
         """Add rows, in one commit.
 
         In a table with a primary key, a row replaces or merges with the row that has its key.
@@ -88,7 +91,7 @@ class ShortForms(ShortReads):
         *,
         merge_schema: bool = False,
         on_bad_rows: "str | ShortForms" = FAIL,
-    ) -> WriteResult:
+    ) -> "WriteResult":
         """Replace the rows that have the same keys, and add the others, in one commit.
 
         Args:
@@ -106,7 +109,7 @@ class ShortForms(ShortReads):
         schema, rows = self.store.schema, _rows_of(data)
         by_merge = bool(on) and not schema.primary_keys
         if not by_merge:
-            check_upsert(schema, on)
+            rowops.keys.check_upsert(schema, on)
         write = self._short_write(self.new_batch_write_builder(), merge_schema, on_bad_rows)
         return self._take(write.upsert_by(rows, on or ()) if by_merge else write.run(rows))
 
@@ -137,7 +140,7 @@ class ShortForms(ShortReads):
             InvalidInput: the source is not tabular data, or an argument is wrong.
         """
         return rowops.merge_builder.new_merge(
-            session_of(self.new_batch_write_builder()),
+            self._session(),
             _rows_of(source),
             on,
             source_alias=source_alias,
@@ -153,7 +156,7 @@ class ShortForms(ShortReads):
         *,
         merge_schema: bool = False,
         on_bad_rows: "str | ShortForms" = FAIL,
-    ) -> WriteResult:
+    ) -> "WriteResult":
         """Replace existing rows, in one commit.
 
         Args:
@@ -190,7 +193,7 @@ class ShortForms(ShortReads):
             Unsupported: rows of this table cannot be deleted.
             CommitConflict: other writers changed the same rows, again and again.
         """
-        return rowops.change.delete_rows(session_of(self.new_batch_write_builder()), where)
+        return rowops.change.delete_rows(self._session(), where)
 
     def update(
         self,
@@ -210,7 +213,7 @@ class ShortForms(ShortReads):
             Unsupported: rows of this table cannot be updated, or not in these columns.
             CommitConflict: other writers changed the same rows, again and again.
         """
-        return rowops.change.update_rows(session_of(self.new_batch_write_builder()), set, where)
+        return rowops.change.update_rows(self._session(), set, where)
 
     def delete_keys(self, data: object) -> CommitResult:
         """Delete the rows that have these keys, in one commit; unknown keys delete nothing.
@@ -222,19 +225,23 @@ class ShortForms(ShortReads):
         Raises:
             Unsupported: the table has no primary key, or a delete does not remove its row.
         """
-        return delete_keys(session_of(self.new_batch_write_builder()), data)
+        return rowops.keys.delete_keys(self._session(), data)
 
     def _short_write(
         self,
-        builder: BatchWriteBuilder,
+        builder: "BatchWriteBuilder",
         merge_schema: bool,  # noqa: FBT001
         on_bad_rows: "str | ShortForms",
-    ) -> ShortWrite:
+    ) -> "ShortWrite":
         told = on_bad_rows.store if isinstance(on_bad_rows, ShortForms) else on_bad_rows
-        target = BadRowTarget.of(self.store, told)
-        return ShortWrite(session_of(builder), merge_schema, target)
+        target = rowops.short_writes.BadRowTarget.of(self.store, told)
+        session = write_builder.session_of(builder)
+        return rowops.short_writes.ShortWrite(session, merge_schema, target)
 
-    def _take(self, done: tuple[WriteResult, TableStore]) -> WriteResult:
+    def _session(self) -> "WriteSession":
+        return write_builder.session_of(self.new_batch_write_builder())
+
+    def _take(self, done: "tuple[WriteResult, TableStore]") -> "WriteResult":
         """The result of a write, after which this object has the columns of the table."""
         result, store = done
         self._have(store)

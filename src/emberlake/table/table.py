@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from emberlake import maintenance
 from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.base.html import html_box, html_note, html_title
+from emberlake.base.lazy import LazyModule
 from emberlake.base.secrets import shown_options
 from emberlake.errors import EmberlakeWarning, InvalidOption, InvalidSchema, TableNotFound
 from emberlake.io import RoutedStorage, open_storage
@@ -33,18 +34,20 @@ from emberlake.table.short_forms import ShortForms
 from emberlake.table.stream_read import StreamReadBuilder
 from emberlake.table.upkeep import Upkeep
 from emberlake.table.versions import VersionedTable
-from emberlake.table.write_builder import (
-    BatchWriteBuilder,
-    PostponeFixedBucketWriteBuilder,
-    StreamWriteBuilder,
-    new_commit_user,
-)
 from emberlake.types import DataField
 
 if TYPE_CHECKING:
     from emberlake.maintenance.check import CheckReport
     from emberlake.maintenance.expire import ExpireResult
     from emberlake.maintenance.orphans import OrphanResult
+    from emberlake.table import write_builder
+    from emberlake.table.write_builder import (
+        BatchWriteBuilder,
+        PostponeFixedBucketWriteBuilder,
+        StreamWriteBuilder,
+    )
+else:
+    write_builder = LazyModule("emberlake.table.write_builder")  # many programs only read
 
 _SHOWN_COLUMNS: Final = 20
 _SHOWN_OPTIONS: Final = 6
@@ -206,27 +209,31 @@ class Table(VersionedTable, ShortForms, Listings, Upkeep):
         # Changes have the columns that the table has now, wherever the stream starts.
         return StreamReadBuilder(self.store.with_schema(self._present_schema()))
 
-    def new_batch_write_builder(self) -> BatchWriteBuilder:
+    def new_batch_write_builder(self) -> "BatchWriteBuilder":
         """Start a write with one commit."""
         self._check_present()
-        return BatchWriteBuilder(self.store, new_commit_user(self.store))
+        return write_builder.BatchWriteBuilder(self.store, self.store.new_commit_user())
 
-    def new_write_builder(self) -> BatchWriteBuilder:
+    def new_write_builder(self) -> "BatchWriteBuilder":
         """Start a write with one commit; another name for ``new_batch_write_builder``."""
         return self.new_batch_write_builder()
 
-    def new_postpone_fixed_bucket_write_builder(self) -> PostponeFixedBucketWriteBuilder:
+    def new_postpone_fixed_bucket_write_builder(self) -> "PostponeFixedBucketWriteBuilder":
         """Start a write with one commit that assigns buckets at once, for tables with bucket=-2."""
         self._check_present()
-        return PostponeFixedBucketWriteBuilder(self.store, new_commit_user(self.store))
+        return write_builder.PostponeFixedBucketWriteBuilder(
+            self.store, self.store.new_commit_user()
+        )
 
-    def new_stream_write_builder(self, commit_user: str | None = None) -> StreamWriteBuilder:
+    def new_stream_write_builder(self, commit_user: str | None = None) -> "StreamWriteBuilder":
         """Start a write with many commits.
 
         Give the same ``commit_user`` after a restart: it identifies the commits made before.
         """
         self._check_present()
-        return StreamWriteBuilder(self.store, commit_user or new_commit_user(self.store))
+        return write_builder.StreamWriteBuilder(
+            self.store, commit_user or self.store.new_commit_user()
+        )
 
     def expire_snapshots(
         self,

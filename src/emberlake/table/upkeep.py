@@ -8,7 +8,6 @@ from emberlake.commit.change import CommitResult
 from emberlake.errors import ColumnNotFound
 from emberlake.predicates import Predicate, bind_partition_filter
 from emberlake.store.table_store import TableStore
-from emberlake.table.write_builder import new_commit_user
 
 
 class Upkeep:
@@ -33,7 +32,7 @@ class Upkeep:
         """
         self._check_present()
         bound = bind_partition_filter(where, self.store.schema)
-        user = new_commit_user(self.store)
+        user = self.store.new_commit_user()
         return maintenance.compact.compact_table(self.store, user, full=full, where=bound)
 
     def sort_compact(
@@ -58,7 +57,7 @@ class Upkeep:
         self._check_present()
         kind = maintenance.sort_compact.order_kind(strategy)
         bound = bind_partition_filter(where, self.store.schema)
-        user = new_commit_user(self.store)
+        user = self.store.new_commit_user()
         return maintenance.sort_compact.sort_table(self.store, user, order_by, kind, bound)
 
     def rescale(
@@ -78,13 +77,13 @@ class Upkeep:
         """
         self._check_present()
         bound = bind_partition_filter(where, self.store.schema)
-        user = new_commit_user(self.store)
+        user = self.store.new_commit_user()
         return maintenance.rescale.rescale_table(self.store, user, buckets, bound)
 
     def compact_manifests(self) -> CommitResult:
         """Merge all manifests into as few as possible, in one commit; data stays as it is."""
         self._check_present()
-        user = new_commit_user(self.store)
+        user = self.store.new_commit_user()
         return maintenance.manifests.compact_manifests(self.store, user)
 
     def analyze(self, columns: Sequence[str] = ()) -> CommitResult:
@@ -101,5 +100,5 @@ class Upkeep:
         unknown = [name for name in columns if name not in self.store.schema.field_by_name]
         if unknown:
             raise ColumnNotFound(f"there is no column {unknown[0]}", column=unknown[0])
-        user = new_commit_user(self.store)
+        user = self.store.new_commit_user()
         return maintenance.analyze.analyze_table(self.store, user, columns)

@@ -10,7 +10,6 @@ from emberlake.base.closing import Closing
 from emberlake.base.extras import load_extra
 from emberlake.base.names import choices, listed
 from emberlake.errors import ColumnNotFound, InvalidState
-from emberlake.options import COMMIT_USER_PREFIX
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.profile import BucketMode
 from emberlake.spec.replacement import Replacement
@@ -32,13 +31,6 @@ if TYPE_CHECKING:
     from emberlake.spark.write import SparkWriteResult, WriteJob
 
 _UNSAID: Final[Mapping[str, object]] = {}  # compared by identity
-
-
-def new_commit_user(store: TableStore) -> str:
-    """A new name for a commit user."""
-    prefix = store.options.value(COMMIT_USER_PREFIX)
-    unique = store.env.new_id()
-    return f"{prefix}_{unique}" if prefix else unique
 
 
 def session_of(builder: "BatchWriteBuilder") -> WriteSession:
