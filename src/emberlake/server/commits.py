@@ -69,7 +69,7 @@ class Commit:
 
 
 class Verdict(Enum):
-    """What is to be done with a commit, as far as the head tells."""
+    """What is to be done with a commit, judging by the head alone."""
 
     REPEATED = auto()
     LOST = auto()
@@ -157,7 +157,7 @@ def commit_together(
 def _decide(
     heads: Heads, warehouse: Warehouse, candidates: Sequence[Candidate], spread: Spread
 ) -> list[Outcome]:
-    """Decide about commits to tables that are locked, and publish those that are the next."""
+    """Decide about commits to tables that are locked, and publish those that come next."""
     outcomes = [_verdict(warehouse, each) for each in candidates]
     following = [place for place, outcome in enumerate(outcomes) if outcome is None]
     chosen = [candidates[place] for place in following]

@@ -66,7 +66,7 @@ class PostgresReads:
                 try:
                     connection = await self._answer(connection, batch)
                 except asyncio.CancelledError:
-                    _fail(batch, "the server ends")
+                    _fail(batch, "the server is stopping")
                     raise
                 except Exception:  # noqa: BLE001 - whoever asks next must be answered
                     await self._give_up(connection)
