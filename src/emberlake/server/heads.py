@@ -244,7 +244,7 @@ class Heads:
             return table
         try:
             totals = _count(self.store(warehouse, table), table.snapshot)
-        except EmberlakeError:  # whoever reads the table meets the failure, and its reason
+        except EmberlakeError:  # readers of the table meet the failure, and its reason
             totals = UNKNOWN_TOTALS
         self._database.run(
             "UPDATE branches SET totals = ? WHERE table_id = ? AND name = ? AND snapshot_id = ? "

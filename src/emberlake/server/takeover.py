@@ -195,7 +195,7 @@ def _add_table(
                 "schema_id": schema.id,
                 "schema": schema_text(schema),
                 "type": schema.options.value(TYPE),
-                "pending_since": now,  # whoever asks first reads the snapshots
+                "pending_since": now,  # the first request reads the snapshots
             },
         ),
     )

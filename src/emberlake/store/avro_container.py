@@ -1,7 +1,7 @@
 """Decode Avro records into Arrow columns.
 
-Planning spends its time on manifests, so many records are decoded without Python objects where
-possible: ``avro_lanes`` decodes them side by side. Records that it cannot decode, or that are too
+Planning spends its time on manifests, so large numbers of records are decoded without Python
+objects: ``avro_lanes`` decodes them side by side. Records that it cannot decode, or that are too
 few to be worth it, go through fastavro one by one, with the same result. Writers differ in record
 names, in what they allow to be null and in which fields they know: fields are found by name, absent
 ones are null, unknown ones are skipped.

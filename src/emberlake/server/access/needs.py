@@ -14,7 +14,7 @@ from emberlake.server.heads import split_object
 class Scope(Enum):
     """How a need is checked."""
 
-    ANYBODY = auto()  # whoever is known; lists show what they may see
+    ANYBODY = auto()  # every known principal; lists show what they may see
     SEES_DATABASE = auto()
     RESOURCE = auto()
     ANY_ACCESS = auto()  # any access to the table, view or function is enough

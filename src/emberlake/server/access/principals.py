@@ -217,7 +217,7 @@ def add_grant(session: Statements, catalog: str, grant: Grant, env: Env, *, by: 
 
 
 def own(session: Statements, catalog: str, principal: str, resource: Resource, env: Env) -> None:
-    """Let whoever creates something do everything with it."""
+    """Give the creator of something every access to it."""
     kinds = (
         (ResourceKind.DATABASE, ResourceKind.DATABASE_ALL)
         if resource.kind is ResourceKind.DATABASE

@@ -97,7 +97,7 @@ class PostgresReads:
         batch: list[_Query] = []
         while self._waiting and len(batch) < _AT_ONCE:
             query = self._waiting.popleft()
-            if not query.answer.done():  # whoever asked may have gone
+            if not query.answer.done():  # the request may have been given up
                 batch.append(query)
         if not self._waiting:
             self._has_work.clear()

@@ -149,7 +149,7 @@ def _add_rows(
         "schema_id": schema.id,
         "schema": schema_text(schema),
         "type": schema.options.value(TYPE),
-        # A folder that is taken over may have snapshots: whoever asks first reads them.
+        # A folder that is taken over may have snapshots: the first request reads them.
         "pending_since": now if is_external else None,
     }
     try:

@@ -1,4 +1,4 @@
-"""Grants over HTTP, for whoever may grant."""
+"""Grants over HTTP, for principals that may grant."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
