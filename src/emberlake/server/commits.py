@@ -208,7 +208,7 @@ def _publish(warehouse: Warehouse, group: Sequence[Candidate]) -> list[Outcome]:
 
 
 def _settled(warehouse: Warehouse, candidate: Candidate, done: bool | StorageError) -> Outcome:  # noqa: FBT001
-    """Whether the snapshot is there, whatever putting its file said."""
+    """Whether the snapshot is there, whatever the result of putting its file was."""
     if done is True:
         return True
     failure = done if isinstance(done, StorageError) else None
@@ -236,7 +236,7 @@ def _record(
         try:
             record(heads, warehouse, chosen)
         except EmberlakeError as error:
-            # Whatever it is: the files are there, so nobody may be told that nothing happened.
+            # Whatever the error is, the files are there: nobody may hear that nothing happened.
             unknown = StorageError(f"the snapshot cannot be recorded: {error}")
             for place in places:
                 outcomes[place] = unknown

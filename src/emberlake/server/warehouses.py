@@ -106,5 +106,5 @@ def parse_warehouse(text: str) -> tuple[str, str]:
 
 
 def wire_path(path: str) -> str:
-    """A path as clients are told it: with its scheme."""
+    """A path as it is sent to clients: with its scheme."""
     return f"file://{path}" if scheme_of(path) == "file" and path.startswith("/") else path

@@ -189,7 +189,7 @@ class CreateTable(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class CreateTableAs(Statement):
-    """CREATE TABLE ... AS: ``create`` has no columns of its own, they are those of the query."""
+    """CREATE TABLE ... AS: ``create`` has no columns of its own; they come from the query."""
 
     create: CreateTable
     query: str
