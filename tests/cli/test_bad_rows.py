@@ -50,13 +50,13 @@ def test_rows_of_csv_that_do_not_fit_are_kept_with_file_line_and_reason(
     rows = people.get_table("shop.people").to_arrow().to_pylist()
     assert [(r["id"], r["name"]) for r in rows] == [(10, "ada"), (11, "a\nb"), (13, None)]
     assert sorted(kept(people), key=lambda row: row[1]) == [
-        ("a.csv", 4, "id: x is no BIGINT", '{"id": "x", "name": "bob"}'),
+        ("a.csv", 4, "id: x is not a BIGINT", '{"id": "x", "name": "bob"}'),
         ("a.csv", 7, "id: is null, and is NOT NULL", '{"id": null, "name": "carl"}'),
         ("a.csv", 8, "2 values expected, 3 found", '"12,d,e"'),
         (
             "a.csv",
             9,
-            "id: 99999999999999999999 is no BIGINT",
+            "id: 99999999999999999999 is not a BIGINT",
             '{"id": "99999999999999999999", "name": "eve"}',
         ),
     ]
@@ -80,7 +80,7 @@ def test_rows_of_json_lines_that_do_not_fit_are_kept_as_they_are_written(
         (5, '"[1]"'),
         (6, '{"id": 2.5}'),
     ]
-    assert found[0][2] == "id: no is no BIGINT"
+    assert found[0][2] == "id: no is not a BIGINT"
 
 
 def test_a_json_array_is_recognised(cli: Cli, people: Catalog) -> None:
@@ -92,7 +92,7 @@ def test_a_json_array_is_recognised(cli: Cli, people: Catalog) -> None:
     mixed = cli("ingest", "a.json", "b.json", "--into", "shop.people")
 
     assert refused.code == 1
-    assert "a.json, line 3: id: x is no BIGINT; --on-bad-rows skip or TABLE" in refused.err
+    assert "a.json, line 3: id: x is not a BIGINT; --on-bad-rows skip or TABLE" in refused.err
     assert (done.code, people.get_table("shop.people").count()) == (0, 2)
     assert [(line, row) for _, line, _, row in kept(people)] == [(3, '{"id": "x"}')]
     assert [is_json_array(Path(name)) for name in ("a.json", "b.json")] == [True, False]

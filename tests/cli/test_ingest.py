@@ -303,7 +303,7 @@ def test_a_value_that_does_not_fit_is_named_with_file_line_and_column(
     shown = cli("ingest", str(source), "--into", "shop.customers")
 
     assert shown.code == 1
-    assert f"{source / 'a.csv'}, line 5: column id: eight is no BIGINT" in shown.err
+    assert f"{source / 'a.csv'}, line 5: column id: eight is not a BIGINT" in shown.err
     assert catalog.get_table("shop.customers").latest_snapshot().id == 2
 
 

@@ -205,7 +205,7 @@ def test_a_port_that_is_taken_is_told_before_anything_is_done(tmp_path: Path) ->
     [
         (("--database", "postgresql://me:pass-word@127.0.0.1:1/x"), "Connection refused"),
         (("--database", "postgresql://me:pass@word@127.0.0.1:1/x"), "percent-encoded"),
-        (("--database", "mysql://127.0.0.1/x"), "is no database"),
+        (("--database", "mysql://127.0.0.1/x"), "is not a database"),
         (("--warehouse", f"file={__file__}"), "which is not a folder"),
         (("--warehouse", "proc=/proc/none"), "/proc/none does not exist"),
         (("--anonymous", "--host", "0.0.0.0"), "only for this machine"),

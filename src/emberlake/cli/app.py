@@ -106,7 +106,7 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """In a line, without the place in the code that gave it."""
+    """Show a warning in one line, without the place in the code that issued it."""
     show_note(f"note: {message}")
 
 

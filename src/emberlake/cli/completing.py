@@ -71,7 +71,7 @@ def _databases(session: Session, typed: dict[str, Any], begun: str) -> Iterable[
 
 
 def _tables(session: Session, typed: dict[str, Any], begun: str) -> Iterator[str]:
-    """Tables by their full names; after a ``$`` the branches of one, and what is known of it."""
+    """Tables by their full names; after a ``$``, the branches and system tables of one."""
     del typed
     if _SEPARATOR in begun:
         yield from _parts_of_table(session, begun)

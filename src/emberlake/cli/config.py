@@ -1,4 +1,4 @@
-"""Finds the catalog: by flags, then the environment, then a configuration file.
+"""Finds the catalog: from flags, then the environment, then a configuration file.
 
 Flags always win: a profile or a file that is named by a flag overrides a warehouse that is set in
 the environment.

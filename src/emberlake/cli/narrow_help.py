@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from typer.core import TyperCommand, TyperGroup
 
-_WIDE: Final = 80  # from here on panels have room
+_WIDE: Final = 80  # from this width on, panels have room
 _ARGUMENTS: Final = "Arguments"
 _OPTIONS: Final = "Options"
 _COMMANDS: Final = "Commands"
@@ -23,7 +23,7 @@ class Entry:
 
 
 class _TidyHelp:
-    """Typer would list ``-h`` and ``--help`` in any order, and take the flag for a value."""
+    """Lists ``-h`` and ``--help`` in a fixed order and without a value, which Typer does not."""
 
     def get_help_option_names(self, ctx: Any) -> list[str]:
         free: list[str] = super().get_help_option_names(ctx)  # type: ignore[misc]

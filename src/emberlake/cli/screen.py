@@ -70,7 +70,7 @@ def show_error(error: BaseException, *, as_json: bool) -> None:
     if as_json:
         write_json(document_of(error), sys.stderr)
         return
-    is_wish = isinstance(error, KeyboardInterrupt)  # of the person who reads this
+    is_wish = isinstance(error, KeyboardInterrupt)  # by the person who reads this
     prefix = "" if is_wish else "error: "
     text = Text.assemble((prefix, "bold red"), message_of(error))
     console_for(sys.stderr).print(text)

@@ -74,7 +74,7 @@ def _keys() -> KeyBindings:
     def _enter(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion:
-            buffer.complete_state = None  # the word is taken, and the statement goes on
+            buffer.complete_state = None  # the word is accepted, and typing continues
         elif _is_complete(buffer.text):
             buffer.validate_and_handle()
         else:

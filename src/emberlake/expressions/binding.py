@@ -71,7 +71,7 @@ def bind_condition(text: str, scope: Scope) -> Expression:
     """A condition on rows.
 
     Raises:
-        InvalidExpression: the text is not an expression, or has another type than BOOLEAN.
+        InvalidExpression: the text is not an expression, or its type is not BOOLEAN.
         ColumnNotFound: it names a column that does not exist.
     """
     if not isinstance(text, str):
@@ -133,7 +133,7 @@ def bind_assignment(value: object, field: DataField, scope: Scope) -> Expression
 
 def _stored_as(typed: Typed, target: DataType) -> Typed:
     is_short = isinstance(target, AtomicType) and (target.root.is_text or target.root.is_bytes)
-    # A cast would cut what is too long; the writer refuses it.
+    # A cast would cut off what is too long; the writer refuses it.
     return typed if is_short and typed.type is not None else cast(typed, target)
 
 

@@ -86,7 +86,7 @@ def as_decimal(data_type: AtomicType) -> AtomicType:
 
 
 def common_type(types: Sequence[DataType]) -> DataType | None:
-    """The type to which values of all these types can be cast without asking; None if none is."""
+    """The type to which values of all these types are cast implicitly; None if there is none."""
     found: DataType | None = None
     for data_type in types:
         other = data_type.with_nullable(True)

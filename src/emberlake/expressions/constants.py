@@ -19,7 +19,7 @@ _ZONE: Final = re.compile(r"(Z|[+-]\d{2}:?\d{2})$", re.IGNORECASE)
 
 
 def constant_of(value: object) -> Constant:
-    """The constant of a literal in the form in which the lexer gives it."""
+    """The constant of a literal, in the form that the lexer returns."""
     match value:
         case None:
             return UNTYPED_NULL

@@ -141,7 +141,7 @@ def can_fail(typed: Typed) -> bool:
 
 
 def _logic(function: str, args: Sequence[Typed], frame: Frame) -> Value:
-    """AND and OR with three truth values; what decides a row ends its evaluation."""
+    """AND and OR with three truth values; evaluation of a row ends once it is decided."""
     combine: Callable[[Value, Value], Value] = pc.and_kleene if function == "AND" else pc.or_kleene
     so_far: Value = pa.scalar(function == "AND")
     for arg in args:

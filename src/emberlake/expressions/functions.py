@@ -74,7 +74,7 @@ def _count(function: Function) -> str:
 
 
 def cast(arg: Typed, target: DataType) -> Typed:
-    """The argument with another type; an untyped NULL just takes it."""
+    """The argument with another type; an untyped NULL simply gets that type."""
     target = target.with_nullable(True)
     if arg.type is None:
         return Constant(to_arrow_scalar(target, None), target)
@@ -149,7 +149,7 @@ def _arithmetic(name: str, args: Args) -> Apply:
 
 
 def _exact(arg: Typed, found: AtomicType) -> AtomicType:
-    """The decimal of a number; that of an integer literal has just the digits of it."""
+    """The decimal of a number; that of an integer literal has just as many digits."""
     if isinstance(arg, Constant) and is_integer(found) and not arg.is_null:
         return decimal(len(str(abs(arg.scalar.as_py()))), 0)
     return as_decimal(found)

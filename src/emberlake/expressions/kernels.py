@@ -109,7 +109,7 @@ def _divide_exactly(values: Sequence[pa.Array], target: pa.DataType) -> pa.Array
 
 
 def _remainder(values: Sequence[Value], result: DataType) -> Value:
-    """What is left of the dividend, with its sign."""
+    """The remainder of a division, with the sign of the dividend."""
     left, right = _arrays(values)
     _check_divisor(left, right)
     if pa.types.is_decimal(left.type):

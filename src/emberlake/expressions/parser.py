@@ -21,7 +21,7 @@ from emberlake.predicates.lexer import Kind, Token, TokenReader
 from emberlake.types import AtomicType
 
 _MAX_DEPTH: Final = 50
-_MAX_HEIGHT: Final = 250  # of the tree: what works on it calls itself for every level
+_MAX_HEIGHT: Final = 250  # of the tree: code that walks it recurses for every level
 _COMPARISONS: Final = ("=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=")
 _SPELLINGS: Final = {"==": "=", "!=": "<>", "CEILING": "CEIL", "SUBSTR": "SUBSTRING"}
 _MOMENTS: Final = ("CURRENT_DATE", "CURRENT_TIMESTAMP")
@@ -32,7 +32,7 @@ def parse_expression(text: str) -> Node:
     """Parse an expression.
 
     Raises:
-        InvalidExpression: the text is none; the message says where and what was expected.
+        InvalidExpression: it is not an expression; the message says where and what was expected.
     """
     parser = _Parser(text, "expression", InvalidExpression)
     node = parser.expression()
@@ -91,7 +91,7 @@ class _Parser(TokenReader):
         while self.take_word("NOT"):
             count += 1
         inner = self._test()
-        # Two cancel each other; with null, too.
+        # Two cancel each other out, even for null.
         return Call("NOT", (inner,), position) if count % 2 else inner
 
     def _test(self) -> Node:
@@ -152,7 +152,7 @@ class _Parser(TokenReader):
         return node
 
     def _operator(self) -> Token:
-        """Take an operator, but not what is a comment in SQL."""
+        """Take an operator, but not ``--``, which is a comment in SQL."""
         token, after = self.current, self.following
         if token.text == after.text == "-" and after.position == token.position + 1:
             self.fail("no comment (to subtract a negative value, write - (-x))")
@@ -184,7 +184,7 @@ class _Parser(TokenReader):
         return Name(self.name_parts(), token.position)
 
     def _arguments(self) -> tuple[Node, ...]:
-        """What stands in parentheses; the opening one was taken."""
+        """The arguments in parentheses; the opening one has been taken."""
         if self.take_symbol(")"):
             return ()
         arguments = [self.expression()]

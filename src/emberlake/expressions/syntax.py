@@ -20,7 +20,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Written:
-    """A literal in the form in which the lexer gives it."""
+    """A literal in the form that the lexer returns."""
 
     value: object
 

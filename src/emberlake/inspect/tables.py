@@ -306,7 +306,7 @@ _FILE_FIELDS: Final = _fields(
 )
 
 
-_OF_CONTENTS: Final = frozenset(  # what $files says of the rows in a file
+_OF_CONTENTS: Final = frozenset(  # what $files says about the rows in a file
     {"null_value_counts", "min_value_stats", "max_value_stats", "min_sequence_number"}
     | {"max_sequence_number", "creation_time", "deleteRowCount", "file_source", "write_cols"}
 )

@@ -1,4 +1,4 @@
-"""Files, rows and bytes per partition and per bucket, summed up by column."""
+"""Files, rows and bytes per partition and per bucket, summed one column at a time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -69,7 +69,7 @@ def fast_forward(store: TableStore, name: str) -> None:
 
     The table's own snapshots from there on are deleted. The table is rolled back first and then
     follows the branch one snapshot at a time. If that is interrupted, the table is whole, and the
-    next try does the rest.
+    next attempt does the rest.
 
     Raises:
         BranchNotFound: there is no such branch.

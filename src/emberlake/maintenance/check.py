@@ -86,7 +86,7 @@ def _load_all(store: TableStore, metadata: MetadataCheck) -> dict[str, Snapshot]
     found: dict[str, Snapshot] = {}
     for snapshot_id in snapshots.list_ids():
         path = store.layout.snapshot(snapshot_id)
-        # One that has expired since it was listed is no problem.
+        # It is not a problem if one has expired since it was listed.
         with suppress(SnapshotNotFound), metadata.reporting(path):
             found[path] = own_part(store, store.layout, snapshots.load(snapshot_id))
     for name in tags.names():

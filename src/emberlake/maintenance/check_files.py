@@ -95,7 +95,7 @@ def _read_file(store: TableStore, path: str, entry: ManifestEntry) -> list[str]:
 
 
 def check_levels(store: TableStore, live: ManifestEntries) -> Iterator[Problem]:
-    """Files of one level above 0 with overlapping key ranges, which readers take for disjoint."""
+    """Files of one level above 0 whose key ranges overlap, which readers rule out."""
     chosen = np.flatnonzero((live.level > 0) & (live.bucket >= 0))
     if not store.schema.profile.has_keys or not len(chosen):
         return

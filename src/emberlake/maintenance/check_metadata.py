@@ -1,6 +1,6 @@
 """Check the metadata of snapshots: manifest lists, manifests, and whether they add up.
 
-Every file is read once, from the storage, whatever this process has cached of it.
+Every file is read once, from the storage, even if this process has it in its cache.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class _Net:
-    """What manifests add to a table: rows, and files as a sum that tells sets of them apart."""
+    """What manifests add to a table: rows, and files as a sum that tells sets of files apart."""
 
     rows: int
     files: int = 0
@@ -65,7 +65,7 @@ class MetadataCheck:
 
     @contextmanager
     def reporting(self, path: str) -> Iterator[None]:
-        """Turn the errors of a damaged file into problems; that a file is missing is raised."""
+        """Turn the errors of a damaged file into problems; a missing file still raises."""
         try:
             yield
         except (CorruptFile, StorageError) as error:
@@ -81,7 +81,7 @@ class MetadataCheck:
     def load_needed(self, snapshot: Snapshot, *, is_next: bool) -> State:
         """The files that a snapshot needs, and its changelog.
 
-        For a snapshot that ``is_next`` to another, only the files that it has added to those.
+        For a snapshot that ``is_next`` after another, only the files that it has added.
         """
         lists = _state_lists(snapshot)
         live = merge_entries(self._entries(lists[1:] if is_next else lists))

@@ -21,7 +21,7 @@ def check_row_ids(
     live: ManifestEntries,
     index: Sequence[IndexManifestEntry] = (),
 ) -> Iterator[Problem]:
-    """Check the row ids of a snapshot, as its metadata tells them.
+    """Check the row ids of a snapshot from its metadata.
 
     Args:
         store: The table.

@@ -121,7 +121,7 @@ class ColumnCounter:
 
 
 def _hashes(values: pa.Array) -> U64:
-    """64 bits for each value, evenly spread."""
+    """A hash of 64 bits for each value, evenly distributed."""
     kind = values.type
     if pa.types.is_decimal(kind):
         low, high = _words_of(values.cast(pa.decimal128(kind.precision, kind.scale))).T
@@ -140,7 +140,7 @@ def _words_of(decimals: pa.Array) -> U64:
 
 
 def _text_hashes(values: pa.Array) -> U64:
-    """Hashes of texts or bytes: eight bytes of all values at a time; long ones end one by one."""
+    """Hashes of texts or bytes: eight bytes of all values at a time; long ends one by one."""
     _, offsets_buffer, data = values.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int64)[values.offset :][: len(values) + 1]
     raw = np.frombuffer(data or b"", np.uint8)[offsets[0] : offsets[-1]]

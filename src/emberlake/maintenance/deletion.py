@@ -29,7 +29,7 @@ class Deletion:
             self._storage.delete_all(batch)
             return len(batch)
 
-        # An object store deletes as many with one request, however few of them there are.
+        # An object store deletes them all with one request, however few there are.
         is_remote = self._storage.traits.is_remote
         batches = _batches(list(paths), _MOST_AT_ONCE if is_remote else 1)
         for deleted in parallel_map(delete, batches, workers=_REQUESTS if is_remote else None):

@@ -1,7 +1,7 @@
 """Expire snapshots: delete old versions of a table, and the files that nobody else needs.
 
 Spec: "Snapshot expiration". A file is deleted before whatever names it, and snapshots come last,
-oldest first. So an interrupted run leaves every retained snapshot whole, and the next run goes on.
+oldest first. So an interrupted run leaves every retained snapshot whole, and the next run resumes.
 """
 
 from collections.abc import Callable, Iterator, Sequence

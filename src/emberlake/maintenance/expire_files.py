@@ -92,7 +92,7 @@ def _data_files(
     first_retained: Snapshot,
     kept: Sequence[Metadata],
 ) -> Sizes:
-    # The snapshots before needed what a snapshot deleted. For the first, that is gone already.
+    # What a snapshot deleted was needed by those before it. For the first, it is already gone.
     deleting = [*expired[1:], first_retained]
     deltas = _read_each(store, delta_manifests_of, deleting)
     replaced = [entry for entries in deltas for entry in _deleted(entries)]

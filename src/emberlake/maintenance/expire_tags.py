@@ -33,7 +33,7 @@ def expire_tags(store: TableStore, older_than_ms: int | None, *, dry_run: bool) 
 
 
 def _written(store: TableStore) -> dict[str, datetime]:
-    """When the files of tags were written: a tag that is kept for good does not record it."""
+    """When the files of tags were written: a tag without a retention time does not record it."""
     return {
         info.name.removeprefix(TAG_PREFIX): wall_clock(info.modified_ms)
         for info in store.storage.list(store.layout.tag_folder)

@@ -1,4 +1,4 @@
-"""Who holds on to files: every snapshot that somebody may read, of any branch, and every tag.
+"""What keeps files alive: every snapshot of any branch that somebody may read, and every tag.
 
 A file is needed if one of them refers to it. Tags and branches share files with the snapshots that
 they were made from, so whoever deletes files must ask all of them.

@@ -110,12 +110,12 @@ def remove_orphan_files(
 def _find_uploads(store: TableStore, older_than_ms: int) -> list[Upload]:
     """The uploads into the table's folder that began before a time.
 
-    They are no reason to leave the orphans: where they cannot be listed, a warning says so.
+    If they cannot be listed, a warning says so, and orphan files are still removed.
     """
     root = store.layout.root
     found: list[Upload] = []
     try:
-        # One by one: a store may fail to go on after its first page.
+        # One by one: a store may fail after its first page.
         for upload in store.storage.unfinished_uploads(root):
             found.append(upload)  # noqa: PERF402
     except CredentialsExpired:

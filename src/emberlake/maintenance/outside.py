@@ -1,7 +1,8 @@
 """What a dropped table has outside of its folder. Spec: "External paths".
 
-Other tables may have files in the same folders, and no name tells whose a file is. So a file out
-there goes only if a manifest of the table names it, in a folder that one of its schemas names.
+Other tables may have files in the same folders, and a name does not tell which table a file is of.
+So a file there is deleted only if a manifest of the table names it, in a folder that one of its
+schemas names.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -58,6 +59,6 @@ def _schemas(storage: Storage, layout: TableLayout) -> Iterator[TableSchema]:
     for branch in (MAIN_BRANCH, *list_branches(storage, layout)):
         schemas = SchemaStore(storage, layout.for_branch(branch))
         for schema_id in schemas.files().etags:
-            # One that cannot be read is no obstacle: a damaged table can still be dropped.
+            # Leave out one that cannot be read: a damaged table can still be dropped.
             with suppress(CorruptFile, InvalidOption, SchemaNotFound):
                 yield schemas.load(schema_id)

@@ -21,14 +21,14 @@ from emberlake.store.table_store import TableStore
 def rescale_table(
     store: TableStore, commit_user: str, buckets: int | None, where: Predicate | None
 ) -> CommitResult:
-    """Write the rows of all partitions, or of those that match, into that many buckets.
+    """Write the rows of all partitions, or of those that match, into a number of buckets.
 
     The option ``bucket`` of the table stays as it is, as in Java.
 
     Raises:
         InvalidState: the table has no snapshot.
         InvalidInput: the number of buckets is missing, or not positive.
-        Unsupported: buckets of this table have no fixed number.
+        Unsupported: the table has no fixed number of buckets.
         CommitConflict: rows changed meanwhile; nothing changes.
     """
     snapshot = store.snapshots.latest()

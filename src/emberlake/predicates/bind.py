@@ -1,4 +1,4 @@
-"""What users give as a filter becomes a predicate on the columns of their table, or an error."""
+"""Turns what users give as a filter into a predicate on the columns of a table, or an error."""
 
 from collections.abc import Mapping
 
@@ -62,7 +62,7 @@ def bind_partition_filter(
     """A filter on partition columns alone.
 
     Raises:
-        InvalidPredicate: also for other columns.
+        InvalidPredicate: it is not a filter, or names other columns.
         ColumnNotFound: there is no such column.
     """
     bound = bind_filter(given, schema, aliases)

@@ -1,6 +1,6 @@
 """Words, symbols and literals of SQL text, for the parsers of filters and of expressions.
 
-Names are words, or quoted by ``"`` or a backtick; quotes inside quotes are doubled. A sign is a
+Names are words, or quoted with ``"`` or a backtick; quotes inside quotes are doubled. A sign is a
 symbol of its own: only the parser knows whether it belongs to a number or stands between two.
 """
 

@@ -36,12 +36,12 @@ from emberlake.predicates.lexer import (
 from emberlake.types import AtomicType, DataField, TypeRoot
 
 _MAX_DEPTH: Final = 100
-# They begin expressions, unless a column has the name.
+# Words that begin expressions, unless a column has the name.
 _WORDS_OF_EXPRESSIONS: Final = ("CASE", "CURRENT_DATE", "CURRENT_TIMESTAMP")
 
 
 class NoSimpleFilter(InvalidPredicate):
-    """The text is none of this language; it may be a condition of the larger one."""
+    """The text is not in this language; it may be a condition of the larger one."""
 
 
 def parse_predicate(
@@ -66,7 +66,7 @@ def parse_simple(
     fields: Sequence[DataField],
     aliases: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Predicate:
-    """The same; text that is not of this language at all is a ``NoSimpleFilter``."""
+    """The same; raises ``NoSimpleFilter`` for text that is not in this language at all."""
     parser = _Parser(text, PredicateBuilder(fields, aliases))
     predicate = parser.parse_or(negated=False)
     if parser.current.kind is not Kind.END:

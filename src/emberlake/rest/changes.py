@@ -80,7 +80,7 @@ def change_from_json(value: object) -> SchemaChange:
     """The change that a JSON object describes.
 
     Raises:
-        InvalidInput: it is none.
+        InvalidInput: it is not a change.
         Unsupported: it is one that emberlake does not make.
     """
     given = Fields(value, "the change")

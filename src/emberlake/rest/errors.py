@@ -1,7 +1,7 @@
 """Errors of the protocol: ``{"resourceType", "resourceName", "message", "code"}``.
 
-The HTTP status says that something failed, ``code`` says what, and the type of the resource whose
-fault it is.
+The HTTP status says that something failed, ``code`` says what went wrong, and the type of the
+resource says what the error is about.
 """
 
 from collections.abc import Mapping, Sequence

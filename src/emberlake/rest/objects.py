@@ -12,7 +12,7 @@ from emberlake.types.json import field_from_json, field_to_json
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """A view: a query, in the words of one or more engines.
+    """A view: a query in the SQL of one or more engines.
 
     ``dialects`` has the query by the name of an engine, such as ``spark``; ``query`` is for all.
     """

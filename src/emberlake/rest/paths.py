@@ -138,7 +138,7 @@ def methods_of(segments: tuple[str, ...]) -> tuple[str, ...]:
 
 @cache
 def _by_length() -> Mapping[int, tuple[Endpoint, ...]]:
-    # Those with more fixed words come first: `/tables/id/x` is no path of a name.
+    # Those with more fixed words come first: the `id` of `/tables/id/x` is not a name.
     ordered = sorted(Endpoint, key=lambda e: sum(map(_is_name, e.segments)))
     lengths = {len(e.segments) for e in ordered}
     return {n: tuple(e for e in ordered if len(e.segments) == n) for n in lengths}

@@ -1,4 +1,4 @@
-"""Reads JSON of the other side: unknown keys are ignored, optional ones may lack or be null."""
+"""Reads JSON of the other side: unknown keys are ignored, optional ones may be missing or null."""
 
 import json
 import math
@@ -15,8 +15,8 @@ class Fields:
     """The keys of a JSON object, each read as what it must be.
 
     Raises:
-        InvalidInput: a key is missing or has another type. A server answers 400; for a client it
-            is the server that failed.
+        InvalidInput: a key is missing or has another type. A server answers 400; for a client,
+            the server has failed.
     """
 
     def __init__(self, value: object, what: str) -> None:
@@ -128,8 +128,8 @@ def _finite(text: str) -> float:
 
 
 def _refuse(text: str) -> float:
-    """Refuse NaN and infinity, which Python takes for JSON, and nobody else."""
-    raise ValueError(f"{text} is no number")
+    """Refuse NaN and infinity, which only Python accepts as JSON."""
+    raise ValueError(f"{text} is not a number of JSON")
 
 
 def encode_json(value: object) -> bytes:

@@ -1,6 +1,6 @@
 """Signatures of Alibaba Cloud's Data Lake Formation, which speaks the REST protocol.
 
-There are three ways to sign. Each takes a request and gives the headers to send with it.
+There are three ways to sign. Each takes a request and returns the headers to send with it.
 """
 
 import base64
@@ -23,7 +23,7 @@ _JSON: Final = "application/json"
 _PRODUCT: Final = "DlfNext"
 _LAST: Final = "aliyun_v4_request"
 _OPENAPI_VERSION: Final = "2026-01-18"
-# Operations that are not called like their endpoints.
+# Operations whose names differ from those of their endpoints.
 _ACTIONS: Final = {
     Endpoint.AUTHORIZE: "AuthTableQuery",
     Endpoint.COMMIT: "CommitTable",
@@ -62,7 +62,7 @@ class DlfAlgorithm(StrEnum):
 
 @dataclass(frozen=True)
 class DlfCredentials:
-    """The key that signs. No text of it shows the secret."""
+    """The key that signs. Its text never shows the secret."""
 
     access_key_id: str
     access_key_secret: str = field(repr=False)

@@ -1,4 +1,4 @@
-"""What a commit changes in each partition, for servers that keep account of it."""
+"""What a commit changes in each partition, for servers that keep track of it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _DEFAULT_NAME: Final = "__DEFAULT_PARTITION__"
 
 @dataclass(frozen=True)
 class PartitionNames:
-    """How the partitions of a table are spelled, in Java's words."""
+    """How the partitions of a table are spelled, as in Java."""
 
     fields: tuple[DataField, ...] = ()
     default_name: str = _DEFAULT_NAME

@@ -53,7 +53,7 @@ NO_AUDIT = Audit()
 
 @dataclass(frozen=True)
 class Config:
-    """What a server tells a client at first."""
+    """What a server tells a client first."""
 
     defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
     overrides: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -250,7 +250,7 @@ class NewTable:
 
 @dataclass(frozen=True)
 class RegisteredTable:
-    """The request to make a table of an existing folder."""
+    """The request to register the table of an existing folder."""
 
     identifier: Identifier
     path: str

@@ -1,7 +1,7 @@
 """HTTP: an ASGI application that routes requests, knows who asks, and answers errors as JSON.
 
-What most clients ask for all the time (a table, its latest snapshot) is answered on the event loop
-with one query. Everything else runs in threads; commits that come together are made together.
+The most frequent requests (for a table or its latest snapshot) are answered on the event loop, with
+one query. Everything else runs in threads; commits that arrive together are made together.
 """
 
 import asyncio
@@ -232,10 +232,10 @@ class App:
             if methods_of(segments[2:]):
                 raise Refused(405, f"this path has no method {method}")
             if _NOT_YET.intersection(segments[2:]):
-                raise Refused(501, "this server does not have that")
+                raise Refused(501, "this server does not support that")
             raise Refused(404, "there is nothing at this path")
         if any("\0" in name for name in route.names.values()):
-            raise Refused(400, "a name holds a character that no name has")
+            raise Refused(400, "a name has a character that names cannot have")
         return route, warehouse
 
     async def _authorise(self, principal: Principal, warehouse: Warehouse, route: Route) -> None:
@@ -243,8 +243,8 @@ class App:
         resource = resource_of(route.endpoint, route.names)
         if is_allowed(principal, need, resource):
             return
-        # Who may list names, or take them, may learn that one is free. Nobody else learns that.
-        # It is answered here: by the time a handler looks, somebody may have created the thing.
+        # Only those who may list names, or take them, may learn that one is free.
+        # This is answered here: by the time a handler looks, somebody may have created it.
         if resource.name and principal.knows_names(resource.database):
             found = await self._is_there(warehouse, resource)
             if not found:
@@ -283,7 +283,7 @@ class App:
             raise Refused(408, "the body took too long to arrive") from None
 
     async def _quick_answer(self, call: Call, endpoint: Endpoint) -> bytes | None:
-        """The answer that one query has; None if there is more to do."""
+        """The answer, if one query is enough; None if there is more to do."""
         if endpoint not in (Endpoint.GET_TABLE, Endpoint.GET_SNAPSHOT):
             return None
         table, branch = split_object(call.names["table"])
@@ -317,7 +317,7 @@ class App:
         return None if found is None or found.is_external else found
 
     async def _commit(self, call: Call) -> Answer:
-        """Commit together with others, where that is faster."""
+        """Commit together with others, if that is faster."""
         table = await self._table_to_commit(call)
         if table is None:
             return await self._work(Endpoint.COMMIT, call)
@@ -331,9 +331,9 @@ class App:
         return await self._awaited(endpoint, begin)
 
     async def _awaited(self, endpoint: Endpoint, begin: "Callable[[], asyncio.Future[T]]") -> T:
-        """The result of work that is begun now, unless there is too much or it takes too long."""
+        """The result of work that begins now, unless the server is busy or it takes too long."""
         if self._waiting >= self._limits.threads + self._limits.waiting:
-            raise Refused(503, "the server is busy; come again")
+            raise Refused(503, "the server is busy; try again")
         self._waiting += 1
         work = begin()
         work.add_done_callback(self._done)
@@ -346,11 +346,11 @@ class App:
     def _done(self, work: "asyncio.Future[Any]") -> None:
         self._waiting -= 1
         if not work.cancelled():
-            work.exception()  # whoever waited has it; if nobody did, nobody complains
+            work.exception()  # marks it as seen: asyncio would log an error that nobody waited for
 
     async def _ready(self) -> bytes:
         if not self._is_ready:
-            raise Refused(503, "the server is starting, or ending")
+            raise Refused(503, "the server is starting or stopping")
         await self._services.database.fetch("SELECT 1")
         return b'{"status": "ready"}'
 
@@ -376,7 +376,7 @@ class App:
 
 
 def _is_of_a_page(headers: Mapping[bytes, bytes]) -> bool:
-    """Whether a browser sends what some page wants: whoever has no token must not be used by it."""
+    """Whether a web page may have sent this through a browser, to act for its user."""
     name = headers.get(b"host", b"localhost").decode("latin-1")
     host = re.sub(r":\d*$", "", name).strip("[]")
     return b"origin" in headers or not is_loopback(host)

@@ -1,8 +1,8 @@
-"""The audit log: who did what, and what came of it. Lines are only ever added.
+"""The audit log: who did what, and with what result. Lines are only ever added.
 
 Entries are written in batches, shortly after the answer: a server that is killed may lose the last
-ones. While the database does not answer, they wait. What reads changes nothing is logged only when
-it was refused.
+ones. While the database does not answer, they wait. A request that only reads is logged only if it
+was refused.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ _TOLD: Final = (
 LOG: Final = logging.getLogger("emberlake.server")
 _WAITING: Final = 10_000
 _BATCH: Final = 200
-_AGAIN_S: Final = 1.0  # until a database that did not answer is asked again
+_AGAIN_S: Final = 1.0  # before a database that did not answer is tried again
 _PAUSE_S: Final = 0.1  # in which entries gather: each batch costs a transaction
 _COLUMNS: Final = (
     "id",
@@ -71,7 +71,7 @@ def resource_text(names: Iterable[str], body: object) -> str:
         said["snapshot"] = snapshot.get("id")
     try:
         text = f"{path} {json.dumps(said)}" if said else path
-    except RecursionError:  # nothing that means anything is nested so deeply
+    except RecursionError:  # no meaningful body is nested this deeply
         text = path
     return text.strip()[:_LONGEST]
 
@@ -99,7 +99,7 @@ class AuditLog:
             self._thread.join(10)
 
     def add(self, entry: Entry) -> None:
-        """Add an entry; if the database cannot follow for long, the caller waits for nothing."""
+        """Add an entry. Nobody waits: if the database falls too far behind, the entry is lost."""
         with contextlib.suppress(queue.Full):
             self._queue.put_nowait((self._env.now_ms(), entry))
 
@@ -121,7 +121,7 @@ class AuditLog:
                 return
 
     def _keep(self, rows: Sequence[Row]) -> None:
-        """Write rows, as soon as the database answers; one that it does not take is not the end."""
+        """Write rows once the database answers; one that it refuses does not stop the others."""
         while True:
             try:
                 with self._database.transaction() as session:

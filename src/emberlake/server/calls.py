@@ -1,4 +1,4 @@
-"""A request as endpoints see it, and what they have to answer it."""
+"""A request as endpoints see it, and the services that they answer it with."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -149,7 +149,7 @@ _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def name_matcher(pattern: str | None) -> Callable[[str], bool]:
-    r"""Whether a name fits ``abc%``: text that it begins with, or that it is; ``\`` escapes.
+    r"""Whether a name matches ``abc%`` (a prefix) or ``abc`` (the whole name); ``\`` escapes.
 
     Raises:
         InvalidInput: the pattern has a ``%`` elsewhere.

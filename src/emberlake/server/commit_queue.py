@@ -1,7 +1,7 @@
 """Makes waiting commits together, so that a busy server needs few trips for each.
 
-A commit that comes alone begins at once. Those that come while others are made wait for the next
-batch, which has at most one commit for each table; further commits to a table come one by one.
+A commit that arrives alone begins at once. Those that arrive meanwhile wait for the next batch. A
+batch has at most one commit for each table; further commits to a table come one by one.
 """
 
 import asyncio

@@ -69,7 +69,7 @@ class Commit:
 
 
 class Verdict(Enum):
-    """What is to be done with a commit, as far as the head tells."""
+    """What is to be done with a commit, judging by the head alone."""
 
     REPEATED = auto()
     LOST = auto()
@@ -157,7 +157,7 @@ def commit_together(
 def _decide(
     heads: Heads, warehouse: Warehouse, candidates: Sequence[Candidate], spread: Spread
 ) -> list[Outcome]:
-    """Decide about commits to tables that are locked, and publish those that are the next."""
+    """Decide about commits to tables that are locked, and publish those that come next."""
     outcomes = [_verdict(warehouse, each) for each in candidates]
     following = [place for place, outcome in enumerate(outcomes) if outcome is None]
     chosen = [candidates[place] for place in following]
@@ -208,7 +208,7 @@ def _publish(warehouse: Warehouse, group: Sequence[Candidate]) -> list[Outcome]:
 
 
 def _settled(warehouse: Warehouse, candidate: Candidate, done: bool | StorageError) -> Outcome:  # noqa: FBT001
-    """Whether the snapshot is there, whatever putting its file said."""
+    """Whether the snapshot is there, whatever the result of putting its file was."""
     if done is True:
         return True
     failure = done if isinstance(done, StorageError) else None
@@ -236,7 +236,7 @@ def _record(
         try:
             record(heads, warehouse, chosen)
         except EmberlakeError as error:
-            # Whatever it is: the files are there, so nobody may be told that nothing happened.
+            # Whatever the error is, the files are there: nobody may hear that nothing happened.
             unknown = StorageError(f"the snapshot cannot be recorded: {error}")
             for place in places:
                 outcomes[place] = unknown

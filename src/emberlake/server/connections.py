@@ -1,7 +1,7 @@
-"""Connections of clients: those who take too long to speak or to listen, or say too much, are cut.
+"""Connections of clients: those that send or read too slowly, or send too much, are cut.
 
-uvicorn waits for the headers of a request without end, and keeps all that come. It also keeps an
-answer for as long as a client does not read it.
+By itself, uvicorn waits forever for the headers of a request, and keeps all that arrive. It also
+keeps an answer for as long as the client does not read it.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._begin_head()
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes came; whatever they are, the head of a request may not grow for ever."""
+        """Some bytes came; whatever they are, the head of a request must not grow forever."""
         if self._is_in_head:
             self._head_bytes += len(data)
         super().data_received(data)
@@ -46,7 +46,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def pause_writing(self) -> None:
-        """The client reads slower than it is answered."""
+        """The client reads more slowly than it is answered."""
         super().pause_writing()
         self._reading = self.loop.call_later(self.answer_seconds, self._cut)
 

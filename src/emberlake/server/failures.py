@@ -28,7 +28,7 @@ _NAMED_BY: Final[Mapping[ResourceType, str]] = {
     ResourceType.VIEW: "view",
     ResourceType.FUNCTION: "function",
 }
-# A repeated request is answered rightly: reads, and commits, whose file tells who won.
+# Requests that can be repeated safely: reads, and commits, whose file tells who won.
 _REPEATABLE: Final = frozenset(
     {Endpoint.COMMIT, *(each for each in Endpoint if each.method == "GET")}
 )
@@ -37,7 +37,7 @@ _REPEATABLE: Final = frozenset(
 def answer_of(
     error: Exception, endpoint: Endpoint | None, names: Mapping[str, str], request_id: str
 ) -> ErrorAnswer:
-    """What a client is told of an error. Only errors of the engine are told in their own words."""
+    """What a client is told about an error. Only errors of the engine keep their own messages."""
     match error:
         case Refused():
             answer = error.answer
@@ -70,7 +70,7 @@ def _engine_answer(
         case BranchNotFound() if "$branch_" in table and "branch" not in names:
             return ErrorAnswer(Code.NOT_FOUND, str(error), ResourceType.TABLE, table)
         case StorageError() if _is_name_too_long(error):
-            return ErrorAnswer(Code.BAD_REQUEST, "a name is longer than a file's may be")
+            return ErrorAnswer(Code.BAD_REQUEST, "a name is too long for a file name")
         case StorageError() if not isinstance(error, ServerError):
             is_safe = error.had_no_effect or endpoint in _REPEATABLE
             return ErrorAnswer(Code.UNAVAILABLE if is_safe else Code.FAILURE, str(error))

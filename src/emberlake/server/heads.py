@@ -131,7 +131,7 @@ class Heads:
             return self._reread(warehouse, table_record(rows[0])) if rows else table
 
     def may_be_behind(self, warehouse: Warehouse, table: TableRecord) -> bool:
-        """Whether the files may say something else than the row."""
+        """Whether the files may differ from the row."""
         if table.is_external or table.pending_since is not None:
             return True
         following = (table.snapshot_id or 0) + 1
@@ -222,7 +222,7 @@ class Heads:
             check_name(NameKind.BRANCH, branch)
         except InvalidIdentifier:
             raise BranchNotFound(f"{main.table} has no such branch", branch=branch) from None
-        self._schema_of_branch(warehouse, main, branch)  # who asks for nothing waits for nobody
+        self._schema_of_branch(warehouse, main, branch)  # no lock if there is none
         # Under the lock: a commit that comes between would be taken back from the row.
         with self._database.lock(main.id):
             return self.add_branch(warehouse, main, branch)
@@ -244,7 +244,7 @@ class Heads:
             return table
         try:
             totals = _count(self.store(warehouse, table), table.snapshot)
-        except EmberlakeError:  # whoever reads the table meets the failure, and its reason
+        except EmberlakeError:  # readers of the table meet the failure, and its reason
             totals = UNKNOWN_TOTALS
         self._database.run(
             "UPDATE branches SET totals = ? WHERE table_id = ? AND name = ? AND snapshot_id = ? "
@@ -272,7 +272,7 @@ def split_object(name: str) -> tuple[str, str]:
 
 
 def table_missing(database: str, name: str) -> TableNotFound:
-    """The error for a table that does not exist, which says nothing of other tables."""
+    """The error for a table that does not exist; it reveals nothing about others."""
     return TableNotFound(f"{database}.{name} does not exist")
 
 
@@ -291,7 +291,7 @@ def snapshot_text(value: object) -> str:
 def _snapshot_text(warehouse: Warehouse, table: TableRecord, snapshot_id: int) -> str:
     path = table.layout.snapshot(snapshot_id)
     raw = warehouse.files.read(path)
-    decode_snapshot(raw, path)  # refuses what is no snapshot
+    decode_snapshot(raw, path)  # refuses what is not a snapshot
     return snapshot_text(json.loads(raw))
 
 

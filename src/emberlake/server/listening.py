@@ -1,4 +1,4 @@
-"""Opens the port of a server, so that a port in use is reported before anything else is done."""
+"""Opens the port of a server first, so that a port in use is reported before anything else."""
 
 import socket
 from typing import Final

@@ -31,7 +31,7 @@ class Metrics:
             self._sums[endpoint] += seconds
 
     def text(self) -> str:
-        """All of it."""
+        """All counters."""
         with self._guard:
             lines = [
                 "# HELP emberlake_requests_total Requests by endpoint and code.",

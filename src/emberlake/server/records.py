@@ -1,4 +1,4 @@
-"""What the server knows of databases and tables: rows of its database, as values."""
+"""What the server knows about databases and tables: rows of its database, as values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

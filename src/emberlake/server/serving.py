@@ -113,7 +113,7 @@ def know_warehouse(services: Services, warehouse: Warehouse) -> None:
     """Record a warehouse, or check that it is where it was.
 
     Raises:
-        InvalidState: the database knows another place for that name, or another name for it.
+        InvalidState: the database knows another place for the name, or another name for the place.
     """
     services.database.run(
         "INSERT INTO catalogs (name, location, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -138,7 +138,7 @@ def know_warehouse(services: Services, warehouse: Warehouse) -> None:
 def _first_administrator(
     principals: Principals, token: str | None, settings: Settings
 ) -> str | None:
-    """The token to show, if there was nobody who could ask for anything."""
+    """The token to show, if there was no principal before."""
     if not principals.has_any():
         principals.create(ADMIN, is_admin=True, by="emberlake serve")
     if token is None and not settings.anonymous and not principals.has_tokens():
@@ -150,7 +150,7 @@ def _first_administrator(
 
 
 def check_installed() -> None:
-    """Check that the server can run at all, before a token is shown that is shown only once.
+    """Check that the server can run, before a token is shown, which happens only once.
 
     Raises:
         Unsupported: the extra ``server`` is not installed.
@@ -207,7 +207,7 @@ def _make_even() -> None:
     # Loaded modules stay: searching all of them for garbage stops every thread.
     gc.collect()
     gc.freeze()
-    # A thread that has waited for the disk or the database must not wait as long again to go on.
+    # A thread that has waited for the disk or the database must not wait as long to continue.
     sys.setswitchinterval(_SWITCH_S)
 
 

@@ -23,12 +23,12 @@ class Limits:
     answer_seconds: float = 150.0  # until most of an answer has been read
     work_seconds: float = 150.0  # until a request is answered; clients wait for 180
     threads: int = 16
-    waiting: int = 256  # requests that wait for a thread; more are told to come again
+    waiting: int = 256  # requests that wait for a thread; more are told to try again
 
 
 @dataclass(frozen=True, kw_only=True)
 class Oidc:
-    """An identity provider whose tokens are taken."""
+    """An identity provider whose tokens are accepted."""
 
     issuer: str
     audience: str

@@ -71,7 +71,7 @@ def release_warehouse(services: Services, warehouse: Warehouse, *, move: bool) -
     """Forget a warehouse, so that it is a filesystem catalog again.
 
     Args:
-        services: Of the server, which must not be running.
+        services: Those of the server, which must not be running.
         warehouse: Which one.
         move: Whether to move the folders of tables that were renamed.
 
@@ -134,7 +134,7 @@ def unregistered(services: Services, warehouse: Warehouse) -> int:
 
 
 def _schema_of(warehouse: Warehouse, database: str, name: str) -> TableSchema | None:
-    """The schema of a table; None if it is none that a server can have."""
+    """The schema of a table; None if a server cannot have such a table."""
     try:
         layout = TableLayout(warehouse.table_path(database, name))
         schema = SchemaStore(warehouse.files, layout).latest()
@@ -195,7 +195,7 @@ def _add_table(
                 "schema_id": schema.id,
                 "schema": schema_text(schema),
                 "type": schema.options.value(TYPE),
-                "pending_since": now,  # whoever asks first reads the snapshots
+                "pending_since": now,  # the first request reads the snapshots
             },
         ),
     )
@@ -206,7 +206,7 @@ def _add_table(
 
 
 def _move_all(services: Services, warehouse: Warehouse, renamed: Sequence[tuple[str, str]]) -> None:
-    """Move folders; two that swapped their names go by a third place."""
+    """Move folders; those that swapped names go through a third place."""
     aside = [(old, f"{new}.{services.env.new_id()}", new) for old, new in renamed]
     for old, between, _ in aside:
         _move(services, warehouse, old, between)
@@ -230,7 +230,7 @@ def _forget(services: Services, warehouse: Warehouse) -> None:
         session.run(f"DELETE FROM tables WHERE database_id {inside}", warehouse.name)  # noqa: S608
         session.run(f"DELETE FROM objects WHERE database_id {inside}", warehouse.name)  # noqa: S608
         session.run("DELETE FROM grants WHERE catalog = ?", warehouse.name)
-        # A server that comes later must not delete what is by then a table of somebody else.
+        # A later server must not delete what belongs to somebody else's table by then.
         session.run("DELETE FROM dropped WHERE catalog = ?", warehouse.name)
         for (path,) in session.run("SELECT path FROM unfinished"):
             if path.startswith(f"{warehouse.location}/"):

@@ -1,4 +1,4 @@
-"""Storage credentials for clients: for one table, for a time, no more than they may do."""
+"""Storage credentials for clients: for one table, for a limited time, within their grants."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from emberlake.io.object.sts import Role, assume_role
 from emberlake.io.registry import scheme_of
 from emberlake.server.warehouses import Warehouse
 
-_NO_END_MS: Final = 24 * 3_600_000  # of a token that has no credentials in it
+_NO_END_MS: Final = 24 * 3_600_000  # the life of a token without credentials
 _MOST_KEPT: Final = 10_000
 _SESSION: Final = re.compile(r"[^A-Za-z0-9_=,.@-]")
 _READ: Final = ("s3:GetObject",)
@@ -30,8 +30,8 @@ class VendingRules:
 
     role: Role
     seconds: int = 3600
-    # Clients ask again when less than an hour is left, so those of an hour would be asked for
-    # before every request. This much is added to the end that they are told.
+    # Clients ask again when less than an hour is left, so they would ask for credentials of one
+    # hour before every request. This much is added to the expiry that they are told.
     said_longer_ms: int = 0
 
 
@@ -49,7 +49,7 @@ class LocalVending:
     def credentials(
         self, warehouse: Warehouse, path: str, *, writes: bool, principal: str
     ) -> tuple[Mapping[str, str], int]:
-        """Nothing, for as long as anybody likes."""
+        """No credentials, valid for as long as clients like."""
         del path, writes, principal
         if not warehouse.is_local:
             raise Unsupported(
@@ -61,7 +61,7 @@ class LocalVending:
 class RoleVending(LocalVending):
     """Credentials of a role on S3, cut down to the folder of a table.
 
-    Each is kept until half of its life is over, and handed to whoever may do the same.
+    Credentials are kept until half of their life is over, and shared by all who may do the same.
     """
 
     def __init__(self, env: Env, rules: VendingRules) -> None:
@@ -164,7 +164,7 @@ def _options(config: StoreConfig, keys: TemporaryKeys) -> dict[str, str]:
 
 
 def _session_name(principal: str) -> str:
-    """The name of a principal, as token services allow it; two never become the same."""
+    """The name of a principal in a form that token services accept; names stay distinct."""
     plain = _SESSION.sub("_", principal)
     if plain == principal and 2 <= len(plain) <= 64:
         return plain

@@ -16,7 +16,7 @@ from emberlake.spec.identifier import NameKind, check_name
 # Warehouse names are part of paths, and some clients encode them twice: these need no encoding.
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _DATABASE_SUFFIX: Final = ".db"
-_DROPPED: Final = ".dropped"  # filesystem catalogs take no hidden folder for a database
+_DROPPED: Final = ".dropped"  # filesystem catalogs do not take a hidden folder for a database
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def check_reachable(warehouse: Warehouse) -> None:
     """Check that the folder of a warehouse can be used, before the first client needs it.
 
     Raises:
-        StorageError: it cannot be listed, or, on this machine, not be created or written to.
+        StorageError: it cannot be listed or, if it is on this machine, created or written to.
     """
     local = warehouse.storage.local_file(warehouse.location)
     if local is None:
@@ -95,7 +95,7 @@ def check_reachable(warehouse: Warehouse) -> None:
 
 
 def parse_warehouse(text: str) -> tuple[str, str]:
-    """The name and the path of ``NAME=PATH``; without a name it is that of the last folder."""
+    """The name and the path of ``NAME=PATH``; the default name is that of the last folder."""
     name, separator, path = text.partition("=")
     if separator and _NAME.fullmatch(name):
         return name, path
@@ -106,5 +106,5 @@ def parse_warehouse(text: str) -> tuple[str, str]:
 
 
 def wire_path(path: str) -> str:
-    """A path as clients are told it: with its scheme."""
+    """A path as it is sent to clients: with its scheme."""
     return f"file://{path}" if scheme_of(path) == "file" and path.startswith("/") else path

@@ -38,7 +38,7 @@ def commit_written(
     changes: Sequence[Change],
     messages: Sequence[CommitMessage],
 ) -> CommitResult:
-    """Commit what was written, then its compaction; again if others compact the same buckets.
+    """Commit what was written, then its compaction, repeated if others compact the same buckets.
 
     Args:
         store: The table.
@@ -90,8 +90,8 @@ def _commit_compacted(
 def as_replacement(message: CommitMessage) -> CommitMessage:
     """A message of an overwrite that adds the compacted files right away.
 
-    As one snapshot the overwrite is visible at once. If the compaction also took in files from
-    before, it stays a snapshot of its own.
+    As one snapshot, the overwrite is visible at once. If the compaction also took in older files,
+    it stays a snapshot of its own.
     """
     new = {file.file_name for file in message.new_files}
     gone = {file.file_name for file in message.compact_before}

@@ -59,7 +59,7 @@ class WriteSession:
         store: The table.
         commit_user: Who commits.
         replaces: What the write replaces; None: it appends.
-        callbacks: Who is told of every commit.
+        callbacks: Called after every commit.
         stale_after: Kinds of commits that others may not have made since the messages' base,
             because the messages depend on rows that were read then.
         operation: The operation that snapshots record.
@@ -172,8 +172,8 @@ class WriteSession:
         """Replace partitions with the files of the messages, no matter what the session is for.
 
         Raises:
-            MessageMismatch: messages that cannot replace anything.
-            DataMismatch: messages for partitions that are not replaced.
+            MessageMismatch: the messages cannot replace anything.
+            DataMismatch: there are messages for partitions that are not replaced.
         """
         self._check_table(messages)
         check_replacing(messages, self.store.schema)

@@ -1,8 +1,8 @@
-"""Checks by its schema alone whether a DataFrame fits a table, before any task starts.
+"""Checks from its schema alone whether a DataFrame fits a table, before any task starts.
 
-The rules are those of ``emberlake.write.align``, which the tasks apply to the rows: what is refused
-here would be refused there whatever the values. Only the tasks can check values: integers in a
-narrower column, the length of strings, and nulls in a NOT NULL column.
+The rules are those of ``emberlake.write.align``, which the tasks apply to the rows: whatever
+is refused here would be refused there for any values. Only the tasks can check values: integers in
+a narrower column, the length of strings, and nulls in a NOT NULL column.
 """
 
 from collections import Counter
@@ -195,7 +195,9 @@ def _column_problems(column: spark.StructField, field: DataField) -> Iterator[st
         yield f"{column.name}: is always null, and the column is NOT NULL"
     is_text = isinstance(column.dataType, spark.StringType)
     hint = (
-        ", or give on_bad_rows: it reads text" if is_text and is_read_from_text(field.type) else ""
+        ", or pass on_bad_rows, which reads text"
+        if is_text and is_read_from_text(field.type)
+        else ""
     )
     for path, problem in _type_problems(column.dataType, field.type):
         yield f"{'.'.join((column.name, *path))}: {problem}{hint}"
@@ -258,7 +260,7 @@ def _fits(given: spark.DataType, wanted: AtomicType) -> bool:
 def _hint(given: spark.DataType, wanted: DataType) -> str:
     root = wanted.root if isinstance(wanted, AtomicType) else None
     if root is TypeRoot.TIMESTAMP and isinstance(given, spark.TimestampType):
-        return ": the column has no time zone; cast it to timestamp_ntz, as the session's zone says"
+        return ": the column has no time zone; cast it to timestamp_ntz, in the session's time zone"
     if root is TypeRoot.TIMESTAMP_LTZ and isinstance(given, spark.TimestampNTZType):
-        return ": the column has a time zone; cast it to timestamp, as the session's zone says"
+        return ": the column has a time zone; cast it to timestamp, in the session's time zone"
     return "" if root is None else "; cast it first"

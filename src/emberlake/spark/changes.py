@@ -13,22 +13,22 @@
 in any order:
 
 ``PLACE``
-    The value that the row had; null for a new row. It is handed through, never computed.
+    The value that the row came with; null for a new row. Pass it through; never compute it.
 ``ACTION``
     ``UPDATE``, ``DELETE`` or ``INSERT``, an integer.
 columns of the table
     By their names: those of ``RowActions.sets`` hold the new values of rows that are updated, those
     of ``RowActions.inserts`` the values of new rows. Their types need not be those of the table:
-    values are fitted as in any write, which refuses what would be lost (see ``write.align``). Where
-    another cast is meant, cast before. What a row's action does not need is ignored.
+    values are fitted as in any write, which refuses what would be lost (see ``write.align``). For
+    any other cast, cast in ``decide``. Values that the action of a row does not need are ignored.
 
 Rows that are not among the changes stay as they are. All changes become one snapshot, or none: if
 nothing changes there is no snapshot. Changes are computed once, unless Spark repeats a task; what
 ``decide`` reads should not change meanwhile. If others change the same rows before the commit,
 ``decide`` is called again with the rows of the new snapshot, a few times.
 
-Refused, and nothing changes: two changes of one row (unless all of them delete it), nulls in NOT
-NULL columns, what the table does not take (``RowActions.check``).
+The following are refused, and nothing changes: two changes of one row (unless both delete it),
+nulls in NOT NULL columns, and anything that the table does not take (``RowActions.check``).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -89,7 +89,7 @@ def change_rows(  # noqa: PLR0913
     Args:
         session: The write.
         spark: The session that reads and decides.
-        decide: Makes changes of located rows; the module says how they look.
+        decide: Turns located rows into changes, which the docstring of the module describes.
         actions: What the changes may do.
         predicate: Rows that do not match it are not read: files are pruned by it.
         columns: The columns that ``decide`` needs; None: all. See ``located_rows``.
@@ -136,7 +136,7 @@ def prepare_changes(
 
     Args:
         located: The rows that were read.
-        changes: What happens to some of them; the module says how it looks.
+        changes: What happens to some of them; the docstring of the module describes it.
         actions: What the changes may do.
         keys: Columns of the table that identify rows in messages.
         is_dry: Whether nothing is written, only counted.
@@ -200,7 +200,7 @@ def _change_keys(
 
 @dataclass(frozen=True)
 class RecordTask:
-    """Makes records of changes of rows that have a primary key."""
+    """Turns changes of rows that have a primary key into records."""
 
     store: TableStore
     columns: Columns

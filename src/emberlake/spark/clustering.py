@@ -125,10 +125,10 @@ def cluster(df: DataFrame, schema: TableSchema, clustering: Clustering) -> DataF
 def _balanced(df: DataFrame, partitions: Sequence[Column], tasks: int | None) -> DataFrame:
     """Let Spark's adaptive execution split large partitions and combine small ones.
 
-    It decides by size how many pieces there are. For a given number of tasks, the pieces are
-    distributed over them, those of one partition one after the other. That takes a second shuffle,
-    but does not look at the rows again: it adds a third to the cost of a write, and makes a file or
-    two per partition, where distributing the rows would make a file for every task.
+    Spark chooses the number of pieces by size. If the number of tasks is given, the pieces are
+    distributed over these tasks, with those of one partition one after the other. This takes a
+    second shuffle, which does not look at the rows again. It adds a third to the cost of a write,
+    but makes only a file or two per partition; distributing the rows would make one for every task.
     """
     if tasks == 1:
         return df.repartition(1)

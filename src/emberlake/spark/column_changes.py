@@ -1,4 +1,4 @@
-"""Delete and update rows by Spark's own expressions: Spark evaluates conditions and values."""
+"""Delete and update rows with Spark's own expressions: Spark evaluates conditions and values."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -96,7 +96,7 @@ def value_of(given: object, field: DataField) -> Column:
 
 
 def _literal(kind: DataType, value: object) -> Column:
-    """A value as Spark's, of any type; nested ones are put together."""
+    """A value of any type as a Spark literal; nested values are built from their parts."""
     (whole,) = nullable_fields(spark_schema((DataField(0, "", kind),))).fields
     match kind:
         case _ if value is None:

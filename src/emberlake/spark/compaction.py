@@ -1,4 +1,4 @@
-"""Compact a table: Spark's tasks compact buckets in parallel, and one commit makes it visible."""
+"""Compact a table: tasks compact buckets in parallel, and one commit publishes the result."""
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass

@@ -43,7 +43,7 @@ def reported_errors() -> Iterator[None]:
 
 @contextmanager
 def typed_errors() -> Iterator[None]:
-    """On the driver: raise an emberlake error that failed a job with its own type, and alone.
+    """On the driver: if an emberlake error failed a job, raise it alone, with its own type.
 
     Spark's exception has dozens of lines of Java, and the same message at their end. It is not
     printed; ``__context__`` has it.
@@ -59,7 +59,7 @@ def typed_errors() -> Iterator[None]:
 
 def error_in(text: str) -> EmberlakeError | None:
     """The emberlake error in the text of a failure; None if text only looks like one."""
-    # The last match: a message may have lines that look like an error, and comes before its note.
+    # Take the last match: a message may have lines that look like an error, but its note follows.
     for found in reversed(list(_ERROR.finditer(text))):
         if found["plain"]:
             error = _made(found["plain"], [found["message"][:-1]])

@@ -2,10 +2,10 @@
 
 An expression is true for exactly the rows for which the predicate is true. For other rows one may
 be false where the other is unknown, which does not matter because there is no NOT. Spark differs
-from us in floats: there NaN equals itself and is above all numbers. Its Parquet reader also skips
-row groups by itself: statistics of a file know nothing of NaN, and dictionaries distinguish the two
-zeros. So conditions that NaN satisfies are written such that the reader cannot use them, and zero
-is written as the range between -0.0 and 0.0.
+from us in floats: in Spark, NaN equals itself and is greater than every number. Its Parquet reader
+also skips row groups by itself: statistics of a file know nothing of NaN, and dictionaries
+distinguish the two zeros. So conditions that NaN satisfies are written in a form that the reader
+cannot use, and zero is written as the range between -0.0 and 0.0.
 """
 
 import functools
@@ -37,8 +37,8 @@ _NANOS_SINCE_1900: Final = range(-25_567 * NANOS_PER_DAY, _YEARS_1_TO_9999.stop)
 def to_column(predicate: Predicate) -> Column | None:
     """The condition on a DataFrame that keeps the same rows; None if Spark cannot express it.
 
-    It cannot express comparisons of TIME, whose literals a session may refuse, of timestamps that
-    are finer than Spark's, and of TIMESTAMP with literals outside of the years 1 to 9999.
+    Spark cannot express comparisons of TIME, whose literals a session may refuse, of timestamps
+    that are finer than its own, and of TIMESTAMP with literals outside of the years 1 to 9999.
     """
     match predicate:
         case Leaf():

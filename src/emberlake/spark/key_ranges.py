@@ -1,4 +1,4 @@
-"""Which rows can match, judged by the keys of a source: files without such keys are not read."""
+"""Which rows can match, according to the keys of a source: other files need not be read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,12 +43,12 @@ def key_ranges(
     keys: Sequence[Column],
     texts: Sequence[Column] = (),
 ) -> KeyRanges:
-    """Count the rows of a source, and find out what their keys say.
+    """Count the rows of a source, and find what rows of the table must satisfy to match them.
 
     Args:
         pairs: The equalities.
         rows: The source, computed once: it is read here.
-        keys: The key of the source for each pair; times may be counted.
+        keys: The key of the source for each pair; times may be integers.
         texts: Columns of variable length, to be measured.
     """
     bounds = [f(key) for key in keys for f in (sql.min, sql.max)]

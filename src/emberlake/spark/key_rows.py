@@ -49,12 +49,12 @@ from emberlake.types import (
 from emberlake.write.align import align
 from emberlake.write.row_kinds import ROW_KIND_COLUMN
 
-_MICROSECONDS = 6  # what Spark counts
+_MICROSECONDS = 6  # the precision of Spark's timestamps
 _SHOWN = 100
 
 
 def check_exact(fields: Sequence[DataField]) -> None:
-    """Refuse columns whose values would not survive the way through Spark.
+    """Refuse columns whose values would not survive the trip through Spark.
 
     Raises:
         Unsupported: names them.
@@ -105,7 +105,7 @@ def read_rows(
 
 
 def changed_rows(rows: DataFrame, task: "KeyChangeTask", schema: TableSchema) -> DataFrame:
-    """The records that a task makes of rows: ``kind``, and the columns of the table."""
+    """The records that a task makes from rows: ``kind``, and the columns of the table."""
     return rows.mapInArrow(task, records_schema(schema))
 
 
@@ -127,7 +127,7 @@ class Records:
         self.tables.append(data.add_column(0, "kind", kinds))
 
     def take(self, fields: tuple[DataField, ...]) -> Iterator[pa.RecordBatch]:
-        """Hand out what was kept, in the form that Spark takes."""
+        """Hand out what was kept, in the form that Spark expects."""
         schema = handed_out(numbered(fields, "t")).insert(0, pa.field("kind", pa.string()))
         for rows in self.tables:
             yield from to_spark_batch(rows.rename_columns(schema.names), schema).to_batches()
@@ -136,7 +136,7 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class KeyChangeTask:
-    """Makes records of rows that were read."""
+    """Turns rows that were read into records."""
 
     store: TableStore
     editor: Editor
@@ -176,7 +176,7 @@ def write_key_rows(
         is_dry: Whether they are only counted.
         is_unique: Whether it is known that each has a key of its own.
         is_stable: Whether they are the same each time they are computed, at little cost.
-        tally: What they are, if it is known that each has a key of its own.
+        tally: Their counts, if known; then each must have a key of its own.
 
     Raises:
         DataMismatch: several records would change or make the same row; deleting it twice is
@@ -201,7 +201,7 @@ def _counted(records: DataFrame) -> Tally:
 
 
 def _counted_once(records: DataFrame, schema: TableSchema) -> Tally:
-    """The records, counted by their keys."""
+    """Count the keys of the records, by kind; refuse keys that several records would change."""
     numbers = {
         f.name: n.name for f, n in zip(schema.fields, numbered(schema.fields, "t"), strict=True)
     }

@@ -69,11 +69,11 @@ class LocatedRows:
 
     Args:
         session: The write that may change them; has the columns of the table as they are now.
-        snapshot: The state that was read; None: there is none, and no row.
+        snapshot: The state that was read; None if there is none, and so no rows.
         spark: The session that reads it.
         units: One split for each file, or group of files, that rows can be in; none for tables
             with a primary key.
-        read: Makes ``rows``.
+        read: Reads ``rows``.
     """
 
     session: WriteSession
@@ -119,7 +119,7 @@ def located_rows(
 
     Raises:
         ColumnNotFound: there is no such column.
-        Unsupported: values of a table with a primary key would not survive the way through Spark.
+        Unsupported: values of a table with a primary key would not survive the trip through Spark.
     """
     store = session.store
     if PLACE in store.schema.field_by_name:
@@ -142,7 +142,7 @@ def _projection(schema: TableSchema, columns: Sequence[str] | None) -> Projectio
 
 
 def _units(split: DataSplit) -> Iterator[DataSplit]:
-    """The split, cut into what is changed at once."""
+    """The split, cut into units that are changed as a whole: files, or groups of files."""
     if len(split.units) == 1:
         yield split
         return
@@ -266,7 +266,7 @@ class _Scan:
         return rows.filter(is_live).select(*(backquoted(name) for name in self._schema.names))
 
     def _bitmap(self, place: FilePlace) -> pa.Table:
-        """The marked rows of a file, in blocks that have some."""
+        """The rows of a file that are marked as deleted: only the blocks that have some."""
         assert place.vector is not None
         vector = load_vector(self.store.storage, vector_path(self.store, place), place.vector.range)
         block = 1 << _BLOCK_BITS

@@ -55,7 +55,7 @@ class ColumnMerge:
         clauses: What happens, in order.
         scope: The columns of both sides, with their aliases.
         fields: The columns of the table.
-        may_lack: Whether clauses for all columns may lack some.
+        may_lack: Whether clauses that set all columns may leave some out.
     """
 
     df: DataFrame
@@ -157,7 +157,7 @@ class ColumnMerge:
             located = located_rows(session, snapshot, source.sparkSession, predicate=pruning)
             pairs = self._pairs(located, source, is_small=ranges.count <= _MOST_SENT)
             if self.actions.inserts:
-                pairs = stack.enter_context(kept(pairs))  # it is used twice
+                pairs = stack.enter_context(kept(pairs))  # they are used twice
             changes = pairs.filter(sql.col(ACTION).isNotNull()).drop(_ROW)
             if self.actions.inserts:
                 matched = pairs.filter(sql.col(_ROW).isNotNull()).select(_ROW)
@@ -213,7 +213,7 @@ class ColumnMerge:
         return some.select(place, sql.lit(INSERT).alias(ACTION), *values)
 
     def _value(self, name: str, clauses: Sequence[AskedClause], other: Column) -> Column:
-        """The value of a column by the clause of the row; ``other`` where it sets none."""
+        """The value that the clause of a row sets for a column; ``other`` if it sets none."""
         found: Column | None = None
         is_set = [name in self.values(clause) for clause in clauses]
         for number, clause in enumerate(clauses):

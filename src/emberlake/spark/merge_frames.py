@@ -96,8 +96,8 @@ class MergeFrames:
     def source(self) -> DataFrame:
         """The rows of the source, computed once: ``used``, keys, columns and a number.
 
-        If a source gave other rows each time it is computed, the merge would change other rows than
-        those that were found.
+        If the source returned different rows each time it was computed, the merge would change rows
+        other than those that were found.
         """
         keys = [native_key(pair.source) for pair in self.plan.on.keys]
         if self.plan.on.of_source is not None or None in keys:
@@ -135,7 +135,7 @@ class MergeFrames:
         return nullable_fields(spark_schema(fields)).fields
 
     def as_keys(self, columns: Sequence[Column]) -> list[Column]:
-        """Plain columns as keys: in the type that both sides have."""
+        """Plain columns as keys, cast to the type in which both sides are compared."""
         named = zip(columns, self.keys, strict=True)
         return [column.cast(key.dataType).alias(key.name) for column, key in named]
 
@@ -146,7 +146,7 @@ class MergeFrames:
 
     @cached_property
     def ranges(self) -> KeyRanges:
-        """What the keys of these rows say."""
+        """The number of these rows, and what their keys say about rows that match."""
         keys = [sql.col(key.name) for key in self.keys]
         return key_ranges(self.plan.on.keys, self.used, keys, self._texts)
 

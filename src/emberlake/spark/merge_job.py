@@ -2,7 +2,7 @@
 
 To find the rows that match, only the keys of the table and the columns of conditions are read.
 Their places are sent to the tasks that own the files, with the values of the source that these
-need; the rows of the table are not moved. All that is written becomes one commit.
+tasks need; the rows of the table are not moved. Everything that is written becomes one commit.
 """
 
 from collections.abc import Iterator, Sequence
@@ -151,8 +151,8 @@ def merge_on_spark(
 def check_zone(plan: MergePlan, zone: str) -> None:
     """Refuse to turn moments of the source into times without a zone, or the other way round.
 
-    Expressions do it in UTC. In a session with another zone that is not what the DataFrame shows,
-    nor what Spark would do; an ordinary write refuses it as well.
+    Expressions convert them in UTC. In a session with another zone, that is neither what the
+    DataFrame shows nor what Spark would do; an ordinary write refuses it as well.
 
     Raises:
         DataMismatch: names the column, and what to do.
@@ -177,7 +177,7 @@ def check_zone(plan: MergePlan, zone: str) -> None:
 
 
 def _has_zone(data_type: DataType | None) -> bool | None:
-    """None: it is about no moment."""
+    """Whether the type has a time zone; None if its values are not dates or timestamps."""
     root = data_type.root if isinstance(data_type, AtomicType) else None
     if root is TypeRoot.TIMESTAMP_LTZ:
         return True
@@ -185,7 +185,7 @@ def _has_zone(data_type: DataType | None) -> bool | None:
 
 
 def _with_types(df: DataFrame, schema: TableSchema) -> DataFrame:
-    """The source, whose nulls of no type get the type of the column of their name."""
+    """The source; a column of untyped nulls gets the type of the table's column of that name."""
     for column in df.schema:
         known = schema.field_by_name.get(column.name)
         if isinstance(column.dataType, NullType) and known is not None:

@@ -61,7 +61,7 @@ def _is_time(data_type: AtomicType) -> bool:
 
 
 def native_key(side: Expression) -> DataField | None:
-    """The column that a key is, if Spark compares its values as we do; None otherwise."""
+    """The column that is the key, if Spark compares its values as we do; None otherwise."""
     column = plain_column(side.typed)
     if column is None or column.path or not isinstance(column.type, AtomicType):
         return None
@@ -82,7 +82,7 @@ def key_columns(sides: Sequence[Expression], frame: Frame) -> list[pa.Array]:
 
 
 def nan_keys(sides: Sequence[Expression], frame: Frame) -> Mask:
-    """Which rows have a key that equals nothing, not even null, which stands for it."""
+    """Which rows have NaN in a key: it equals nothing, not even the null that replaces it."""
     found: Mask = np.zeros(frame.count, bool)
     for side in sides:
         if isinstance(side.typed.type, AtomicType) and side.typed.type.root in _FLOATS:
@@ -113,7 +113,7 @@ def handed(
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of one side that travel, in order, and the letter before their numbers."""
+    """The columns of one side that are sent, in order, and the letter before their numbers."""
 
     fields: tuple[DataField, ...]
     prefix: str
@@ -206,7 +206,7 @@ class KeyTask:
 
 @dataclass(frozen=True)
 class ChooseTask:
-    """Decides for pairs whether they match after all, and which clause is theirs."""
+    """Decides whether pairs really match, and which clause applies to each."""
 
     plan: MergePlan
     target: Columns
@@ -241,7 +241,7 @@ def chosen_pairs(
 
 @dataclass(frozen=True)
 class InsertTask:
-    """Makes new rows of rows of the source."""
+    """Turns rows of the source into new rows."""
 
     clauses: tuple[Clause, ...]
     source: Columns

@@ -1,4 +1,4 @@
-"""Decides which files Spark's own Parquet reader may read, with exactly the rows of our reader.
+"""Decides which files Spark's own Parquet reader may read: those where it returns our rows.
 
 Spark finds columns by name, ignoring case, returns null for those that a file lacks, and knows
 nothing of field ids, deletion vectors or keys. A file is left to Spark only if that makes no
@@ -83,7 +83,7 @@ def divide(
     Args:
         reader: The read.
         splits: What it reads.
-        opens: Asked about files of object stores. Spark reads those on disk in any case.
+        opens: Whether Spark can read a file of an object store. It can always read files on disk.
     """
     scan = NativeScan(reader, opens)
     if not scan.is_possible:

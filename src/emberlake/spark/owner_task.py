@@ -203,7 +203,7 @@ class OwnerTask:
         return ambiguous_keys(found)
 
     def _orphans(self, store: TableStore, unit: DataSplit) -> tuple[I64, Choice]:
-        """The rows of a unit that a clause would change if they match nothing."""
+        """The rows of a unit that a clause changes if they match no row of the source."""
         clauses = self.work.orphaned
         first = len(self.work.clauses) - len(clauses)
         used = frozenset().union(*(clause.tested(TARGET) for clause in clauses))
@@ -237,7 +237,7 @@ def _with_orphans(
 
 
 def joined(first: Prepared, second: Prepared) -> Prepared:
-    """Both, as one commit."""
+    """Both, to be committed as one."""
     return Prepared((*first.messages, *second.messages), first.tally + second.tally)
 
 

@@ -2,8 +2,8 @@
 
 A task gets the file that it owns, and the rows that change: their places, the numbers of their
 clauses, and the values that come with them. Rows of the table itself are not sent: the owner reads
-what it needs from its file. New rows go to tasks of their own, in the same job. All that the tasks
-write becomes one commit.
+what it needs from its file. New rows go to tasks of their own, in the same job. Everything that the
+tasks write becomes one commit.
 """
 
 from dataclasses import replace
@@ -32,13 +32,13 @@ from emberlake.spark.write import WriteJob
 from emberlake.wire import CommitMessage
 
 NEW_UNIT: Final = -1  # the unit of new rows
-_MOST_OWNERS: Final = 200  # tasks that change files
-_INSERTERS: Final = 8  # at most: tasks that write new rows
+_MOST_OWNERS: Final = 200  # at most this many tasks change files
+_INSERTERS: Final = 8  # at most this many tasks write new rows
 _SHUFFLE_TASKS: Final = "spark.sql.shuffle.partitions"
 
 
 def with_units(located: LocatedRows, changes: DataFrame) -> DataFrame:
-    """Changes with the number of their unit, in place of the name of their file."""
+    """Changes with the number of their unit instead of the name of their file."""
     names = [unit_name(unit) for unit in located.units]
     known = pa.table({"_name": pa.array(names, pa.string()), UNIT: range(len(names))})
     units = located.spark.createDataFrame(known.cast(_UNITS_SCHEMA))

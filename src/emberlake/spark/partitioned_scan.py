@@ -33,7 +33,7 @@ _NOT_HERE: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 def why_not(
     spark: SparkSession, store: TableStore, fields: Sequence[DataField], files: Sequence[NativeFile]
 ) -> str | None:
-    """Why Spark cannot have the partition columns of files; None if it can."""
+    """Why Spark cannot be given the partition columns of files; None if it can."""
     columns = partition_columns(store, fields)
     if not columns:
         return "no partition column is read"
@@ -70,7 +70,7 @@ def partitioned_frame(
         store: The table.
         fields: The columns to read.
         files: What to read.
-        options: Of Spark's Parquet reader.
+        options: The options of Spark's Parquet reader.
     """
     columns = partition_columns(store, fields)
     data = tuple(f for f in fields if f not in columns)

@@ -1,12 +1,12 @@
 """Merges that replace whole rows of a table with deletion vectors: the most common kind.
 
 A row of the source becomes the same row of the table, whether it matches or not. So the tasks that
-read the keys of a file mark its rows that match, and the source is written where it is: its values
-meet no row of the table. Neither is shuffled.
+read the keys of a file mark its rows that match, and the source is written where it is, because its
+values need no row of the table. Neither side is shuffled.
 
 This does not work if a row of the source matches several rows of the table: it would have to
-replace each of them. Such a merge is left to ``merge_job``; marks are messages, so nothing was
-written.
+replace each of them. Such a merge is left to ``merge_job``; marks are only messages, so nothing has
+been written by then.
 """
 
 import zlib
@@ -51,7 +51,7 @@ _SHAPE: Final = StructType(
 
 
 def replace_rows(located: LocatedRows, frames: MergeFrames, work: FileWork) -> Prepared | None:
-    """Carry out a merge that replaces whole rows; None: it is another kind.
+    """Carry out a merge that replaces whole rows; None if it is of another kind.
 
     Raises:
         DataMismatch: several rows of the source would change the same row.
@@ -75,7 +75,7 @@ def replace_rows(located: LocatedRows, frames: MergeFrames, work: FileWork) -> P
 
 
 def _replaces(plan: MergePlan, schema: TableSchema) -> bool:
-    """Whether the row that a row of the source becomes is the same, match or not."""
+    """Whether a row of the source becomes the same row, no matter whether it matches."""
     if strategy_of(schema) is not Strategy.VECTORS or schema.profile.tracks_rows:
         return False
     if plan.orphaned or plan.on.of_source is not None:
@@ -110,7 +110,7 @@ def _equal_columns(pair: KeyPair) -> tuple[str, object] | None:
 
 
 def _mark(located: LocatedRows, source: SmallSource, frames: MergeFrames) -> Prepared | None:
-    """Mark rows that match; None: a row of the source matches several."""
+    """Mark rows that match; None if a row of the source matches several."""
     task = MarkTask(located.store, source, frames.predicate, frames.decisive, located.snapshot)
     found = over_units(located.spark, located.units, task, _SHAPE).toArrow()
     numbers = found.column(UNIT).to_numpy()

@@ -43,7 +43,7 @@ class TaskReport:
     job_id: str
     number: int  # of the task, or of the part: from 0, without gaps
     messages: tuple[bytes, ...]  # commit messages in their byte form
-    counts: tuple[int, ...] = ()  # what else there is to tell: numbers that add up
+    counts: tuple[int, ...] = ()  # other figures, which are summed over all tasks
 
     @staticmethod
     def of(

@@ -1,8 +1,9 @@
 """The resources of every write task, checked before anything starts.
 
-Spark accepts a profile that no executor can ever satisfy, and waits forever for one. If it cannot
-have profiles at all, it fails in the middle of a job. So the profile is checked first against the
-session's settings. What they do not say, such as the size of a standalone worker, is not checked.
+Spark accepts a profile that no executor can ever satisfy, and waits forever for one. If the master
+does not support profiles, Spark fails in the middle of a job. So the profile is checked first
+against the session's settings. What the settings do not say, such as the size of a standalone
+worker, is not checked.
 """
 
 import math

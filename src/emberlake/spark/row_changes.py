@@ -1,8 +1,8 @@
 """Delete and update rows on Spark: each task finds the rows of its files, and writes what changes.
 
 A condition is about one row, so nothing is shuffled: a task gets splits, reads the columns of the
-condition, and rewrites, marks or adds to the files of these splits, with the code that does it
-without Spark. Rows of tables with a primary key go through the ordinary write (``key_rows``).
+condition, and rewrites, marks or adds to the files of these splits, with the same code as without
+Spark. Rows of tables with a primary key go through the ordinary write (``key_rows``).
 """
 
 from collections.abc import Iterator, Mapping

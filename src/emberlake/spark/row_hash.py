@@ -11,8 +11,8 @@ Nothing overflows, so it does not matter whether the session lets integers overf
 use no expression twice, so the generated code does not grow exponentially with the columns.
 
 Cost in addition to the scan, for 10 M rows, in seconds of CPU of the JVM: BIGINT 0.3 by words, 2.5
-by bytes; STRING 0.8, (STRING, INT) 1.7 by bytes. A Python function over Arrow takes 2.0, and 1.5 in
-Python.
+by bytes; STRING 0.8, (STRING, INT) 1.7 by bytes. A Python function over Arrow takes 2.0 in the JVM,
+and another 1.5 in Python.
 """
 
 from collections.abc import Sequence
@@ -81,8 +81,8 @@ class _Bytes:
 def row_hash(types: Sequence[AtomicType], values: Sequence[Column]) -> Column | None:
     """The hash of every row of these values, in order; None if Spark cannot express it.
 
-    It cannot for floats and large decimals, whose bits no Spark function exposes, for times, for
-    many columns, and for numbers on Spark Connect.
+    Spark cannot express it for floats and large decimals, whose bits no Spark function exposes, for
+    times, for many columns, and for numbers on Spark Connect.
 
     Args:
         types: The types of the values. A null of a NOT NULL type gets an arbitrary hash.
@@ -108,7 +108,7 @@ def row_hash(types: Sequence[AtomicType], values: Sequence[Column]) -> Column | 
 
 
 def _is_remote(column: Column) -> bool:
-    """Whether it is sent to a server: messages nest at most 100 levels deep, too few for words."""
+    """Whether a server gets it: its messages nest at most 100 levels deep, too few for words."""
     return type(column).__module__.startswith("pyspark.sql.connect.")
 
 

@@ -1,8 +1,8 @@
-"""Whether Spark's own reader reaches the files of an object store, as its session is set up.
+"""Whether Spark's own reader, as its session is set up, reaches the files of an object store.
 
 Spark reads ``s3a://`` by itself where hadoop-aws is on its class path and has keys of its own: ours
-are never put into its settings. It is asked once for a session and a place, by looking for one file
-with its size, since a bucket of the same name may be another one at another address.
+are never put into its settings. Spark is asked once per session and place, by looking for one file
+and its size, since a bucket at another address may have the same name.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class SessionFiles:
     refused: dict[str, str] = field(default_factory=dict)  # place -> why Spark is not to read it
 
     def opens(self, path: str, spark_path: str, size: int) -> bool:
-        """Whether Spark reads the place of a file; the first file of a place tells for all."""
+        """Whether Spark reads the place of a file; the first file of a place answers for all."""
         place = place_of(path)
         storage = self.storage
         if isinstance(storage, RoutedStorage):
@@ -85,7 +85,7 @@ def _size_of(hadoop: Any, settings: Any, path: str) -> int | str:
         file = hadoop.Path(path)
         size: int = file.getFileSystem(settings).getFileStatus(file).getLen()
     except Py4JError as error:
-        # Not its text, which has all that the client knows of the request.
+        # Not the error's text, which has everything that the client knows about the request.
         raised = getattr(error, "java_exception", None)
         return type(error).__name__ if raised is None else str(raised.getClass().getSimpleName())
     return size

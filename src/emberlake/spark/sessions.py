@@ -25,7 +25,7 @@ _NO_BOUND: Final = str(2**31 - 1)
 _PIECE_BYTES: Final = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _SMALL_PIECE: Final = "4MB"
 _64_MIB: Final = ("67108864", "67108864b", "64MB", "64m")
-# From how many paths on Spark looks for files in tasks rather than in the driver.
+# With more paths than this, Spark looks for files in tasks rather than in the driver.
 _LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _DEFAULTS: Final = {_BATCH_BYTES: _64_MIB, _PIECE_BYTES: _64_MIB, _LISTING: ("32",)}
 # The error of a worker that lacks a package. Spark itself notices a missing pyarrow.

@@ -64,7 +64,7 @@ class SmallSource:
 
     @property
     def merge(self) -> Merge:
-        """The merge of these rows; its index is made once in a process."""
+        """The merge of these rows; its index is made once per process."""
         return _merge_of(self)
 
 

@@ -31,7 +31,7 @@ _LOCAL_IP: Final = "SPARK_LOCAL_IP"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOG_LEVEL: Final = "spark.log.level"
 _LOG_SETTINGS: Final = Path(__file__).with_name("quiet-log4j2.properties")
-# What these log is in the error that follows: here it would be a page of Java in one line.
+# The error that follows says what these log, which would be a page of Java in one line.
 _REPEATING_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _DEFAULTS: Final = {
     "spark.ui.enabled": "false",
@@ -81,7 +81,7 @@ def session(master: str = "local[*]", **conf: object) -> SparkSession:
 
 
 def chosen_settings(master: str, asked: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a new session: what was asked for, and what suits emberlake beside it."""
+    """The settings of a new session: what was asked for, and for the rest what suits emberlake."""
     chosen = {"spark.app.name": "emberlake", **_DEFAULTS}
     if master.startswith("local"):
         chosen |= LOOPBACK

@@ -192,11 +192,11 @@ def paimon_fields(struct: spark.StructType) -> tuple[DataField, ...]:
 
 
 def new_table_fields(struct: spark.StructType) -> tuple[DataField, ...]:
-    """The columns of a table that is created from a DataFrame, or grows to it.
+    """The columns of a table that is created from a DataFrame, or that gains its columns.
 
     All of them can be null, and so can everything inside of them, as in tables that Spark creates:
-    whether a column of a DataFrame is nullable depends on how it was computed. Row kinds are no
-    column, and neither is what is always null.
+    whether a column of a DataFrame is nullable depends on how it was computed. Row kinds do not
+    become a column, and neither does a column of untyped nulls.
     """
     columns = [
         column

@@ -66,7 +66,7 @@ _MOST_SENT: Final = 4_000_000  # more keys than this are not sent to every execu
 def upsert_keys(
     session: WriteSession, snapshot: Snapshot | None, frames: MergeFrames, *, is_dry: bool
 ) -> Prepared | None:
-    """Write the records of a merge that needs no old values; None: it needs some.
+    """Write the records of a merge that needs no old values; None if it needs some.
 
     Raises:
         DataMismatch: several rows of the source have the same key.
@@ -276,7 +276,7 @@ def _native_paths(
 
 
 def _joined(frames: MergeFrames, paths: list[str]) -> DataFrame:
-    """The same as ``PresentTask`` finds, by a join on Spark."""
+    """The same rows that ``PresentTask`` finds, by a join on Spark."""
     spark = frames.spark
     fields = [native_key(pair.target) for pair in frames.plan.on.keys]
     keys = [f for f in fields if f is not None]

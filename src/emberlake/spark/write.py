@@ -80,7 +80,7 @@ class WriteJob:
         )
 
     def _reading_texts(self, df: DataFrame) -> tuple["WriteJob", DataFrame]:
-        """Where bad rows are allowed, text is read as what the table wants."""
+        """If bad rows are allowed, Spark reads text as values of the types that the table has."""
         check_writable(self.session.store.schema)
         check_frame(df)
         if self.sifting is None:

@@ -1,6 +1,6 @@
 """Folders outside of a table that its new files go to. Spec: "External paths".
 
-A file out there is found by the whole path in its manifest entry. The options only say where the
+Such a file is found by the whole path in its manifest entry. The options only say where the
 next one goes, so they can change at any time.
 """
 
@@ -37,10 +37,10 @@ class ExternalPaths:
 
     folders: tuple[str, ...]
     strategy: ExternalStrategy
-    weights: tuple[int, ...] = ()  # one a folder; none where they are equal
+    weights: tuple[int, ...] = ()  # one per folder; none if they are equal
 
     def chooser(self, bucket_path: str, chance: Callable[[], float]) -> Callable[[str], str]:
-        """Gives the whole path of one new file of a bucket after the other, by its name."""
+        """A function that returns the whole path of the next new file of a bucket, by its name."""
         folders = self._in_turn(chance)
         if self.strategy is ExternalStrategy.ENTROPY_INJECT:
             return lambda name: f"{next(folders)}/{bucket_path}/{entropy_folders(name)}/{name}"
@@ -51,7 +51,7 @@ class ExternalPaths:
             bounds = [*accumulate(self.weights)]
             while True:
                 yield self.folders[bisect_right(bounds, chance() * bounds[-1])]
-        # Writers begin anywhere, or small commits would all go to the same folder.
+        # Writers begin at a random folder; otherwise small commits would share one.
         is_mixed = self.strategy is ExternalStrategy.ENTROPY_INJECT
         start = 0 if is_mixed else int(chance() * len(self.folders))
         for number in count(start + 1):
@@ -66,7 +66,7 @@ class FilePlaces:
     choose: Callable[[str], str] | None = None
 
     def external_path(self, name: str) -> str | None:
-        """Where the next file goes if that is outside; asked once for each file."""
+        """Where the next file goes if that is outside of the table; called once for each file."""
         return None if self.choose is None else self.choose(name)
 
     def path(self, name: str, external_path: str | None) -> str:
@@ -75,10 +75,10 @@ class FilePlaces:
 
 
 def external_paths(options: TableOptions) -> ExternalPaths | None:
-    """Where new data files go; None where that is the table's own folder.
+    """Where new data files go; None if that is the table's own folder.
 
     Raises:
-        InvalidOption: the options do not say.
+        InvalidOption: the options do not determine it.
     """
     problems = [*external_problems(options)]
     if problems:

@@ -22,7 +22,7 @@ def row_range(file: DataFile) -> tuple[int, int]:
     """The first row id of a file, and the one after its last.
 
     Raises:
-        CorruptFile: it has none; files of a table with data evolution must have one.
+        CorruptFile: it has no row ids, which files of a table with data evolution must have.
     """
     first = file.first_row_id
     if first is None:

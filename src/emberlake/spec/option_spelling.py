@@ -6,8 +6,8 @@ from typing import Final
 from emberlake.base.names import nearest
 from emberlake.options import KNOWN_KEYS
 
-_ALIKE: Final = 0.9  # a letter or two
-_SHORT: Final = 10  # characters; here two letters are a larger share
+_ALIKE: Final = 0.9  # at most a letter or two differ
+_SHORT: Final = 10  # characters; in short names two letters are a larger share
 _SHORT_ALIKE: Final = 0.8
 
 
@@ -21,5 +21,5 @@ def misspelled(keys: Iterable[str]) -> list[str]:
         cutoff = _SHORT_ALIKE if len(key) <= _SHORT else _ALIKE
         near = [] if key in KNOWN_KEYS else nearest(key, sorted(KNOWN_KEYS), cutoff=cutoff)
         if near:
-            found.append(f"emberlake knows no option {key}: did you mean {near[0]}?")
+            found.append(f"emberlake does not know the option {key}: did you mean {near[0]}?")
     return found

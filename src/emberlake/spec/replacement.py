@@ -66,7 +66,7 @@ class Replacement:
         table's options say. The words of ``OVERWRITES`` override the options.
 
         Raises:
-            InvalidInput: ``overwrite`` is none of these, or contradicts the partition.
+            InvalidInput: ``overwrite`` is something else, or contradicts the partition.
         """
         if not isinstance(overwrite, bool) and overwrite not in OVERWRITES:
             words = ", ".join(map(repr, OVERWRITES))

@@ -18,7 +18,7 @@ ROW_ID_FIELD: Final = DataField(2_147_483_642, ROW_ID, AtomicType("BIGINT", null
 HIDDEN_FIELDS: Final = (ROW_ID_FIELD, SEQUENCE_FIELD)
 HIDDEN_NAMES: Final = (ROW_ID, SEQUENCE)
 
-# A stored null means: what the metadata says.
+# A stored null means that the value is in the metadata.
 _STORED: Final = {f.name: replace(f, type=f.type.with_nullable(True)) for f in HIDDEN_FIELDS}
 
 
@@ -54,7 +54,7 @@ def stored_fields(
 def carried_fields(schema: TableSchema, *, is_changed: bool = True) -> tuple[DataField, ...]:
     """The columns of files with rows that have moved, in order.
 
-    ``is_changed``: some rows may have changed, so the number of their last change is yet unknown.
+    ``is_changed``: some rows may have changed, so the number of their last change is not known yet.
     """
     number = _STORED[SEQUENCE] if is_changed else SEQUENCE_FIELD
     return (*schema.fields, ROW_ID_FIELD, number)

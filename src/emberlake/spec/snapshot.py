@@ -75,7 +75,7 @@ class Snapshot:
 
     @property
     def mark(self) -> str:
-        """What no other commit has: the name of a list that was written for this one.
+        """What identifies the commit: the name of a list that was written for it alone.
 
         Not every server that publishes snapshots keeps their uuids.
         """

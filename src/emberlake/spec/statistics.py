@@ -10,7 +10,7 @@ from emberlake.errors import CorruptFile
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """What is known of a column; minimum and maximum are texts."""
+    """What is known about a column; minimum and maximum are texts."""
 
     column_id: int
     distinct_count: int | None = None

@@ -110,7 +110,7 @@ class StatsCollector:
                 column.update(batch.column(column.field.name))
 
     def update_column(self, name: str, values: pa.ChunkedArray) -> None:
-        """Add values of one column. Columns may be updated by several threads, each by one."""
+        """Add values of one column. Threads may update different columns at the same time."""
         for column in self._columns:
             if column.field.name == name and column.mode.kind is not StatsKind.NONE:
                 column.update(values)
@@ -227,7 +227,7 @@ class _Column:
                 self._widen(*_bounds_of(chunk))
 
     def adopt(self, known: ColumnStats) -> None:
-        """Add values of which only this is known."""
+        """Add values that are known only by these statistics."""
         self.null_count += known.null_count
         if not known.has_values or self._is_unbounded:
             return

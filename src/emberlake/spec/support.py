@@ -65,7 +65,7 @@ def check_alterable(old: TableSchema, new: TableSchema) -> None:
 
 
 def check_kind(schema: TableSchema) -> None:
-    """Refuse what is not a table. A server keeps tables for other engines, whatever those can do.
+    """Refuse what is not a table. A server keeps tables for other engines, whatever they can do.
 
     Raises:
         Unsupported: says what it is.

@@ -1,4 +1,4 @@
-"""A tag: a snapshot that is kept under a name, for good or for a limited time. Spec: "Tag".
+"""A tag: a snapshot that is kept under a name, permanently or for a time. Spec: "Tag".
 
 The file is that of a snapshot. Only a tag with a time limit has two more keys, since old readers
 do not know them.

@@ -30,7 +30,7 @@ class Cursor:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left, but perhaps a semicolon."""
+        """Whether nothing is left, except perhaps a semicolon."""
         token = self.token
         if token.is_symbol(";"):
             token = self.ahead()

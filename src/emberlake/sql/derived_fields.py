@@ -8,7 +8,7 @@ _KIND = DataField(0, "rowkind", AtomicType("STRING NOT NULL"))
 
 
 def derived_fields(kind: str, table: Table) -> tuple[DataField, ...] | None:
-    """The columns of ``t$audit_log`` and the like; None: it is none of them."""
+    """The columns of ``t$audit_log`` and the like; None if it is not one of them."""
     fields = tuple(table.fields)
     match kind.lower():
         case "audit_log":

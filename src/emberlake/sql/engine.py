@@ -49,7 +49,7 @@ class Engine(Protocol):
         """The columns that a table for the rows of a query has (CREATE TABLE ... AS)."""
 
     def owns(self, name: TableName) -> bool:
-        """Whether the back end has a table or a temporary view of that name, beside the lake."""
+        """Whether the back end itself has a table or a temporary view of that name."""
 
     def foreign(self, statement: Foreign, args: Args) -> Any:
         """A statement that is not about the lake; names of the lake in it are replaced.

@@ -1,8 +1,8 @@
 """Words, symbols and literals of SQL text as Spark reads it, with their places in the text.
 
-Names are words, or quoted by backticks. Text stands in single or double quotes, where a backslash
-escapes; ``r'...'`` is raw. Comments nest. Everything that is replaced in a statement later is
-replaced by place, so tokens know where they begin and end.
+Names are plain words, or quoted with backticks. Text is in single or double quotes, where a
+backslash escapes; ``r'...'`` is raw. Comments nest. Whatever is replaced in a statement later is
+replaced by its place, so tokens know where they begin and end.
 """
 
 import re

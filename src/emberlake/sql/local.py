@@ -43,12 +43,12 @@ class LocalSession:
         return result
 
     def interrupt(self) -> None:
-        """Stop what runs, from another thread."""
+        """Stop the running statement, from another thread."""
         self._engine.database.interrupt()
 
 
 def session_of(catalog: Catalog) -> LocalSession:
-    """The session of a catalog object; every statement of it uses the same."""
+    """The session of a catalog object; all of its statements share it."""
     session: LocalSession | None = vars(catalog).get("_sql_session")
     if session is None:
         session = vars(catalog)["_sql_session"] = LocalSession(catalog)

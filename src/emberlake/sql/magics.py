@@ -39,7 +39,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Take the magics away again."""
+    """Remove the magics again."""
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop(NAME, None)
     _html_of(shell).pop(pa.Table, None)

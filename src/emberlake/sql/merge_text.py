@@ -107,7 +107,7 @@ class MergeText:
                 return ClausePart(clause, tuple(targets))
 
     def _update_part(self, clause: MergeClause, targets: Sequence[Target]) -> ClausePart:
-        """A row of a key table stays under its key, even if ``*`` names the key, too."""
+        """A row of a key table keeps its key, even if ``*`` names the key, too."""
         keys = {*self.table.primary_keys, *self.table.partition_keys}
         keys = keys if self.table.is_primary_key_table else set()
         fixed = tuple(target for target in targets if target.field.name in keys)
@@ -133,7 +133,7 @@ class MergeText:
         return tokenize(self.statement.source)[last_name(self.statement.source)].name
 
     def _source(self, *, is_marked: bool = False) -> str:
-        """The source as part of FROM; marked, rows of it can be told from rows without a match."""
+        """The source as part of FROM; if marked, its rows can be told from rows without a match."""
         statement = self.statement
         if statement.source_alias is None and not statement.source.startswith("("):
             alias = "" if not is_marked else f" AS {quoted(self._source_name())}"
@@ -188,7 +188,7 @@ class MergeText:
         return "LEFT OUTER" if is_left else "RIGHT OUTER" if is_right else "INNER"
 
     def query(self) -> tuple[str, int]:
-        """The query that decides, and where in it the table stands."""
+        """The query that decides, and the place of the table in its text."""
         statement, join = self.statement, self._join
         is_marked = join in ("FULL OUTER", "LEFT OUTER")
         outputs = [self._place, f"{self._clause()} AS {CLAUSE}", f"{self._matched()} AS {MATCHED}"]
@@ -245,7 +245,7 @@ class MergeText:
 
     @property
     def may_repeat(self) -> bool:
-        """Whether several rows of the source for one row of the table must be looked for.
+        """Whether to look for several rows of the source that match one row of the table.
 
         A plain update of all rows that match is checked where it is carried out.
         """

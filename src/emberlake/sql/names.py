@@ -7,7 +7,7 @@ from emberlake.base.names import backquoted
 from emberlake.errors import InvalidIdentifier
 from emberlake.spec.identifier import Identifier
 
-DEFAULT_DATABASE: Final = "default"  # of names with one part, until USE
+DEFAULT_DATABASE: Final = "default"  # for names with one part, until USE
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def with_identifiers(text: str, args: Mapping[str, Any]) -> str:
     Other arguments are left to the engine, which evaluates them in queries.
 
     Raises:
-        InvalidSql: a text is no name.
+        InvalidSql: a text is not a name.
     """
     if "identifier" not in text.lower():
         return text

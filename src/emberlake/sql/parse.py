@@ -1,7 +1,7 @@
 """Text to a statement: the first words decide which parser reads it.
 
-Parsers that move rows are in ``parse_rows``, those of commands in ``commands``. A statement that
-neither knows is ``Foreign``: it may be one of Spark.
+Parsers of statements that move rows are in ``parse_rows``, those of commands in ``commands``. A
+statement that neither knows is ``Foreign``: it may be one of Spark's.
 """
 
 from emberlake.sql.commands import parse_command

@@ -1,4 +1,4 @@
-"""INSERT into tables with ``bucket=-2`` gives rows their buckets at once, as Paimon's connector."""
+"""INSERT into tables with ``bucket=-2`` assigns buckets at once, as Paimon's connector does."""
 
 from dataclasses import replace
 

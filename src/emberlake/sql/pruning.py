@@ -26,7 +26,7 @@ _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _INTEGERS: Final = frozenset(
     {TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DECIMAL}
 )
-# Words with which a query has columns that it does not name.
+# Words that give a query columns that it does not name.
 _UNNAMED: Final = frozenset({"natural", "pivot", "unpivot"})
 _COMPARISONS: Final[Mapping[type[exp.Expr], tuple[str, str]]] = {
     exp.EQ: ("equal", "equal"),

@@ -1,4 +1,4 @@
-"""Replaces table names by other text; the rest of a statement stays as written."""
+"""Replaces table names with other text; the rest of a statement stays as written."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def edits_of(
     Args:
         found: What the text refers to.
         replaced: What stands for references.
-        around: The catalog and the database of tables whose names do not say them.
+        around: The catalog and the database of tables that are named without them.
     """
     for reference, text in replaced.items():
         yield Edit(reference.start, reference.end, text)

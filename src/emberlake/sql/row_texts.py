@@ -61,8 +61,8 @@ def refuse_varying(condition: str) -> None:
     for token, after in pairwise(tokens):
         if token.word in _VARYING and after.is_symbol("("):
             raise InvalidSql(
-                f"[INVALID_NON_DETERMINISTIC_EXPRESSIONS] {token.text}() gives another value each "
-                "time; write it to a table first"
+                f"[INVALID_NON_DETERMINISTIC_EXPRESSIONS] {token.text}() returns another value "
+                "each time; write it to a table first"
             )
 
 

@@ -31,7 +31,7 @@ class Query(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class Foreign(Statement):
-    """A statement that is none of the lake's; the engine decides whether it can do it.
+    """A statement that is not about the lake; the engine decides whether it can carry it out.
 
     It may contain queries of the lake, such as CACHE TABLE x AS SELECT ... or EXPLAIN SELECT ...
     """
@@ -53,7 +53,7 @@ class CreateTemporaryView(Statement):
 
 @dataclass(frozen=True)
 class PartitionValue:
-    """A column of PARTITION (...): its value as an expression, or None if the rows say it."""
+    """A column of PARTITION (...): its value as an expression, or None if the rows have it."""
 
     column: str
     value: str | None
@@ -68,7 +68,8 @@ class Insert(Statement):
     columns: tuple[str, ...] | None = None
     by_name: bool = False
     overwrite: bool = False
-    is_dynamic: bool = False  # whatever the settings say, only partitions with new rows go
+    # Whether only partitions with new rows are replaced, whatever the settings say.
+    is_dynamic: bool = False
     partition: tuple[PartitionValue, ...] | None = None
 
 
@@ -182,13 +183,13 @@ class CreateTable(Command):
     location: str | None = None
     provider: str | None = None  # USING
     if_not_exists: bool = False
-    replace: bool = False  # an existing table of that name goes
+    replace: bool = False  # an existing table of that name is replaced
     must_exist: bool = False  # REPLACE TABLE without CREATE
 
 
 @dataclass(frozen=True, kw_only=True)
 class CreateTableAs(Statement):
-    """CREATE TABLE ... AS: ``create`` has no columns of its own, they are those of the query."""
+    """CREATE TABLE ... AS: ``create`` has no columns of its own; they come from the query."""
 
     create: CreateTable
     query: str

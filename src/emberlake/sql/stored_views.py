@@ -1,4 +1,4 @@
-"""Views that a catalog with a server keeps: queries, in the words of Spark."""
+"""Views that a catalog with a server keeps: queries in Spark's SQL."""
 
 from dataclasses import dataclass
 

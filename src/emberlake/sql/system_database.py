@@ -17,7 +17,7 @@ Row = Sequence[object]
 
 
 def system_table_rows(name: TableName, catalog: Catalog) -> pa.Table | None:
-    """The rows of ``sys.tables`` and the like; None: the name is none of a table of ``sys``.
+    """The rows of ``sys.tables`` and the like; None if the name is not in ``sys``.
 
     Raises:
         TableNotFound: there is no such table in ``sys``.
@@ -33,7 +33,7 @@ def system_table_rows(name: TableName, catalog: Catalog) -> pa.Table | None:
 
 
 def system_table_fields(name: TableName) -> tuple[DataField, ...] | None:
-    """The columns of such a table; None: the name is none of a table of ``sys``.
+    """The columns of such a table; None if the name is not in ``sys``.
 
     Raises:
         TableNotFound: there is no such table in ``sys``.

@@ -1,7 +1,7 @@
 """Decode Avro records into Arrow columns.
 
-Planning spends its time on manifests, so many records are decoded without Python objects where
-possible: ``avro_lanes`` decodes them side by side. Records that it cannot decode, or that are too
+Planning spends its time on manifests, so large numbers of records are decoded without Python
+objects: ``avro_lanes`` decodes them side by side. Records that it cannot decode, or that are too
 few to be worth it, go through fastavro one by one, with the same result. Writers differ in record
 names, in what they allow to be null and in which fields they know: fields are found by name, absent
 ones are null, unknown ones are skipped.
@@ -72,7 +72,7 @@ def decode_together(
 ) -> tuple[pa.Table, list[int]]:
     """The records of some containers as one table, and how many there are of each.
 
-    To make the columns takes most of the time where a container has few records.
+    If containers have few records, making the columns takes most of the time.
     """
     parts = [_read_records(_parse(raw, path), path) for raw, path in files]
     records = [record for part in parts for record in part]
@@ -235,7 +235,7 @@ _RECORDS: Final = "records"
 
 
 def _columns_of(records: list[Any], path: str, columns: tuple[Column, ...]) -> list[list[Any]]:
-    """The values of each column; None where a record lacks it, or what it is in."""
+    """The values of each column; None where a record lacks it, or the record that it is in."""
     known: dict[tuple[str, ...], list[Any]] = {(): records}
     found = [_values_at(known, column.path) for column in columns]
     lacking = [c for c, values in zip(columns, found, strict=True) if None in values]

@@ -3,8 +3,8 @@
 Avro does not store how long a record is, so decoders go from one record to the next. But if the
 starts of all records are known, all of them can be decoded at once: a *lane* is a record with the
 position of its next value, and every field is one step of all lanes. The caller guesses the starts.
-The guess is proven afterwards: each lane must have ended exactly where the next one began, which is
-what going from record to record would have found.
+The guess is proven afterwards: each lane must have ended exactly where the next one began, as it
+would if records had been decoded one after the other.
 """
 
 from collections.abc import Callable, Sequence

@@ -57,7 +57,7 @@ _T = TypeVar("_T")
 _BLOCK_RECORDS: Final = 1000
 # Of encoded manifests that are read or written together.
 _BYTES_AT_ONCE: Final = 64 * MEBIBYTE
-_SMALL_AT_ONCE: Final = 500  # manifests; to decode some would hold up the requests for others
+_SMALL_AT_ONCE: Final = 500  # manifests; decoding more would hold up the requests for others
 
 
 class ManifestStore:

@@ -111,7 +111,7 @@ def listed_schema(storage: Storage, path: str, etag: str | None) -> TableSchema 
 
 
 def note_latest(key: Key, snapshot: Snapshot) -> None:
-    """Remember which snapshot was the latest, for who likes to work ahead with a guess."""
+    """Remember which snapshot was the latest, for callers that work ahead with a guess."""
     texts = sum(len(name) + len(value) for name, value in snapshot.properties.items())
     CACHE.replace((*key, _LATEST), snapshot, _LATEST_BYTES + texts)
 

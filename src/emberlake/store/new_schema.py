@@ -2,7 +2,7 @@
 
 The schema and the snapshot of a table are two files, so no commit makes both visible in one step.
 Files are written with the id that the new schema will have. When the commit has passed all checks,
-its schema is published, and then its snapshot: a write that fails before leaves nothing.
+its schema is published, and then its snapshot: a write that fails earlier leaves nothing.
 """
 
 from contextlib import suppress
@@ -40,7 +40,7 @@ class NewSchema:
 
         Args:
             schemas: What is in the storage.
-            server: Who keeps the schema; None: its file is created here.
+            server: The server that keeps the schema; None: its file is created here.
 
         Raises:
             CommitConflict: somebody else has changed the schema meanwhile.

@@ -1,4 +1,4 @@
-"""Publish the snapshots of a table: the seam between tables and catalogs.
+"""Publish the snapshots of a table: the interface between tables and catalogs.
 
 A filesystem publishes a snapshot by creating its file (``emberlake.store.snapshots``). A catalog
 server decides which commit wins and writes the file itself. Everything that creates, replaces or
@@ -169,9 +169,9 @@ class Snapshots(PublishedSnapshots):
         base_uuid: str | None = None,
         entries: Sequence[ManifestEntry] = (),
     ) -> Snapshot | None:
-        """Publish a snapshot; the one that has its id then: this one, or another.
+        """Publish a snapshot; returns the one that has its id afterwards: this one, or another.
 
-        None: there was another one, and it is gone.
+        None: another one had the id, and is gone by now.
         """
         if self.publish(snapshot, after, base_uuid=base_uuid, entries=entries):
             return snapshot
@@ -255,10 +255,10 @@ class Publisher(Protocol):
     """
 
     def branch_server(self, identity: TableIdentity) -> BranchServer | None:
-        """Who makes the branches of a table; None: whoever asks for one, as files."""
+        """The server that makes the branches of a table; None: its clients do, as files."""
 
     def schema_server(self, identity: TableIdentity) -> SchemaServer | None:
-        """Who changes the schema of a table; None: whoever creates its next file."""
+        """The server that changes the schema of a table; None: its clients do, as files."""
 
     def snapshots(
         self, storage: Storage, layout: TableLayout, identity: TableIdentity

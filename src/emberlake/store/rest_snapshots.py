@@ -41,7 +41,7 @@ from emberlake.spec.snapshot import Snapshot
 from emberlake.store.publishing import BranchServer, SchemaServer, Snapshots, TableIdentity
 from emberlake.store.snapshots import SnapshotStore
 
-# Besides these, the server may have done what was asked, or may do it yet.
+# After any other failure, the server may have done what was asked, or may still do it.
 _REFUSALS: Final = frozenset((400, 401, 403, 404, 405, 406, 409, 413, 415, 501))
 
 
@@ -80,7 +80,7 @@ class RestSnapshots(Snapshots):
         return self._files.list_ids()
 
     def latest(self) -> Snapshot | None:
-        """The newest snapshot, by the server; None while nothing was committed."""
+        """The newest snapshot, as the server says; None while nothing was committed."""
         found = self._api.latest_snapshot(self._identifier)
         return None if found is None else found.snapshot
 
@@ -111,7 +111,7 @@ class RestSnapshots(Snapshots):
 
         Raises:
             TableNotFound: it was dropped, or dropped and created again.
-            ServerError: the server refused it (``had_no_effect``), or nobody knows what it did.
+            ServerError: the server refused it (``had_no_effect``), or the outcome is unknown.
         """
         del after  # they are durable since they were written: see DurableStorage
         request = CommitRequest(
@@ -256,7 +256,7 @@ class RestSchema:
 
 @dataclass(frozen=True)
 class RestPublisher:
-    """Where the server is, and how partitions are spelled: a worker that gets it asks the same."""
+    """The server, and how partitions are spelled: a worker that gets it asks the same server."""
 
     session: Session
     names: PartitionNames

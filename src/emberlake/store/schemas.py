@@ -27,7 +27,7 @@ class SchemaFiles:
     """What the schema folder of a table holds."""
 
     etags: Mapping[int, str | None]  # the marks of all schema files, by id
-    is_dropped: bool  # a drop has begun: there is no table any more, only what is left of it
+    is_dropped: bool  # a drop has begun: there is no table any more, only its remains
 
 
 class SchemaStore:
@@ -84,16 +84,16 @@ class SchemaStore:
         return self.load(newest, found.etags[newest])
 
     def list_ids(self) -> tuple[int, ...]:
-        """The ids of all schemas, ascending; none of a table that is being dropped."""
+        """The ids of all schemas, ascending; none if the table is being dropped."""
         found = self.files()
         return () if found.is_dropped else tuple(sorted(found.etags))
 
     def files(self) -> SchemaFiles:
-        """The schema files, of a table that is being dropped too."""
+        """The schema files, even if the table is being dropped."""
         infos = [*self._storage.list(self._layout.schema_folder)]
         found = ((parse_numbered(info.name, SCHEMA_PREFIX), info.etag) for info in infos)
         etags = {number: etag for number, etag in found if number is not None}
-        # An empty mark is one that was taken back, by somebody who may not delete it.
+        # An empty mark is one that was withdrawn, by somebody who may not delete it.
         return SchemaFiles(etags, any(info.name == DROP_MARK and info.size for info in infos))
 
     def has(self, path: str) -> bool:
@@ -101,7 +101,7 @@ class SchemaStore:
         return path.startswith(f"{self._layout.schema_folder}/")
 
     def begin_drop(self, drop_id: str) -> None:
-        """Let there be no table any more, for everybody who lists schemas, in one step.
+        """Make the table disappear in one step, for everybody who lists its schemas.
 
         A drop that was interrupted is taken over; if it still runs, it ends at its next step.
         """
@@ -111,7 +111,7 @@ class SchemaStore:
         """Check that nobody else has taken the drop over, finished it, or created a new table.
 
         Raises:
-            InvalidState: somebody has.
+            InvalidState: somebody else has.
         """
         mark = self._layout.drop_mark
         try:
@@ -125,10 +125,10 @@ class SchemaStore:
             )
 
     def cancel_drop(self) -> None:
-        """Let the table be there again, of which nothing was deleted."""
+        """Make the table visible again, if nothing of it was deleted."""
         try:
             self._storage.delete(self._layout.drop_mark)
-        except StorageError:  # who may not delete files may not delete this one either
+        except StorageError:  # a user who may not delete files may not delete this one either
             self._storage.put(self._layout.drop_mark, b"")
 
     def end_drop(self) -> None:

@@ -135,7 +135,7 @@ class SnapshotStore(Snapshots):
         base_uuid: str | None = None,
         entries: Sequence[ManifestEntry] = (),
     ) -> Snapshot | None:
-        """Create the file of the snapshot; the one that has the id then."""
+        """Create the file of the snapshot; returns the one that has the id afterwards."""
         if not self._storage.traits.is_remote:
             return super().claim(snapshot, after, base_uuid=base_uuid, entries=entries)
         path = self._layout.snapshot(snapshot.id)
@@ -214,7 +214,7 @@ class SnapshotStore(Snapshots):
     def write_first_hint(self) -> None:
         """Save others the search for the earliest snapshot, which is the first one that there was.
 
-        Nobody waits for the disk: half of one digit is nothing, which no reader takes for a number.
+        Nobody waits for the disk: a digit cut short is an empty file, and no reader trusts that.
         """
         self._storage.put_hint(self._layout.earliest_hint, b"1")
 
@@ -231,14 +231,14 @@ class SnapshotStore(Snapshots):
         return () if self._storage.traits.is_remote else after
 
     def _first_listed(self) -> tuple[int, ...] | None:
-        """All ids, if the storage is one that lists them in one request; else None."""
+        """All ids, if the storage lists them in one request; otherwise None."""
         if not self._storage.traits.is_remote:
             return None
         files = self._storage.list_all(self._layout.snapshot_folder)
         first = list(islice(files, _LISTED_AT_ONCE))
         if len(first) < _LISTED_AT_ONCE:
             return self._note(first)
-        self._marks = {}  # those of an earlier listing say nothing of now
+        self._marks = {}  # those of an earlier listing are out of date
         return None
 
     def _note(self, files: Iterable[FileInfo]) -> tuple[int, ...]:

@@ -53,7 +53,7 @@ _OF_THE_PROCESS: Final = ("env", "siblings")
 
 
 class Siblings(Protocol):
-    """Opens other tables of the catalog that a table was opened by."""
+    """Opens other tables of the catalog that opened a table."""
 
     def quarantine(self, target: str) -> "TableStore":
         """The table that keeps bad rows, by its name or its path; created if it is missing."""
@@ -136,12 +136,12 @@ class TableStore:
         return [self.begin(one) for one in read]
 
     def begin(self, work: Callable[[], _T]) -> Callable[[], _T]:
-        """Begin with a request, if requests to the storage take long; call the result for its."""
+        """Begin a request, if requests to the storage take long; call the result to wait for it."""
         return begin(work, self.storage.traits.requests_at_once)
 
     @property
     def readers(self) -> int | None:
-        """How many threads read metadata at best; None: as many as decode it."""
+        """How many threads should read metadata; None: as many as decode it."""
         traits = self.storage.traits
         return traits.requests_at_once if traits.is_remote else None
 
@@ -245,7 +245,7 @@ class TableStore:
         return (self.layout.root, *(() if outside is None else outside.folders))
 
     def index_folders(self) -> tuple[str, ...]:
-        """The folders that new index files may be in, but for those of buckets."""
+        """The folders that new index files may be in, except those of buckets."""
         outside = external_index_folder(self.options)
         return (self.layout.index_folder, *(() if outside is None else (outside,)))
 

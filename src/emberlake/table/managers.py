@@ -142,7 +142,7 @@ class TagManager(TagStore):
         ignore_if_exists: bool = False,  # noqa: FBT001, FBT002
         time_retained: str | timedelta | None = None,
     ) -> None:
-        """Keep a snapshot under a name, for good or for a time such as ``1 d``."""
+        """Keep a snapshot under a name, permanently or for a time such as ``1 d``."""
         tag = self._tag_of(snapshot, time_retained)
         self.create(tag_name, tag, ignore_if_exists=ignore_if_exists)
 

@@ -95,7 +95,7 @@ class ReadBuilder:
 
         Raises:
             Unsupported: the rows of the table have no ids (``row-tracking.enabled``).
-            InvalidInput: something that is not an id.
+            InvalidInput: a value is not an id.
         """
         if row_ids is None:
             self._row_ids = None
@@ -103,7 +103,7 @@ class ReadBuilder:
         if not self.store.schema.profile.tracks_rows:
             raise Unsupported(
                 "the rows of this table have no ids; row-tracking.enabled=true, which is set when "
-                "a table is created, gives them some"
+                "a table is created, gives them ids"
             )
         self._row_ids = Leaf(ROW_ID_FIELD, Op.IN, _ids(row_ids))
         return self
@@ -116,7 +116,7 @@ class ReadBuilder:
         return self
 
     def new_predicate_builder(self) -> PredicateBuilder:
-        """Makes predicates on the columns of the table and on projected columns."""
+        """A builder of predicates on the columns of the table and on projected columns."""
         return PredicateBuilder(list(readable_fields(self.store.schema)), self._aliases)
 
     def new_scan(self) -> "TableScan":

@@ -77,7 +77,7 @@ class ShortForms(ShortReads):
                 Except with ``"fail"``, text is read as values of the table's types.
 
         Raises:
-            DataMismatch: listing every column that does not fit; nothing was written.
+            DataMismatch: lists every column that does not fit; nothing was written.
             CommitConflict: a concurrent change makes the commit wrong; nothing changes, unless
                 the error says that a snapshot stands.
         """
@@ -129,8 +129,8 @@ class ShortForms(ShortReads):
             source: As for ``append``, or another table; it is read into memory at once.
             on: When rows match: ``"t.id = s.id"``, the columns that are equal (``["id"]``), or
                 those of the table and of the source (``{"id": "key"}``).
-            source_alias: What columns of the source have in front in expressions.
-            target_alias: The same for columns of the table.
+            source_alias: The prefix of columns of the source in expressions.
+            target_alias: The prefix of columns of the table.
             merge_schema: Whether clauses for all columns add the columns that only the source
                 has, and widen numbers to its types. The source may then lack some columns.
             isolation: ``"snapshot"``: rows that others add meanwhile are not seen.
@@ -242,7 +242,7 @@ class ShortForms(ShortReads):
         return write_builder.session_of(self.new_batch_write_builder())
 
     def _take(self, done: "tuple[WriteResult, TableStore]") -> "WriteResult":
-        """The result of a write, after which this object has the columns of the table."""
+        """The result of a write; from then on, this object has the new columns of the table."""
         result, store = done
         self._have(store)
         return result
@@ -299,7 +299,7 @@ def _rows_of(data: object) -> object:
 
 
 def _told_rows(split: DataSplit, *, has_keys: bool) -> int | None:
-    """The number of rows of a split, if metadata tells it."""
+    """The number of rows of a split, if metadata is enough to know it."""
     if not all(split.is_exact) or (has_keys and any(map(may_retract, split.files))):
         return None
     return split.merged_row_count()

@@ -102,7 +102,7 @@ class StreamingTableScan:
 
     async def stream(self) -> AsyncIterator[Plan]:
         """The same for an event loop, which is not blocked while there is nothing new."""
-        # Loading it takes longer than all of a plan; whoever has an event loop has loaded it.
+        # Loading it takes longer than a whole plan; a program with an event loop has loaded it.
         import asyncio  # noqa: PLC0415
 
         while True:

@@ -1,4 +1,4 @@
-"""Change rows in two halves, with the names that pypaimon gives this: messages, then a commit.
+"""Change rows in two steps, with the names that pypaimon uses: messages, then a commit.
 
 ``table.update``, ``delete`` and ``merge`` do the same in one call, and again if others have changed
 what they read.
@@ -112,7 +112,7 @@ class BatchTableUpdate:
         return self
 
     def new_predicate_builder(self) -> PredicateBuilder:
-        """Makes predicates on the columns of the table, and on row ids."""
+        """A builder of predicates on the columns of the table, and on row ids."""
         return PredicateBuilder(list(readable_fields(self._session.store.schema)))
 
     def update_by_arrow_with_row_id(self, table: pa.Table) -> list[CommitMessage]:
@@ -185,7 +185,7 @@ class BatchTableUpdate:
         return rowops.merge_builder.prepare_merge(self._session, source, on, clauses)
 
     def new_shard_updator(self, shard_num: int, total_shard_count: int) -> "ShardTableUpdator":
-        """Gives all rows of a shard new values, in the order in which they are read.
+        """An updator that gives all rows of a shard new values, in the order of its reader.
 
         All shards of one ``new_update()`` are parts of the same snapshot. Updators pickle, so a
         driver makes them, workers use them, and the driver commits the messages of all.
@@ -221,8 +221,8 @@ class ShardTableUpdator(Closing):
         """Give the next rows of the shard new values: one row for each that the reader returns.
 
         Raises:
-            InvalidInput: other columns than those to be updated, or more rows than the shard has.
-            InvalidExpression, DataMismatch: values that do not fit their columns.
+            InvalidInput: the columns are not those to be updated, or there are too many rows.
+            InvalidExpression, DataMismatch: values do not fit their columns.
             Unsupported: the table does not take new values for these columns.
         """
         self._update.update(

@@ -2,7 +2,7 @@
 
 The splits of a stream are divided among the processes of a distributed training, and then among the
 workers of the loader of each. Rows stay in Arrow until they are returned: they are shuffled and cut
-into batches column at a time.
+into batches one column at a time.
 """
 
 import os
@@ -121,7 +121,7 @@ class TorchIterDataset(IterableDataset):  # type: ignore[misc]
         return int(self._epoch)
 
     def set_epoch(self, epoch: int) -> "TorchIterDataset":
-        """Shuffle rows in another way from the next iteration on."""
+        """Shuffle rows in another order from the next iteration on."""
         self._epoch += as_index(epoch) - self.epoch
         return self
 
@@ -370,7 +370,7 @@ def _put(waiting: queue.Queue[_Item], item: _Item, is_over: threading.Event) -> 
 
 def _check(how: Streaming, *, streaming: bool) -> None:
     if how.batch_format not in _FORMATS:
-        raise InvalidInput(f"batch_format={how.batch_format!r} is none of {', '.join(_FORMATS)}")
+        raise InvalidInput(f"batch_format={how.batch_format!r} is not one of {', '.join(_FORMATS)}")
     is_row = how.batch_format == "row"
     _check_number("seed", how.seed)
     _check_number("prefetch_concurrency", how.prefetch_concurrency, least=1)

@@ -74,7 +74,7 @@ class VersionedTable:
             ignore_if_exists: Whether to keep a tag of that name as it is, instead of failing.
             time_retained: How long the tag is kept, such as ``"7 d"``; after that ``expire_tags``
                 deletes it. The default is the table's option ``tag.default-time-retained``;
-                without that, the tag is kept for good.
+                without that, the tag is kept permanently.
 
         Raises:
             TagAlreadyExists: the name is taken, unless that is to be ignored.
@@ -92,7 +92,7 @@ class VersionedTable:
         snapshot_id: int | None = None,
         time_retained: str | timedelta | None = None,
     ) -> None:
-        """Let a tag keep another snapshot, by default the latest, for good or for a time.
+        """Make a tag keep another snapshot, by default the latest, permanently or for a time.
 
         Raises:
             TagNotFound, SnapshotNotFound: there is no such tag or snapshot.
@@ -120,7 +120,7 @@ class VersionedTable:
         Files that only such a tag refers to are left for ``remove_orphan_files``.
 
         Args:
-            older_than: Tags created before this moment go too, even those that are kept for good.
+            older_than: Tags created before this moment go too, even those without a retention time.
             dry_run: Only report which tags would go.
         """
         before = None if older_than is None else to_millis(older_than)
@@ -163,7 +163,7 @@ class VersionedTable:
     ) -> None:
         """Create a branch: a separate history that starts with a tag, or empty.
 
-        Open it as ``db.t$branch_name``, and write to it like to any table.
+        Open it as ``db.t$branch_name``, and write to it as to any table.
 
         Raises:
             BranchAlreadyExists: the name is taken, unless that is to be ignored.

@@ -138,7 +138,7 @@ class Pages:
         return HTMLResponse(render(template, self.site, **values), status)
 
     def _safely(self, answer: Answer) -> Answer:
-        """Errors of the engine are pages, too."""
+        """Turn errors of the engine into pages."""
 
         def answered(request: Request) -> Response:
             try:
@@ -199,9 +199,7 @@ class Pages:
         async def answered(request: Request) -> Response:
             form = await _form_of(request)
             if not self.guard.knows_token(form.get("token")):
-                said = (
-                    "Nothing was done: the form is not one of this server's pages, or an old one."
-                )
+                said = "Nothing was done: the form is old, or not from one of this server's pages."
                 return PlainTextResponse(said, Status.FORBIDDEN)
             return await run_in_threadpool(self._safely(lambda r: acted(r, form)), request)
 

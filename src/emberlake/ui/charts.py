@@ -17,7 +17,7 @@ WIDTH: Final = 1000  # of everything that stretches
 _LANE: Final = 16  # pixels between lanes
 _HEIGHT: Final = 100
 _LANE_COLOURS: Final = 6
-_ABOVE: Final = -1  # a pixel of the row above, or a gap would show where rows are not whole pixels
+_ABOVE: Final = -1  # a pixel into the row above: no gap shows if rows are not whole pixels
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def bar(shares: Iterable[Share], kind: str = "bar") -> Markup:
 
 
 def run(drawn: Run, texts: Sequence[str]) -> Markup:
-    """The files of a sorted run on the axis of keys; what is deleted in them has its own colour."""
+    """The files of a sorted run on the axis of keys; deleted rows have their own colour."""
     parts: list[Markup] = []
     for block, text in zip(drawn.blocks, texts, strict=True):
         x, width = block.start * WIDTH, max((block.end - block.start) * WIDTH, 2)

@@ -34,7 +34,7 @@ class Guard:
 
     Args:
         host: Where it listens.
-        key: What the printed address has, and then a cookie; without it nothing is shown.
+        key: In the printed address, later in a cookie; without it nothing is shown.
         form_token: What every form sends back.
         names: More names by which browsers may call it.
     """
@@ -79,7 +79,7 @@ class Guard:
             return True
         address = _address(name)
         if address is not None:
-            # No name leads to an address in a Host header, so it cannot be a rebound one.
+            # A Host header with an address names no host, so no name can have been rebound.
             return address.is_loopback or not is_loopback(self.host)
         return name in _LOCAL_NAMES
 

@@ -1,4 +1,4 @@
-"""Reads a table and makes the views of it. What cannot be read is left unknown where it can be."""
+"""Reads a table and makes the views of it. What cannot be read is left unknown where possible."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -280,7 +280,7 @@ def load_plan(table: Table, text: str) -> PlanView:
 
 
 def _why(table: Table, columns: Sequence[str]) -> Callable[[Sequence[ExplainedFile]], list[str]]:
-    """Says of files what their statistics know about some columns."""
+    """Tells what the statistics of files say about some columns."""
 
     def why(files: Sequence[ExplainedFile]) -> list[str]:
         told = {Reason.STATISTICS, Reason.READ, Reason.ALL_ROWS_MATCH}

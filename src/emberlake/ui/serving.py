@@ -1,4 +1,4 @@
-"""Runs the pages on a port of this machine until it is told to stop."""
+"""Serves the pages on a port of this machine until it is told to stop."""
 
 import asyncio
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def serve(
         port: The port; 0 takes a free one.
         allow_writes: Whether pages can compact and tag.
         names: More names by which browsers may call the server.
-        on_ready: Called with the address to open, once it can be opened. It has a key in it.
+        on_ready: Called with the address to open, once it can be opened; the key is part of it.
 
     Raises:
         InvalidState: the port is taken, or the host is not one of this machine's.
@@ -67,7 +67,7 @@ class _Server(uvicorn.Server):
 
 
 def _shown(host: str) -> str:
-    """A host in an address; one that stands for all is reached as this machine."""
+    """The host to open; one that stands for all addresses is reached as this machine."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 - the user has asked for it
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host

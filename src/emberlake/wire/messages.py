@@ -48,7 +48,7 @@ class VectorEdit:
     """A change of the deletion vector of one data file of an append table.
 
     The committer applies it to the vector that the file has then. So two commits that delete rows
-    of one file go together, and no index file is written before the commit.
+    of one file do not conflict, and no index file is written before the commit.
     """
 
     file_name: str
@@ -56,7 +56,7 @@ class VectorEdit:
     # Whether this commit puts new rows in the place of the marked ones. Then it is a conflict if
     # somebody else has deleted one of them meanwhile; otherwise only if they replaced it.
     is_exclusive: bool = False
-    # Whether the vector goes, because its data file does.
+    # Whether the vector is dropped, because its data file is.
     drops: bool = False
     # The number of deleted rows that the writer knew of. It is a conflict if there are others now;
     # None: whatever was deleted stays deleted.

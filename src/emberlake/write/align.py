@@ -54,7 +54,7 @@ def align(
         lacking: Why columns must not be left out, by their names.
 
     Raises:
-        DataMismatch: listing every column that does not fit.
+        DataMismatch: lists every column that does not fit.
     """
     is_equal = write_columns is None and data.schema.equals(arrow_schema(fields))
     if is_equal and not any(map(_needs_checks, fields)):

@@ -23,7 +23,7 @@ class AppendRecord:
     Args:
         store: The table.
         fields: The columns of the file.
-        counter: Numbers rows, where they are counted.
+        counter: Numbers rows, in tables that count them.
     """
 
     def __init__(

@@ -2,8 +2,8 @@
 
 A row is bad if ``align`` refuses it alone: a value that cannot be cast without a loss or is too
 long, a null in a key or a NOT NULL column, a row kind that does not exist or that the table does
-not accept. What is wrong with all rows alike (an unknown column, a type that is never cast) is not
-about rows: it stays a ``DataMismatch``.
+not accept. A problem of all rows alike (an unknown column, a type that is never cast) is not about
+rows: it stays a ``DataMismatch``.
 
 - ``BadCells``: values of one column that do not fit, with a reason for each.
 - ``BadRows``: the rows with at least one of them; ``BadRows.of(cells)`` combines columns.
@@ -116,7 +116,7 @@ def find_bad_cells(data: pa.Table, schema: TableSchema) -> list[BadCells]:
         schema: The table.
 
     Raises:
-        DataMismatch: the data does not fit whatever its rows are.
+        DataMismatch: the data does not fit, no matter what its rows are.
     """
     told = kind_column_of(data, schema)
     is_beside = told is not None and told[0] not in schema.field_by_name
@@ -129,7 +129,7 @@ def find_bad_cells(data: pa.Table, schema: TableSchema) -> list[BadCells]:
         if name not in schema.field_by_name
     }
     known = [at for at, name in names if name not in unknown]
-    # What is wrong with all rows alike.
+    # Refuse what is wrong with all rows alike.
     align(plain.slice(0, 0).select(known), given, lacking=unknown)
     found = [cells for f in given for cells in _column_cells(plain.column(f.name), f, schema)]
     if told is not None and schema.profile.has_keys:
@@ -184,7 +184,7 @@ def _outside(array: pa.Array, data_type: DataType) -> pa.Array | None:
 
 
 def _halved(array: pa.Array, data_type: DataType, start: int) -> Iterator[tuple[int, str]]:
-    """Find values that do not fit by casting halves: few calls where few values are bad."""
+    """Find values that do not fit by casting halves: few bad values take few calls."""
     problem = misfit(array, data_type)
     if problem is None:
         return

@@ -1,6 +1,6 @@
 """Write rows of a table with postponed buckets straight to their buckets.
 
-A partition that has buckets keeps their number; another one gets the number that the options say.
+A partition that has buckets keeps their number; any other gets the number that the options say.
 There is one writer for each number of buckets, which sees a table with this many.
 """
 

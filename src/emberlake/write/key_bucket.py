@@ -167,7 +167,7 @@ class KeyBucketWriter:
             _give_back(byte_count)
             self._write(take_rows(rows, order.rows[start:end]), pool)
         del rows, order
-        _give_back(byte_count)  # or the next buffer would fill up beside it
+        _give_back(byte_count)  # otherwise the next buffer would need memory in addition to it
         self._files.close_file()
         if self._changelog is not None:
             self._changelog.close_file()

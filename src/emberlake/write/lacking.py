@@ -1,8 +1,8 @@
 """Columns that a write to a primary-key table must not leave out by accident.
 
 If a record replaces the row with its key, a column that is left out becomes null. The write
-looks like an update of the other columns, but is not. So the caller must be explicit: with nulls in
-the data, or by declaring the columns. Deletes need only the key and the columns that order records.
+looks like an update of the other columns, but is not. So the caller must be explicit: give nulls in
+the data, or declare the columns. Deletes need only the key and the columns that order records.
 """
 
 from collections.abc import Collection, Iterator

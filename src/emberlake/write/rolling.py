@@ -60,7 +60,7 @@ class FileLimits:
         )
 
     def of_one_file(self) -> "FileLimits":
-        """The same row groups; but no file ends before its rows do."""
+        """The same row groups, but all rows go to one file."""
         return replace(self, file_rows=_ENDLESS, file_bytes=_ENDLESS)
 
 
@@ -174,7 +174,7 @@ class RollingFiles:
                 self.close_file()
 
     def write_columns(self, rows: EditedRows, *, workers: int) -> None:
-        """Write one row group, so many columns at a time; files are Parquet."""
+        """Write one row group, ``workers`` columns at a time; files are Parquet."""
         if self._open is None:
             self._open = self._open_file()
         self._open.write_columns(rows, workers=workers)
@@ -286,7 +286,7 @@ class AppendWriter:
         )
 
     def add(self, table: pa.Table) -> None:
-        """Buffer rows; of columns that the files do not have, nothing is kept."""
+        """Buffer rows, without columns that the files do not have."""
         names = [f.name for f in self.fields]
         if table.column_names != names:
             table = table.select(names)

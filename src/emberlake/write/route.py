@@ -1,7 +1,7 @@
-"""Find the partition and bucket of every row, column at a time.
+"""Find the partition and bucket of every row, one column at a time.
 
 Partition columns are dictionary-encoded and combined with the bucket into one small integer per
-row, from which come the rows of every group in their order of arrival.
+row. This gives the rows of every group in their order of arrival.
 """
 
 from collections.abc import Iterator, Sequence

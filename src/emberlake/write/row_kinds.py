@@ -31,7 +31,7 @@ def take_row_kinds(
 ) -> tuple[pa.Table, Kinds | None]:
     """The data without the column ``_row_kind``, and the kind of every row.
 
-    The kinds are None if nothing says any: then every row is an insert.
+    The kinds are None if none are given: then every row is an insert.
 
     Raises:
         InvalidInput: an unknown kind, kinds from two places, or kinds for a table without a primary
@@ -126,7 +126,7 @@ def kind_column_of(data: pa.Table, schema: TableSchema) -> tuple[str, pa.Chunked
 
 
 def row_kind_codes(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """The number of every row kind; null where the text is none.
+    """The number of every row kind; null where the text is not a row kind.
 
     Raises:
         DataMismatch: the column is not text.

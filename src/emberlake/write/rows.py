@@ -1,4 +1,4 @@
-"""Rows one at a time: collected as Python values, passed on column at a time."""
+"""Rows one at a time: collected as Python values, passed on one column at a time."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What takes rows and hands over messages: the engine itself, and everything that is put around it.
+"""What takes rows and hands over messages: the engine itself, and everything that wraps it.
 
 ``TableWriter`` writes. ``FixedBucketWriter`` divides rows among several of them, ``RowBuffer``
 collects single rows, and ``CompactingWriter`` compacts what was written.

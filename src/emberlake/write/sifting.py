@@ -25,7 +25,7 @@ Reject = Callable[[pa.Table, BadRows], None]
 
 
 class SiftingWriter:
-    """Puts itself around a writer; ``rows_rejected`` counts what the table could not take."""
+    """Wraps a writer; ``rows_rejected`` counts the rows that the table could not take."""
 
     def __init__(self, writer: RowsWriter, schema: TableSchema, reject: Reject) -> None:
         self._writer = writer
@@ -37,7 +37,7 @@ class SiftingWriter:
         """Write the rows that fit.
 
         Raises:
-            DataMismatch: the data does not fit whatever its rows are.
+            DataMismatch: the data does not fit, no matter what its rows are.
         """
         for table in as_tables(data):
             self.write_known(table, table, (), row_kind)
@@ -54,7 +54,7 @@ class SiftingWriter:
         Args:
             given: The rows as they were given.
             rows: The same rows, in types that are closer to those of the table.
-            known: What is wrong with them already.
+            known: What is already known to be wrong with them.
             row_kind: What all of the rows do.
         """
         if not any(len(cells.positions) for cells in known):

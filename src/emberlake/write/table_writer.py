@@ -78,7 +78,7 @@ class TableWriter:
             numbers and bucket counts do not matter.
         accepts: Tells whether a serialized partition may be written to (static overwrite).
         workers: How many threads encode files.
-        assigner: Which of the writers of one commit this is that assign dynamic buckets; each must
+        assigner: Which of the writers that assign dynamic buckets for one commit this is; each must
             have its own keys.
         sequence_offset: How far above the numbers in a bucket this writer begins, for writers of
             one commit that write to the same buckets.
@@ -151,7 +151,7 @@ class TableWriter:
 
         Raises:
             InvalidInput: unknown row kinds, or kinds from several places.
-            DataMismatch: listing every column that does not fit. None of the data was written; in
+            DataMismatch: lists every column that does not fit. None of the data was written; in
                 the middle of a stream, the writer is closed and everything is undone.
         """
         self._check_open()
@@ -169,7 +169,7 @@ class TableWriter:
             raise
 
     def prepare(self) -> list[CommitMessage]:
-        """Finish all files and hand them over; the writer can go on with new ones."""
+        """Finish all files and hand them over; the writer can continue with new ones."""
         self._check_open()
         try:
             latest = self._store.begin(self._store.snapshots.latest)
@@ -326,7 +326,7 @@ class TableWriter:
 
     @property
     def _file_fields(self) -> tuple[DataField, ...]:
-        """The columns of new files: where others can be added beside them, only those declared."""
+        """The columns of new files: only the declared ones, if others can be added beside them."""
         declared = self._write_columns
         if declared is None or not self._store.schema.profile.evolves_data:
             return self._fields

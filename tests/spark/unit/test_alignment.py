@@ -22,7 +22,7 @@ from emberlake.types import (
 from emberlake.write.align import align
 
 INT, TEXT = AtomicType("INT"), AtomicType("STRING")
-READABLE = "cast it first, or give on_bad_rows: it reads text"
+READABLE = "cast it first, or pass on_bad_rows, which reads text"
 HINT = "merge_schema=True would add it"
 POINT = RowType(True, (DataField(1, "x", AtomicType("INT", False)), DataField(2, "y", INT)))
 
@@ -106,7 +106,7 @@ def test_values_that_may_fit_are_left_to_the_tasks(given, wanted):
             "TIMESTAMP(6)",
             (
                 "timestamp cannot be written to TIMESTAMP(6): the column has no time zone; cast it "
-                "to timestamp_ntz, as the session's zone says"
+                "to timestamp_ntz, in the session's time zone"
             ),
         ),
         (
@@ -114,7 +114,7 @@ def test_values_that_may_fit_are_left_to_the_tasks(given, wanted):
             "TIMESTAMP_LTZ(3)",
             (
                 "timestamp_ntz cannot be written to TIMESTAMP(3) WITH LOCAL TIME ZONE: the column "
-                "has a time zone; cast it to timestamp, as the session's zone says"
+                "has a time zone; cast it to timestamp, in the session's time zone"
             ),
         ),
         (

@@ -220,7 +220,7 @@ def _recognised(asked: Asked, source: Source) -> Asked:
 
 
 def _is_array(asked: Asked, source: Source) -> bool:
-    """Whether the source is JSON arrays, which are held in memory as a whole, also by Spark.
+    """Whether the source is JSON arrays, which are held in memory as a whole, even by Spark.
 
     So starting Spark gains nothing, and Spark would read their paths as patterns.
     """

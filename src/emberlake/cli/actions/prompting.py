@@ -73,7 +73,7 @@ class Prompt:
                 show_error(error, as_json=False)
 
     def carry_out(self, typed: str) -> None:
-        """Statements, or one backslash command."""
+        """Carry out statements, or one backslash command."""
         if typed.rstrip(";").lower() == "help":
             typed = "\\?"
         if not typed.startswith("\\"):

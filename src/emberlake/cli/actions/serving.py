@@ -174,7 +174,7 @@ def register(session: Session, database: str | None) -> Report:
         f"registered {len(done.tables)} tables and {len(done.databases)} databases of "
         f"{warehouse.location}; {done.known} tables were registered before"
     )
-    notes = [Note(f"left out, since they are no tables: {', '.join(done.left_out)}")]
+    notes = [Note(f"left out, since they are not tables: {', '.join(done.left_out)}")]
     return Report(
         {
             "warehouse": warehouse.name,
@@ -239,7 +239,7 @@ def restore(session: Session, database: str | None, table_id: str, name: str | N
 def opened(
     session: Session, database: str | None, *, alone: bool = False, keep_dropped_days: float = 7
 ) -> Iterator[tuple[Services, Warehouse]]:
-    """The server's database and a warehouse, for a command next to a server that may run."""
+    """The server's database and a warehouse, for a command that may run beside a server."""
     (text,) = _warehouse_texts(session, ())
     warehouse = open_warehouse(*parse_warehouse(text), session.settings.catalog_options)
     url = _database(database, (warehouse,))
@@ -268,7 +268,7 @@ def _database(typed: str | None, warehouses: tuple[Warehouse, ...]) -> str:
 
 
 def after(days: float | None) -> int | None:
-    """When something ends that begins now."""
+    """When something that begins now ends, after this many days."""
     return None if days is None else SYSTEM_ENV.now_ms() + int(days * DAY_MS)
 
 

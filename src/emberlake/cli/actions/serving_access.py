@@ -1,4 +1,4 @@
-"""Who may ask the REST catalog server, and for what."""
+"""Who may use the REST catalog server, and for what."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ from emberlake.server.access.grants import (
 
 
 def add_principal(session: Session, database: str | None, name: str, *, is_admin: bool) -> Report:
-    """Add somebody who may ask."""
+    """Add a principal."""
     with opened(session, database) as (services, _):
         services.principals.create(name, is_admin=is_admin, by=BY)
     return Report({"principal": name, "admin": is_admin}, [Done(f"added {name}")])
@@ -33,7 +33,7 @@ def remove_principal(session: Session, database: str | None, name: str, *, yes: 
 
 
 def list_principals(session: Session, database: str | None) -> Report:
-    """List who may ask."""
+    """List the principals."""
     with opened(session, database) as (services, _):
         found = services.principals.names()
     return Report(
@@ -88,7 +88,7 @@ def list_tokens(session: Session, database: str | None, principal: str | None) -
 
 
 def revoke_token(session: Session, database: str | None, identity: str) -> Report:
-    """End a token."""
+    """Revoke a token."""
     with opened(session, database) as (services, _):
         services.principals.revoke_token(identity)
     return Report({"id": identity}, [Done(f"revoked token {identity}")])
@@ -122,7 +122,7 @@ def grant(
 def revoke(
     session: Session, database: str | None, words_typed: tuple[str, str, str], *, columns: bool
 ) -> Report:
-    """Take a grant back."""
+    """Revoke a grant."""
     principal, access, resource = words_typed
     with opened(session, database) as (services, warehouse):
         services.principals.revoke(

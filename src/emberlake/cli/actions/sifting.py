@@ -133,7 +133,7 @@ def load_sifted(
 
 
 def first_misfit(load: Load, table: Table) -> str | None:
-    """Where the first value is that does not fit: file, line, column and reason."""
+    """The first value that does not fit: file, line, column and reason."""
     if load.source.format not in _TEXT_FORMATS or not load.source.roots:
         return None
     try:

@@ -44,7 +44,7 @@ class Output:
     """How rows are written."""
 
     format: SqlFormat = SqlFormat.TABLE
-    limit: int | None = None  # None: all, but a few on a terminal; 0: all
+    limit: int | None = None  # None: all, or the first ones on a terminal; 0: all
     is_expanded: bool = False  # every column on a line of its own
     is_timed: bool = False
     is_prompt: bool = False  # hints name what can be typed there

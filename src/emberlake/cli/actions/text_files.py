@@ -80,8 +80,8 @@ def read_text_file(
         options: ``encoding`` (or ``charset``); ``delimiter`` (or ``sep``) and ``header`` of CSV.
 
     Raises:
-        UsageError: another option.
-        CorruptFile: it is not such a file at all.
+        UsageError: an option is not one of these.
+        CorruptFile: it is not a CSV or JSON file at all.
     """
     encoding = encoding_of(options)
     others = {key: text for key, text in options.items() if key not in ("encoding", "charset")}
@@ -231,7 +231,7 @@ def _torn(row: Any, lines: _CsvLines) -> Torn:
 
 
 def _read_json(path: Path, fields: Sequence[DataField], encoding: str) -> Iterator[TextBatch]:
-    """One object per line. Arrow's reader ends at the first value of another type, so Python's."""
+    """One object per line, read by Python: Arrow stops at the first value of another type."""
     with open_text(path, encoding) as text:
         batch = _JsonBatch()
         for line, written in enumerate(text, start=1):
@@ -388,7 +388,7 @@ def _sifted(
         value = some[0].as_py() if isinstance(some, pa.Array) else some[0]
         parts.append(pa.nulls(1, arrow_type(target)))
         positions.append(start)
-        reasons.append(f"{shown(value):.{_SHOWN}} is no {target.with_nullable(True)}")
+        reasons.append(f"{shown(value):.{_SHOWN}} is not a {target.with_nullable(True)}")
 
     sift(values, 0)
     column = pa.concat_arrays(parts) if parts else pa.nulls(0, arrow_type(target))

@@ -32,7 +32,7 @@ def is_json_array(path: Path, encoding: str = _UTF8) -> bool:
 
 
 def check_delimiter(path: Path, options: Mapping[str, str]) -> None:
-    """Refuse a CSV file whose header looks as if another character than a comma separated columns.
+    """Refuse a CSV file if something other than a comma seems to separate its header.
 
     Raises:
         UsageError: says which option to give.
@@ -53,7 +53,7 @@ def check_delimiter(path: Path, options: Mapping[str, str]) -> None:
 
 @contextmanager
 def decoding(path: Path, encoding: str) -> Iterator[None]:
-    """While a file is read: what is not in its encoding is told with the line.
+    """While a file is read, report bytes that are not in its encoding, with their line.
 
     Raises:
         UsageError: there is no such encoding.

@@ -48,7 +48,7 @@ def serve(
 ) -> Report:
     """Show the tables in a browser, until Ctrl-C.
 
-    Prints the address to open. It has a key: who does not know it sees nothing.
+    Prints the address to open. It has a key, without which nothing is shown.
     """
     return actions.pictures.serve(
         session, host=host, port=port, allow_writes=allow_writes, names=allow_host or []

@@ -29,7 +29,9 @@ DatabaseOption = Annotated[
         show_default=False,
     ),
 ]
-PrincipalArgument = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="Who may ask.")]
+PrincipalArgument = Annotated[
+    str, typer.Argument(metavar="PRINCIPAL", help="A person or a program.")
+]
 AccessArgument = Annotated[
     str,
     typer.Argument(metavar="ACCESS", help="SELECT, UPDATE, ALTER, DROP, GRANT, LIST, ALL ..."),
@@ -43,7 +45,7 @@ ResourceArgument = Annotated[
 ]
 DaysOption = Annotated[
     float | None,
-    typer.Option("--days", metavar="N", help="It ends after N days.", show_default=False),
+    typer.Option("--days", metavar="N", help="It expires after N days.", show_default=False),
 ]
 ColumnsOption = Annotated[
     list[str] | None,
@@ -81,7 +83,7 @@ def serve(  # noqa: PLR0913 - the options of a server
     ),
     port: Annotated[int, typer.Option("--port", metavar="N", help="To listen on.")] = 8080,
     anonymous: Annotated[
-        bool, flag("--anonymous", help="Need no token. Only for trying, on this machine.")
+        bool, flag("--anonymous", help="Require no token. Only for trying it, on this machine.")
     ] = False,
     external: Annotated[
         list[str] | None,
@@ -101,7 +103,7 @@ def serve(  # noqa: PLR0913 - the options of a server
         typer.Option(
             "--oidc",
             metavar="KEY=VALUE",
-            help="Take tokens of an identity provider: issuer, audience and keys (the URL of its "
+            help="Accept tokens of an identity provider: issuer, audience and keys (the URL of its "
             "key set) are needed; can be repeated.",
             show_default=False,
         ),
@@ -189,7 +191,7 @@ def restore(
 
 @command(group, "principals")
 def principals(session: Session, *, database: DatabaseOption = None) -> Report:
-    """List who may ask."""
+    """List the principals."""
     return actions.serving_access.list_principals(session, database)
 
 
@@ -201,7 +203,7 @@ def add(
     admin: Annotated[bool, flag("--admin", help="They may do everything.")] = False,
     database: DatabaseOption = None,
 ) -> Report:
-    """Add a principal: somebody, or some program, that may ask."""
+    """Add a principal: a person or a program that may use the server."""
     return actions.serving_access.add_principal(session, database, principal, is_admin=admin)
 
 
@@ -249,7 +251,7 @@ def revoke_token(
     *,
     database: DatabaseOption = None,
 ) -> Report:
-    """End a token now."""
+    """Revoke a token now."""
     return actions.serving_access.revoke_token(session, database, token_id)
 
 
@@ -279,7 +281,7 @@ def revoke(
     of_columns: Annotated[bool, flag("--columns", help="The grant of some columns.")] = False,
     database: DatabaseOption = None,
 ) -> Report:
-    """Take a grant back."""
+    """Revoke a grant."""
     typed = (principal, access, resource)
     return actions.serving_access.revoke(session, database, typed, columns=of_columns)
 

@@ -1,7 +1,7 @@
-"""Finds out who is asking: by a token of the server, or one of an identity provider.
+"""Finds out who is asking: from a token of the server, or one of an identity provider.
 
-What was found is remembered for a moment, so that most requests need no query for it. A token that
-is revoked by another server ends after that moment.
+The answer is remembered for a moment, so that most requests need no query. A token that another
+server revokes is refused here after that moment.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class Authentication:
         """Who sent this Authorization header.
 
         Raises:
-            NotAuthenticated: nobody who is known.
+            NotAuthenticated: the sender is not known.
         """
         if header is None:
             if self._anonymous:

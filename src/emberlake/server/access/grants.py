@@ -125,7 +125,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """One access to one resource, for good or for a time."""
+    """One access to one resource, permanent or for a limited time."""
 
     principal: str
     resource: Resource
@@ -161,7 +161,7 @@ class Principal:
         return self.is_admin or any(grant.covers(resource, access) for grant in self.grants)
 
     def may_any(self, accesses: Iterable[Access], resource: Resource) -> bool:
-        """Whether they have one of some accesses."""
+        """Whether they have one of these accesses."""
         return any(self.may(access, resource) for access in accesses)
 
     def sees_database(self, database: str) -> bool:
@@ -210,11 +210,11 @@ def check_grant(grant: Grant) -> None:
     allowed = ACCESSES[grant.resource.kind]
     if grant.access not in allowed:
         raise InvalidInput(
-            f"{grant.access} is no access to a {grant.resource.kind}; there are "
+            f"{grant.access} is not an access to a {grant.resource.kind}; there are "
             f"{', '.join(sorted(allowed))}"
         )
     if (grant.columns is not None) != (grant.resource.kind is ResourceKind.COLUMN):
-        raise InvalidInput("columns are given for the resource type COLUMN, and only for it")
+        raise InvalidInput("columns are for the resource type COLUMN, which needs them")
     if not 0 < len(grant.principal) <= MAX_PRINCIPAL:
         raise InvalidInput(f"the name of a principal has 1 to {MAX_PRINCIPAL} characters")
 
@@ -229,4 +229,4 @@ def _choice(kind: type[E], text: str, what: str) -> E:
         return kind(text)
     except ValueError:
         known = choices(text, [each.value for each in kind], "there are:")
-        raise InvalidInput(f"{text!r} is no {what}; {known}") from None
+        raise InvalidInput(f"{text!r} is not a known {what}; {known}") from None

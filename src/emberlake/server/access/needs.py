@@ -1,4 +1,4 @@
-"""What each endpoint needs: the rows of the table of who may do what."""
+"""What each endpoint needs: the table of who may do what."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ from emberlake.server.heads import split_object
 class Scope(Enum):
     """How a need is checked."""
 
-    ANYBODY = auto()  # whoever is known; lists show what they may see
+    ANYBODY = auto()  # every known principal; lists show what they may see
     SEES_DATABASE = auto()
     RESOURCE = auto()
-    ANY_ACCESS = auto()  # any access to the table, view or function will do
+    ANY_ACCESS = auto()  # any access to the table, view or function is enough
     ADMIN = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One of some accesses to what the path names."""
+    """What a request needs: one of these accesses to what its path names."""
 
     scope: Scope
     kind: ResourceKind = ResourceKind.CATALOG
     accesses: tuple[Access, ...] = ()
-    columns: bool = False  # whether access to some columns will do, where query auth is on
+    columns: bool = False  # whether access to some columns is enough, where query auth is on
 
 
 def _need(kind: ResourceKind, *accesses: Access, columns: bool = False) -> Need:
@@ -124,7 +124,7 @@ def resource_of(endpoint: Endpoint, names: Mapping[str, str]) -> Resource:
 
 
 def is_allowed(principal: Principal, need: Need, resource: Resource) -> bool:
-    """Whether somebody may do what needs this."""
+    """Whether a principal has what a request needs."""
     match need.scope:
         case Scope.ANYBODY:
             return True

@@ -14,13 +14,13 @@ from emberlake.errors import InvalidInput, NotAuthenticated
 from emberlake.server.access.authentication import Identity
 from emberlake.server.settings import Oidc, is_loopback
 
-# Signatures with a shared secret are never taken: the key set would be that secret.
+# Signatures with a shared secret are never accepted: the key set would be that secret.
 _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA")
 _LEEWAY_S: Final = 30
 _KEYS_S: Final = 3600  # how long a key set is kept; an unknown key id asks again
 _MAX_CHARACTERS: Final = 16_384
 _GROUP: Final = "group:"  # between the prefix and the name of a group
-_AGAIN_S: Final = 10  # between two questions for a key set that has failed
+_AGAIN_S: Final = 10  # before a key set that could not be fetched is asked for again
 
 
 class OidcProvider:
@@ -30,9 +30,9 @@ class OidcProvider:
         host = oidc.keys_url.partition("://")[2].partition("/")[0].rpartition(":")[0]
         is_here = oidc.keys_url.startswith("http://") and is_loopback(host)
         if not oidc.keys_url.startswith("https://") and not is_here:
-            raise InvalidInput(f"{oidc.keys_url}: a key set is only taken over https")
+            raise InvalidInput(f"{oidc.keys_url}: a key set is only fetched over https")
         self._oidc = oidc
-        # Not key by key: that cache has no end, and a key that was withdrawn would be taken on.
+        # Not key by key: entries of that cache never expire, so a withdrawn key would stay valid.
         self._keys = PyJWKClient(oidc.keys_url, cache_keys=False, lifespan=_KEYS_S, timeout=5)
         self._failed_at = -float("inf")
 
@@ -40,7 +40,7 @@ class OidcProvider:
         """Whose token it is.
 
         Raises:
-            NotAuthenticated: it is no token of the issuer for this server, or has ended.
+            NotAuthenticated: it is not a token of the issuer for this server, or has expired.
         """
         if token.count(".") != 2 or len(token) > _MAX_CHARACTERS:
             raise NotAuthenticated("the token is not valid")
@@ -62,7 +62,7 @@ class OidcProvider:
 
     def _key_of(self, token: str) -> Any:
         if time.monotonic() < self._failed_at + _AGAIN_S:
-            raise NotAuthenticated("the key set of the identity provider cannot be had")
+            raise NotAuthenticated("the key set of the identity provider cannot be fetched")
         try:
             return self._keys.get_signing_key_from_jwt(token).key
         except jwt.PyJWKClientConnectionError:

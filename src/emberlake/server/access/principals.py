@@ -1,7 +1,7 @@
 """Principals, their tokens and their grants, in the server's database.
 
-A token is random and shown once; the database has its hash. So whoever reads the database cannot
-ask for anything with it.
+A token is random and shown once; the database has only its hash. So nobody who reads the database
+learns a token.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ class TokenInfo:
 
 
 def hash_token(token: str) -> str:
-    """What the database has of a token. Tokens are random, so a plain hash will do."""
+    """What the database has of a token. Tokens are random, so a plain hash is enough."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -76,7 +76,7 @@ class Principals:
                 sql, arguments = insert("principals", values)
                 session.run(sql, *arguments)
         except TakenError:
-            raise AlreadyExists(f"there is a principal {name!r}") from None
+            raise AlreadyExists(f"the principal {name!r} already exists") from None
 
     def drop(self, name: str) -> None:
         """Remove a principal with all tokens and grants."""
@@ -93,7 +93,7 @@ class Principals:
         return [(name, bool(is_admin)) for name, is_admin in rows]
 
     def has_any(self) -> bool:
-        """Whether there is somebody who could ask for anything."""
+        """Whether there is any principal."""
         return bool(self._database.run("SELECT name FROM principals LIMIT 1"))
 
     def has_tokens(self) -> bool:
@@ -103,7 +103,7 @@ class Principals:
     def issue_token(
         self, principal: str, *, by: str, expires_at: int | None = None, token: str | None = None
     ) -> tuple[str, str]:
-        """A new token of a principal, and the id that it is listed with.
+        """A new token of a principal, and the id under which it is listed.
 
         Args:
             principal: Whose token it is.
@@ -130,7 +130,7 @@ class Principals:
                 sql, arguments = insert("tokens", values)
                 session.run(sql, *arguments)
         except TakenError:
-            raise AlreadyExists("this token is in use already") from None
+            raise AlreadyExists("this token is already in use") from None
         return text, identity
 
     def knows_token(self, token: str) -> bool:
@@ -217,7 +217,7 @@ def add_grant(session: Statements, catalog: str, grant: Grant, env: Env, *, by: 
 
 
 def own(session: Statements, catalog: str, principal: str, resource: Resource, env: Env) -> None:
-    """Let whoever creates something do everything with it."""
+    """Give the creator of something every access to it."""
     kinds = (
         (ResourceKind.DATABASE, ResourceKind.DATABASE_ALL)
         if resource.kind is ResourceKind.DATABASE
@@ -229,7 +229,7 @@ def own(session: Statements, catalog: str, principal: str, resource: Resource, e
 
 
 def forget_grants(session: Statements, catalog: str, resource: Resource) -> None:
-    """Remove the grants of what is dropped: they must not hold for a later thing of that name."""
+    """Remove the grants on what is dropped; they must not apply to something new of that name."""
     kinds: Sequence[ResourceKind]
     if resource.kind is ResourceKind.DATABASE:
         session.run(

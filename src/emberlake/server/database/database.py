@@ -29,7 +29,7 @@ class TakenError(Exception):
 class Database(ABC):
     """Names, schemas, heads and grants. Safe to use from many threads."""
 
-    lock_row: str  # ends a SELECT whose row must not change until the transaction ends
+    lock_row: str  # appended to a SELECT whose row must not change before the transaction ends
 
     @abstractmethod
     async def start(self) -> None:
@@ -50,7 +50,7 @@ class Database(ABC):
         Args:
             sql: The statement.
             arguments: For its question marks.
-            durable: Whether its effect must outlive a loss of power. What can be found again in the
+            durable: Whether its effect must survive a power failure. What can be found again in the
                 files of a table need not.
         """
 
@@ -58,7 +58,7 @@ class Database(ABC):
     def run_each(self, sql: str, arguments: Sequence[tuple[object, ...]]) -> list[Rows]:
         """The rows of one statement for each of several arguments, in one trip.
 
-        What it changes takes effect together, or not at all, and need not outlive a loss of power.
+        What it changes takes effect together, or not at all, and need not survive a power failure.
         """
 
     @abstractmethod

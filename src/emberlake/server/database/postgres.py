@@ -158,7 +158,7 @@ class PostgresDatabase(Database):
         except (psycopg.OperationalError, PoolTimeout) as error:
             raise StorageError("PostgreSQL does not answer") from error
         except psycopg.DataError as error:
-            raise InvalidInput("a text holds a character that cannot be stored") from error
+            raise InvalidInput("a text has a character that cannot be stored") from error
 
     def _held(self) -> "psycopg.Connection[Any] | None":
         """The connection that this thread has locked something with."""
@@ -179,7 +179,7 @@ class PostgresDatabase(Database):
 
 
 def _told(error: Exception, url: str) -> str:
-    """What the driver says, which has parts of the password if the address is not well-formed."""
+    """What the driver says, unless the address is malformed: then it has parts of the password."""
     text = " ".join(str(error).split())
     secret = url.rpartition("@")[0].partition("://")[2].partition(":")[2]
     pieces = re.split(r"[^A-Za-z0-9]+", secret)
@@ -216,7 +216,7 @@ def _run(connection: "psycopg.Connection[Any]", sql: str, arguments: tuple[objec
 
 
 def _rows(cursor: "psycopg.Cursor[Any]") -> Rows:
-    result = cursor.pgresult  # its description would be made for nothing
+    result = cursor.pgresult  # the cursor's description would be built for nothing
     rows: Rows = cursor.fetchall() if result is not None and result.nfields else []
     return rows
 

@@ -66,7 +66,7 @@ class PostgresReads:
                 try:
                     connection = await self._answer(connection, batch)
                 except asyncio.CancelledError:
-                    _fail(batch, "the server ends")
+                    _fail(batch, "the server is stopping")
                     raise
                 except Exception:  # noqa: BLE001 - whoever asks next must be answered
                     await self._give_up(connection)
@@ -97,7 +97,7 @@ class PostgresReads:
         batch: list[_Query] = []
         while self._waiting and len(batch) < _AT_ONCE:
             query = self._waiting.popleft()
-            if not query.answer.done():  # whoever asked may have gone
+            if not query.answer.done():  # the request may have been given up
                 batch.append(query)
         if not self._waiting:
             self._has_work.clear()

@@ -153,6 +153,6 @@ def sqlite_path(url: str) -> Path:
     path = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else url
     if not path.strip() or "://" in path:
         raise InvalidInput(
-            f"{url} is no database: give the path of a SQLite file, or postgresql://..."
+            f"{url} is not a database: give the path of a SQLite file, or postgresql://..."
         )
     return Path(path)

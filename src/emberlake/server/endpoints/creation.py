@@ -2,7 +2,7 @@
 
     note the folder as unfinished ── write schema-0 ── add the rows and remove the note
 
-Whoever dies in between leaves a folder that is noted, and deleted after a while.
+A server that dies in between leaves a folder that is noted, and deleted after a while.
 """
 
 import os
@@ -72,7 +72,7 @@ def add_table(
     table_id = services.env.new_id()
     folder = _claim_folder(services, call, identifier, table_id)
     if not SchemaStore(call.warehouse.files, TableLayout(folder)).create(first):
-        _forget_note(services, folder)  # the folder is of somebody who was faster
+        _forget_note(services, folder)  # the folder belongs to somebody who was faster
         raise rules.table_exists(identifier)
     try:
         _add_rows(services, call, identifier, table_id, (folder, first), is_external=False)
@@ -83,8 +83,8 @@ def add_table(
 
 
 def _give_up(services: Services, call: Call, folder: str) -> None:
-    """Delete the folder of a table that cannot be, unless it was registered meanwhile."""
-    with suppress(StorageError):  # otherwise the note is there, and it is deleted later
+    """Delete the folder of a table that cannot be created, unless it was registered meanwhile."""
+    with suppress(StorageError):  # if it fails, the note stays, and the folder is deleted later
         if not services.database.run("SELECT id FROM tables WHERE path = ?", folder):
             call.warehouse.storage.delete_folder(folder)
         _forget_note(services, folder)
@@ -118,7 +118,7 @@ def _claim_folder(services: Services, call: Call, identifier: Identifier, table_
             if session.run("SELECT id FROM tables WHERE path = ?", folder) or session.run(
                 "SELECT id FROM dropped WHERE path = ? AND kept_at IS NULL", folder
             ):
-                continue  # its files may be being deleted right now
+                continue  # its files may be in deletion right now
             sql, arguments = insert("unfinished", {"path": folder, "since": services.env.now_ms()})
             session.run(sql, *arguments)
             return folder
@@ -149,7 +149,7 @@ def _add_rows(
         "schema_id": schema.id,
         "schema": schema_text(schema),
         "type": schema.options.value(TYPE),
-        # A folder that is taken over may have snapshots: whoever asks first reads them.
+        # A folder that is taken over may have snapshots: the first request reads them.
         "pending_since": now if is_external else None,
     }
     try:
@@ -218,8 +218,8 @@ def _add_external(
 def _checked_path(services: Services, call: Call, path: str) -> str:
     """The folder of an external table, unless it must not be one.
 
-    The server reads and writes there with its own rights, so only administrators choose any
-    folder. Nobody chooses one that has to do with another table.
+    The server reads and writes there with its own rights, so only administrators may choose any
+    folder. Nobody may choose one that overlaps with that of another table.
     """
     folder, real = local_path(path).rstrip("/"), _real(path)
     if not call.principal.is_admin and not _is_below(real, map(_real, call.warehouse.external)):
@@ -229,7 +229,7 @@ def _checked_path(services: Services, call: Call, path: str) -> str:
         _refuse_inside(services, call, folder)
     others = _table_folders(services)
     if any(_is_below(real, [other]) or _is_below(other, [real]) for other in others):
-        raise InvalidInput(f"{path} is inside of the folder of another table, or the other way")
+        raise InvalidInput(f"{path} is inside of the folder of another table, or contains one")
     if real in others:
         raise TableAlreadyExists(f"another table has the folder {path}")
     return folder
@@ -252,7 +252,7 @@ def _real(path: str) -> str:
     """One text for each folder, however it is spelled: links are followed, schemes are the same.
 
     Raises:
-        InvalidInput: it is no absolute path, or a name in it is none.
+        InvalidInput: it is not an absolute path, or a part of it is not a name.
     """
     if scheme_of(path) in SCHEMES:
         found = locate(path)

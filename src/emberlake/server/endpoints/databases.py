@@ -120,7 +120,7 @@ def drop_database(services: Services, call: Call) -> None:
         if _drop_all(services, call, name):
             break
     else:
-        raise InvalidState(f"database {name!r} gets new tables all the time; drop it later")
+        raise InvalidState(f"database {name!r} keeps getting new tables; drop it later")
     services.on_access_changed()
     settle_dropped(services, call.warehouse)
     folder = call.warehouse.database_path(name)
@@ -169,5 +169,5 @@ def locked_database(
 
 
 def database_missing(name: str) -> DatabaseNotFound:
-    """The error for a database that does not exist, which says nothing of others."""
+    """The error for a database that does not exist; it reveals nothing about others."""
     return DatabaseNotFound(f"database {name!r} does not exist", database=name)

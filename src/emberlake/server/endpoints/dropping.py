@@ -94,7 +94,7 @@ def _move_aside(
 
 
 def purge(services: Services, warehouse: Warehouse) -> int:
-    """Delete the files of tables that were dropped long ago; how many tables that were."""
+    """Delete the files of tables that were dropped long ago; returns how many there were."""
     with services.database.try_lock(f"purge {warehouse.name}") as is_locked:
         if not is_locked:
             return 0
@@ -149,7 +149,7 @@ def _delete_files(services: Services, warehouse: Warehouse, path: str, kept_at: 
 
 
 def _delete_folder(warehouse: Warehouse, path: str) -> None:
-    # The schema goes last: until then nobody takes what is left for anything but a table.
+    # The schema goes last: until then, what is left still looks like a table to everybody.
     layout = TableLayout(path)
     warehouse.storage.delete_folder(layout.snapshot_folder)
     for info in warehouse.storage.list(path):

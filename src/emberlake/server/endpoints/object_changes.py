@@ -58,7 +58,7 @@ def _common(content: dict[str, Any], change: Fields, action: str) -> dict[str, A
         case "updateComment":
             return {**content, "comment": change.optional_text("comment")}
         case _:
-            raise InvalidInput(f"{action!r} is no change that can be made here")
+            raise InvalidInput(f"{action!r} is not a change that can be made here")
 
 
 def _definition(change: Fields) -> dict[str, Any]:

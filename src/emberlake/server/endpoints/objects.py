@@ -1,4 +1,4 @@
-"""Views and functions: the server keeps them for engines, and gives back what it was given."""
+"""Views and functions: the server keeps them for engines, and returns what it was given."""
 
 import json
 import re

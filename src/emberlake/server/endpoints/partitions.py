@@ -1,6 +1,6 @@
 """Partitions, computed from the manifests of the latest snapshot.
 
-What clients say of partitions is not used: each spells their values in its own way.
+What clients report about partitions is not used: each client spells values in its own way.
 """
 
 from collections.abc import Iterable, Mapping

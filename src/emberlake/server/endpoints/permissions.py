@@ -1,4 +1,4 @@
-"""Grants over HTTP, for whoever may grant."""
+"""Grants over HTTP, for principals that may grant."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -87,7 +87,7 @@ def _millis(text: str) -> int:
             moment = moment.replace(tzinfo=UTC)
         return int(moment.astimezone(UTC).timestamp() * 1000)
     except (ValueError, OverflowError) as error:  # years before 1 and after 9999 in UTC
-        raise InvalidInput(f"expireTime {text!r} is no time such as 2026-01-01T00:00:00Z") from (
+        raise InvalidInput(f"expireTime {text!r} is not a time such as 2026-01-01T00:00:00Z") from (
             error
         )
 

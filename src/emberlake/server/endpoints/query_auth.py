@@ -15,7 +15,7 @@ _ASKS: Final = "query-auth.enabled"
 
 
 def check_columns(call: Call, table: TableRecord) -> None:
-    """Refuse somebody who may read only some columns of a table that asks nobody before reads."""
+    """Refuse somebody who may read only some columns, if the table does not require query auth."""
     resource = Resource(ResourceKind.TABLE, table.database, table.table)
     if _reads_all(call, resource):
         return

@@ -31,7 +31,7 @@ _ID: Final = re.compile(r"[0-9]{1,19}")
 
 
 def commit(services: Services, call: Call) -> Mapping[str, Any]:
-    """Make a snapshot the next one, or say that it cannot be."""
+    """Make a snapshot the next one, or answer that it cannot be."""
     asked = Commit.from_json(call.body)
     found = services.heads.find(call.warehouse, call.names["database"], call.names["table"])
     return {"success": commit_snapshot(services.heads, call.warehouse, found, asked)}

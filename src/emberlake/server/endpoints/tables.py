@@ -1,4 +1,4 @@
-"""Tables: names and schemas. The server writes schema files, so that the files tell everything."""
+"""Tables: names and schemas. The server writes schema files, so that the files are complete."""
 
 import json
 from collections.abc import Mapping

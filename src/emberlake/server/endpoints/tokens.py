@@ -9,7 +9,7 @@ from emberlake.server.calls import Call, Services
 
 
 def get_token(services: Services, call: Call) -> Mapping[str, Any]:
-    """Credentials that reach the table's folder: to write for writers, else only to read."""
+    """Credentials for the table's folder: to read and write for writers, otherwise only to read."""
     found = services.heads.find(call.warehouse, call.names["database"], call.names["table"])
     resource = Resource(ResourceKind.TABLE, found.database, found.table)
     writes = call.principal.may(Access.UPDATE, resource)

@@ -16,7 +16,7 @@ def repeated(names: Sequence[str]) -> list[str]:
 
 
 def empty_names(what: str, names: Sequence[str]) -> Iterator[str]:
-    """The problem that a list of names has an extra comma."""
+    """The problem of a list of names with an extra comma."""
     if not any(names):
         yield f"{what} names nothing: remove the option"
     elif not all(names):
@@ -24,6 +24,6 @@ def empty_names(what: str, names: Sequence[str]) -> Iterator[str]:
 
 
 def no_column(schema: TableSchema, what: str, name: str) -> str:
-    """The problem that a name is not a column of the table."""
+    """The problem of a name that is not a column of the table."""
     there_are = f" ({choices(name, schema.field_names, 'columns:')})" if schema.fields else ""
     return f"{what} {name} is not a column of the table{there_are}"

@@ -124,7 +124,7 @@ def read_partitions(cursor: Cursor) -> tuple[PartitionSpec, ...]:
 
 
 def read_new_partitions(cursor: Cursor) -> tuple[PartitionSpec, ...]:
-    """One or more of ADD, which Spark separates by nothing: PARTITION (...) PARTITION (...)."""
+    """One or more of ADD, which Spark writes without commas: PARTITION (...) PARTITION (...)."""
     found = []
     while cursor.take("PARTITION"):
         found.append(read_partition(cursor))

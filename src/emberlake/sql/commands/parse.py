@@ -31,7 +31,7 @@ def parse_command(cursor: Cursor) -> Statement | None:
     """The command at the cursor; None if it is not about the lake, such as SHOW FUNCTIONS.
 
     Raises:
-        InvalidSql: it begins like a command, but does not go on like one.
+        InvalidSql: it begins like a command, but does not continue like one.
         Unsupported: the command has no counterpart here; the message says what to use instead.
     """
     start = cursor.at

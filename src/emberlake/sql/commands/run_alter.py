@@ -200,7 +200,7 @@ def rename_table(command: RenameTable, session: Session) -> None:
     """Carry out RENAME TO."""
     source = identifier_of(session, command.table)
     target = command.new_name
-    if len(target.parts) == 1:  # beside the old one, whatever the current database is
+    if len(target.parts) == 1:  # in the database of the old one, whatever the current one is
         target = replace(target, parts=(source.database, *target.parts))
     session.table(command.table)
     session.catalog.rename_table(source, identifier_of(session, target))

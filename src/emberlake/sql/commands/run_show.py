@@ -41,7 +41,7 @@ from emberlake.types import DataField
 
 _TABLES = (("namespace", pa.string()), ("tableName", pa.string()), ("isTemporary", pa.bool_()))
 _DESCRIPTION = ("col_name", "data_type", "comment")
-# What every table has besides its columns.
+# The columns that every table has besides its own.
 _METADATA = (("__paimon_file_path", "string"), ("__paimon_row_index", "bigint"))
 
 
@@ -164,7 +164,7 @@ def show_properties(command: ShowTableProperties, session: Session) -> pa.Table:
 
 
 def refresh_table(command: RefreshTable, session: Session) -> None:
-    """Carry out REFRESH TABLE: every statement reads the table as it is, so there is none to do."""
+    """Carry out REFRESH TABLE: there is nothing to do, since statements read the current table."""
     readable(session, command.table)
 
 

@@ -49,8 +49,8 @@ def create_table(command: CreateTable, session: Session) -> None:
     if tuple(old.partition_keys) == schema.partition_keys:
         session.catalog.replace_table(identifier, schema)
         return
-    # As in Java: snapshots of other partitions cannot be kept, so the table begins anew.
-    first_schema(identifier, schema, {}, 0)  # nothing is dropped for a table that cannot be
+    # As in Java: snapshots with other partition columns cannot be kept, so the table is new.
+    first_schema(identifier, schema, {}, 0)  # nothing is dropped if the new table is invalid
     session.catalog.drop_table(identifier)
     session.catalog.create_table(identifier, schema)
 
@@ -81,7 +81,7 @@ def _check_provider(provider: str | None) -> None:
 
 
 def _make_default_database(session: Session, identifier: Identifier) -> None:
-    """The database of those who have named none is there when its first table is."""
+    """Create the default database with its first table, for users who name no database."""
     is_default = identifier.database == DEFAULT_DATABASE
     if is_default and DEFAULT_DATABASE not in session.catalog.list_databases():
         session.catalog.create_database(DEFAULT_DATABASE, True)

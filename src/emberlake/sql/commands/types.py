@@ -159,7 +159,7 @@ def _field_declaration(field: DataField) -> str:
 
 
 def quoted_if_needed(name: str) -> str:
-    """A name as Spark shows it: in quotes only if it is no plain word."""
+    """A name as Spark shows it: in quotes only if it is not a plain word."""
     return name if _WORD.fullmatch(name) else quoted(name)
 
 

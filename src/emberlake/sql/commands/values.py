@@ -117,7 +117,7 @@ class RenameColumn(Command):
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """What changes of a column."""
+    """What changes in a column."""
 
     column: Path
     type: DataType | None = None

@@ -1,7 +1,7 @@
 """Values for columns of a table: the ANSI casts of Spark, expressed in DuckDB's SQL.
 
-Columns are assigned by position, and so are the fields of structs. Where DuckDB casts to another
-value than Spark, the cast is written in another way, or refused.
+Columns are assigned by position, and so are the fields of structs. A cast whose result would differ
+from Spark's is written in another way, or refused.
 """
 
 import re

@@ -143,7 +143,7 @@ MACROS: Final = (
        CASE WHEN length(rtrim(x)) > n THEN x ELSE left(rpad(x, n, ' '), n) END""",
     """CREATE MACRO spark_integer(x) AS
        CASE WHEN x IS NULL OR regexp_full_match(trim(x), '[+-]?[0-9]+') THEN CAST(trim(x) AS BIGINT)
-       ELSE error('[CAST_INVALID_INPUT] no whole number: ' || x) END""",
+       ELSE error('[CAST_INVALID_INPUT] not a whole number: ' || x) END""",
     """CREATE MACRO spark_long(x) AS CASE
        WHEN typeof(x) IN ('FLOAT', 'DOUBLE') THEN CAST(trunc(TRY_CAST(x AS DOUBLE)) AS BIGINT)
        WHEN typeof(x) LIKE 'DECIMAL%' THEN CAST(split_part(CAST(x AS VARCHAR), '.', 1) AS BIGINT)

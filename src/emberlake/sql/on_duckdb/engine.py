@@ -35,7 +35,7 @@ from emberlake.types import DataField, from_arrow_schema
 
 _CHANGES: Final = ("INSERT", "DELETE", "UPDATE", "MERGE", "TRUNCATE")
 _QUERIES: Final = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
-# First words of statements that Spark knows, and nobody else.
+# First words of statements that only Spark knows.
 _OF_SPARK: Final = frozenset(
     [
         "ADD",
@@ -172,7 +172,7 @@ class DuckDbEngine:
                 "[EXPECT_TABLE_NOT_VIEW] the rows of a temporary view cannot be changed"
             )
         if cursor.token.word not in _OF_SPARK:
-            raise InvalidSql(f"[PARSE_SYNTAX_ERROR] this is no statement: {statement.text[:80]}")
+            raise InvalidSql(f"[PARSE_SYNTAX_ERROR] this is not a statement: {statement.text[:80]}")
         raise Unsupported(
             f"{' '.join(statement.text.split()[:3])} ... cannot be carried out without Spark; "
             "lake.sql of emberlake.spark.attach hands it to Spark"
@@ -188,7 +188,7 @@ class DuckDbEngine:
         return self.answer(None)
 
     def _uncache(self, cursor: Cursor) -> SqlResult:
-        """The view stays, and shows its tables as they are."""
+        """The view stays, and shows the current rows of its tables."""
         if_exists = cursor.take("IF", "EXISTS")
         path = cursor.path()
         cursor.expect_end()

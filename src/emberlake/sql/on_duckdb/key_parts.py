@@ -23,8 +23,8 @@ from emberlake.types import AtomicType, TypeRoot
 
 KEPT_KINDS: Final = f"{KIND} IN (0, 2)"  # +I and +U
 _MOST_FILES: Final = 256
-_MOST_NEWER: Final = 0.35  # of the rows: more are merged
-# Keys that are equal for every engine exactly if their values are.
+_MOST_NEWER: Final = 0.35  # of the rows; a table with more newer rows is merged
+# Types of keys that are equal in every engine exactly if their values are.
 _ROOTS: Final = frozenset(
     {TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.VARCHAR}
     | {TypeRoot.DATE, TypeRoot.DECIMAL, TypeRoot.BOOLEAN}

@@ -37,7 +37,7 @@ class NativeQueries:
             return None
         key = pinned.store.layout, snapshot.id
         found = self._decided.pop(key, None)
-        # A table that was dropped and made again has other snapshots of the same ids.
+        # A table that was dropped and made again has other snapshots with the same ids.
         if found is None or (found.snapshot, found.schema, found.fields) != (
             snapshot,
             schema,

@@ -1,4 +1,4 @@
-"""Parameters of a statement: ``:name`` stands for a value that is given beside the text."""
+"""Parameters of a statement: ``:name`` stands for a value that is given separately."""
 
 from collections.abc import Mapping
 from typing import Any

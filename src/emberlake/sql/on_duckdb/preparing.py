@@ -94,12 +94,12 @@ class Preparation:
         return apply_types(tree, self._fields, self._database.divider)
 
     def _qualifier(self, node: exp.Table) -> tuple[str, str]:
-        """Database and name of a table, as its columns may be called by."""
+        """The database and name of a table, which may qualify its columns."""
         *database, name = name_of(node).parts
         return (database[-1] if database else self._session.database).lower(), name.lower()
 
     def _without_hidden(self, node: exp.Select) -> None:
-        """``*`` leaves hidden columns out, which the query names elsewhere."""
+        """Make ``*`` leave out the hidden columns that the query names elsewhere."""
         sources = [node.args.get("from_"), *(node.args.get("joins") or ())]
         tables = [s.this.name for s in sources if s is not None and isinstance(s.this, exp.Table)]
         names = {name for table in tables for name in self._hidden.get(table, ())}
@@ -285,7 +285,7 @@ class Preparation:
     def _millis(self, said: exp.Expr) -> int:
         text = to_duckdb(said)
         if isinstance(said, exp.Literal) and not said.is_string:
-            text = f"to_timestamp({text})"  # a number is of seconds
+            text = f"to_timestamp({text})"  # a number counts seconds
         moment = self._database.value(f"CAST({text} AS TIMESTAMP WITH TIME ZONE)")
         if not isinstance(moment, datetime):
             raise InvalidSql(f"TIMESTAMP AS OF takes a moment, not {said.sql('spark')}")
@@ -311,7 +311,7 @@ class Preparation:
             raise InvalidSql(f"{table.identifier} is not partitioned")
         listed = self._session.catalog.list_partitions_paged(table.identifier).elements
         first = table.partition_keys[0]
-        # By their values, which have an order of their own: 10 comes after 9.
+        # Ordered by value, not by text: 10 comes after 9.
         texts: dict[Any, str] = {
             partitions_of(table.table_schema, {first: p.spec[first]}).values[0][1]: p.spec[first]
             for p in listed

@@ -64,11 +64,11 @@ def replace_reference(node: exp.Table, stand_in: str) -> None:
 
 
 def drop_qualifiers(tree: exp.Expr, tables: Collection[tuple[str, str]]) -> None:
-    """Columns are named by ``t.c``: the database in ``db.t.c`` is gone from the query.
+    """Turn ``db.t.c`` into ``t.c``: the database is gone from the query.
 
     Args:
         tree: The query; it is changed.
-        tables: Its tables, as pairs of database and name in small letters. Other names of several
+        tables: Its tables, as pairs of database and name in lower case. Other names of several
             parts lead into structs: ``s.a.b``.
     """
     for column in tree.find_all(exp.Column):

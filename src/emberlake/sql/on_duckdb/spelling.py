@@ -18,7 +18,7 @@ _TRAVELS: Final = {
 }
 _VERSIONS: Final = ("scan.snapshot-id", "scan.tag-name", "scan.version")
 _SET_OPERATORS: Final = ("UNION", "ALL", "DISTINCT", "INTERSECT", "EXCEPT", "MINUS")
-# Words that begin or join parts of a query; Spark takes them for names where a name must stand.
+# Words that begin or join parts of a query; Spark reads them as names where it needs a name.
 _PARTS: Final = frozenset(
     {"SELECT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "JOIN", "ON", "TABLE"}
     | {"VALUES", "WITH", "AS", "BY", "IN", "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE"}

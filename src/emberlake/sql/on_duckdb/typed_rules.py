@@ -17,7 +17,7 @@ _COUNT: Final = Digits(20, 0)
 def apply_types(
     tree: exp.Expr, tables: Mapping[str, Sequence[DataField]], divider: Divider
 ) -> exp.Expr:
-    """Write into the query what Spark would do because of types.
+    """Spell out in the query what Spark does because of types.
 
     Args:
         tree: The query; it is changed.

@@ -1,7 +1,7 @@
 """Values are assigned to columns by an ANSI cast, as in Paimon's connector for Spark.
 
-There is no store assignment: '8' goes into INT, 8.9 becomes 8. A cast that is impossible fails when
-it is computed. A NULL becomes the default of its column.
+Spark's rules of store assignment do not apply: '8' can be written to an INT, and 8.9 becomes 8. A
+cast that is impossible fails when it is computed. A NULL becomes the default of its column.
 """
 
 from pyspark.sql import Column
@@ -15,7 +15,7 @@ from emberlake.types import AtomicType, DataField, TypeRoot
 
 
 def assigned(column: Column, field: DataField, given: T.DataType, *, by_name: bool) -> Column:
-    """A value as a column of the table takes it.
+    """A value in the form that a column of the table takes.
 
     Args:
         column: The value.
@@ -24,7 +24,7 @@ def assigned(column: Column, field: DataField, given: T.DataType, *, by_name: bo
         by_name: Whether fields of structs are matched by their names, and not by position.
 
     Raises:
-        DataMismatch: by name, a struct lacks a field, or has others.
+        DataMismatch: fields are matched by name, and a struct lacks one or has others.
     """
     wanted = to_spark_type(field.type)
     if by_name:

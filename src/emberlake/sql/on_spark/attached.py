@@ -30,7 +30,7 @@ class AttachedTables:
     ) -> None:
         self._spark = spark
         self._catalog = catalog
-        self._options = dict(catalog_options)  # all: the catalog does not tell its secrets
+        self._options = dict(catalog_options)  # with secrets, which a catalog does not reveal
         self._databases = databases
         self._made: dict[str, tuple[Identifier, int]] = {}  # by Spark's name; with its schema
         self._own_databases: list[str] = []

@@ -88,7 +88,7 @@ class SparkEngine:
         return paimon_fields(nullable_fields(self.frame(query, args).schema))
 
     def owns(self, name: TableName) -> bool:
-        """Whether Spark has a table or a temporary view of that name, beside the lake."""
+        """Whether Spark itself has a table or a temporary view of that name."""
         return self.views.owns(name)
 
     def foreign(self, statement: Foreign, args: Args) -> DataFrame:

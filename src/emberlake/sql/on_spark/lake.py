@@ -16,7 +16,7 @@ from emberlake.sql.parameters import Given
 from emberlake.sql.session import SqlSession
 
 _LAKE: Final = "lake"
-_latest: dict[str, "Lake"] = {}  # the default of notebooks
+_latest: dict[str, "Lake"] = {}  # the default for notebooks
 
 
 class Lake:
@@ -44,8 +44,8 @@ class Lake:
     def sql(self, query: str, args: Given = None, **dataframes: DataFrame) -> DataFrame:
         """Carry out one statement on the tables of the catalog, and of Spark.
 
-        Every table in it is read at one snapshot, found when the statement starts. A query is read
-        by the actions of the DataFrame; all other statements are done when the call returns.
+        Every table in it is read at one snapshot, found when the statement starts. A query runs
+        when an action needs its rows; all other statements are done when the call returns.
 
         Args:
             query: The statement, in Spark's SQL.
@@ -60,7 +60,7 @@ class Lake:
         """
         for name, frame in dataframes.items():
             if not hasattr(frame, "createOrReplaceTempView"):
-                raise InvalidInput(f"{name} is a {type(frame).__name__}, and no DataFrame of Spark")
+                raise InvalidInput(f"{name} is a {type(frame).__name__}, not a Spark DataFrame")
         engine = SparkEngine(self.spark, self._views, dataframes)
         shared = self.session
         engine.session = SqlSession(
@@ -96,9 +96,9 @@ def attach(
     databases: Sequence[str] | None = None,
     name: str = "paimon",
 ) -> Lake:
-    """Make the tables of a catalog names in ``spark.sql``, and get ``lake.sql`` for everything.
+    """Make the tables of a catalog known to ``spark.sql``; ``lake.sql`` takes every statement.
 
-    Names that Spark has already are left alone; ``left_out`` of the lake lists them.
+    Names that Spark already has are left alone; ``left_out`` of the lake lists them.
 
     Args:
         spark: The session.

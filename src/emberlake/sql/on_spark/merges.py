@@ -1,4 +1,4 @@
-"""MERGE: one query decides what happens to which rows, with everything that Spark has.
+"""MERGE: one query decides what happens to which rows, with any expression of Spark.
 
 The rows of the table carry the place where they are, as in DELETE and UPDATE.
 """

@@ -10,7 +10,7 @@ from emberlake.spark.sessions import check_workers
 
 
 class SparkResult(SqlResult):
-    """A DataFrame as an Arrow stream; ``dataframe`` is the DataFrame, to go on with on Spark."""
+    """A DataFrame as an Arrow stream; ``dataframe`` is the DataFrame, to continue with on Spark."""
 
     def __init__(self, dataframe: DataFrame) -> None:
         super().__init__(lambda: _schema(dataframe), self._stream)
@@ -39,8 +39,8 @@ def _schema(frame: DataFrame) -> pa.Schema:
 def _batches(frame: DataFrame, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows in their order; this process holds those of one task at a time.
 
-    Spark hands over the rows of one task after the other only as Python objects. So tasks pack each
-    batch into one binary value, which costs almost nothing.
+    Spark hands over rows task by task only as Python objects. So tasks pack each batch into one
+    binary value, which costs almost nothing.
     """
     check_workers(frame.sparkSession)
     numbered = frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))  # names may repeat

@@ -17,7 +17,7 @@ _LOGS_OF_ERRORS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger"
 
 
 class SparkRunner:
-    """Carries out statements by ``lake.sql``."""
+    """Carries out statements with ``lake.sql``."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
@@ -53,7 +53,7 @@ class SparkRunner:
         return self._lake.spark.createDataFrame(given)
 
     def interrupt(self) -> None:
-        """Stop what runs, from another thread."""
+        """Stop the running statement, from another thread."""
         self._lake.spark.interruptAll()
 
 

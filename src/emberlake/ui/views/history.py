@@ -154,7 +154,7 @@ def _key(snapshot: Snapshot, homes: Mapping[tuple[int, str], int]) -> Key:
 
 
 def _nodes(lanes: Sequence[Lane], homes: Mapping[tuple[int, str], int]) -> dict[Key, _Node]:
-    """Every snapshot once: what a branch copied from the main lane is the main lane's."""
+    """Every snapshot once: one that a branch copied from the main lane belongs to the main lane."""
     nodes: dict[Key, _Node] = {}
     for lane in lanes:
         for snapshot in lane.snapshots:

@@ -1,4 +1,4 @@
-"""A bucket of a key table as what it is: an LSM tree of sorted runs."""
+"""A bucket of a key table as an LSM tree of sorted runs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -75,7 +75,7 @@ def plan_view_of(text: str, plan: Explanation, why: Why) -> PlanView:
     Args:
         text: The filter as it was typed.
         plan: The explanation.
-        why: Says for files what their metadata says; called with those that are listed.
+        why: Tells what the metadata of files says; called with those that are listed.
     """
     files = sorted(plan.files, key=lambda f: list(Reason).index(f.reason))
     everything = sum(f.file_size for f in files)

@@ -115,7 +115,7 @@ def options_of(text: str | None) -> dict[str, str]:
     """Options in an argument: ``key=value,key=value``.
 
     Raises:
-        InvalidInput: something else.
+        InvalidInput: the text has another form.
     """
     found: dict[str, str] = {}
     for part in (text or "").split(","):
@@ -137,7 +137,7 @@ def moment_of(text: str | None) -> datetime | None:
     """A timestamp in an argument: ``2024-01-01 10:00:00``, in local time as in Java.
 
     Raises:
-        InvalidInput: something else.
+        InvalidInput: the text is not a timestamp.
     """
     if text is None:
         return None
