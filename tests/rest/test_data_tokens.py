@@ -117,7 +117,7 @@ def test_a_token_that_is_good_yet_is_used_while_the_server_is_away(
     world.time_ms += int(7.5 * HOUR)
     assert key_of(tokens) == "key1"
     world.time_ms += HOUR
-    with pytest.raises(CredentialsExpired, match=r"db\.t are over, .* failed with 500"):
+    with pytest.raises(CredentialsExpired, match=r"db\.t have expired, .* failed with 500"):
         tokens.current()
     server.faults.clear()
     assert key_of(tokens) == "key2"

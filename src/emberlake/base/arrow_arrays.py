@@ -15,7 +15,7 @@ Nulls = npt.NDArray[np.bool_] | None
 
 
 def numbers_array(numbers: npt.NDArray[np.integer[Any]], *, is_null: Nulls = None) -> pa.Array:
-    """The numbers as an array, null where the mask says so; nothing is copied."""
+    """The numbers as an array, null where the mask is true; nothing is copied."""
     values = np.ascontiguousarray(numbers)
     buffers = [_validity(is_null), pa.py_buffer(values)]
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
@@ -31,7 +31,7 @@ def array_numbers(array: pa.Array) -> npt.NDArray[Any]:
 
 
 def used_values(array: pa.DictionaryArray) -> pa.Array:
-    """The distinct values of an array that is places in a dictionary; not null."""
+    """The distinct values that a dictionary array uses, without null."""
     places = array.indices.drop_null() if array.null_count else array.indices
     counts = np.bincount(array_numbers(places), minlength=len(array.dictionary))
     return array.dictionary.take(numbers_array(np.flatnonzero(counts)))

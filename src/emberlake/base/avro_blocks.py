@@ -114,14 +114,14 @@ def parse_container(raw: bytes) -> Container:
     return Container(header.schema, tuple(iter_blocks(stream, header)))
 
 
-# The start of the container that was parsed last, up to its sync marker, and what it says. All
-# manifests of a writer begin with the same bytes, some 2 kB.
+# The start of the last container that was parsed, up to its sync marker, with its schema and codec.
+# All manifests of a writer begin with the same bytes, some 2 kB.
 _last_start: tuple[bytes, str, str] | None = None
 _MAX_START_BYTES: Final = 64 * 1024
 
 
 def _read_repeated_header(raw: bytes, stream: BinaryIO) -> Header:
-    """Read the header; if it is like the last one, without looking into it."""
+    """Read the header, without parsing it if it starts like the last one."""
     global _last_start  # noqa: PLW0603 - threads may replace it, but never change it
     last = _last_start
     if last is not None and raw.startswith(last[0]):

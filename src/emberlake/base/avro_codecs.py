@@ -1,4 +1,4 @@
-"""The codecs of the blocks of Avro containers: by Avro's names, in bounded memory."""
+"""The codecs for blocks of Avro containers, by Avro's names. They decompress in bounded memory."""
 
 import bz2
 import lzma
@@ -80,7 +80,7 @@ _ZSTD_SHORTEST: Final = 9  # bytes of a frame
 
 
 def _decompress_zstd(data: bytes) -> bytes:
-    if not data:  # which a stream would decompress to nothing
+    if not data:  # a stream would decompress it to nothing
         raise EOFError("a block ends too early")
     try:
         size = _zstd_size(data)
@@ -97,7 +97,7 @@ def _decompress_zstd(data: bytes) -> bytes:
 
 
 def _zstd_size(data: bytes) -> int | None:
-    """How long a frame is when it is decompressed, if its header says so (RFC 8878, 3.1.1.1)."""
+    """The decompressed size of a frame, if its header states it (RFC 8878, 3.1.1.1)."""
     if len(data) < _ZSTD_SHORTEST or data[:4] != _ZSTD_MAGIC:
         return None
     flags = data[4]
@@ -162,7 +162,7 @@ def _decompress_snappy(data: bytes) -> bytes:
 
 
 def _snappy_size(data: bytes) -> int:
-    """How long a block is when it is decompressed: a number of seven bits a byte, the low first."""
+    """The decompressed size of a block: a number with seven bits per byte, lowest first."""
     size = 0
     for at, byte in enumerate(data[:5]):
         size |= (byte & 0x7F) << 7 * at

@@ -57,7 +57,7 @@ class ByteCache:
                 self._held_bytes -= freed
 
     def replace(self, key: tuple[object, ...], value: object, size: int) -> None:
-        """Remember a value in the place of the one that the key has."""
+        """Remember a value, replacing the one that the key has."""
         with self._lock:
             _, freed = self._kept.pop(key, (None, 0))
             self._held_bytes -= freed

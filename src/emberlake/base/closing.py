@@ -6,7 +6,7 @@ from typing import Self
 
 
 class Closing(ABC):
-    """A context manager that calls ``close`` at its end, whatever happened inside."""
+    """A context manager that calls ``close`` at its end, whatever happens inside."""
 
     @abstractmethod
     def close(self) -> None:

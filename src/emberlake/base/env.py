@@ -30,7 +30,7 @@ class Env:
     chance: Callable[[], float] = random.random
 
     def marked(self, mark: str) -> "Env":
-        """The same world, but every id begins with a mark, and so do the names of files."""
+        """The same world, but every id, and so every file name, begins with a mark."""
         new_id = self.new_id
         return replace(self, new_id=lambda: f"{mark}-{new_id()}")
 

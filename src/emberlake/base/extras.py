@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from emberlake.errors import Unsupported
 
-# Modules of higher layers that lower ones may load, by a word.
+# Modules of higher layers that lower layers may load. The key is a word that stands for the module.
 _OFFERED: Final[dict[str, str]] = {}
 
 
@@ -24,7 +24,7 @@ def load_extra(module: str, *, extra: str) -> Any:
 
 
 def offer(what: str, module: str) -> None:
-    """Let lower layers load a module of a higher one, by a word; only the package does this."""
+    """Let lower layers load a module of a higher one by a word. Only the package calls this."""
     _OFFERED[what] = module
 
 

@@ -14,7 +14,7 @@ _BOX: Final = "max-width:100%;overflow-x:auto;font-size:13px;line-height:1.45;ma
 _TABLE: Final = "border-collapse:collapse;margin:6px 0;font-size:inherit;background:none"
 _CELL: Final = f"padding:3px 12px 3px 0;border:0;border-bottom:1px solid {_GREY};vertical-align:top"
 _SHOWN_CHARACTERS: Final = 300
-_SHORT_CHARACTERS: Final = 20  # such texts stay in one piece on narrow screens
+_SHORT_CHARACTERS: Final = 20  # texts up to this length are not wrapped on narrow screens
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def html_legend(parts: Iterable[Part]) -> str:
 
 
 def html_details(summary: str, *pieces: str) -> str:
-    """Pieces that are folded until they are opened."""
+    """Pieces that are hidden until the reader opens them."""
     return (
         f'<details><summary style="cursor:pointer;opacity:.65">{_text(summary)}</summary>'
         f"{''.join(pieces)}</details>"

@@ -1,8 +1,8 @@
-"""Ctrl-C while a library works that ignores signals: another thread tells it to stop.
+"""Let Ctrl-C stop a library that ignores signals: another thread tells it to stop.
 
-Python runs the handler of a signal on its main thread, between two of its own steps. While a
-library computes there, nothing happens. But the number of a signal is written to a file descriptor
-at once, and another thread can wait for it.
+Python runs signal handlers on its main thread, between two of its own steps. So while a library
+computes there, no handler runs. But Python writes the number of a signal to a file descriptor
+immediately, and another thread can wait for it.
 """
 
 import os
@@ -19,8 +19,8 @@ _END: Final = 0  # no signal has this number
 def stopped_by_interrupt(stop: Callable[[], None]) -> Iterator[None]:
     """Call ``stop``, on another thread, as soon as Ctrl-C is pressed while the work inside runs.
 
-    Whatever the work raises because of that becomes a KeyboardInterrupt. On other threads than the
-    main one, which Ctrl-C does not reach, this does nothing.
+    Whatever the work raises because of that becomes a KeyboardInterrupt. On threads other than the
+    main one this does nothing, since Ctrl-C does not reach them.
     """
     if current_thread() is not main_thread() or not callable(signal.getsignal(signal.SIGINT)):
         yield

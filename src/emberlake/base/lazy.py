@@ -6,7 +6,7 @@ from types import ModuleType
 
 
 def lazy_modules(package: str, names: Collection[str]) -> Callable[[str], ModuleType]:
-    """The ``__getattr__`` of a package that loads these of its modules on first use."""
+    """A ``__getattr__`` for a package, which loads the named modules on first use."""
 
     def load(name: str) -> ModuleType:
         if name not in names:

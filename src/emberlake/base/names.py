@@ -1,4 +1,4 @@
-"""Names in messages, as short lists and suggestions for unknown ones, and in Spark's SQL."""
+"""Names in messages (short lists, suggestions for unknown names) and in Spark's SQL."""
 
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
@@ -9,12 +9,12 @@ _SHOWN_CHARACTERS: Final = 64
 _COMPARED: Final = 5000  # a table may have many columns, a catalog many tables
 _SUGGESTED: Final = 3
 _ALIKE: Final = 0.7
-_SHORT: Final = 4  # letters; two that are swapped are a large share: dya, day
+_SHORT: Final = 4  # letters; in such names two swapped letters weigh a lot: dya, day
 _SHORT_ALIKE: Final = 0.65
 
 
 def listed(names: Collection[object], shown: int = _SHOWN) -> str:
-    """``a, b, c``; only the first of many: ``a, b, c and 497 more``."""
+    """``a, b, c``; a long list is cut: ``a, b, c and 497 more``."""
     texts = [_shortened(str(name)) for _, name in zip(range(shown), names, strict=False)]
     left = len(names) - len(texts)
     return ", ".join(texts) + (f" and {left:,} more" if left else "")
@@ -55,7 +55,7 @@ def choices(unknown: str | Sequence[str], known: Collection[str], there_are: str
 
 
 def backquoted(name: str) -> str:
-    """A name as Spark reads it, whatever characters it has."""
+    """A name in backquotes, so that Spark reads it whatever characters it has."""
     return "`" + name.replace("`", "``") + "`"
 
 

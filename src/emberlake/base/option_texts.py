@@ -1,4 +1,4 @@
-"""Texts of options as values: numbers, sizes, durations, lists."""
+"""Parse the texts of options: numbers, sizes, durations, lists."""
 
 import math
 import re

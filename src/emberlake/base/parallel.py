@@ -50,14 +50,14 @@ def parallel_map(
         while waiting:
             yield result_of(waiting.popleft())
     except KeyboardInterrupt:
-        is_awaited = False  # who interrupts does not want to wait for a request to end
+        is_awaited = False  # a user who presses Ctrl-C does not want to wait for a request
         raise
     finally:
         pool.shutdown(wait=is_awaited, cancel_futures=True)
 
 
 def result_of(future: "Future[_Out]") -> _Out:
-    """The result of a future, awaited so that Ctrl-C is heard.
+    """The result of a future, awaited in a way that Ctrl-C can interrupt.
 
     Some libraries (Lance is one) handle signals in a way that does not end a long wait.
     """

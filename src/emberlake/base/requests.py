@@ -1,7 +1,7 @@
-"""Requests to storages that take their time: made side by side, by threads that mostly wait.
+"""Requests to slow storages: made side by side, by threads that mostly wait.
 
-They are apart from the threads that decode (``emberlake.base.parallel``), of which there are as
-many as cores. A process that ends does not wait for them.
+These threads are not the ones that decode (``emberlake.base.parallel``), of which there is one per
+core. A process that ends does not wait for them.
 """
 
 import atexit
@@ -19,8 +19,8 @@ _Task = tuple[Callable[[], Any], "Future[Any]"]
 MOST_AT_ONCE: Final = 64
 _LAST_CHANCE_S: Final = 2.0
 _FEW: Final = 8
-_AT_ONCE_S: Final = 0.004  # of a store nearby; the time is spent once for many requests
-_MOST_DATA_AT_ONCE: Final = 16  # they are large, and must not keep small ones waiting
+_AT_ONCE_S: Final = 0.004  # for a store nearby; many requests spend this time only once
+_MOST_DATA_AT_ONCE: Final = 16  # data requests are large, and must not keep small ones waiting
 
 
 class _Threads:
@@ -31,7 +31,7 @@ class _Threads:
         self._tasks: SimpleQueue[_Task] = SimpleQueue()
         self._lock = threading.Lock()
         self._count = 0
-        self._open = 0  # tasks that were given and are not done
+        self._open = 0  # tasks that were submitted and are not done
 
     @property
     def is_asked_for(self) -> bool:
@@ -50,7 +50,7 @@ class _Threads:
         return future
 
     def go_on(self, work: Callable[[], object]) -> None:
-        """Go on with a task after those that wait; its thread is free then, so no other starts."""
+        """Queue the rest of a task. It frees its own thread, so no new thread is started."""
         with self._lock:
             self._open += 1
         self._tasks.put((work, Future()))
@@ -63,12 +63,12 @@ class _Threads:
             result, error = _attempt(work) if is_wanted else (None, None)
             with self._lock:
                 self._open -= 1
-            # Whoever waits for it may give the next task at once, which needs no other thread.
+            # Only now: whoever waits may submit the next task immediately. This thread can take it.
             if error is not None:
                 future.set_exception(error)
             elif is_wanted:
                 future.set_result(result)
-            del work, future, result, error  # what a request has brought is not kept until the next
+            del work, future, result, error  # do not hold a result while waiting for a task
 
 
 def _attempt(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
@@ -90,12 +90,12 @@ def _pool(name: str, most: int) -> _Threads:
 def ask_each(works: Iterable[Callable[[], _T]], at_once: int) -> Iterator[_T]:
     """The results of requests, in order; ``at_once`` of them are under way at the same time.
 
-    Where answers come at once, a few threads get more done than many, so there are more only while
-    an answer is waited for. After a failure the ones that have begun are waited for, the others are
-    not made.
+    If answers come immediately, a few threads get more done than many, so threads are added only
+    while we wait for an answer. After a failure, no more requests are made, and those that have
+    begun are awaited.
     """
     at_once = min(at_once, MOST_AT_ONCE)
-    # A request that makes others could wait for a thread that waits for it.
+    # If a request makes other requests, these could wait for a thread that waits for them.
     if at_once <= 1 or getattr(_here, "is_request", False):
         for work in works:
             yield work()
@@ -117,10 +117,10 @@ def ask_each(works: Iterable[Callable[[], _T]], at_once: int) -> Iterator[_T]:
 
 
 class _Series(Generic[_T]):
-    """Requests whose answers are taken in their order.
+    """Requests whose answers are taken in order.
 
-    A thread that has an answer goes on with the next request by itself. Whoever takes the answers
-    is woken only by the one that is next: for many small answers, waking takes most of the time.
+    A thread that has an answer goes on with the next request by itself. The consumer is woken only
+    for the answer that is next: with many small answers, waking takes most of the time.
     """
 
     def __init__(self, pool: _Threads, at_once: int) -> None:
@@ -133,11 +133,11 @@ class _Series(Generic[_T]):
         self._waiting: deque[tuple[int, Callable[[], _T]]] = deque()
         self._answers: dict[int, tuple[_T | None, BaseException | None]] = {}
         self._added = 0
-        self._awaited = 0  # the number of the next answer that is taken
-        self._is_over = False  # one has failed, or the answers are no longer needed
+        self._awaited = 0  # the number of the next answer to take
+        self._is_over = False  # a request has failed, or the answers are no longer needed
 
     def add(self, work: Callable[[], _T]) -> None:
-        """Make a request after those that were added before."""
+        """Make a request after those added before."""
         with self._changed:
             if not self._is_over:
                 self._waiting.append((self._added, work))
@@ -174,12 +174,12 @@ class _Series(Generic[_T]):
         self._waiting.clear()
 
     def _is_there_in(self, seconds: float | None) -> bool:
-        """Wait for the next answer, but not for longer."""
+        """Wait at most this long for the next answer; returns whether it has come."""
         with self._changed:
             return self._changed.wait_for(lambda: self._awaited in self._answers, seconds)
 
     def _staff(self) -> None:
-        """Let as many threads make requests as there is work for."""
+        """Start as many threads as there is work for."""
         with self._changed:
             # Threads that are about to end are not counted.
             more = min(self._most - self._threads, len(self._waiting))
@@ -202,21 +202,21 @@ class _Series(Generic[_T]):
                     self._end()
                 if number == self._awaited:
                     self._changed.notify_all()
-            del work, answer  # what a request has brought is not kept until the next
+            del work, answer  # do not hold an answer during the next request
             if self._pool.is_asked_for:  # others must not wait until this series ends
                 self._pool.go_on(self._serve)
                 return
 
 
 def ask_all(works: Iterable[Callable[[], _T]], at_once: int) -> list[_T]:
-    """What some requests bring, in their order."""
+    """The results of requests, in order."""
     return list(ask_each(works, at_once))
 
 
 def begin(work: Callable[[], _T], at_once: int) -> Callable[[], _T]:
-    """Begin with a request that is needed later; call the result for what it brings.
+    """Begin a request whose answer is needed later; call what this returns to get the answer.
 
-    Where one request is made at a time, it is made when its result is asked for.
+    If requests are made one at a time, this one is made when its answer is asked for.
     """
     if at_once <= 1 or getattr(_here, "is_request", False):
         return work
@@ -224,14 +224,14 @@ def begin(work: Callable[[], _T], at_once: int) -> Callable[[], _T]:
 
 
 def begin_data(work: Callable[[], _T]) -> Callable[[], _T]:
-    """Begin to fetch a large piece of data; call the result for it."""
+    """Begin to fetch a large piece of data; call what this returns to get it."""
     return _pool("data", _MOST_DATA_AT_ONCE).submit(work).result
 
 
 def leave(work: Callable[[], object], at_once: int) -> None:
     """Make a request without waiting for it, after earlier ones; its result is ignored.
 
-    Where one request is made at a time, it is made now.
+    If requests are made one at a time, this one is made now.
     """
     if at_once <= 1:
         work()
@@ -240,14 +240,14 @@ def leave(work: Callable[[], object], at_once: int) -> None:
 
 
 def settle() -> None:
-    """Wait for what was left, before something is done that it must not come after."""
+    """Wait for the requests that were left, before something that must come after them."""
     if not getattr(_here, "is_request", False):
         wait(_left)
 
 
 @atexit.register
 def _end() -> None:
-    """Give what was left its chance when the process ends, and no more than that."""
+    """Give the requests that were left a short time when the process ends."""
     wait(_left, _LAST_CHANCE_S)
 
 

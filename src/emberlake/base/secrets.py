@@ -1,11 +1,11 @@
-"""Options whose values must not be shown, by their names."""
+"""Recognize, by their names, the options whose values must not be shown."""
 
 import re
 from collections.abc import Mapping
 from typing import Final
 
 HIDDEN: Final = "(hidden)"
-# Not only object stores have secrets, and the value of a misspelled option is still one.
+# Not only object stores have secrets, and the value of a misspelled option is still a secret.
 _SECRET: Final = re.compile(
     r"secret|password|passwd|token|credential|access.?key|account.?key|private|\bsas\b",
     re.IGNORECASE,
@@ -18,5 +18,5 @@ def may_be_secret(key: str) -> bool:
 
 
 def shown_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Options as they may be shown."""
+    """The options with their secrets hidden."""
     return {key: HIDDEN if may_be_secret(key) else value for key, value in options.items()}

@@ -14,7 +14,7 @@ def wall_clock_ms(instant_ms: int) -> int:
 
 
 def shown_time(instant_ms: int) -> str:
-    """``2026-06-26 14:03:22 UTC``; milliseconds if the time is outside of the calendar."""
+    """``2026-06-26 14:03:22 UTC``; in milliseconds if the time is outside of the calendar."""
     try:
         moment = datetime.fromtimestamp(instant_ms / 1000, tz=UTC)
     except (ValueError, OverflowError, OSError):
@@ -23,7 +23,7 @@ def shown_time(instant_ms: int) -> str:
 
 
 def instant_ms(wall_clock_ms: int) -> int:
-    """The instant at which the local wall clock shows that time."""
+    """The instant at which the local wall clock shows this time."""
     shown = datetime.fromtimestamp(wall_clock_ms / 1000, tz=UTC).replace(tzinfo=None)
     offset = shown.astimezone().utcoffset()
     return wall_clock_ms - (int(offset.total_seconds() * 1000) if offset else 0)

@@ -1,6 +1,6 @@
-"""The one cache of metadata of this process: its bound is in bytes, and is one for all tables.
+"""The one cache of metadata of this process. One bound, in bytes, holds for all tables.
 
-What is kept is decided by those who keep it: metadata of tables, and footers of data files.
+Its callers decide what to keep: metadata of tables, and footers of data files.
 """
 
 import os
@@ -43,8 +43,8 @@ Key = tuple[object, ...]
 def file_key(storage: Storage, path: str) -> Key:
     """The cache key of a metadata file.
 
-    A storage that equals only itself, such as one in memory, may hold all of its files: a cached
-    file must not keep it alive.
+    A storage that equals only itself, such as one in memory, may hold all of its files. A cached
+    file must not keep such a storage alive.
     """
     storage = own_storage(storage)
     equals_only_itself = type(storage).__hash__ is object.__hash__

@@ -1,7 +1,7 @@
 """A storage whose files are durable as soon as they are written.
 
-Files of a commit are made durable together with the snapshot that refers to them, by whoever writes
-the snapshot. If that is a server, the writer of the files cannot wait for it.
+Usually the files of a commit are made durable together with the snapshot that refers to them, by
+whoever writes the snapshot. If a server writes it, the writer of the files cannot rely on that.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from emberlake.io.wrapped import WrappedStorage
 
 @dataclass(frozen=True)
 class DurableStorage(WrappedStorage):
-    """Does what ``storage`` does, and waits for the disk with every file."""
+    """Does what ``storage`` does, and waits for the disk after every file."""
 
     @property
     def traits(self) -> StorageTraits:
@@ -29,5 +29,5 @@ class DurableStorage(WrappedStorage):
 
 
 def durable(storage: Storage) -> Storage:
-    """The storage, so that what is written to it is durable at once."""
+    """The storage, wrapped if necessary so that every write is durable immediately."""
     return DurableStorage(storage) if storage.traits.flushes_late else storage

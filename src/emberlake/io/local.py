@@ -1,8 +1,8 @@
 """Storage on the local disk, or on a network disk that is mounted like one.
 
 A file is published by writing it under a hidden temporary name, flushing it, and hard-linking it to
-its name: the link fails when the name is taken, so of several writers exactly one wins and no
-reader ever sees half a file.
+its name. The link fails if the name is taken, so exactly one of several writers wins, and no reader
+ever sees half a file.
 """
 
 import errno
@@ -78,7 +78,7 @@ class LocalStorage(OneByOne):
             try:
                 with _failures_of("publish", path, had_no_effect=True):
                     needed = [local_path(name) for name in after]
-                    # Before the first file: the folder of a table that is gone must stay away.
+                    # First, since writing would bring back the folder of a dropped table.
                     _check_present(needed)
                     if needed:
                         _write_new(temporary, data)
@@ -171,7 +171,7 @@ class LocalStorage(OneByOne):
 
     def move_folder(self, source: str, target: str) -> None:
         new = local_path(target)
-        # A rename would replace an empty folder without a word.
+        # A rename would silently replace an empty folder.
         if os.path.lexists(new):
             raise AlreadyExists(f"{target} exists; move {source} to another name")
         with _failures_of("move", source):
@@ -185,8 +185,8 @@ class LocalStorage(OneByOne):
 class _LocalOutput(Output):
     """A file that is on the disk once it is closed.
 
-    The folder is not flushed: file systems that journal keep the name of a new file with it, and
-    nothing refers to the file before a snapshot, whose folder is flushed.
+    The folder is not flushed. Journaling file systems keep the name of a new file together with it,
+    and the first thing that refers to the file is a snapshot, whose folder is flushed.
     """
 
     def __init__(self, path: str) -> None:
@@ -213,7 +213,7 @@ class _LocalOutput(Output):
 
 
 def _new_file(target: str) -> "io.BufferedWriter[Any]":
-    # Exclusive: new files have unique names, so a name that is taken is a mistake to surface.
+    # Exclusive: new files have unique names, so a name that is taken is a bug that must surface.
     return io.BufferedWriter(io.FileIO(target, "xb"))
 
 
@@ -222,10 +222,10 @@ def _emptied_file(target: str) -> "io.BufferedWriter[Any]":
 
 
 def open_storage(path: str, options: Mapping[str, object]) -> tuple[Storage, str]:
-    """The local disk, and a folder of it in its normal form."""
+    """The local disk, and the path of a folder on it in its normal form."""
     del options  # there are none
-    # Absolute, because workers that open the same table may run in another folder; links are not
-    # followed: the path stays the one that the user knows.
+    # Absolute, because workers that open the same table may run in another folder. Links are not
+    # followed, so the user recognizes the path.
     return LocalStorage(), os.path.abspath(local_path(path))
 
 
@@ -271,7 +271,7 @@ def _noted(
 
 
 def _put_together(files: Sequence[tuple[str, bytes]]) -> Sequence[bool | StorageError]:
-    """Publish files step by step: the first wait for the disk is nearly the last."""
+    """Publish files together, step by step: after the first wait for the disk, few follow."""
     outcomes: list[bool | StorageError] = [False] * len(files)
     targets = [local_path(path) for path, _ in files]
     with ExitStack() as opened:
@@ -320,10 +320,10 @@ def _replace(target: str, data: bytes) -> None:
 
 
 def _change_one_byte(target: str, data: bytes) -> bool:
-    """Turn a file into these bytes, if it has all of them but one; else do nothing.
+    """Turn a file into these bytes if it differs in one byte only; otherwise do nothing.
 
-    Readers see the old byte or the new one. Most hints differ in their last digit, and an emptied
-    file makes its writer wait for the disk, or for whoever wrote it before.
+    Readers see either the old byte or the new one. Most hints differ in their last digit. Emptying
+    the file instead would make the writer wait for the disk, or for whoever wrote it before.
     """
     try:
         handle = os.open(target, os.O_RDWR)

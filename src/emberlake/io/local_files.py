@@ -1,4 +1,4 @@
-"""The steps in which a file of a local disk comes to be: written, flushed, linked to its name."""
+"""The steps that create a file on a local disk: write it, flush it, link it to its name."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 _MODE: Final = 0o666  # as far as the process allows it
 _HAS_UNNAMED: Final = hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
-# What disks say that have no files without names; some take the folder for the file.
+# Errors of disks that do not support files without names. Some take the folder for the file.
 _NO_UNNAMED: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL})
 _Opened = TypeVar("_Opened")
 
@@ -20,14 +20,14 @@ class Draft:
     """An open file that nobody sees yet."""
 
     handle: int
-    temporary: str | None  # its name, where files need one
+    temporary: str | None  # its name, if the disk requires one
 
     def link(self, target: str) -> bool:
         """Give the file its name; False if another file has it."""
         if self.temporary is not None:
             return link_to(self.temporary, target)
         try:
-            # With a folder, though the path is absolute: only then is the link followed.
+            # The path is absolute, but only with src_dir_fd does os.link follow the symbolic link.
             os.link(f"/proc/self/fd/{self.handle}", target, src_dir_fd=self.handle)
         except FileExistsError:
             return False
@@ -36,7 +36,7 @@ class Draft:
 
 @contextmanager
 def draft(target: str, data: bytes) -> Iterator[Draft]:
-    """A new file next to a path: without a name where the disk allows it, which is cheaper."""
+    """A new file next to a path. It has no name if the disk allows that, which is cheaper."""
     made = create_at(target, _open_draft)
     try:
         with open(made.handle, "wb", closefd=False) as sink:
@@ -82,14 +82,14 @@ def link_to(temporary: str, target: str) -> bool:
     try:
         os.link(temporary, target)
     except FileExistsError:
-        # A network disk may repeat a link whose answer got lost: two names say that it landed.
+        # A network disk may repeat a link whose answer got lost. Two names mean that it succeeded.
         return os.stat(temporary).st_nlink == 2
     return True
 
 
 def flush_handles(handles: Sequence[int]) -> None:
     """Wait until open files are on the disk."""
-    # The disk begins with all of them, so that the first wait is nearly the last.
+    # This makes the disk start with all files at once, so only the first fsync waits for long.
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):  # it is advice
             for handle in handles:

@@ -24,7 +24,7 @@ _LIVE: Final[WeakValueDictionary[str, "MemoryStorage"]] = WeakValueDictionary()
 
 
 class MemoryStorage(OneByOne):
-    """Files in a dictionary. A pickle of it stands for the same storage, in the same process."""
+    """Files in a dictionary. In the same process, its pickle stands for the same storage."""
 
     def __init__(self, env: Env = SYSTEM_ENV) -> None:
         self._env = env

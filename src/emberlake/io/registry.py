@@ -1,8 +1,7 @@
 """Which storage a path lives on: by its scheme.
 
 A storage is a module of this package with a function ``open_storage(path, options)``. It is loaded
-when a path of its scheme is opened, so that nobody needs the libraries of stores that they do not
-use.
+when a path with its scheme is opened, so nobody needs the libraries of stores they do not use.
 """
 
 import importlib
@@ -14,7 +13,7 @@ from emberlake.errors import InvalidInput, Unsupported
 from emberlake.io.storage import Storage
 
 _SCHEME: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
-_LOCAL: Final = "file"  # also of paths without a scheme
+_LOCAL: Final = "file"  # also for paths without a scheme
 _OBJECT: Final = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "oss")
 _MODULES: Final[Mapping[str, str]] = {
     _LOCAL: "emberlake.io.local",
@@ -35,8 +34,8 @@ def open_storage(path: str, options: Mapping[str, object]) -> tuple[Storage, str
     """The storage that a warehouse or table path lives on, and the path in its normal form.
 
     Args:
-        path: a folder of this machine, plain or as ``file:/folder`` or ``file:///folder``, or of
-            an object store: ``s3://bucket/folder``, ``gs://``, ``abfss://``, ``oss://``.
+        path: a folder on this machine (plain, ``file:/folder`` or ``file:///folder``) or in an
+            object store (``s3://bucket/folder``, ``gs://``, ``abfss://``, ``oss://``).
         options: catalog options; storages that need credentials find them there.
 
     Raises:

@@ -1,8 +1,8 @@
-"""The storage of a table together with those of its files that live elsewhere.
+"""The storage of a table, together with the storages of its files that live elsewhere.
 
 A data file can lie outside of the table's folder, on another storage ("External paths"). Every call
-goes to the storage that its path lives on: the table's own, or one that the registry opens the
-first time a path asks for it. Ordinary tables pay for the comparison of one prefix.
+goes to the storage of its path: the table's own, or one that the registry opens when a path first
+needs it. For ordinary tables this costs the comparison of one prefix.
 """
 
 import os
@@ -33,8 +33,8 @@ def place_of(path: str) -> str:
 class RoutedStorage(WrappedStorage):
     """Sends every path to the storage of its scheme and authority.
 
-    ``storage`` has all paths of the place that ``root`` is in. Every process opens the others for
-    itself, with ``options``, which are those of the catalog.
+    ``storage`` serves all paths with the scheme and authority of ``root``. Every process opens the
+    other storages for itself, with the options of the catalog (``options``).
     """
 
     root: str
@@ -54,7 +54,7 @@ class RoutedStorage(WrappedStorage):
             return self.storage
         found = self._opened.get(place)
         if found is None:
-            # Two threads may open one; both then use the same.
+            # If two threads open one at the same time, both use the same one.
             found = self._opened.setdefault(place, open_storage(path, self.options)[0])
         return found
 
@@ -68,7 +68,7 @@ class RoutedStorage(WrappedStorage):
         return self.storage_of(path).read_marked(path)
 
     def read_many(self, paths: Sequence[str]) -> Iterator[bytes]:
-        # Files that are read together are metadata, which is all in one place.
+        # Files that are read together are metadata, which all lives in one place.
         for storage, group in groupby(paths, self.storage_of):
             yield from storage.read_many([*group])
 
@@ -86,7 +86,7 @@ class RoutedStorage(WrappedStorage):
         if target is self.storage or not target.traits.flushes_late:
             target.create(path, data)
             return
-        # Nothing is ever put after it on that storage: it must be durable now.
+        # No file is ever put ``after`` this one on that storage, so it must be durable now.
         with target.open_output(path) as output:
             output.write(data)
 
@@ -169,7 +169,7 @@ class RoutedStorage(WrappedStorage):
         return type(self), (self.storage, self.root, dict(self.options))
 
     def _to_wait_for(self, target: Storage, after: Sequence[str]) -> Sequence[str]:
-        """The files on the same storage. Those elsewhere are durable, but must be there."""
+        """The files on the same storage. Files elsewhere are durable, but they must exist."""
         same = [needed for needed in after if self.storage_of(needed) is target]
         for needed in set(after).difference(same):
             self.storage_of(needed).size(needed)
@@ -185,7 +185,7 @@ class RoutedStorage(WrappedStorage):
 
 
 def routed(storage: Storage, root: str, options: Mapping[str, object]) -> RoutedStorage:
-    """The storage of tables below ``root``, together with all others; as it is if it knows them."""
+    """The storage of tables below ``root``, routed to all others unless it already is."""
     if isinstance(storage, RoutedStorage):
         return storage
     return RoutedStorage(storage, root, options)
@@ -197,7 +197,7 @@ def own_storage(storage: Storage) -> Storage:
 
 
 def is_same_folder(storage: Storage, one: str, other: str) -> bool:
-    """Whether two paths of a table's own storage lead to the same folder, be it by links."""
+    """Whether two paths of a table's own storage lead to the same folder, also by links."""
     own = own_storage(storage)
     found = [own.local_file(path) for path in (one, other)]
     if None in found:

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, Self, runtime_checkable
 from emberlake.base.option_texts import MEBIBYTE
 from emberlake.errors import InvalidState, StorageError
 
-SMALL_BYTES: Final = 4 * MEBIBYTE  # of a file that is fetched whole where requests take long
+SMALL_BYTES: Final = 4 * MEBIBYTE  # if requests take long, files up to this size are fetched whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class FileInfo:
     size: int
     is_folder: bool
     modified_ms: int
-    etag: str | None = None  # of the bytes: equal for equal ones, where the storage has such a mark
+    etag: str | None = None  # a mark of the bytes, equal for equal bytes; not all storages have it
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +34,24 @@ class Upload:
     """A file that somebody has begun to write, in parts that no listing shows."""
 
     path: str
-    id: str  # one file may be begun more than once
+    id: str  # a file may have more than one upload
     begun_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageTraits:
-    """What sets a storage apart, for the parts that must act accordingly."""
+    """How a storage differs from others, for the code that must act accordingly."""
 
     is_shared: bool  # other processes, such as Spark's workers, reach the same files
-    spark_reads: bool  # Spark may open the paths by itself, where its session knows how to
+    spark_reads: bool  # Spark may open the paths by itself, if its session knows how to
     moves_folders: bool  # `move_folder` is one step: a folder is seen under one name or the other
-    flushes_late: bool  # created files are durable only once a file was put after them
+    flushes_late: bool  # created files are durable only once a file is put after them
     others_overwrite: bool  # other engines publish here by writes that replace what is there
-    requests_at_once: int = 1  # more than that wait for one another and gain nothing
+    requests_at_once: int = 1  # more requests would wait for one another and gain nothing
 
     @property
     def is_remote(self) -> bool:
-        """Whether each request takes long, so that what can be asked for at once should be."""
+        """Whether requests take long, so as many as possible should be made at once."""
         return self.requests_at_once > 1
 
 
@@ -60,24 +60,24 @@ Part = Sequence[Range]  # of a file, which a reader needs together
 
 
 class PartedInput(Protocol):
-    """An input that fetches the parts of a file ahead, if it is told of them."""
+    """An input that fetches parts of a file ahead, if it is told which."""
 
     def each_part(self, parts: Sequence[Part]) -> Iterator[int]:
-        """The numbers of the parts, one after the other: the ranges of each are there in its turn.
+        """The numbers of the parts, in order. When a number comes, its ranges have been fetched.
 
-        Those that follow are fetched meanwhile.
+        The parts that follow are fetched meanwhile.
         """
 
 
 def as_parted(source: Any) -> PartedInput | None:
-    """An input, if it is one that fetches parts ahead."""
+    """The input, if it can fetch parts ahead; otherwise None."""
     parted: PartedInput | None = source if hasattr(source, "each_part") else None
     return parted
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The file that has a name after an attempt to create one."""
+    """The file that has the name after an attempt to create it."""
 
     data: bytes
     etag: str | None
@@ -93,13 +93,13 @@ class Output(ABC):
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.position = 0  # the bytes that were written
+        self.position = 0  # how many bytes were written
         self._is_open = True
 
     def write(self, data: object) -> int:
-        """Append bytes, or anything that lends its bytes; how many there were.
+        """Append bytes, or anything with a buffer of bytes; returns how many there were.
 
-        Read-only memory may be kept until the file is whole: it must not change.
+        Read-only memory may be kept until the file is whole, so it must not change.
         """
         view = memoryview(data)  # type: ignore[arg-type]
         self.check_open()
@@ -108,7 +108,7 @@ class Output(ABC):
         return view.nbytes
 
     def close(self) -> int:
-        """Make the file whole and durable; its size. A failure leaves no file."""
+        """Make the file whole and durable; returns its size. A failure leaves no file."""
         self.check_open()
         self._is_open = False
         try:
@@ -120,13 +120,13 @@ class Output(ABC):
         return self.position
 
     def abort(self) -> None:
-        """Leave no file; does nothing when the file was closed or aborted before."""
+        """Leave no file; does nothing if the file was closed or aborted before."""
         if self._is_open:
             self._is_open = False
             self._drop()
 
     def check_open(self) -> None:
-        """Refuse a file that is done with."""
+        """Refuse a file that was closed or aborted."""
         if not self._is_open:
             raise InvalidState(f"{self.path} was closed or aborted; open another file to write")
 
@@ -176,9 +176,9 @@ class Storage(Protocol):
         """All bytes of a file, and the etag that a listing shows for them (``FileInfo.etag``)."""
 
     def read_many(self, paths: Sequence[str]) -> Iterator[bytes]:
-        """All bytes of some small files, in their order; a missing one fails when its turn comes.
+        """All bytes of some small files, in order; a missing one fails when its turn comes.
 
-        All of them may be in memory together: if you have many large ones, ask for some at a time.
+        All of them may be in memory together, so ask for many large ones a few at a time.
         """
 
     def open_input(self, path: str, size: int | None = None) -> "AbstractContextManager[object]":
@@ -186,8 +186,8 @@ class Storage(Protocol):
 
         Args:
             path: the file.
-            size: its size, if it is known, which saves asking for it. The input is of the file as
-                it is: who relies on the size asks the input for it.
+            size: its size, if it is known, which saves a request. The input shows the file as it
+                is: a caller that relies on the size must ask the input for it.
         """
 
     def local_file(self, path: str) -> str | None:
@@ -198,12 +198,12 @@ class Storage(Protocol):
 
         Args:
             path: the file.
-            target: about how many bytes it may get, if that is known. Where files have a largest
-                size, one that gets several times as many may be refused.
+            target: its expected size in bytes, if that is known. If the storage limits the size of
+                files, a file that grows to several times its target may be refused.
         """
 
     def create(self, path: str, data: bytes) -> None:
-        """Create a file with a unique name. It is durable once a file was put ``after`` it.
+        """Create a file with a unique name. It is durable once a file is put ``after`` it.
 
         A call that fails leaves no file behind.
         """
@@ -212,10 +212,10 @@ class Storage(Protocol):
         """Create small files with unique names, as ``create`` does; a failure may leave some."""
 
     def put_if_absent(self, path: str, data: bytes, after: Sequence[str] = ()) -> bool:
-        """Create the file with all its bytes, atomically and durably; False when it exists.
+        """Create the file with all its bytes, atomically and durably; False if it exists.
 
-        Whoever sees it can rely on the files that ``after`` names: they are durable before. When
-        one of them is missing, nothing is created.
+        The files that ``after`` names are durable before this one appears, so its readers can rely
+        on them. If one of them is missing, nothing is created.
         """
 
     def put_each_if_absent(
@@ -227,14 +227,14 @@ class Storage(Protocol):
         """Create the file as ``put_if_absent`` does, or read the one that is there.
 
         Raises:
-            FileNotFound: there was one, and it is gone.
+            FileNotFound: the file existed, but was deleted before it could be read.
         """
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace a small file atomically and durably (tags, consumers)."""
 
     def put_hint(self, path: str, data: bytes) -> None:
-        """Create or replace a small file that nobody trusts: it may be seen half, or be lost."""
+        """Create or replace a small file that nobody trusts: it may be read half, or be lost."""
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or a folder."""
@@ -243,50 +243,50 @@ class Storage(Protocol):
         """The size of a file in bytes."""
 
     def list(self, path: str) -> Iterator[FileInfo]:
-        """The files and folders directly inside a folder; nothing when there is no such folder."""
+        """The files and folders directly inside a folder; nothing if there is no such folder."""
 
     def list_all(self, path: str) -> Iterator[FileInfo]:
         """The files inside a folder at any depth, in no particular order."""
 
     def make_folder(self, path: str) -> None:
-        """Create a folder and its parents; no error when it exists."""
+        """Create a folder and its parents; no error if it exists."""
 
     def delete(self, path: str) -> None:
-        """Delete a file; no error when there is none."""
+        """Delete a file; no error if there is none."""
 
     def delete_all(self, paths: Iterable[str]) -> None:
-        """Delete many files; no error for those that are not there."""
+        """Delete many files; no error for missing ones."""
 
     def delete_folder(self, path: str) -> None:
-        """Delete a folder and all that is in it; no error when there is none."""
+        """Delete a folder and everything in it; no error if there is none."""
 
     def delete_empty_folder(self, path: str) -> None:
-        """Delete a folder, and those in it, as far as they have no files.
+        """Delete a folder and the folders in it, except those that hold files.
 
-        Nothing where a folder is only there while something is in it.
+        Does nothing on storages where a folder exists only while something is in it.
         """
 
     def move_folder(self, source: str, target: str) -> None:
         """Give a folder another name (renaming a table). The target must not exist.
 
-        In one step only where ``traits`` says so.
+        This is one step only if ``traits.moves_folders`` is true.
         """
 
     def unfinished_uploads(self, path: str) -> Iterator[Upload]:
-        """The uploads into a folder, at any depth, that go on or were left by a lost process.
+        """The uploads into a folder, at any depth, that are under way or were left unfinished.
 
-        Nothing where unfinished files are files, or end by themselves.
+        Yields nothing on storages where unfinished files are files, or end by themselves.
 
         Raises:
             Unsupported: there may be some, but they cannot be listed here.
         """
 
     def end_uploads(self, uploads: Iterable[Upload]) -> None:
-        """Give uploads up, and all parts of them; no error for those that have ended."""
+        """Give up uploads, with all their parts; no error for uploads that have ended."""
 
 
 class OneByOne:
-    """The calls of storages that have no marks or uploads, and do one thing after the other."""
+    """Methods for storages that have no etags or uploads, and do one thing after another."""
 
     __slots__ = ()
 
@@ -319,7 +319,7 @@ class OneByOne:
         return iter(())
 
     def end_uploads(self, uploads: Iterable[Upload]) -> None:
-        """Nothing is to be done: there are none."""
+        """Nothing to do: there are none."""
 
 
 def _outcome_of(storage: Storage, path: str, data: bytes) -> bool | StorageError:

@@ -1,4 +1,4 @@
-"""The base of storages that wrap another one: every call is passed on as it is."""
+"""The base class of storages that wrap another one: every call is passed on as it is."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager

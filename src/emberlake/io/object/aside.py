@@ -1,7 +1,7 @@
 """Calls that leave the main thread free to be interrupted.
 
-The client library does not look for signals while it waits, so that Ctrl-C would come only after an
-answer. Calls of the main thread are made by a thread of their own, and the main thread waits in
+The client library does not check for signals while it waits, so Ctrl-C would take effect only after
+an answer. So another thread makes the calls of the main thread, while the main thread waits in
 Python.
 """
 
@@ -18,7 +18,7 @@ _Task = tuple[Callable[[], Any], "Future[Any]"]
 
 
 class _Helper:
-    """A thread that makes one call after the other. A process that ends does not wait for it."""
+    """A thread that makes one call after another. A process that ends does not wait for it."""
 
     def __init__(self) -> None:
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
@@ -40,7 +40,7 @@ class _Helper:
                 done.set_result(work())
             except BaseException as error:  # noqa: BLE001 - it is raised where the work was given
                 done.set_exception(error)
-            del task, work, done  # what a call has brought is not kept until the next one
+            del task, work, done  # do not hold a result while waiting for the next call
 
 
 _helpers: list[_Helper] = []  # none, or the one of the main thread
@@ -52,7 +52,7 @@ _hanging: set["Future[None]"] = set()  # brief calls that took too long
 
 
 def run_aside(work: Callable[[], _T]) -> _T:
-    """What ``work`` returns. Ctrl-C ends the wait at once; the call itself then ends unheard."""
+    """What ``work`` returns. Ctrl-C ends the wait immediately; the result of the call is lost."""
     if threading.current_thread() is not threading.main_thread():
         return work()
     if not _helpers:
@@ -67,7 +67,7 @@ def run_aside(work: Callable[[], _T]) -> _T:
 
 
 def run_both(one: Callable[[], _T], other: Callable[[], _T]) -> tuple[_T, _T]:
-    """What two calls return that are made at the same time."""
+    """The results of two calls that are made at the same time."""
     if not _pools:
         _pools.append(ThreadPoolExecutor(_SECOND_CALLS, thread_name_prefix="emberlake-store"))
     second = _pools[0].submit(other)
@@ -75,10 +75,10 @@ def run_both(one: Callable[[], _T], other: Callable[[], _T]) -> tuple[_T, _T]:
 
 
 def run_briefly(work: Callable[[], object]) -> None:
-    """Do something that is nice to have, such as to clean up, and wait a few seconds for it.
+    """Do something that is nice to have, such as cleaning up, and wait a few seconds for it.
 
-    After that it goes on unheard, and so does its error. While one hangs, the others of this
-    process are not waited for either: whoever gives up many files waits once.
+    After that it continues in the background, and its error is ignored. While one such call hangs,
+    this process waits for no other: if many files are given up, only the first one is awaited.
     """
     done: Future[None] = Future()
 
@@ -104,7 +104,7 @@ def run_briefly(work: Callable[[], object]) -> None:
 
 
 def forget_helpers() -> None:
-    """In the child of a fork: threads stay behind."""
+    """Call this in the child of a fork: threads stay behind in the parent."""
     global _lock  # noqa: PLW0603 - it may be held by one of them
     _lock = threading.Lock()
     _hanging.clear()

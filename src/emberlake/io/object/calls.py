@@ -21,7 +21,7 @@ from emberlake.io.object.location import Location
 _T = TypeVar("_T")
 _PAUSE_S: Final = 0.1
 _MOST_REPEATS: Final = 3
-# What the library raises besides its own errors: missing objects, and names that it refuses.
+# What the library raises besides its own errors: for missing objects, and for names it refuses.
 _RAISED = (OSError, ValueError)
 
 
@@ -51,11 +51,11 @@ def attempt(
 
     Args:
         config: How to reach the store.
-        location: What it is about.
+        location: The object or folder that the call is about.
         work: Calls the library, once.
         purpose: What the client is for.
-        is_repeatable: Whether it can be called again, with new keys; not so an upload, which goes
-            on with the client that it began with.
+        is_repeatable: Whether ``work`` can be called again, with new keys. An upload cannot: it
+            continues with the client that it began with.
 
     Raises:
         Failed: the library raised.
@@ -69,7 +69,7 @@ def attempt(
     can_renew = is_repeatable and provider is not None and not isinstance(provider, FixedKeys)
     while True:
         if keeper is not None:
-            keeper.make_ready()  # its errors say more than those that the library makes of them
+            keeper.make_ready()  # its own errors say more than what the library turns them into
         try:
             answer = run_aside(call)
         except (obs.exceptions.BaseError, *_RAISED) as error:
@@ -83,7 +83,7 @@ def attempt(
             note_reached(config, location)
         if not (can_renew and failure.may_have_ended):
             raise Failed(failure) from None
-        # The library asks a provider only when credentials are about to end by their own account.
+        # The library asks a provider only when credentials are about to end, by their own date.
         can_renew = False
         if keeper is not None:
             keeper.forget()
@@ -114,9 +114,9 @@ def ask_again(
     *,
     only_broken_off: bool = False,
 ) -> _T:
-    """The same for work that may be done twice, which the library does not know and not repeat.
+    """The same for work that may be done twice, but that the library does not repeat by itself.
 
-    Of listings it does not repeat those that break off: ``only_broken_off``.
+    The library does repeat listings, except those that break off: ``only_broken_off``.
     """
     pause = _PAUSE_S
     for _ in range(min(config.max_retries, _MOST_REPEATS)):

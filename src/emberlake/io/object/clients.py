@@ -1,7 +1,7 @@
 """Clients of stores: one for each config, bucket and purpose in a process.
 
-The library hangs forever in the child of a process that has used it, so such a child is told at
-once. A client is made where it is used, never sent.
+The library hangs forever in the child of a process that has used it, so in such a child we raise an
+error immediately. A client is made in the process that uses it, and never sent to another.
 """
 
 import os
@@ -21,23 +21,23 @@ from emberlake.io.object.location import Cloud, Location
 from emberlake.io.object.roles import RoleRefused
 
 _CLIENTS_KEPT: Final = 64
-_REACHED_KEPT: Final = 1024  # catalogs that hand out keys make a config for each of them
+_REACHED_KEPT: Final = 1024  # catalogs that hand out keys make one config per key
 _CONTACT_MS: Final = 3_000  # to connect, until a store has answered for the first time
 _PUBLISH_MS: Final = 20_000  # for a small body; a lost answer is settled, not waited for
 _HINT_MS: Final = 5_000
 
 
 class Purpose(Enum):
-    """What a client is for, which decides how patient it is."""
+    """What a client is for. This decides how patient it is."""
 
     DATA = auto()
-    PUBLISH = auto()  # one request a call: what is repeated is decided by who publishes
+    PUBLISH = auto()  # one request per call: the publisher decides what to repeat
     CREATE = auto()  # the same, with time for a large body
     HINT = auto()  # nobody waits for it
 
 
 class ProviderFailed(Exception):
-    """A provider of credentials raised; what it said may hold secrets."""
+    """A provider of credentials raised an error; its text may hold secrets."""
 
 
 @dataclass
@@ -85,12 +85,12 @@ def client_of(config: StoreConfig, location: Location, purpose: Purpose = Purpos
 
 
 def has_reached(config: StoreConfig, location: Location) -> bool:
-    """Whether the store has answered this process before, so that its options are right."""
+    """Whether the store has answered this process before, so its options are right."""
     return (config, location.root) in _process.reached
 
 
 def note_reached(config: StoreConfig, location: Location) -> None:
-    """The store has answered: from now on failures are worth many retries."""
+    """Note that the store has answered: from now on failures are worth many retries."""
     if has_reached(config, location):
         return
     with _process.lock:
@@ -100,7 +100,7 @@ def note_reached(config: StoreConfig, location: Location) -> None:
 
 
 def forget_clients(config: StoreConfig) -> None:
-    """Make new clients from now on: the credentials of the old ones have ended."""
+    """Make new clients from now on: the credentials of the old ones have expired."""
     with _process.lock:
         for key in [key for key in _process.clients if key[0] == config]:
             del _process.clients[key]
@@ -123,7 +123,7 @@ def _new_client(
             is_unsigned = is_large and not config.signs_payload
             settings["unsigned_payload"] = str(is_unsigned).lower()
             if "endpoint" in settings:
-                # The library wants the bucket in the address, if it is not to be in the path.
+                # The library expects the bucket in the address, unless it belongs in the path.
                 if settings["virtual_hosted_style_request"] == "true":
                     settings["endpoint"] = with_bucket(settings["endpoint"], location.bucket)
                 settings["aws_endpoint_url_s3"] = settings["endpoint"]
@@ -175,7 +175,7 @@ def _retry_config(config: StoreConfig, purpose: Purpose, *, is_reached: bool) ->
 
 @dataclass(frozen=True)
 class AskedProvider:
-    """A provider as the library calls it: all its keys are there, and its errors tell nothing."""
+    """A provider as the library calls it: it has all keys, and its errors reveal nothing."""
 
     cloud: Cloud
     provider: CredentialsProvider = field(repr=False)

@@ -1,4 +1,4 @@
-"""What clients of a store are made of, and how catalog options say it."""
+"""The config of a store, from which its clients are made, and how catalog options express it."""
 
 import os
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _OWN_NAMES: Final = {
     Cloud.AZURE: "Azure Blob Storage",
     Cloud.OSS: "Alibaba Cloud OSS",
 }
-# What Hadoop calls the kinds of encryption -> what the store calls them.
+# Hadoop's names for the kinds of encryption -> the store's names.
 _ENCRYPTIONS: Final = {
     "aes256": "AES256",
     "sse-s3": "AES256",
@@ -92,7 +92,7 @@ def parse_config(
         max_retries=max(given.count("attempts", 6) - 1, 0),
         connections=given.count("connections", 0) or None,
         is_plain_http=is_http,
-        # Over TLS the hash of the body protects nothing more, and it takes a third of a write.
+        # Over TLS a hash of the body adds no protection, and it takes a third of the write time.
         signs_payload=not given.flag("unsigned_payload", default=not is_http),
         is_single_writer=given.flag("single_writer"),
         **reach,
@@ -120,7 +120,7 @@ def _address(
 def _token_address(
     given: Given, environment: Mapping[str, str], address: str | None, region: str
 ) -> str:
-    """Where roles are assumed; stores that are not Amazon's have it at their own address."""
+    """The address where roles are assumed. For stores that are not Amazon's it is their own."""
     text = given.text("token_address") or environment.get("AWS_ENDPOINT_URL_STS")
     if text:
         return _whole_address(given, "token_address", text)
@@ -136,7 +136,7 @@ def _whole_address(given: Given, name: str, text: str) -> str:
     parts = _split(text)
     if parts is None or parts.scheme.lower() not in ("http", "https") or not parts.hostname:
         raise InvalidOption(f"{given.key(name)} is not an address; write https://host or host:port")
-    if "@" in parts.netloc:  # it would be in every error
+    if "@" in parts.netloc:  # every error would show it
         raise InvalidOption(
             f"{given.key(name)} has a user in it; credentials have options of their own"
         )
@@ -159,7 +159,7 @@ def _settings(
     environment: Mapping[str, str],
     profile: Profile | None,
 ) -> dict[str, str]:
-    """What the client library is told besides credentials.
+    """What we tell the client library besides credentials.
 
     The library also reads the environment, so we pass everything that matters, even defaults.
     """
@@ -181,7 +181,7 @@ def _s3_settings(
     environment: Mapping[str, str],
     profile: Profile | None,
 ) -> dict[str, str]:
-    # OSS takes no requests that have the bucket in their path.
+    # OSS accepts no requests with the bucket in their path.
     is_path_style = given.flag("path_style", default=location.cloud is Cloud.S3)
     settings = {
         "region": given.text("region")

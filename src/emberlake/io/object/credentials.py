@@ -31,7 +31,7 @@ class KeepingProvider(Protocol):
     def __call__(self) -> Mapping[str, Any]: ...
 
     def make_ready(self) -> None:
-        """Have credentials that are good for a while, or raise what stands in the way."""
+        """Get credentials that are good for a while, or raise the reason why there are none."""
 
     def forget(self) -> None:
         """The store no longer accepts them."""
@@ -75,18 +75,18 @@ class Credentials:
 
     @property
     def are_vended(self) -> bool:
-        """Whether they were handed out for this table alone, so that Spark has none of them."""
+        """Whether they were handed out for this table alone, so Spark does not have them."""
         return self.keeper is not None
 
     @cached_property
     def keeper(self) -> KeepingProvider | None:
-        """The provider, if it keeps what it has. Found once: every request asks for it."""
+        """The provider, if it keeps its credentials. Found once: every request asks for it."""
         return self.provider if isinstance(self.provider, KeepingProvider) else None
 
 
 @dataclass(frozen=True)
 class FixedKeys:
-    """Keys that do not end, handed over as a provider: the environment cannot mix with them."""
+    """Keys that do not expire, as a provider: so the environment cannot mix with them."""
 
     access_key_id: str = field(repr=False)
     secret_access_key: str = field(repr=False)
@@ -103,10 +103,10 @@ class FixedKeys:
 
 
 def find_profile(given: Given, environment: Mapping[str, str]) -> Profile | None:
-    """The profile to take what options and environment do not say from.
+    """The profile that supplies what options and environment leave open.
 
     Raises:
-        InvalidOption: there is no profile of the name that was given, or a file cannot be read.
+        InvalidOption: there is no profile with the given name, or a file cannot be read.
     """
     if given.cloud is not Cloud.S3:
         return None
@@ -126,11 +126,11 @@ def find_credentials(
     Args:
         given: the options.
         environment: the variables of the environment.
-        profile: what Amazon's tools were told.
-        service: where roles are assumed, if there is such a place.
+        profile: the profile of Amazon's tools.
+        service: the token service where roles are assumed, if there is one.
 
     Raises:
-        InvalidOption: there are none, or only half of them, or two kinds of them.
+        InvalidOption: there are no credentials, they are incomplete, or there are two kinds.
     """
     sources = _Sources(environment, profile, service)
     provider = given.values.get("provider")
@@ -168,7 +168,7 @@ def _of_provider(given: Given, provider: object) -> Credentials:
 
 
 def _imported(key: str, name: str) -> object:
-    """What ``module:name`` stands for, where options are text: in Spark's, or in a file."""
+    """The object that ``module:name`` names. Options of Spark and of files are text only."""
     module, _, function = name.partition(":")
     if not module or not function:
         raise InvalidOption(
@@ -187,7 +187,7 @@ def _is_anonymous(given: Given) -> bool:
 def _asks_instance(given: Given) -> bool:
     wanted = given.text("credentials")
     if wanted is not None and wanted.lower() != _INSTANCE:
-        # Not what it says: it may be the credentials themselves.
+        # Without the value: it may be the credentials themselves.
         raise InvalidOption(f"{given.key('credentials')} can only be {_INSTANCE}")
     return wanted is not None or "Instance" in (given.text("hadoop_provider") or "")
 
@@ -313,7 +313,7 @@ def _source_of(
     name, place = profile.text("source_profile"), profile.text("credential_source")
     found: Credentials | None = None
     if name in before:
-        raise InvalidOption(f"the profile {name} is its own source_profile, by way of others")
+        raise InvalidOption(f"the profile {name} is its own source_profile, through others")
     if name:
         source = read_profile(name, sources.environment)
         if source is not None:
@@ -329,7 +329,7 @@ def _source_of(
 
 def _takes_tools(given: Given, profile: Profile, way: str) -> Unsupported:
     return Unsupported(
-        f"the profile {profile.name} {way}, which takes Amazon's own tools: set "
+        f"the profile {profile.name} {way}, which needs Amazon's own tools: set "
         f"credential_process = aws configure export-credentials --profile {profile.name} in a "
         f"profile of its own, or give {given.key('provider')}, a function that returns keys"
     )

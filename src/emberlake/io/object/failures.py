@@ -1,7 +1,7 @@
-"""What the client library raises, as errors that say what is wrong and what to do.
+"""Turn errors of the client library into errors that say what is wrong and what to do.
 
-Its texts are long and hold addresses and headers. Only the status and the code that the store gave
-are taken from them; the texts themselves are never shown.
+The texts of the library are long and hold addresses and headers. We take only the status and the
+code of the store from them, and never show the texts themselves.
 """
 
 import re
@@ -38,11 +38,11 @@ _WRONG_KEYS: Final = frozenset(
 _ENDED: Final = frozenset(
     {"ExpiredToken", "InvalidToken", "InvalidTokenId", "TokenRefreshRequired"}
 )
-# What some stores say of keys that have ended: they no longer know them, or only that they are bad.
+# Codes of some stores for expired keys: that they do not know them, or only that they are bad.
 _FORGOTTEN: Final = _WRONG_KEYS - {"SignatureDoesNotMatch"}
 _WRONG_REGION: Final = frozenset({"AuthorizationHeaderMalformed", "PermanentRedirect"})
 _NO_BUCKET: Final = frozenset({"NoSuchBucket", "ContainerNotFound"})
-_WITHOUT_OBJECT: Final = ("create", "write", "list")  # what needs no object to be there
+_WITHOUT_OBJECT: Final = ("create", "write", "list")  # these do not require that an object exists
 _FOR_NOW: Final = frozenset({"RequestTimeout"})  # S3 says 400 when a body came too slowly
 _CERTIFICATE: Final = re.compile(
     r"UnknownIssuer|NotValidForName|InvalidCertificate|invalid peer certificate|CaUsedAsEndEntity"
@@ -75,13 +75,13 @@ class Failure:
 
     @property
     def http(self) -> str | None:
-        """Where a request broke off that got no answer: Connect, Timeout and so on."""
+        """Where a request without an answer broke off: Connect, Timeout and so on."""
         found = _HTTP.search(self.text)
         return found[1] if found else None
 
     @property
     def is_refusal(self) -> bool:
-        """Whether the store understood and said no, so that nothing was done."""
+        """Whether the store understood the request and said no, so nothing was done."""
         if self.code in _FOR_NOW:
             return False
         return (
@@ -113,7 +113,7 @@ class Failure:
 
     @property
     def is_taken(self) -> bool:
-        """Whether the store said that there is an object of this name."""
+        """Whether the store said that an object of this name exists."""
         return self.kind in ("AlreadyExistsError", "PreconditionError") or self.status in (409, 412)
 
     @property
@@ -123,12 +123,12 @@ class Failure:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the credentials were good once."""
+        """Whether the credentials were valid before and have expired."""
         return self.code in _ENDED
 
     @property
     def may_have_ended(self) -> bool:
-        """Whether new credentials are worth a try; a refused HEAD has no body to say why."""
+        """Whether new credentials are worth a try. A refused HEAD has no body that says why."""
         is_untold = self.code is None and self.status in (400, 403)
         return self.has_ended or self.code in _FORGOTTEN or self.status == 401 or is_untold
 
@@ -146,7 +146,7 @@ def typed(failure: Failure, config: StoreConfig, location: Location, action: str
     if failure.is_missing:
         return FileNotFound(location.path)
     if failure.kind in ("ValueError", "InvalidPathError"):
-        return InvalidInput(f"cannot {action} {location.path}: it is not a name for an object")
+        return InvalidInput(f"cannot {action} {location.path}: it is not a valid object name")
     if failure.kind == "NotSupportedError" or failure.status in (405, 501):
         return Unsupported(f"{config.endpoint} cannot {action} {location.path}")
     reason = _reason(failure, config, location, action)
@@ -156,7 +156,7 @@ def typed(failure: Failure, config: StoreConfig, location: Location, action: str
 
 
 def _lacks_bucket(failure: Failure, action: str) -> bool:
-    # Some stores only say 404, which can mean nothing else to whoever writes or lists.
+    # Some stores only say 404. If we write or list, it can mean nothing else.
     is_told = failure.status == 404 and failure.code is None and action in _WITHOUT_OBJECT
     return failure.code in _NO_BUCKET or is_told
 
@@ -197,7 +197,7 @@ def _wrong_key(failure: Failure, config: StoreConfig) -> str:
 
 
 def _provider_reason(failure: Failure, config: StoreConfig) -> str:
-    """Why there are no credentials: whoever gives them failed, or gave something else."""
+    """Why there are no credentials: their provider failed, or returned something unusable."""
     provider = config.credentials.provider
     raised = re.search(r"ProviderFailed: (\w+)", failure.text)
     told = f"failed{f' with {raised[1]}' if raised else ''}"

@@ -14,7 +14,7 @@ _Page = Sequence[Mapping[str, Any]]
 
 
 def pages_of(config: StoreConfig, location: Location) -> Iterator[_Page]:
-    """All objects below a folder, by name, a request at a time; no page is empty."""
+    """All objects below a folder, by name, in one page per request; no page is empty."""
     listing = _Listing(location.key or None)
     while (page := ask_for_list(config, location, listing.next_page)) is not None:
         if page:
@@ -22,15 +22,15 @@ def pages_of(config: StoreConfig, location: Location) -> Iterator[_Page]:
 
 
 def ask_for_list(config: StoreConfig, location: Location, work: Callable[[Any, Any], _T]) -> _T:
-    """What a request for a list brings; it is repeated when the answer breaks off."""
+    """The answer to a request for a list; the request is repeated if the answer breaks off."""
     return ask_again(config, location, "list", work, only_broken_off=True)
 
 
 class _Listing:
-    """A listing that another client can go on with.
+    """A listing that another client can continue.
 
-    A stream that has failed once says that it is at its end. So whoever comes again, be it with
-    new keys, begins a new one, after the last object that is known.
+    A stream that has failed once claims to be at its end. So a retry, and also a client with new
+    keys, begins a new stream after the last known object.
     """
 
     def __init__(self, prefix: str | None) -> None:
@@ -53,7 +53,7 @@ class _Listing:
             raise
         if page is None:
             return None
-        if self._after is not None:  # some stores begin at the start again
+        if self._after is not None:  # some stores ignore the offset and begin at the start
             page = [one for one in page if one["path"] > self._after]
         if page:
             self._last = page[-1]["path"]

@@ -37,12 +37,12 @@ _PATH: Final = re.compile(r"^([A-Za-z][A-Za-z0-9]*)://([^/]*)/*(.*)$", re.DOTALL
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A key in a bucket; the key has no slash at either end, and the bucket itself has none."""
+    """A key in a bucket. The key has no slash at either end; it is empty for the bucket itself."""
 
     cloud: Cloud
     root: str  # scheme and bucket as the user wrote them: "s3://bucket"
     bucket: str  # Azure calls it a container
-    host: str  # Azure: of the account; OSS: the endpoint, if the path has it; else empty
+    host: str  # Azure: the account's; OSS: the endpoint, if the path has it; otherwise empty
     key: str
 
     @property
@@ -55,7 +55,7 @@ class Location:
 
     @property
     def parent(self) -> "Location":
-        """The folder that this is in; the bucket, at last."""
+        """The folder that holds this; at the top it is the bucket."""
         return replace(self, key=self.key.rpartition("/")[0])
 
 
@@ -63,7 +63,7 @@ def locate(path: str) -> Location:
     """Where an object or a folder is.
 
     Raises:
-        InvalidInput: it is not a path of an object store, or a name in it cannot be one.
+        InvalidInput: it is not a path of an object store, or it contains an invalid name.
     """
     found = _PATH.match(path)
     cloud = SCHEMES.get(found.group(1).lower()) if found else None
@@ -87,10 +87,10 @@ def _bucket_of(cloud: Cloud, authority: str) -> tuple[str, str]:
             is_usable = bool(bucket) and "@" not in authority
         case _:
             bucket, host = authority, ""
-            # Hadoop once took s3n://key:secret@bucket. The path would be in every error.
+            # Hadoop once accepted s3n://key:secret@bucket. Every error would show the path.
             is_usable = bool(bucket) and "@" not in authority and ":" not in authority
     if not is_usable:
-        # Not the path: what stands before the @ may be a secret.
+        # Without the path: the part before the @ may be a secret.
         raise InvalidInput(
             f"a path of {cloud} is not {_EXAMPLES[cloud]}; credentials are given as catalog "
             "options, never inside a path"

@@ -1,7 +1,7 @@
-"""Does a store honour conditional writes? Asked once for each bucket and process.
+"""Check whether a store honours conditional writes, once for each bucket and process.
 
 A store that ignores the condition would let two writers publish the same snapshot, and the commit
-of one of them would be lost without a word.
+of one of them would be lost silently.
 """
 
 import os
@@ -34,11 +34,11 @@ _process = _Process()
 
 
 def check_conditions(config: StoreConfig, location: Location) -> None:
-    """Refuse a store that overwrites what is to be created.
+    """Refuse a store that overwrites an existing object when it should only create one.
 
     Args:
         config: how to reach the store.
-        location: of the object that will be published; the probe is written beside it.
+        location: the object that will be published; the probe is written beside it.
 
     Raises:
         Unsupported: the store ignores the condition.
@@ -58,7 +58,7 @@ def _probe(config: StoreConfig, location: Location) -> None:
     name = f"{PROBE_PREFIX}{uuid.uuid4()}"
     probe = replace(location, key=f"{folder}/{name}" if folder else name)
     try:
-        # Ours if it is there, whatever the answer was: the name is unique.
+        # If the object exists, it is ours, whatever the answer was: the name is unique.
         put_or_read(config, probe, b"1", told=location)
         second = _create_again(config, probe)
     finally:
@@ -76,12 +76,12 @@ def _probe(config: StoreConfig, location: Location) -> None:
 
 
 def _create_again(config: StoreConfig, probe: Location) -> Failure | str | None:
-    """How the store refuses a second object of the same name; its mark if it accepts it."""
+    """How the store refuses a second object of the same name; the etag if it accepts it."""
     for pause in _PAUSES_S:
         said = create_once(config, probe, b"2")
         if not isinstance(said, Failure) or said.is_taken or said.is_refusal:
             return said
-        time.sleep(pause)  # no answer says nothing
+        time.sleep(pause)  # without an answer we know nothing
     return create_once(config, probe, b"2")
 
 

@@ -20,28 +20,28 @@ from emberlake.errors import InvalidOption
 
 _DEFAULT: Final = "default"
 _PROCESS_S: Final = 60.0
-_NO_DEFAULTS: Final = "\n"  # the name of the section whose values all others have: there is none
+_NO_DEFAULTS: Final = "\n"  # no section has this name, so none supplies defaults for the others
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What both files say about a profile; the one for credentials counts where they differ."""
+    """What both files say about a profile. Where they differ, the credentials file wins."""
 
     name: str
     values: Mapping[str, str] = field(repr=False)
 
     def text(self, name: str) -> str | None:
-        """The value of a setting; None if it is empty or not there."""
+        """The value of a setting; None if it is empty or missing."""
         return self.values.get(name) or None
 
 
 class CredentialProcessFailed(Exception):
-    """A program that was to print credentials did not."""
+    """A program did not print the credentials that it should have printed."""
 
 
 @dataclass(frozen=True)
 class ProcessKeys:
-    """Asks a program for keys (``credential_process``), as often as they end."""
+    """Asks a program for keys (``credential_process``), again whenever they expire."""
 
     profile: str
     command: str = field(repr=False)
@@ -70,10 +70,10 @@ class ProcessKeys:
 
 
 def read_profile(name: str | None, environment: Mapping[str, str]) -> Profile | None:
-    """The profile of a name; of ``AWS_PROFILE`` or ``default`` without one, if there is any.
+    """The profile with this name. Without a name: ``AWS_PROFILE``, or ``default`` if it exists.
 
     Raises:
-        InvalidOption: there is no profile of the name, or a file cannot be read.
+        InvalidOption: there is no profile with this name, or a file cannot be read.
     """
     wanted = name or environment.get("AWS_PROFILE") or _DEFAULT
     known: dict[str, dict[str, str]] = {}
@@ -102,14 +102,14 @@ def _file(variable: str, name: str, environment: Mapping[str, str]) -> Path | No
 def _profiles(
     file: Path | None, *, is_config: bool = False
 ) -> Iterator[tuple[str, Mapping[str, str]]]:
-    # A home that this user may not enter has none, as in many containers.
+    # A home that this user may not enter has no such file. Many containers have such homes.
     if file is None or not os.path.isfile(file):  # noqa: PTH113 - Path's raises
         return
     parser = configparser.RawConfigParser(default_section=_NO_DEFAULTS, strict=False)
     try:
         parser.read_string(file.read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError, configparser.Error) as error:
-        # Not what it says: it repeats the line, which may be a secret.
+        # Without the message: it repeats the line, which may be a secret.
         told = type(error).__name__
         raise InvalidOption(f"{file} cannot be read as a file of profiles ({told})") from None
     for section in parser.sections():
@@ -119,7 +119,7 @@ def _profiles(
 
 
 def _profile_name(section: str) -> str | None:
-    """What a section of the config file is about: ``[default]`` or ``[profile name]``."""
+    """The profile that a section of the config file is for: ``[default]``, ``[profile name]``."""
     if section == _DEFAULT:
         return section
     kind, _, name = section.partition(" ")

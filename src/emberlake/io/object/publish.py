@@ -1,4 +1,4 @@
-"""Put-if-absent on object stores: one conditional write, settled by reading it back.
+"""Put-if-absent on object stores: one conditional write, settled by reading the object back.
 
 The store's condition decides who is first. But no answer except a plain success proves anything: an
 answer can be lost after the write, and a write that is repeated then finds its own object. So if
@@ -35,11 +35,11 @@ def put_or_read(
         config: how to reach the store.
         location: where the object is to be.
         data: its bytes.
-        told: what errors are about, if not the object.
+        told: what errors name instead of the object, if given.
 
     Raises:
-        StorageError: the store refused, and nothing was done; or what became of the write could
-            not be found out.
+        StorageError: the store refused, and nothing was done; or it could not be found out whether
+            the write took effect.
     """
     if config.is_single_writer:
         return _put_alone(config, location, data)
@@ -49,7 +49,7 @@ def put_or_read(
     while True:
         try:
             failure = create_once(config, location, data)
-        except StorageError as unready:  # there were no credentials for this try
+        except StorageError as unready:  # there were no credentials for this attempt
             unready.had_no_effect = unready.had_no_effect and not may_be_under_way
             raise
         if not isinstance(failure, Failure):
@@ -73,8 +73,8 @@ def put_or_read(
 
 
 def create_once(config: StoreConfig, location: Location, data: bytes) -> Failure | str | None:
-    """One conditional write; the mark of the new object when it succeeded."""
-    # OSS has a header of its own for the condition, which the client for publishing sends.
+    """Make one conditional write; returns the etag of the new object if it succeeds."""
+    # OSS has its own header for the condition. The client for publishing sends it.
     mode = "overwrite" if config.cloud is Cloud.OSS else "create"
     purpose = Purpose.PUBLISH if len(data) <= _SMALL_BYTES else Purpose.CREATE
 
@@ -88,13 +88,13 @@ def create_once(config: StoreConfig, location: Location, data: bytes) -> Failure
 
 
 def delete_quietly(config: StoreConfig, location: Location) -> None:
-    """Delete an object that nobody knows of, if possible."""
+    """Delete an object that nobody refers to, if possible."""
     with suppress(EmberlakeError):
         ask(config, location, "delete", lambda obs, client: obs.delete(client, location.key))
 
 
 def _put_alone(config: StoreConfig, location: Location, data: bytes) -> Standing:
-    """For stores that know no conditions: the user vouches that nobody else writes."""
+    """For stores without conditional writes: the user vouches that nobody else writes."""
 
     def standing() -> Standing | None:
         found = ask(config, location, "read", lambda obs, client: _read(obs, client, location.key))
@@ -110,7 +110,7 @@ def _put_alone(config: StoreConfig, location: Location, data: bytes) -> Standing
     try:
         return Standing(data, ask(config, location, "create", write), is_ours=True)
     except StorageError as error:
-        # The library repeats requests: one before that which failed may have been carried out.
+        # The library repeats requests: an earlier one than the last may have succeeded.
         try:
             found = standing()
         except EmberlakeError:
@@ -122,7 +122,7 @@ def _put_alone(config: StoreConfig, location: Location, data: bytes) -> Standing
 
 
 def _standing(config: StoreConfig, location: Location, ours: bytes) -> Standing | None:
-    """The object that is there; None when there is none, or it cannot be asked for."""
+    """The object with this name; None if there is none, or if the store cannot be asked."""
     with suppress(EmberlakeError):
         found = ask(config, location, "read", lambda obs, client: _read(obs, client, location.key))
         return None if found is None else Standing(*found, is_ours=found[0] == ours)

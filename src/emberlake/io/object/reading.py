@@ -23,7 +23,7 @@ from emberlake.io.object.location import Cloud, Location
 from emberlake.io.storage import SMALL_BYTES, Part, Range
 
 END_BYTES: Final = 64 * 1024
-AHEAD_BYTES: Final = 64 * MEBIBYTE  # of the parts that are fetched before their turn
+AHEAD_BYTES: Final = 64 * MEBIBYTE  # of parts that are fetched before their turn
 _MOST_STRAIGHT_ON: Final = 8 * MEBIBYTE
 _PIECE_BYTES: Final = 8 * MEBIBYTE  # of one request
 _GAP_BYTES: Final = MEBIBYTE  # fetched with its neighbours, to save one more request
@@ -66,12 +66,12 @@ def open_input(config: StoreConfig, location: Location, size: int | None = None)
 
 
 def _read_end(config: StoreConfig, location: Location, size: int | None) -> _End:
-    """The size of an object, and its last bytes with their offset: all of a small one.
+    """The size of an object, and its last bytes with their offset; a small one is read whole.
 
     Args:
         config: how to reach the store.
         location: the object.
-        size: what its size should be, if that is known.
+        size: its expected size, if that is known.
     """
     if size is not None and size <= SMALL_BYTES:
         return ask(config, location, "read", lambda obs, client: _read_all(obs, client, location))
@@ -109,7 +109,7 @@ def _read_small(obs: Any, client: Any, location: Location) -> _End:
 
 
 class ObjectFile(pa.PythonFile):  # type: ignore[misc]
-    """An object as Arrow reads it, of which parts can be fetched ahead."""
+    """An object as Arrow reads it. Parts of it can be fetched ahead."""
 
     _ranged: "RangedInput"
 
@@ -119,7 +119,7 @@ class ObjectFile(pa.PythonFile):  # type: ignore[misc]
         return file
 
     def __init__(self, ranged: "RangedInput") -> None:
-        """All is done: Arrow takes its arguments before."""
+        """Nothing to do: ``__new__`` passes Arrow its arguments."""
 
     def size(self) -> int:
         return self._ranged.size
@@ -131,13 +131,13 @@ class ObjectFile(pa.PythonFile):  # type: ignore[misc]
 class RangedInput(io.RawIOBase):
     """A file that is fetched in pieces.
 
-    It keeps the end, the piece that was fetched last, and the parts that were said to be needed,
-    until their turn is over.
+    It keeps the end, the piece that was fetched last, and the announced parts until their turn is
+    over.
 
     Args:
         fetch: gets some bytes at an offset.
         read_end: gets the size and the last bytes, once they are needed.
-        said_size: what the size should be; who is not sure asks for ``size``.
+        said_size: the expected size; callers that must be sure ask for ``size``.
     """
 
     def __init__(
@@ -148,8 +148,8 @@ class RangedInput(io.RawIOBase):
         self._read_end = read_end
         self._said_size = said_size
         self._found_end: _End | None = None
-        self._last: tuple[int, memoryview] = (0, memoryview(b""))  # what was fetched by itself
-        self._pieces: list[_Piece] = []  # of the parts that were begun, in their order
+        self._last: tuple[int, memoryview] = (0, memoryview(b""))  # the last piece on demand
+        self._pieces: list[_Piece] = []  # of the parts that were begun, in order
         self._position = 0
         self._expected = 0  # where the next read begins, if the reader goes straight on
         self._ahead = 0
@@ -176,13 +176,13 @@ class RangedInput(io.RawIOBase):
 
     @property
     def size(self) -> int:
-        """The size of the object, for which its end is read."""
+        """The size of the object. To find it, the end of the object is read."""
         return self._end[0]
 
     def each_part(self, parts: Sequence[Part]) -> Iterator[int]:
-        """The numbers of the parts, one after the other: the ranges of each are there in its turn.
+        """The numbers of the parts, in order. When a number comes, its ranges have been fetched.
 
-        Those that follow are fetched meanwhile, as far as they do not take too much memory.
+        The parts that follow are fetched meanwhile, as long as they do not take too much memory.
         """
         waiting = deque(enumerate(parts))
         begun: deque[tuple[int, list[_Piece]]] = deque()
@@ -249,7 +249,7 @@ class RangedInput(io.RawIOBase):
         return self._last[1][:length]
 
     def _fetched_ahead(self, start: int, length: int) -> memoryview | None:
-        """Bytes of the parts that were begun; None if they are not all among them."""
+        """Bytes from the parts that were begun; None if the parts do not hold all of them."""
         stop = start + length
         covering: list[_Piece] = []
         for piece in self._pieces:
@@ -257,16 +257,16 @@ class RangedInput(io.RawIOBase):
                 covering.append(piece)
                 if stop <= piece.stop:
                     views = [one.bytes_of(start, stop) for one in covering]
-                    # Readers mostly ask for what they announced, which is in one piece if it fits.
+                    # Readers mostly ask for a range they announced: one piece, if it fits.
                     return views[0] if len(views) == 1 else memoryview(b"".join(views))
         return None
 
 
 def pieces_of(ranges: Iterable[Range]) -> list[Range]:
-    """What to fetch for some ranges, a request each.
+    """The pieces to fetch for some ranges, with one request each.
 
-    What lies close together is fetched together, up to a size; larger ranges are cut. A range that
-    is small enough is never cut, so that nothing has to be put together again.
+    Ranges that lie close together are fetched together, up to a size; larger ranges are cut. If a
+    range is small enough it is never cut, so its bytes need not be put together again.
     """
     out: list[Range] = []
     for start, stop in sorted(ranges):
@@ -298,7 +298,7 @@ class _Piece:
         return fetch(self.start, self.stop - self.start) if self.is_wanted else memoryview(b"")
 
     def bytes_of(self, start: int, stop: int) -> memoryview:
-        """Its part of a range."""
+        """The bytes of a range that lie in this piece."""
         return self._data()[max(start - self.start, 0) : stop - self.start]
 
 

@@ -1,6 +1,6 @@
 """Roles that are assumed with keys, at the token service of a store.
 
-Amazon's, or that of a store of S3's protocol which has one at its own address.
+The service is Amazon's, or that of a store which speaks S3's protocol and has one at its address.
 """
 
 import re
@@ -26,7 +26,7 @@ class RoleRefused(Exception):
 
 @dataclass(frozen=True)
 class TemporaryKeys:
-    """Credentials that end. No text of it shows a secret."""
+    """Credentials that expire. No text of it shows a secret."""
 
     access_key_id: str = field(repr=False)
     secret_access_key: str = field(repr=False)
@@ -48,7 +48,7 @@ class TokenService:
 
 @dataclass(frozen=True)
 class AssumedRole:
-    """Asks for the keys of a role, as often as they end. No text of it shows a secret."""
+    """Asks for the keys of a role, again whenever they expire. No text of it shows a secret."""
 
     role: str
     service: TokenService
@@ -59,7 +59,7 @@ class AssumedRole:
         """The keys as a provider returns them.
 
         Raises:
-            RoleRefused: the service said no, or nothing, or something else.
+            RoleRefused: the service refused, did not answer, or answered something unexpected.
         """
         given = self.source()
         keys = Keys(given["access_key_id"], given["secret_access_key"], given.get("token"))
@@ -79,7 +79,7 @@ class AssumedRole:
         }
 
     def _ask(self, obs: Any, keys: Keys) -> bytes:
-        """What the service answers; what fails for now is tried again, for about a second."""
+        """The answer of the service. Temporary failures are retried for about a second."""
         place = (self.service.address, self.service.region)
         asked = [("RoleArn", self.role), *self.asked]
         for pause in _PAUSES_S:
@@ -105,11 +105,11 @@ def ask_for_role(
         obs: The client library, for its errors.
         reach: How the service is reached.
         place: Its address and region.
-        keys: Of whoever may assume the role.
+        keys: The keys of a user who may assume the role.
         asked: The parameters of the request: the role, and more.
 
     Raises:
-        obstore.exceptions.BaseError: the service said no, or nothing.
+        obstore.exceptions.BaseError: the service refused, or did not answer.
     """
     address, region = place
     url = f"{address.rstrip('/')}/"

@@ -1,7 +1,7 @@
-"""Requests that the client library cannot make, by the standard library.
+"""Requests that the client library cannot make. The standard library makes them.
 
-What goes wrong is raised in the words of the client library, so that one place turns it into errors
-of emberlake.
+Failures are raised in the words of the client library, so that one place turns them into errors of
+emberlake.
 """
 
 import ssl
@@ -20,7 +20,7 @@ from urllib.request import (
     build_opener,
 )
 
-_MOST_OF_A_FAILURE: Final = 65_536  # bytes that are read of it
+_MOST_OF_A_FAILURE: Final = 65_536  # bytes that are read of the answer
 
 
 class Reach(Protocol):
@@ -54,8 +54,8 @@ class Sender:
         """The body of the answer.
 
         Raises:
-            obstore.exceptions.BaseError: the store said no, or nothing.
-            FileNotFoundError: it has no such thing.
+            obstore.exceptions.BaseError: the store refused, or did not answer.
+            FileNotFoundError: the store has no such object or bucket.
         """
         # The address was checked when the options were read: it is http or https.
         request = Request(url, body, method=method, headers=dict(headers))  # noqa: S310
@@ -98,7 +98,7 @@ def _opener(reach: Reach) -> OpenerDirector:
     context = ssl.create_default_context()
     if reach.ca_pem:
         context.load_verify_locations(cadata=reach.ca_pem.decode("ascii", "ignore"))
-    # Without one of its own, the environment may name a proxy, as it does for the library.
+    # If no proxy is configured, the environment may name one, as it does for the library.
     proxies = {scheme: reach.proxy_url for scheme in ("http", "https") if reach.proxy_url}
     seconds = reach.timeout_ms / 1000
     return build_opener(

@@ -1,4 +1,4 @@
-"""Signatures of requests to S3 that the client library cannot make: AWS Signature Version 4."""
+"""AWS Signature Version 4, for requests to S3 that the client library cannot make."""
 
 import hashlib
 import hmac
@@ -26,7 +26,7 @@ def encoded_path(path: str) -> str:
 
 
 def encoded_query(parameters: Sequence[tuple[str, str]]) -> str:
-    """A query as it is sent, and signed: sorted, and nothing in it is left to interpretation."""
+    """A query as it is sent, and signed: sorted, with every special character encoded."""
     pairs = sorted((quote(name, safe=""), quote(value, safe="")) for name, value in parameters)
     return "&".join(f"{name}={value}" for name, value in pairs)
 
@@ -46,11 +46,11 @@ def signed_headers(
     Args:
         method: GET, DELETE or POST.
         url: the address, whose path and query are encoded by the functions above.
-        keys: of whoever asks.
-        region: of the bucket.
+        keys: the keys to sign with.
+        region: the region of the bucket.
         when: the time of the request.
-        service: who is asked: the store, or the token service (``sts``).
-        body: of the request.
+        service: the service that is asked: the store, or the token service (``sts``).
+        body: the body of the request.
     """
     content = hashlib.sha256(body).hexdigest()
     parts = urlsplit(url)

@@ -1,7 +1,7 @@
-"""The names of the options of object stores, in all the spellings that Paimon's clients take.
+"""The names of the options of object stores, in all the spellings that Paimon's clients accept.
 
-Inside a name ``-`` and ``.`` are the same, and capitals do not matter. Every spelling stands for
-one setting, so that two spellings that contradict each other are found.
+Inside a name ``-`` and ``.`` are the same, and case does not matter. Every spelling stands for one
+setting, so we notice if two spellings contradict each other.
 """
 
 import warnings
@@ -21,7 +21,7 @@ PREFIXES: Final[Mapping[Cloud, tuple[str, ...]]] = {
     Cloud.OSS: ("oss.", "fs.oss."),
 }
 _ALL_PREFIXES: Final = tuple(prefix for prefixes in PREFIXES.values() for prefix in prefixes)
-# How requests are made, which is the same for all clouds.
+# Options for how requests are made, which are the same for all clouds.
 _CONNECTION: Final = {
     "connection.ssl.enabled": "ssl",
     "connection.timeout": "timeout",
@@ -86,9 +86,9 @@ _NAMES: Final[Mapping[Cloud, Mapping[str, str]]] = {
         "credential": "service_account_key",
         "token": "bearer_token",
         "access.token": "bearer_token",
-        "project.id": "ignored",  # buckets are known without their project
+        "project.id": "ignored",  # buckets are found without their project
         "scope": "ignored",
-        "access.token.expiration": "ignored",  # a provider is asked again, a token is not
+        "access.token.expiration": "ignored",  # only a provider can be asked again
     },
     Cloud.AZURE: {
         **_CONNECTION,
@@ -109,7 +109,7 @@ _NAMES: Final[Mapping[Cloud, Mapping[str, str]]] = {
     },
 }
 
-# What is nobody's business, by meaning. The id of an access key is not secret without its key.
+# Settings that are secrets. The id of an access key alone is not a secret.
 _SECRETS: Final = frozenset(
     {
         "secret_access_key",
@@ -123,11 +123,11 @@ _SECRETS: Final = frozenset(
         "proxy_password",
     }
 )
-# What means something else, or something dangerous, on another machine.
+# Settings that mean something else, or something dangerous, on another machine.
 _OF_THIS_MACHINE: Final = frozenset(
     {"provider", "profile", "web_identity_token_file", "service_account", "ca_file"}
 )
-# What says who asks, and where to find that out.
+# Settings that say who asks, and where to find that out.
 _CREDENTIALS: Final = _SECRETS - {"encryption_key", "proxy_password"} | {
     "access_key_id",
     "profile",
@@ -147,7 +147,7 @@ _CREDENTIALS: Final = _SECRETS - {"encryption_key", "proxy_password"} | {
 
 @dataclass(frozen=True)
 class Given:
-    """The options of one cloud by what they mean, whatever their spelling."""
+    """The options of one cloud by their meaning, whatever their spelling."""
 
     cloud: Cloud
     keys: Mapping[str, str]  # meaning -> the key as the user wrote it
@@ -157,7 +157,7 @@ class Given:
         return name in self.values
 
     def key(self, name: str) -> str:
-        """How to call an option: as the user does, or in the first spelling."""
+        """The key of an option: as the user wrote it, or else the first spelling."""
         if name in self.keys:
             return self.keys[name]
         spelling = next(text for text, meaning in _NAMES[self.cloud].items() if meaning == name)
@@ -188,7 +188,7 @@ class Given:
 
 
 def is_store_option(key: str) -> bool:
-    """Whether an option is one of some object store, by how it begins."""
+    """Whether an option belongs to an object store, by its prefix."""
     return key.lower().startswith(_ALL_PREFIXES)
 
 
@@ -203,17 +203,17 @@ def is_of_this_machine(key: str) -> bool:
 
 
 def without_credentials(cloud: Cloud, options: Mapping[str, object]) -> dict[str, object]:
-    """Options without those that say who asks a store of this cloud."""
+    """The options without the credentials for stores of this cloud."""
     return {k: v for k, v in options.items() if not _has_meaning(k, cloud, _CREDENTIALS)}
 
 
 def _has_meaning(key: str, cloud: Cloud, meanings: frozenset[str]) -> bool:
-    """Whether an option of a cloud stands for one of some settings."""
+    """Whether an option of a cloud stands for one of these settings."""
     names = [text for text, meaning in _NAMES[cloud].items() if meaning in meanings]
     for prefix in PREFIXES[cloud]:
         if key.lower().startswith(prefix):
             name = key[len(prefix) :].lower().replace("-", ".")
-            # Hadoop puts the account of Azure behind the name.
+            # Hadoop appends Azure's account to the name.
             if any(name == text or name.startswith(f"{text}.") for text in names):
                 return True
     return False
@@ -260,7 +260,7 @@ def _meaning(location: Location, name: str) -> str | None:
         return known[name]
     if location.cloud is not Cloud.AZURE:
         return None
-    # Hadoop puts the account behind the name: account.key.ACCOUNT.dfs.core.windows.net.
+    # Hadoop appends the account to the name: account.key.ACCOUNT.dfs.core.windows.net.
     for spelling, meaning in known.items():
         if spelling.startswith("account.") and name.startswith(f"{spelling}."):
             account = name.removeprefix(f"{spelling}.").partition(".")[0]

@@ -1,7 +1,7 @@
 """The storage protocol on object stores.
 
 There are no folders: a folder exists while something is in it. A database without tables has a
-hidden object of ours. A write that was answered is durable, and everybody sees it immediately.
+hidden object of ours. Once a write is answered, it is durable, and everybody sees it immediately.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ class ObjectStorage:
     def traits(self) -> StorageTraits:
         return StorageTraits(
             is_shared=True,
-            # As s3a://; it cannot renew what a catalog hands out.
+            # As s3a://. Spark cannot renew credentials that a catalog hands out.
             spark_reads=self.config.cloud is Cloud.S3 and not self.config.credentials.are_vended,
             moves_folders=False,
             flushes_late=False,
@@ -108,7 +108,7 @@ class ObjectStorage:
         location = self._locate(path)
         try:
             check_conditions(self.config, location)
-            # What was written is durable, but it may have been deleted with its table.
+            # Written files are durable, but they may have been deleted with their table.
             ask_all((partial(self.size, name) for name in after), MOST_AT_ONCE)
         except StorageError as error:
             error.had_no_effect = True
@@ -136,7 +136,7 @@ class ObjectStorage:
 
     def exists(self, path: str) -> bool:
         location = self._locate(path)
-        # Both in parallel: it may be either, and an answer takes its time.
+        # Both in parallel: the path may be either, and an answer takes time.
         looks = (partial(self._is_folder, location), partial(self._is_object, location))
         return any(ask_all(looks, MOST_AT_ONCE))
 
@@ -160,7 +160,7 @@ class ObjectStorage:
 
     def list_all(self, path: str) -> Iterator[FileInfo]:
         location = self._locate(path)
-        empty: FileInfo | None = None  # a file, or what another program has put for a folder
+        empty: FileInfo | None = None  # a file, or another program's mark for a folder
         for page in pages_of(self.config, location):
             for one in page:
                 info = _file_info(location, one)
@@ -173,7 +173,7 @@ class ObjectStorage:
             yield empty
 
     # --- folders and deletion ---------------------------------------------------------------------
-    # A hint that nobody waits for must not come after the deletion of its table.
+    # Nobody waits for hints, but none may be written after the deletion of its table.
 
     def make_folder(self, path: str) -> None:
         self.put(self._locate(path).child(FOLDER_MARK).path, b"")
@@ -199,7 +199,7 @@ class ObjectStorage:
 
     def delete_folder(self, path: str) -> None:
         settle()
-        # The next listing finds what an interruption has left.
+        # After an interruption, the next listing finds what is left.
         location = self._locate(path)
         pages = (
             [_location(location, one) for one in page] for page in pages_of(self.config, location)
@@ -208,7 +208,7 @@ class ObjectStorage:
             pass
 
     def delete_empty_folder(self, path: str) -> None:
-        """Nothing is to be done: there are none."""
+        """Nothing to do: there are none."""
 
     def move_folder(self, source: str, target: str) -> None:
         raise Unsupported(
@@ -254,7 +254,7 @@ class ObjectStorage:
         try:
             ask_again(self.config, batch[0], "delete", lambda obs, client: obs.delete(client, keys))
         except FileNotFound:
-            # Some clouds end at the first one that is not there.
+            # Some clouds stop at the first missing object.
             for location in batch:
                 self.delete(location.path)
 
@@ -274,7 +274,7 @@ def _location(folder: Location, found: Mapping[str, Any]) -> Location:
 
 
 def _file_info(folder: Location, found: Mapping[str, Any]) -> FileInfo | None:
-    """A listed object; None for those that only stand for a folder."""
+    """A listed object; None if it only stands for a folder."""
     location = _location(folder, found)
     name = _name(location.key)
     # Other programs write empty objects whose names end in a slash, which listings do not show.

@@ -1,6 +1,6 @@
-"""Temporary credentials that can do less than one's own: AssumeRole of a token service.
+"""Temporary credentials that may do less than our own: AssumeRole of a token service.
 
-Amazon's, or that of a store of S3's protocol which has one at its own address.
+The service is Amazon's, or that of a store which speaks S3's protocol and has one at its address.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Role:
     """Which role is assumed, and where."""
 
     arn: str
-    endpoint: str | None = None  # by default Amazon's, of the region of the bucket
+    endpoint: str | None = None  # by default Amazon's, in the region of the bucket
     external_id: str | None = None
 
 
@@ -32,10 +32,10 @@ def assume_role(
     """Credentials of a role, cut down by a policy.
 
     Args:
-        config: Of the store, with the credentials that may assume the role.
+        config: How to reach the store, with credentials that may assume the role.
         location: What the credentials are for.
         role: The role.
-        name: Who gets them; it is in the logs of the cloud.
+        name: Who gets them; the logs of the cloud show it.
         policy: What they allow, as JSON; no more than the role allows.
         seconds: How long they last.
 
@@ -61,7 +61,7 @@ def assume_role(
     found = decoded(ask_again(config, location, _ACTION, work))
     if found is None:
         raise StorageError(
-            f"the token service answered no credentials for {location.path}", had_no_effect=True
+            f"the token service returned no credentials for {location.path}", had_no_effect=True
         )
     return found
 

@@ -1,7 +1,7 @@
 """New objects that are written piece by piece, in bounded memory.
 
-What fits into one part is one conditional write. More than that is a multipart upload, which is
-seen as a whole once it is completed, or never.
+Data that fits into one part is one conditional write. More data is a multipart upload: its object
+appears as a whole when the upload is completed, or never.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,27 +21,27 @@ from emberlake.io.object.publish import delete_quietly, put_or_read
 from emberlake.io.object.uploads import end_uploads, unfinished_uploads
 from emberlake.io.storage import Output
 
-PART_BYTES: Final = 8 * MEBIBYTE  # of files for which that is enough
+PART_BYTES: Final = 8 * MEBIBYTE  # for files that need no larger parts
 MOST_PARTS: Final = 10_000  # of one upload, for all stores
 MOST_BYTES: Final = 5 * 1024**4  # of one object
-_ROOM: Final = 2  # a file is this many times as large as it was meant to be, at most
+_ROOM: Final = 2  # a file has at most this many times its target size
 _PARTS_AT_ONCE: Final = 4
 _SENDING_BYTES: Final = 64 * MEBIBYTE  # of the parts under way, unless one alone has more
-_LARGE_BYTES: Final = MEBIBYTE  # of what is sent as it comes, without being copied
+_LARGE_BYTES: Final = MEBIBYTE  # pieces from this size on are sent without being copied
 
 
 def part_bytes(target: int | None) -> int:
-    """How large the parts of a file are that is meant to have ``target`` bytes.
+    """The size of the parts of a file that should have about ``target`` bytes.
 
-    All parts of an upload are equally large, which some stores insist on, so this is decided before
-    the first one is sent.
+    Some stores insist that all parts of an upload have the same size, so this is decided before the
+    first one is sent.
     """
     most = min(_ROOM * (target or 0), MOST_BYTES)
     return max(PART_BYTES, -(-most // MOST_PARTS // MEBIBYTE) * MEBIBYTE)
 
 
 def parts_at_once(size: int) -> int:
-    """How many parts of a size are under way at once; one more is being filled."""
+    """How many parts of this size are under way at once; one more is being filled."""
     return max(1, min(_PARTS_AT_ONCE, _SENDING_BYTES // size))
 
 
@@ -49,8 +49,8 @@ def create(config: StoreConfig, location: Location, data: bytes) -> None:
     """Create an object with a unique name.
 
     Raises:
-        StorageError: there is one, or the write failed; then no object is left behind, unless the
-            store cannot be reached any more.
+        StorageError: the object exists, or the write failed. A failed write leaves no object
+            behind, unless the store can no longer be reached.
     """
     try:
         is_ours = put_or_read(config, location, data).is_ours
@@ -70,18 +70,18 @@ def size_of(config: StoreConfig, location: Location) -> int:
 
 
 class ObjectOutput(Output):
-    """An object that is there, as a whole, once it is closed."""
+    """An object that appears, as a whole, when it is closed."""
 
     def __init__(self, config: StoreConfig, location: Location, target: int | None = None) -> None:
         super().__init__(location.path)
         self._config = config
         self._location = location
         self._part_bytes = part_bytes(target)
-        self._waiting: list[bytes | memoryview] = []  # of what was not handed to the library
+        self._waiting: list[bytes | memoryview] = []  # not yet handed to the library
         self._waiting_bytes = 0
         self._writer: Any = None
         self._check_absent: Callable[[], None] = lambda: None
-        self._may_stand = False  # whether the object may be there without having been reported
+        self._may_stand = False  # whether the object may exist although nobody confirmed it
 
     def _append(self, data: memoryview) -> None:
         if self.position + data.nbytes > self._part_bytes * MOST_PARTS:
@@ -93,7 +93,7 @@ class ObjectOutput(Output):
         while view.nbytes:
             piece = view[: PART_BYTES - self._waiting_bytes]
             view = view[piece.nbytes :]
-            # The library keeps what it is given and sends it later: it must not change any more.
+            # The library keeps the bytes it is given and sends them later: they must not change.
             is_kept = piece.readonly and piece.nbytes >= _LARGE_BYTES
             self._waiting.append(piece if is_kept else bytes(piece))
             self._waiting_bytes += piece.nbytes
@@ -109,7 +109,7 @@ class ObjectOutput(Output):
             self._ask_writer("write", partial(_write_to, writer, piece))
 
     def _begin(self) -> None:
-        # Names are unique, so nobody waits for the answer before the end.
+        # Names are unique, so the answer is awaited only at the end.
         self._check_absent = begin(self._refuse_present, MOST_AT_ONCE)
         self._writer = ask(
             self._config,
@@ -142,14 +142,14 @@ class ObjectOutput(Output):
         try:
             self._ask_writer("write", lambda _obs, _client: writer.close())
         except EmberlakeError:
-            # The answer may be what got lost. The object is seen only when it is whole.
+            # Perhaps only the answer was lost. An object that exists is whole.
             if not self._is_whole():
                 raise
         self._may_stand = False
         self._writer = None
 
     def _ask_writer(self, action: str, work: Callable[[Any, Any], object]) -> None:
-        """Call the writer, once: after a failure it may have taken in some of its data."""
+        """Call the writer, only once: after a failure it may already hold some of the data."""
         ask(self._config, self._location, action, work, is_repeatable=False)
 
     def _is_whole(self) -> bool:
@@ -161,19 +161,19 @@ class ObjectOutput(Output):
         self._waiting.clear()
         writer, self._writer = self._writer, None
         if writer is not None or self._may_stand:
-            # Nobody sees what is left, and orphan cleaning finds it: no reason to wait for long.
+            # Nobody sees what is left, and orphan cleaning finds it, so we do not wait for long.
             with suppress(EmberlakeError):
                 run_briefly(partial(self._give_up, writer))
 
     def _give_up(self, writer: Any) -> None:
         if writer is not None:
-            # Leaving it by an exception is how the library gives an upload up.
+            # The library gives up an upload when its context is left with an exception.
             reason = StorageError("given up")
             with suppress(EmberlakeError):
                 self._ask_writer(
                     "abort", lambda _obs, _client: writer.__exit__(type(reason), reason, None)
                 )
-            # A store that is still taking in a part keeps the upload, and does not always say so.
+            # A store that is still receiving a part keeps the upload, and does not always say so.
             with suppress(EmberlakeError):
                 uploads = unfinished_uploads(self._config, self._location.parent)
                 end_uploads(self._config, [one for one in uploads if one.path == self.path])
@@ -186,7 +186,7 @@ def _write_to(writer: Any, piece: bytes | memoryview, _obs: Any, _client: Any) -
 
 
 def _gathered(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
-    """The same bytes in fewer pieces: small ones that follow each other are put together."""
+    """The same bytes in fewer pieces: consecutive small ones are put together."""
     for is_large, run in groupby(pieces, lambda piece: len(piece) >= _LARGE_BYTES):
         if is_large:
             yield from run

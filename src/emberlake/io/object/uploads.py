@@ -1,9 +1,9 @@
-"""Uploads that were begun and neither finished nor given up, such as by a process that was killed.
+"""Uploads that were neither finished nor given up, for example because their process was killed.
 
-No listing of objects shows their parts, which cost money all the same. The client library knows
-only the uploads of its own process, so these requests are made and signed here. S3 and its
-compatibles only: Azure drops the parts after a week by itself; for GCS and OSS a rule of the bucket
-does it.
+No listing of objects shows their parts, but the parts cost money. The client library knows only the
+uploads of its own process, so these requests are made and signed here. This is only for S3 and its
+compatibles: Azure drops the parts by itself after a week, and for GCS and OSS a rule of the bucket
+does.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,11 +38,11 @@ _Query = Sequence[tuple[str, str]]
 
 
 def unfinished_uploads(config: StoreConfig, folder: Location) -> Iterator[Upload]:
-    """The uploads of a folder, at any depth, a request for each 1,000.
+    """The uploads of a folder, at any depth, with one request per 1,000.
 
     Raises:
-        Unsupported: neither this store nor these credentials let emberlake list uploads.
-        StorageError: the store refused; without effect, as all of this has none.
+        Unsupported: this store or these credentials do not let emberlake list uploads.
+        StorageError: the store refused. Listing never has an effect.
     """
     if config.cloud is Cloud.AZURE:
         return
@@ -62,27 +62,27 @@ def unfinished_uploads(config: StoreConfig, folder: Location) -> Iterator[Upload
             continue
         found = [_upload(folder, one) for one in page.iterfind("{*}Upload")]
         uploads = [upload for upload in found if upload is not None and upload not in turn.told]
-        # Some stores know no prefixes, and list the whole bucket.
+        # Some stores ignore the prefix and list the whole bucket.
         yield from (one for one in uploads if one.path.startswith(f"{folder.path}/"))
         if page.findtext("{*}IsTruncated", "").strip() != "true":
             return
         last, turn = turn, turn.next(page, uploads)
         if turn.after == last.after:
-            raise Unsupported(f"{config.endpoint} cannot {_LIST} {folder.path}: no page ends")
+            raise Unsupported(f"{config.endpoint} cannot {_LIST} {folder.path}: pages never end")
 
 
 @dataclass(frozen=True)
 class _Turn:
-    """Where a listing goes on.
+    """Where a listing continues.
 
-    With the marks that the store gave, as a rule. versitygw refuses its own, and takes the key
-    alone. A page may end between two uploads of one key, so the listing then goes on behind the key
-    before the last, and what it tells again is known.
+    Usually it continues at the markers that the store gave. versitygw refuses its own markers and
+    accepts only a key. A page may end between two uploads of one key, so such a listing continues
+    after the last key but one, and uploads that were already listed are left out.
     """
 
     after: _Query = ()
     told: frozenset[Upload] = frozenset()
-    keys: Sequence[str] = ()  # of the page before, the last two
+    keys: Sequence[str] = ()  # the last two of the previous page
     of_last_key: frozenset[Upload] = frozenset()
     is_by_key: bool = False
 
@@ -101,10 +101,10 @@ class _Turn:
 
 
 def end_uploads(config: StoreConfig, uploads: Iterable[Upload]) -> None:
-    """Give uploads up, and their parts; no error for those that have ended.
+    """Give up uploads, with their parts; no error for uploads that have ended.
 
     Raises:
-        Unsupported: neither this store nor these credentials let emberlake end uploads.
+        Unsupported: this store or these credentials do not let emberlake end uploads.
     """
     calls = _Calls(config)
 
@@ -134,7 +134,7 @@ def _check_support(config: StoreConfig, location: Location) -> None:
 
 
 class _Calls:
-    """Signed requests, with keys that are asked for once, and again when they have ended."""
+    """Signed requests. The keys are fetched once, and again when they have expired."""
 
     def __init__(self, config: StoreConfig) -> None:
         self._config = config
@@ -157,14 +157,14 @@ class _Calls:
 
     def _keys_for(self, obs: Any, client: Any) -> Keys | None:
         with self._lock:
-            if client is not self._client:  # a new client stands for new keys
+            if client is not self._client:  # a new client means new keys
                 self._keys = keys_of(obs, self._config)
                 self._client = client
             return self._keys
 
 
 def keys_of(obs: Any, config: StoreConfig) -> Keys | None:
-    """The keys that the provider gives now; None for those who send unsigned requests."""
+    """The current keys of the provider; None if requests are not signed."""
     if config.credentials.provider is None:
         return None
     try:
@@ -194,16 +194,16 @@ def _list(config: StoreConfig, folder: Location, calls: _Calls, query: _Query) -
     with suppress(FileNotFound, ET.ParseError):
         body = calls.ask(folder, _LIST, "GET", url)
         page = ET.fromstring(body)  # noqa: S314 - expat bounds what entities expand to
-    # A store that does not know what was asked for may list the objects instead.
+    # A store that does not know this request may list the objects instead.
     if page is None or page.tag.rpartition("}")[2] != "ListMultipartUploadsResult":
         raise Unsupported(
-            f"{config.endpoint} cannot {_LIST} {folder.path}: it answers something else"
+            f"{config.endpoint} cannot {_LIST} {folder.path}: it answered something else"
         )
     return page
 
 
 def _upload(folder: Location, found: ET.Element) -> Upload | None:
-    """A listed upload; None if its key is no path of ours."""
+    """A listed upload; None if its key cannot be a path of ours."""
     key, upload_id = found.findtext("{*}Key", ""), found.findtext("{*}UploadId", "")
     location = replace(folder, key=key)
     try:

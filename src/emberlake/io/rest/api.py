@@ -50,7 +50,7 @@ class RestApi:
         return RestApi, (self.session,)  # clock and chance belong to the process
 
     def config(self, warehouse: str) -> Config:
-        """What the server tells a client of a warehouse."""
+        """The config that the server has for clients of a warehouse."""
         query = {"warehouse": warehouse} if warehouse else {}
         sent = send(self.session, None, CONFIG_PATH, query=query, env=self.env)
         return self._decoded(sent, Config.from_json)
@@ -83,7 +83,7 @@ class RestApi:
         return self._decoded(sent, RemoteTable.from_json)
 
     def create_table(self, identifier: Identifier, schema: TableSchema) -> Sent:
-        """Ask for a new table; whether it is refused is for the caller to look at."""
+        """Ask for a new table; the caller checks whether the server refused."""
         body = NewTable(identifier, schema).to_json()
         return self._send(Endpoint.CREATE_TABLE, identifier.database, body=body)
 
@@ -103,18 +103,18 @@ class RestApi:
         self._delete(self._send(Endpoint.DROP_TABLE, *_names_of(identifier)))
 
     def rename_table(self, source: Identifier, target: Identifier) -> Sent:
-        """Ask for another name; whether it is refused is for the caller to look at."""
+        """Ask for another name; the caller checks whether the server refused."""
         return self._send(Endpoint.RENAME_TABLE, body=Rename(source, target).to_json())
 
     def table_token(self, identifier: Identifier) -> tuple[DataToken, int | None]:
-        """Credentials for the folder of a table, and the time by the server's clock, if it says."""
+        """Credentials for the folder of a table, and the server's time, if it states it."""
         sent = self._send(Endpoint.GET_TOKEN, *_names_of(identifier))
         return self._decoded(sent, DataToken.from_json), sent.answer.clock_ms
 
     # --- snapshots --------------------------------------------------------------------------------
 
     def latest_snapshot(self, identifier: Identifier) -> RemoteSnapshot | None:
-        """The newest snapshot; None while nothing was committed."""
+        """The newest snapshot; None if nothing has been committed."""
         sent = self._send(Endpoint.GET_SNAPSHOT, *_names_of(identifier))
         if sent.error is not None and sent.error.is_about_snapshot:
             return None
@@ -123,12 +123,12 @@ class RestApi:
         )
 
     def commit(self, identifier: Identifier, request: CommitRequest) -> Sent:
-        """Send a commit once; what its answer means is for the caller to decide."""
+        """Send a commit once; the caller decides what the answer means."""
         names = _names_of(identifier)
         return self._send(Endpoint.COMMIT, *names, body=request.to_json(), repeat=Repeat.NEVER)
 
     def is_committed(self, sent: Sent) -> bool:
-        """Whether a commit won; False if it is not the next one.
+        """Whether a commit won; False if another commit took its place.
 
         Raises:
             ServerError: the answer does not say.
@@ -221,7 +221,7 @@ class RestApi:
         )
 
     def _names(self, endpoint: Endpoint, key: str, *names: str) -> Iterator[str]:
-        """The names of all pages. A page may be empty, and a token never comes twice."""
+        """The names on all pages. A page may be empty, but a token must not come twice."""
         seen: set[str] = set()
         query: dict[str, str] = {}
         while True:
@@ -249,7 +249,7 @@ class RestApi:
             ) from error
 
     def _create(self, sent: Sent) -> None:
-        # The answer to an earlier try was "later", but it had its effect.
+        # An earlier attempt was answered with "try later", but it did take effect.
         if sent.error is not None and sent.error.code == Code.CONFLICT and sent.is_repeated:
             return
         sent.body()
@@ -261,6 +261,6 @@ class RestApi:
 
 
 def _names_of(identifier: Identifier) -> tuple[str, str]:
-    """The parts of a path; a branch is part of the table's name, a system table is its table."""
+    """The names in a path. A branch is part of the table's name; a system table is its table."""
     table = Identifier(identifier.database, identifier.table, identifier.branch)
     return table.database, table.object_name

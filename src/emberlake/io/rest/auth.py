@@ -34,7 +34,7 @@ class Auth(Protocol):
 
 @dataclass(frozen=True)
 class TokenText:
-    """A token that the user has given."""
+    """A token that the user gave as text."""
 
     token: str = field(repr=False)
 
@@ -44,7 +44,7 @@ class TokenText:
 
 @dataclass(frozen=True)
 class TokenVariable:
-    """A token in a variable of the environment of whichever process asks."""
+    """A token in an environment variable of whichever process asks."""
 
     variable: str
 
@@ -61,7 +61,7 @@ class TokenVariable:
 
 @dataclass(frozen=True)
 class TokenFile:
-    """A token in a file, which may be replaced while a program runs: it is read every time."""
+    """A token in a file. A file may be replaced while a program runs, so it is read every time."""
 
     path: str
 

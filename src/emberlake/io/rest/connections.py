@@ -1,7 +1,7 @@
 """Connections to servers: pooled by settings, and never shared with a forked process.
 
-Two processes on one connection read each other's answers, so the child of a fork forgets what its
-parent had open.
+Two processes on one connection would read each other's answers, so the child of a fork forgets the
+connections of its parent.
 """
 
 import os
@@ -47,7 +47,7 @@ class Answer:
 
     @property
     def clock_ms(self) -> int | None:
-        """The time by the server's clock, to the second; None if it does not say."""
+        """The time by the server's clock, to the second; None if the answer does not have it."""
         try:
             return int(parsedate_to_datetime(self.headers["date"]).timestamp() * 1000)
         except (KeyError, ValueError):
@@ -59,7 +59,7 @@ class NotSent(Exception):
 
     def __init__(self, reason: str, *, is_lasting: bool = False) -> None:
         super().__init__(reason)
-        self.is_lasting = is_lasting  # another try would fail the same
+        self.is_lasting = is_lasting  # another attempt would fail in the same way
 
 
 class AnswerLost(Exception):
@@ -68,14 +68,14 @@ class AnswerLost(Exception):
 
 @dataclass
 class _Process:
-    """What this process has open: reset in the child of a fork."""
+    """The connections of this process: reset in the child of a fork."""
 
     lock: Any = field(default_factory=threading.Lock)
     pools: dict[tuple[HttpSettings, str | None], Any] = field(default_factory=dict)
 
 
 _process = _Process()
-_abandoned: list[_Process] = []  # of parents; closing them is the parent's business
+_abandoned: list[_Process] = []  # connections of parents, which the parents close
 
 
 def send_once(

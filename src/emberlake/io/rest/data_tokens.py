@@ -1,7 +1,7 @@
-"""Credentials for the folder of a table, which its server hands out for a while.
+"""Temporary credentials for the folder of a table, which its server hands out.
 
 The driver asks for a token and ships it with the table. Whichever process holds the table asks for
-the next one before the token ends: one renewal at a time, and one token a table in each process.
+the next one before the token expires: one renewal at a time, and one token per table and process.
 """
 
 import os
@@ -51,7 +51,7 @@ class _Kept:
 
 @dataclass
 class _Process:
-    """What this process has: reset in the child of a fork, where a lock may be held for ever."""
+    """The tokens of this process. They are reset after a fork: a lock may be held forever."""
 
     lock: Any = field(default_factory=threading.Lock)
     kept: dict[tuple[Session, Identifier], _Kept] = field(default_factory=dict)
@@ -73,25 +73,25 @@ class TokenSource:
         """A token that is good for a while.
 
         Raises:
-            CredentialsExpired: the token is over, and the server gives no other.
-            ServerError: the server gives none at all.
+            CredentialsExpired: the token has expired, and the server gives no other.
+            ServerError: the server gives no token at all.
         """
         kept = self._kept()
         token = kept.token
         if token is not None and not kept.is_ending(self.env):
             return token
-        with kept.lock:  # one asks, the others wait for what it gets
+        with kept.lock:  # one thread asks, and the others wait for its token
             if not kept.is_ending(self.env):
                 assert kept.token is not None
                 return kept.token
             return self._renewed(kept)
 
     def expires_at_ms(self, token: DataToken) -> int:
-        """When a token ends by the clock of this process."""
+        """When a token expires, by the clock of this process."""
         return token.expires_at_ms - self._kept().skew_ms
 
     def forget(self) -> None:
-        """The store does not take the token any more, whatever its time is."""
+        """The store no longer accepts the token, whatever its expiry time."""
         kept = self._kept()
         with kept.lock:
             kept.token = None
@@ -101,12 +101,12 @@ class TokenSource:
             token, server_ms = RestApi(self.session, self.env).table_token(self.table)
         except EmberlakeError as error:
             if kept.token is not None and kept.left_ms(kept.token, self.env) > 0:
-                return kept.token  # it is good yet; the next call asks again
+                return kept.token  # it is still good; the next call asks again
             if kept.token is None:
                 raise
             raise CredentialsExpired(
-                f"the storage credentials of {self.table} are over, and the catalog gives no new "
-                f"ones: {error}",
+                f"the storage credentials of {self.table} have expired, and the catalog gives no "
+                f"new ones: {error}",
                 had_no_effect=True,
             ) from error
         if server_ms is not None:

@@ -1,6 +1,6 @@
 """Where the keys of Data Lake Formation come from: options, a file, or the machine's cloud.
 
-Keys that end are loaded again when less than an hour is left, once for all threads of a process.
+Keys that expire are loaded again when less than an hour is left, once for all threads of a process.
 """
 
 import json
@@ -23,14 +23,14 @@ ECS_METADATA: Final = "http://100.100.100.200/latest/meta-data/Ram/security-cred
 
 @dataclass(frozen=True)
 class DlfFile:
-    """A JSON file, which something else replaces before its keys end."""
+    """A JSON file that another program replaces before its keys expire."""
 
     path: str
 
 
 @dataclass(frozen=True)
 class DlfInstance:
-    """The role of an ECS instance, by the metadata service of the cloud."""
+    """The role of an ECS instance, from the metadata service of the cloud."""
 
     url: str = ECS_METADATA
     role: str | None = None
@@ -38,7 +38,7 @@ class DlfInstance:
 
 @dataclass(frozen=True)
 class DlfKeys:
-    """Keys that were given, or where to load them from."""
+    """Keys that the user gave, or where to load them from."""
 
     source: DlfCredentials | DlfFile | DlfInstance = field()
 
@@ -76,14 +76,14 @@ def _load(source: DlfFile | DlfInstance, env: Env) -> DlfCredentials:
 
 
 def _patiently(load: Callable[[], DlfCredentials], where: str, env: Env) -> DlfCredentials:
-    """Try again: the file may be written at this moment."""
+    """Load the keys, with retries: the file may be being written at this moment."""
     for attempt in range(1, _FILE_TRIES + 1):
         try:
             return load()
         except (NotSent, AnswerLost, OSError, ValueError, KeyError, TypeError):
             if attempt < _FILE_TRIES:
                 env.sleep_ms(1000 * attempt)
-    # What could not be read may hold keys, so the cause is not told.
+    # The unreadable text may hold keys, so the error does not show the cause.
     raise NotAuthenticated(
         f"the keys of Data Lake Formation cannot be loaded from {where}", had_no_effect=True
     )

@@ -30,7 +30,7 @@ _BEAR: Final = ("bear", "bearer")
 
 
 def headers_of(options: Mapping[str, str]) -> dict[str, str]:
-    """The headers that options ask for: ``header.X-Tenant`` is ``X-Tenant``."""
+    """The headers that options set: ``header.X-Tenant`` sets ``X-Tenant``."""
     found = {k.removeprefix(HEADER): v for k, v in options.items() if k.startswith(HEADER)}
     broken = [name for name, value in found.items() if set("\r\n") & set(name + value)]
     if broken:
@@ -39,7 +39,7 @@ def headers_of(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def parse_session(options: Mapping[str, str]) -> Session:
-    """The session that options ask for, before the server has told its prefix.
+    """The session that options ask for, before the server has given its prefix.
 
     Raises:
         InvalidOption: an option is missing, has no usable value, or contradicts another.
@@ -67,7 +67,7 @@ def _uri(options: Mapping[str, str]) -> str:
         parts = None
     if parts is None or parts.scheme.lower() not in ("http", "https") or not parts.hostname:
         raise InvalidOption(f"the option {URI!r} is not an address; write https://host:port")
-    if "@" in parts.netloc:  # it would be in every error
+    if "@" in parts.netloc:  # every error would show it
         raise InvalidOption(f"the option {URI!r} has a user in it; credentials are options")
     if parts.query or parts.fragment:
         raise InvalidOption(f"the option {URI!r} has a query in it; write https://host:port")

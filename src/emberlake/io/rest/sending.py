@@ -1,8 +1,8 @@
-"""Requests with patience: what is sent again after a failure, and what is not.
+"""Requests with retries: what is sent again after a failure, and what is not.
 
 refused connections, 429        always: nothing has happened
 503                             always, as servers ask for it; it may have happened
-lost answers, 502, 504          only where sending it twice is the same as once
+lost answers, 502, 504          only if sending it twice is the same as once
 """
 
 import math
@@ -24,16 +24,16 @@ _SUCCESS: Final = (200, 201, 202, 204)
 _GATEWAY: Final = (502, 504)
 _FIRST_WAIT_MS: Final = 100
 _LONGEST_WAIT_MS: Final = 10_000
-_LONGEST_ASKED_MS: Final = 60_000  # that a server may ask for in Retry-After
+_LONGEST_ASKED_MS: Final = 60_000  # the most that a server may ask for in Retry-After
 _JITTER: Final = 0.25
 
 
 class Repeat(Enum):
-    """What is sent again."""
+    """When a request is sent again."""
 
     SAFELY = auto()  # reads and deletions: sending it twice is the same as once
     IF_REFUSED = auto()  # changes
-    NEVER = auto()  # who sends it decides
+    NEVER = auto()  # the sender decides
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +58,12 @@ class Session:
 
 @dataclass(frozen=True)
 class Sent:
-    """The answer to a request, or the error in it."""
+    """The answer to a request, and the error that it may hold."""
 
     answer: Answer
     error: ErrorAnswer | None
     doing: str
-    is_repeated: bool  # an earlier try of the same request may have had its effect
+    is_repeated: bool  # an earlier attempt of the same request may have taken effect
 
     def body(self) -> bytes:
         """The body of the answer.
@@ -91,7 +91,7 @@ def send(
     repeat: Repeat | None = None,
     env: Env = SYSTEM_ENV,
 ) -> Sent:
-    """Send a request, again after failures that allow it, and return the last answer.
+    """Send a request, retry it after failures that allow it, and return the last answer.
 
     Raises:
         ServerError: the server cannot be reached, or its answer was lost.
@@ -161,7 +161,7 @@ def _is_passing(status: int, repeat: Repeat) -> bool:
 
 
 def wait_before(attempt: int, answer: Answer | None, env: Env) -> float:
-    """Milliseconds to wait before another try: as long as the server asks, or longer each time."""
+    """Milliseconds to wait before a retry: as long as the server asks, or longer each time."""
     asked = None if answer is None else _asked_ms(answer, env)
     if asked is not None:
         return asked

@@ -1,4 +1,4 @@
-"""Storage options that let a client into the folder of one table, with tokens of its server."""
+"""Storage options that give access to the folder of one table, with tokens of its server."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from emberlake.io.registry import scheme_of
 from emberlake.io.rest.data_tokens import TokenSource
 
 _DLF_ENDPOINT: Final = "dlf.oss-endpoint"
-_LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC).timestamp()  # that a datetime can hold
+_LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC).timestamp()  # a datetime can hold no more
 _AZURE: Final = {"sas_key": "sas_token", "account_key": "access_key", "bearer_token": "token"}
 
 
@@ -26,7 +26,7 @@ class TokenProvider:
     def __call__(self) -> Mapping[str, Any]:
         token = self.source.current()
         given = given_options(self.location, token.options)
-        moment = min(self.source.expires_at_ms(token) / 1000, _LATEST)  # for ever, with some
+        moment = min(self.source.expires_at_ms(token) / 1000, _LATEST)  # some tokens last forever
         expires = {"expires_at": datetime.fromtimestamp(moment, tz=UTC)}
         match self.location.cloud:
             case Cloud.S3 | Cloud.OSS:
@@ -45,11 +45,11 @@ class TokenProvider:
                 return {**found, **expires}
 
     def make_ready(self) -> None:
-        """Have a token that is good for a while, or raise what stands in the way."""
+        """Get a token that is good for a while, or raise the reason why there is none."""
         self.source.current()
 
     def forget(self) -> None:
-        """The store does not take the token any more."""
+        """The store no longer accepts the token."""
         self.source.forget()
 
     def _text(self, value: str | None) -> str:
@@ -68,9 +68,9 @@ def takes_tokens(path: str) -> bool:
 def vended_options(
     path: str, options: Mapping[str, object], source: TokenSource
 ) -> dict[str, object]:
-    """The options of the storage of a table: those of its token over those of the catalog.
+    """The storage options of a table: those of the catalog, overridden by those of its token.
 
-    The token's keys are not among them: a provider has them, and renews them.
+    They do not include the token's keys: a provider has these, and renews them.
     """
     root = locate(path)
     location = Location(root.cloud, root.root, root.bucket, root.host, "")
