@@ -150,6 +150,10 @@ class JavaJudge:
         self._ask("write", warehouse, table, data=str(path))
         path.unlink()
 
+    def delete(self, warehouse: Place, table: str, column: str, values: Sequence[int]) -> None:
+        """Delete the rows that have one of the values in a BIGINT column, in one commit."""
+        self._ask("delete", warehouse, table, column=column, values=list(values))
+
     def compact(self, warehouse: Place, table: str, *, full: bool = False) -> None:
         """Compact all buckets; postponed rows get theirs."""
         self._ask("compact", warehouse, table, full=full)

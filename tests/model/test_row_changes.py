@@ -22,6 +22,7 @@ from emberlake import SchemaChange
 from emberlake.errors import CommitConflict
 from emberlake.rowops import change, merge_builder
 from emberlake.rowops.attempts import present
+from emberlake.rowops.result import RowChangeResult
 from emberlake.session.write_session import WriteSession
 from emberlake.table import Table
 from emberlake.table.short_forms import session_of
@@ -157,6 +158,24 @@ class Effect:
     def touched(self) -> set[int]:
         return self.deleted | set(self.updated)
 
+    def check(self, result: RowChangeResult) -> None:
+        """The result of the operation says the same."""
+        assert result.rows_deleted == len(self.deleted)
+        assert result.rows_updated == len(self.updated)
+        assert result.rows_inserted == len(self.inserted)
+
+
+def perform(table: Any, operation: Delete | Update | Merge) -> RowChangeResult:
+    """Do it to the latest snapshot of a table."""
+    match operation:
+        case Delete(condition):
+            return table.delete(condition[0])
+        case Update(condition, step):
+            return table.update(_values(step), condition[0])
+        case Merge(source):
+            merge = table.merge(pa.Table.from_pylist(source, COLUMNS), ["id"])
+            return _with_clauses(merge, operation).execute()
+
 
 def _plus(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else a + b
@@ -198,17 +217,7 @@ class RowChanges(RuleBasedStateMachine):
     @rule(operation=CHANGES)
     def do(self, operation: Delete | Update | Merge) -> None:
         effect = self.effect(operation)
-        match operation:
-            case Delete(condition):
-                result = self.table.delete(condition[0])
-            case Update(condition, step):
-                result = self.table.update(_values(step), condition[0])
-            case Merge():
-                merge = self.table.merge(pa.Table.from_pylist(operation.source, COLUMNS), ["id"])
-                result = _with_clauses(merge, operation).execute()
-        assert result.rows_deleted == len(effect.deleted)
-        assert result.rows_updated == len(effect.updated)
-        assert result.rows_inserted == len(effect.inserted)
+        effect.check(perform(self.table, operation))
         self.apply(effect)
 
     @rule(condition=CONDITIONS, day=DAYS)

@@ -1,10 +1,10 @@
 """Expressions of SQL text: parsed, tied to columns and types, evaluated on Arrow columns."""
 
+from emberlake.expressions.assignments import bind_each
 from emberlake.expressions.binding import (
     Expression,
     bind_assignment,
     bind_condition,
-    bind_each,
     bind_expression,
     equality,
 )

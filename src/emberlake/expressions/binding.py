@@ -5,16 +5,14 @@ A comparison of a column with literals becomes the test that a filter would make
 condition selects exactly the rows that a read with it returns; the others follow Spark's ANSI mode.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
-from emberlake.base.names import choices
 from emberlake.errors import (
     ColumnNotFound,
-    EmberlakeError,
     InvalidExpression,
     InvalidInput,
     with_context,
@@ -328,34 +326,3 @@ def _test(column: Column, made: Predicate) -> Test | None:
 def _leaf(made: Predicate) -> Leaf:
     assert isinstance(made, Leaf)
     return made
-
-
-def bind_each(
-    given: Sequence[tuple[str, object]], fields: Sequence[DataField], scope: Scope
-) -> dict[str, Expression]:
-    """The new values of columns, by name; one error lists everything that does not fit.
-
-    Raises:
-        InvalidExpression: some do not fit.
-        ColumnNotFound: there is no such column.
-    """
-    by_name = {field.name: field for field in fields}
-    bound: dict[str, Expression] = {}
-    problems: list[EmberlakeError] = []
-    for name, value in given:
-        try:
-            if name not in by_name:
-                raise ColumnNotFound(
-                    f"there is no column {name!r} to set; "
-                    + choices(name, list(by_name), "the table has"),
-                    column=name,
-                )
-            bound[name] = bind_assignment(value, by_name[name], scope)
-        except (ColumnNotFound, InvalidInput) as error:
-            problems.append(error)
-    if len(problems) == 1:
-        raise problems[0]
-    if problems:
-        lines = "".join(f"\n  - {problem}" for problem in problems)
-        raise InvalidExpression(f"some values do not fit the table:{lines}")
-    return bound

@@ -18,7 +18,7 @@ from emberlake.errors import DataMismatch
 from emberlake.expressions.casts import cast_ansi
 from emberlake.predicates.like import like_regex
 from emberlake.read.casts import cast_array
-from emberlake.types import AtomicType, DataType, arrow_type, from_arrow_type
+from emberlake.types import AtomicType, DataType, RowType, arrow_type, from_arrow_type
 
 Value: TypeAlias = pa.Array | pa.Scalar
 # Takes the values of the arguments and the type of the result.
@@ -269,6 +269,17 @@ def _spaces_trimmed(values: Sequence[Value], _result: DataType) -> Value:
     return pc.utf8_trim(values[0], characters=" ")
 
 
+def _row(values: Sequence[Value], result: DataType) -> Value:
+    """Rows of the values of their fields; none is null."""
+    assert isinstance(result, RowType)
+    fitted = [
+        array.cast(arrow_type(field.type))
+        for array, field in zip(_arrays(values), result.fields, strict=True)
+    ]
+    made = pa.StructArray.from_arrays(fitted, names=[field.name for field in result.fields])
+    return made if any(isinstance(value, pa.Array) for value in values) else made[0]
+
+
 KERNELS: Final[dict[str, Kernel]] = {
     "+": _checked(pc.add_checked),
     "-": _checked(pc.subtract_checked),
@@ -298,6 +309,7 @@ KERNELS: Final[dict[str, Kernel]] = {
     "SUBSTRING": _substring,
     "CONCAT": _concat,
     "||": _concat,
+    "ROW": _row,
     "GREATEST": _extreme(greatest=True),
     "LEAST": _extreme(greatest=False),
 }

@@ -1,14 +1,16 @@
 """Delete and update rows with Spark's own expressions: Spark evaluates conditions and values."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from emberlake.base.names import listed
+from emberlake.base.names import backquoted, listed
 from emberlake.errors import InvalidExpression, InvalidInput
 from emberlake.expressions import Lit
+from emberlake.expressions.assignments import check_once, combined, find_target
 from emberlake.predicates import Predicate, bind_filter
 from emberlake.rowops.result import RowChangeResult
 from emberlake.rowops.row_actions import ACTION, DELETE, UPDATE, RowActions
@@ -46,17 +48,23 @@ def change_by_columns(
     predicate = None
     if not isinstance(where, Column | str):
         predicate, where = bind_filter(where, schema), None  # also prunes
-    actions = RowActions(deletes=True) if values is None else RowActions(tuple(values))
+    given = values or {}
+    sets = dict.fromkeys(find_target(name, schema.fields).column.name for name in given)
+    actions = RowActions(tuple(sets), deletes=values is None)
     actions.check(schema)
 
     def decide(located: LocatedRows) -> DataFrame:
         rows = located.rows if where is None else located.rows.filter(condition(where))
-        known = located.store.schema.field_by_name
-        new = [value_of(v, known[n]).alias(n) for n, v in (values or {}).items()]
+        made = new_values(given, located.store.schema.fields, _own_column)
+        new = [value.alias(name) for name, value in made.items()]
         action = DELETE if values is None else UPDATE
         return rows.select(PLACE, sql.lit(action).alias(ACTION), *new)
 
     return change_rows(session, spark, decide, actions, predicate=predicate)
+
+
+def _own_column(name: str) -> Column:
+    return sql.col(backquoted(name))
 
 
 def condition(given: object) -> Column:
@@ -70,6 +78,36 @@ def condition(given: object) -> Column:
     if isinstance(given, str):
         return sql.expr(given)
     raise InvalidInput(f"a condition is a Column or text, not {given!r}")
+
+
+def new_values(
+    given: Mapping[str, object], fields: Sequence[DataField], old: Callable[[str], Column]
+) -> dict[str, Column]:
+    """The new values of columns, by name, from what columns and their fields are set to.
+
+    Args:
+        given: By name, a Column, Spark's SQL, or a value.
+        fields: The columns of the table.
+        old: Makes the value that a column of the table has.
+
+    Raises:
+        ColumnNotFound: there is no such column or field.
+        InvalidExpression: a value does not fit, or something is set twice.
+    """
+    found = {name: find_target(name, fields) for name in given}
+    check_once(list(found.values()))
+    targets = [(found[name], value_of(value, found[name].field)) for name, value in given.items()]
+
+    def old_field(column: DataField, path: Sequence[str], _: DataType) -> Column:
+        return reduce(Column.getField, path, old(column.name))
+
+    return combined(targets, old_field, struct_of)
+
+
+def struct_of(kind: RowType, parts: Sequence[Column]) -> Column:
+    """A struct with the fields of a ROW."""
+    named = zip(parts, kind.fields, strict=True)
+    return sql.struct(*(part.alias(field.name) for part, field in named))
 
 
 def value_of(given: object, field: DataField) -> Column:

@@ -17,6 +17,7 @@ from pyspark.sql import functions as sql
 from emberlake.base.names import backquoted
 from emberlake.errors import ColumnNotFound, InvalidInput, with_context
 from emberlake.expressions import Scope
+from emberlake.expressions.assignments import check_whole
 from emberlake.rowops.clauses import Action
 from emberlake.rowops.edits import Prepared
 from emberlake.rowops.merge_builder import Outline
@@ -31,7 +32,7 @@ from emberlake.rowops.merge_plan import (
 from emberlake.rowops.row_actions import ACTION, DELETE, INSERT, UPDATE, RowActions
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.changes import prepare_changes
-from emberlake.spark.column_changes import condition, value_of
+from emberlake.spark.column_changes import condition, new_values
 from emberlake.spark.kept import kept
 from emberlake.spark.key_ranges import KeyRanges, key_ranges
 from emberlake.spark.located import PLACE, LocatedRows, located_rows
@@ -104,7 +105,6 @@ class ColumnMerge:
         """What a clause sets, by column."""
         if clause.action is Action.DELETE:
             return {}
-        known = {f.name: f for f in self.fields}
         try:
             if clause.values is None:
                 named = all_columns(
@@ -112,10 +112,10 @@ class ColumnMerge:
                 )
                 alias = self.scope.sources[1].alias
                 return {name: _column(alias, origin) for name, origin in named}
-            unknown = [name for name in clause.values if name not in known]
-            if unknown:
-                raise ColumnNotFound(f"there is no column {unknown[0]!r}", column=unknown[0])
-            return {name: value_of(value, known[name]) for name, value in clause.values.items()}
+            if clause.action is Action.INSERT:
+                check_whole(clause.values, self.fields)
+            table = self.scope.sources[0].alias
+            return new_values(clause.values, self.fields, lambda name: _column(table, name))
         except (InvalidInput, ColumnNotFound) as error:
             raise with_context(error, clause.name) from error
 

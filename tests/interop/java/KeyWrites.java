@@ -31,9 +31,9 @@ import org.apache.paimon.table.source.DataSplit;
 import org.apache.paimon.table.source.Split;
 import org.apache.paimon.types.RowType;
 
-/** Writes and compacts primary-key tables with the parts that the Flink actions of Paimon use. */
+/** Writes and compacts tables with the parts that the Flink actions of Paimon use. */
 final class KeyWrites {
-    private static final String USER = "java-judge";
+    static final String USER = "java-judge";
 
     private KeyWrites() {}
 
@@ -52,6 +52,10 @@ final class KeyWrites {
         FileStoreTable compacting = table.copy(Map.of("write-only", "false"));
         if (table.coreOptions().bucket() == BucketMode.POSTPONE_BUCKET) {
             spread(compacting);
+            return;
+        }
+        if (table.bucketMode() == BucketMode.BUCKET_UNAWARE) {
+            AppendCompaction.compact(compacting, full);
             return;
         }
         try (Job job = new Job(compacting)) {
@@ -114,7 +118,11 @@ final class KeyWrites {
                             DataIncrement.emptyIncrement(),
                             new CompactIncrement(split.dataFiles(), List.of(), List.of())));
         }
-        try (TableCommitImpl commit = PostponeUtils.tableForCommit(table).newCommit(USER)) {
+        commit(PostponeUtils.tableForCommit(table), messages);
+    }
+
+    static void commit(FileStoreTable table, List<CommitMessage> messages) throws Exception {
+        try (TableCommitImpl commit = table.newCommit(USER)) {
             commit.commit(BatchWriteBuilder.COMMIT_IDENTIFIER, messages);
         }
     }
@@ -163,7 +171,7 @@ final class KeyWrites {
     }
 
     /** A writer and the folder that its compactions may use. */
-    private static final class Job implements AutoCloseable {
+    static final class Job implements AutoCloseable {
         final FileStoreTable table;
         final IOManager disk;
         final TableWriteImpl<?> write;
@@ -184,14 +192,20 @@ final class KeyWrites {
             }
         }
 
+        void add(InternalRow row, int bucket) {
+            try {
+                write.write(row, bucket);
+            } catch (Exception problem) {
+                throw new IllegalStateException(problem);
+            }
+        }
+
         List<CommitMessage> prepare() throws Exception {
             return write.prepareCommit(true, BatchWriteBuilder.COMMIT_IDENTIFIER);
         }
 
         void commit(List<CommitMessage> messages) throws Exception {
-            try (TableCommitImpl commit = table.newCommit(USER)) {
-                commit.commit(BatchWriteBuilder.COMMIT_IDENTIFIER, messages);
-            }
+            KeyWrites.commit(table, messages);
         }
 
         @Override

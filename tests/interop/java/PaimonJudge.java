@@ -36,6 +36,7 @@ import org.apache.paimon.table.source.Split;
  *   <li>read: the rows go to the file "out"; the answer has "columns", and in "buckets" the bucket
  *       of each row where the table has data splits.
  *   <li>write: the rows come from the file "data".
+ *   <li>delete: the rows that have one of the "values" in a BIGINT "column".
  *   <li>compact: all buckets, entirely where "full" is true; postponed rows get their buckets.
  *   <li>postponed: the records of postponed files, with the writer's number, the key and the
  *       sequence number before the row kind, go to the file "out".
@@ -74,6 +75,13 @@ public final class PaimonJudge {
                     break;
                 case "write":
                     KeyWrites.write((FileStoreTable) table, readLines(request));
+                    break;
+                case "delete":
+                    new RowDeletes(
+                                    (FileStoreTable) table,
+                                    (String) request.get("column"),
+                                    (List<Number>) request.get("values"))
+                            .run();
                     break;
                 case "compact":
                     KeyWrites.compact((FileStoreTable) table, (Boolean) request.get("full"));

@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException, ArithmeticException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from emberlake import DataMismatch, InvalidExpression, Table, lit
+from emberlake import ColumnNotFound, DataMismatch, InvalidExpression, Table, lit
 from emberlake.rowops.merge_builder import MergeBuilder
 from emberlake.rowops.result import RowChangeResult
 from emberlake.session.write_session import WriteSession
@@ -273,6 +273,42 @@ def test_nested_values_are_given_beside_columns_of_spark(
     assert found == [{"id": 1, "r": {"a": None, "b": ["x", None]}, "m": [("k", 1)]}]
     with pytest.raises(InvalidExpression, match="there are no fields c"):
         update("db.t", options(table), {"r": {"c": 1}}, sql.col("id") == 1, spark=spark)
+
+
+@pytest.mark.parametrize("kind", quick("vectors", "columns", "keys"))
+@pytest.mark.parametrize("by_columns", [False, True])
+def test_fields_of_a_row_are_set(
+    spark: SparkSession, tmp_path: Path, kind: str, by_columns: bool
+) -> None:
+    def text(expression: str) -> Any:
+        return sql.expr(expression) if by_columns else expression
+
+    geo = pa.struct([("lat", pa.float64()), ("lon", pa.float64())])
+    row = pa.struct([("city", pa.string()), ("zip", pa.int32()), ("geo", geo)])
+    columns = pa.schema([pa.field("id", pa.int64(), nullable=False), ("r", row)])
+    table = new_table(tmp_path, columns=columns, **KINDS[kind])
+    old = {"city": "a", "zip": 1, "geo": {"lat": 1.0, "lon": 2.0}}
+    rows = [{"id": 1, "r": old}, {"id": 2, "r": None}, {"id": 3, "r": old}]
+    table.append(pa.Table.from_pylist(rows, columns))
+
+    values = {"r.city": text("'Rome'"), "r.geo.lat": 0.5}
+    update("db.t", options(table), values, text("id < 3"), spark=spark)
+    source = spark.createDataFrame([(2, 20), (3, 30)], "id bigint, zip int")
+    merged = merge(source, "db.t", options(table), ["id"])
+    merged.when_matched_update({"r.zip": text("coalesce(t.r.zip, 0) + s.zip")}).execute()
+
+    found = sorted(reopened(table).to_arrow().to_pylist(), key=lambda row: row["id"])
+    assert [row["r"] for row in found] == [
+        {"city": "Rome", "zip": 1, "geo": {"lat": 0.5, "lon": 2.0}},
+        {"city": "Rome", "zip": 20, "geo": {"lat": 0.5, "lon": None}},
+        {**old, "zip": 31},
+    ]
+    with pytest.raises(ColumnNotFound, match=r"no 'r\.cty' to set; r has city, zip, geo"):
+        update("db.t", options(table), {"r.cty": text("'x'")}, "id = 1", spark=spark)
+    unfit = merge(source, "db.t", options(table), ["id"])
+    unfit.when_not_matched_insert({"id": "s.id", "r.zip": text("1")})
+    with pytest.raises(InvalidExpression, match="give a value for all of r"):
+        unfit.execute()
 
 
 def test_moments_are_not_taken_for_times_without_a_zone(

@@ -8,11 +8,13 @@ are streamed.
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from emberlake.errors import DataMismatch
+from emberlake.expressions.assignments import field_at, with_fields
 from emberlake.rowops.attempts import present, run_change
 from emberlake.rowops.edits import Prepared as Written
 from emberlake.rowops.isolation import isolated
@@ -198,17 +200,19 @@ def _selected(inner: Prepared, outputs: Sequence[str], where: str = "") -> Prepa
 def with_field(struct: str, data_type: DataType, path: Sequence[str], value: str, kind: str) -> str:
     """The struct with another value in a field; if it is NULL, its other fields are NULL."""
     assert isinstance(data_type, RowType)
-    parts = []
-    for field in data_type.fields:
-        inner = f"struct_extract({struct}, {text_literal(field.name)})"
-        if field.name == path[0]:
-            inner = (
-                with_field(inner, field.type, path[1:], value, kind)
-                if len(path) > 1
-                else assigned(value, kind, field.type, by_name=True)
-            )
-        parts.append(f"{quoted(field.name)} := CAST({inner} AS {duckdb_type(field.type)})")
-    return f"struct_pack({', '.join(parts)})"
+    new = assigned(value, kind, field_at(data_type, path).type, by_name=True)
+
+    def old(at: Sequence[str], _: DataType) -> str:
+        return reduce(lambda row, name: f"struct_extract({row}, {text_literal(name)})", at, struct)
+
+    def row(row_type: RowType, parts: Sequence[str]) -> str:
+        packed = (
+            f"{quoted(field.name)} := CAST({part} AS {duckdb_type(field.type)})"
+            for field, part in zip(row_type.fields, parts, strict=True)
+        )
+        return f"struct_pack({', '.join(packed)})"
+
+    return with_fields(data_type, {tuple(path): new}, old, row)
 
 
 class _Merging:

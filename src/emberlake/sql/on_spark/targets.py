@@ -1,15 +1,18 @@
 """The values that UPDATE and MERGE give to columns, as columns of Spark."""
 
 from collections.abc import Sequence
+from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from emberlake.expressions.assignments import field_at, with_fields
+from emberlake.spark.column_changes import struct_of
 from emberlake.spark.types import to_spark_type
 from emberlake.sql.on_spark.assignment import assigned, default_of
 from emberlake.sql.targets import Target
-from emberlake.types import DataField, RowType
+from emberlake.types import DataField, DataType, RowType
 
 
 def assigned_values(
@@ -53,14 +56,10 @@ def with_field(
 ) -> Column:
     """The struct with another value in a field; if it is NULL, its other fields are NULL."""
     assert isinstance(data_type, RowType)
-    fields: list[Column] = []
-    for field in data_type.fields:
-        inner = struct.getField(field.name)
-        if field.name == path[0]:
-            inner = (
-                with_field(inner, field.type, path[1:], value, kind)
-                if len(path) > 1
-                else assigned(value, field, kind, by_name=True)
-            )
-        fields.append(inner.cast(to_spark_type(field.type)).alias(field.name))
-    return F.struct(*fields)
+    field = field_at(data_type, path)
+    new = assigned(value, field, kind, by_name=True).cast(to_spark_type(field.type))
+
+    def old(at: Sequence[str], _: DataType) -> Column:
+        return reduce(Column.getField, at, struct)
+
+    return with_fields(data_type, {tuple(path): new}, old, struct_of)
