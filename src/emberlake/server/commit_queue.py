@@ -11,27 +11,30 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from emberlake.server.commits import (
-    Candidate,
     Commit,
     Outcome,
     commit_snapshot,
     commit_together,
 )
-from emberlake.server.heads import Heads
-from emberlake.server.records import TableRecord
+from emberlake.server.heads import Heads, NamedTable
 from emberlake.server.warehouses import Warehouse
 
 _AT_ONCE: Final = 2  # batches: while one waits for the disk, the other one computes
 _MOST: Final = 32  # commits of a batch
 _PUTTING: Final = 4  # threads that put files
+_KNOWN: Final = 10_000  # names of tables
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Waiting:
     warehouse: Warehouse
-    table: TableRecord
+    table: NamedTable
     body: Any
     outcome: "asyncio.Future[bool]"
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.warehouse.name, self.table.database, self.table.name
 
 
 class CommitQueue:
@@ -44,8 +47,13 @@ class CommitQueue:
         self._waiting: deque[_Waiting] = deque()
         self._busy: set[str] = set()  # tables of commits that are being made
         self._running = 0
+        self._known: dict[tuple[str, str, str], NamedTable] = {}
 
-    def add(self, warehouse: Warehouse, table: TableRecord, body: Any) -> "asyncio.Future[bool]":
+    def known(self, warehouse: Warehouse, database: str, name: str) -> NamedTable | None:
+        """The table of an earlier commit to this name: most come to tables that had some."""
+        return self._known.get((warehouse.name, database, name))
+
+    def add(self, warehouse: Warehouse, table: NamedTable, body: Any) -> "asyncio.Future[bool]":
         """Make the commit of a request body; the result is whether it became the next snapshot."""
         outcome: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(warehouse, table, body, outcome))
@@ -85,13 +93,20 @@ class CommitQueue:
         outcomes = [failure] * len(batch) if failure is not None else work.result()
         for each, outcome in zip(batch, outcomes, strict=True):
             if outcome is None:
-                self._wait_for_others(each)
+                self._known.pop(each.key, None)
+                self._commit_alone(each)
             else:
+                self._remember(each)
                 self._answer(each, outcome)
         self._begin()
 
-    def _wait_for_others(self, waiting: _Waiting) -> None:
-        """Commit alone to a table that another server, or another request, has locked."""
+    def _remember(self, waiting: _Waiting) -> None:
+        if len(self._known) >= _KNOWN:
+            self._known.clear()
+        self._known[waiting.key] = waiting.table
+
+    def _commit_alone(self, waiting: _Waiting) -> None:
+        """Commit to a table that others have locked, or that has another name by now."""
         work = asyncio.get_running_loop().run_in_executor(self._threads, self._commit_one, waiting)
 
         def end(work: "asyncio.Future[bool]") -> None:
@@ -114,20 +129,21 @@ class CommitQueue:
 
     def _commit(self, batch: list[_Waiting]) -> "list[Outcome | None]":
         outcomes: list[Outcome | None] = []
-        candidates: list[Candidate] = []
+        asked: list[tuple[NamedTable, Commit]] = []
         for each in batch:
             try:
-                candidates.append(Candidate(each.table, Commit.from_json(each.body)))
+                asked.append((each.table, Commit.from_json(each.body)))
                 outcomes.append(None)
             except Exception as error:  # noqa: BLE001 - it must not be that of the others
                 outcomes.append(error)
         made = iter(
-            commit_together(self._heads, batch[0].warehouse, candidates, self._putting.map)
-            if candidates
+            commit_together(self._heads, batch[0].warehouse, asked, self._putting.map)
+            if asked
             else ()
         )
         return [next(made) if outcome is None else outcome for outcome in outcomes]
 
     def _commit_one(self, waiting: _Waiting) -> bool:
-        commit = Commit.from_json(waiting.body)
-        return commit_snapshot(self._heads, waiting.warehouse, waiting.table, commit)
+        heads, warehouse = self._heads, waiting.warehouse
+        table = heads.find(warehouse, waiting.table.database, waiting.table.name)
+        return commit_snapshot(heads, warehouse, table, Commit.from_json(waiting.body))

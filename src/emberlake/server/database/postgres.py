@@ -16,7 +16,7 @@ from psycopg import sql as composing
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from emberlake.errors import InvalidInput, StorageError
-from emberlake.server.database.database import Database, Rows, TakenError
+from emberlake.server.database.database import Bulk, Database, Rows, TakenError
 from emberlake.server.database.keyed_locks import KeyedLocks
 from emberlake.server.database.migrate import migrate
 from emberlake.server.database.postgres_reads import PostgresReads
@@ -94,13 +94,9 @@ class PostgresDatabase(Database):
         with self._connection() as connection:
             return _run(connection, sql, arguments)
 
-    def run_each(self, sql: str, arguments: Sequence[tuple[object, ...]]) -> list[Rows]:
-        if len(arguments) == 1:  # a trip like any other is cheaper than a pipeline
-            with self._connection() as connection:
-                return [_run(connection, sql, arguments[0])]
-        with self._connection() as connection, connection.cursor() as cursor:
-            cursor.executemany(_translated(sql), arguments, returning=True)
-            return [_rows(each) for each in cursor.results()]
+    def run_bulk(self, bulk: Bulk, given: Rows) -> Rows:
+        with self._connection() as connection:
+            return _run_bulk(connection, bulk, given)
 
     @contextmanager
     def transaction(self) -> Iterator["_Statements"]:
@@ -206,13 +202,23 @@ class _Statements:
         text = sql.replace(" TEXT", ' TEXT COLLATE "C"') if self._ddl else sql
         return _run(self._connection, text, arguments)
 
-    def run_each(self, sql: str, arguments: Sequence[tuple[object, ...]]) -> None:
-        with self._connection.cursor() as cursor:
-            cursor.executemany(_translated(sql), arguments)
+    def run_bulk(self, bulk: Bulk, given: Rows) -> Rows:
+        return _run_bulk(self._connection, bulk, given)
 
 
 def _run(connection: "psycopg.Connection[Any]", sql: str, arguments: tuple[object, ...]) -> Rows:
     return _rows(connection.execute(_translated(sql), arguments))
+
+
+def _run_bulk(connection: "psycopg.Connection[Any]", bulk: Bulk, given: Rows) -> Rows:
+    columns = tuple(map(list, zip(*given, strict=True)))
+    return _run(connection, _with_arrays(bulk), columns) if columns else []
+
+
+@cache
+def _with_arrays(bulk: Bulk) -> str:
+    arrays = ", ".join(f"?::{kind}[]" for _, kind in bulk.columns)
+    return f"WITH given ({bulk.names}) AS (SELECT * FROM unnest({arrays})) {bulk.sql}"  # noqa: S608
 
 
 def _rows(cursor: "psycopg.Cursor[Any]") -> Rows:
