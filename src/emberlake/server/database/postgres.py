@@ -19,18 +19,18 @@ from emberlake.errors import InvalidInput, StorageError
 from emberlake.server.database.database import Bulk, Database, Rows, TakenError
 from emberlake.server.database.keyed_locks import KeyedLocks
 from emberlake.server.database.migrate import migrate
+from emberlake.server.database.postgres_bulk import BulkConnection
 from emberlake.server.database.postgres_reads import PostgresReads
 
 _WAIT_S: Final = 30.0
 _CONNECT_S: Final = 10
 _MIGRATION_LOCK: Final = 4_201_337
 _LOCK: Final = "SELECT pg_advisory_lock(hashtextextended(?, 0))"
-_TRY_LOCKS: Final = (
-    "SELECT key, pg_try_advisory_lock(hashtextextended(key, 0)) FROM unnest(?::text[]) AS key"
+_KEYS: Final = (("key", "TEXT"),)
+_TRY_LOCKS: Final = Bulk(
+    _KEYS, "SELECT key FROM given WHERE pg_try_advisory_lock(hashtextextended(key, 0))"
 )
-_UNLOCKS: Final = (
-    "SELECT pg_advisory_unlock(hashtextextended(key, 0)) FROM unnest(?::text[]) AS key"
-)
+_UNLOCKS: Final = Bulk(_KEYS, "SELECT pg_advisory_unlock(hashtextextended(key, 0)) FROM given")
 _VERSION: Final = "SELECT version FROM emberlake_schema_version"
 
 
@@ -44,12 +44,17 @@ class PostgresDatabase(Database):
         self._locks = KeyedLocks()
         self._own = threading.local()
         self._reading: PostgresReads | None = None
-        self._pool: ConnectionPool[Any] = ConnectionPool(
+        self._pool = ConnectionPool(
             url,
+            connection_class=BulkConnection,
             min_size=1,
             max_size=connections,
             timeout=_WAIT_S,
-            kwargs={"autocommit": True, "application_name": "emberlake"},
+            kwargs={
+                "autocommit": True,
+                "application_name": "emberlake",
+                "client_encoding": "UTF8",
+            },
             configure=_configure,
             open=False,
         )
@@ -96,7 +101,7 @@ class PostgresDatabase(Database):
 
     def run_bulk(self, bulk: Bulk, given: Rows) -> Rows:
         with self._connection() as connection:
-            return _run_bulk(connection, bulk, given)
+            return connection.run_bulk(bulk, given)
 
     @contextmanager
     def transaction(self) -> Iterator["_Statements"]:
@@ -123,8 +128,7 @@ class PostgresDatabase(Database):
                 yield free
                 return
             with self._connection() as connection:
-                rows = _run(connection, _TRY_LOCKS, (list(free),))
-                held = [key for key, is_held in rows if is_held]
+                held = [key for (key,) in connection.run_bulk(_TRY_LOCKS, [(key,) for key in free])]
                 with self._locked(connection, held):
                     yield frozenset(held)
 
@@ -132,7 +136,7 @@ class PostgresDatabase(Database):
         self._pool.close()
 
     @contextmanager
-    def _locked(self, connection: "psycopg.Connection[Any]", keys: Sequence[str]) -> Iterator[None]:
+    def _locked(self, connection: BulkConnection, keys: Sequence[str]) -> Iterator[None]:
         before = self._held()
         self._own.connection = connection
         try:
@@ -140,10 +144,10 @@ class PostgresDatabase(Database):
         finally:
             self._own.connection = before  # of a lock around this one
             if keys and not connection.closed:  # otherwise the locks are gone with it
-                _run(connection, _UNLOCKS, (list(keys),))
+                connection.run_bulk(_UNLOCKS, [(key,) for key in keys])
 
     @contextmanager
-    def _connection(self) -> "Iterator[psycopg.Connection[Any]]":
+    def _connection(self) -> Iterator[BulkConnection]:
         held = self._held()
         try:
             if held is not None:
@@ -156,9 +160,9 @@ class PostgresDatabase(Database):
         except psycopg.DataError as error:
             raise InvalidInput("a text holds a character that cannot be stored") from error
 
-    def _held(self) -> "psycopg.Connection[Any] | None":
+    def _held(self) -> BulkConnection | None:
         """The connection that this thread has locked something with."""
-        held: psycopg.Connection[Any] | None = getattr(self._own, "connection", None)
+        held: BulkConnection | None = getattr(self._own, "connection", None)
         return held
 
     def _migrate(self) -> None:
@@ -187,13 +191,13 @@ def _told(error: Exception, url: str) -> str:
     return text
 
 
-def _configure(connection: "psycopg.Connection[Any]") -> None:
+def _configure(connection: BulkConnection) -> None:
     # Most writes follow files, which are durable; transactions say that they are to be.
     connection.execute("SET synchronous_commit = off")
 
 
 class _Statements:
-    def __init__(self, connection: "psycopg.Connection[Any]", *, ddl: bool = False) -> None:
+    def __init__(self, connection: BulkConnection, *, ddl: bool = False) -> None:
         self._connection = connection
         self._ddl = ddl
 
@@ -203,22 +207,11 @@ class _Statements:
         return _run(self._connection, text, arguments)
 
     def run_bulk(self, bulk: Bulk, given: Rows) -> Rows:
-        return _run_bulk(self._connection, bulk, given)
+        return self._connection.run_bulk(bulk, given)
 
 
-def _run(connection: "psycopg.Connection[Any]", sql: str, arguments: tuple[object, ...]) -> Rows:
+def _run(connection: BulkConnection, sql: str, arguments: tuple[object, ...]) -> Rows:
     return _rows(connection.execute(_translated(sql), arguments))
-
-
-def _run_bulk(connection: "psycopg.Connection[Any]", bulk: Bulk, given: Rows) -> Rows:
-    columns = tuple(map(list, zip(*given, strict=True)))
-    return _run(connection, _with_arrays(bulk), columns) if columns else []
-
-
-@cache
-def _with_arrays(bulk: Bulk) -> str:
-    arrays = ", ".join(f"?::{kind}[]" for _, kind in bulk.columns)
-    return f"WITH given ({bulk.names}) AS (SELECT * FROM unnest({arrays})) {bulk.sql}"  # noqa: S608
 
 
 def _rows(cursor: "psycopg.Cursor[Any]") -> Rows:
