@@ -194,6 +194,10 @@ def _told(error: Exception, url: str) -> str:
 def _configure(connection: BulkConnection) -> None:
     # Most writes follow files, which are durable; transactions say that they are to be.
     connection.execute("SET synchronous_commit = off")
+    # Rows are found by their keys. PostgreSQL cannot know how few of them a statement is given, and
+    # would rather read a whole table.
+    for way in ("seqscan", "hashjoin", "mergejoin"):
+        connection.execute(f"SET enable_{way} = off")
 
 
 class _Statements:
