@@ -220,7 +220,7 @@ def test_what_fails_in_a_batch_fails_alone(client: Client, tmp_path: Path) -> No
 def test_a_failure_of_the_program_in_a_batch_is_that_of_one_commit(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = ("first", "second", "good", "odd")  # two begin alone; the others wait, and go together
+    names = ("first", "second", "good", "odd")  # the first begins alone; the others go together
     for name in names:
         client.table(name)
     compare = commits.judge

@@ -58,6 +58,6 @@ class BulkConnection(psycopg.Connection[Any]):
 def _statement(bulk: Bulk) -> tuple[bytes, bytes]:
     """A name for a statement, and its text."""
     values = ", ".join(f"(item->>{at})::{kind}" for at, (_, kind) in enumerate(bulk.columns))
-    given = f"SELECT {values} FROM json_array_elements($1::json) AS item"  # noqa: S608
+    given = f"SELECT {values} FROM jsonb_array_elements($1::jsonb) AS item"  # noqa: S608
     text = f"WITH given ({bulk.names}) AS ({given}) {bulk.sql}"
     return b"bulk_%d" % next(_NUMBERS), text.encode()
