@@ -39,8 +39,7 @@ def draft(target: str, data: bytes) -> Iterator[Draft]:
     """A new file next to a path. It has no name if the disk allows that, which is cheaper."""
     made = create_at(target, _open_draft)
     try:
-        with open(made.handle, "wb", closefd=False) as sink:
-            sink.write(data)
+        _write(made.handle, data)
         yield made
     finally:
         os.close(made.handle)
@@ -60,6 +59,12 @@ def _open_draft(target: str) -> Draft:
     temporary = temporary_of(target)
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
     return Draft(os.open(temporary, flags, _MODE), temporary)
+
+
+def _write(handle: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(handle, left) :]
 
 
 def create_at(target: str, open_new: Callable[[str], _Opened]) -> _Opened:
@@ -90,7 +95,7 @@ def link_to(temporary: str, target: str) -> bool:
 def flush_handles(handles: Sequence[int]) -> None:
     """Wait until open files are on the disk."""
     # This makes the disk start with all files at once, so only the first fsync waits for long.
-    if hasattr(os, "posix_fadvise"):
+    if len(handles) > 1 and hasattr(os, "posix_fadvise"):
         with suppress(OSError):  # it is advice
             for handle in handles:
                 os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)

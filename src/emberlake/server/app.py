@@ -32,9 +32,9 @@ from emberlake.server.endpoints.query_auth import check_columns
 from emberlake.server.endpoints.snapshots import snapshot_answer
 from emberlake.server.endpoints.tables import table_answer
 from emberlake.server.failures import answer_of
-from emberlake.server.heads import split_object
+from emberlake.server.heads import NamedTable, split_object
 from emberlake.server.metrics import Metrics
-from emberlake.server.records import TABLE, TableRecord, table_record
+from emberlake.server.records import TABLE, table_record
 from emberlake.server.settings import Limits, is_loopback
 from emberlake.server.warehouses import Warehouse
 
@@ -305,16 +305,21 @@ class App:
         check_columns(call, found)
         return snapshot_answer(found)
 
-    async def _table_to_commit(self, call: Call) -> TableRecord | None:
+    async def _table_to_commit(self, call: Call) -> NamedTable | None:
         """The table of a commit that can be made together with others; None if it needs more."""
         if not call.warehouse.is_local:
             return None
-        table, branch = split_object(call.names["table"])
+        database, name = call.names["database"], call.names["table"]
+        known = self._commits.known(call.warehouse, database, name)
+        if known is not None:
+            return known
         rows = await self._services.database.fetch(
-            TABLE, call.warehouse.name, call.names["database"], table, branch
+            TABLE, call.warehouse.name, database, *split_object(name)
         )
         found = table_record(rows[0]) if rows else None
-        return None if found is None or found.is_external else found
+        if found is None or found.is_external:
+            return None
+        return NamedTable(database, name, found.id)
 
     async def _commit(self, call: Call) -> Answer:
         """Commit together with others, if that is faster."""

@@ -16,8 +16,7 @@ from typing import Final
 
 from emberlake.base.env import Env
 from emberlake.errors import StorageError
-from emberlake.server.database.database import Database, TakenError
-from emberlake.server.records import insert
+from emberlake.server.database.database import Bulk, Database, TakenError
 
 Row = tuple[object, ...]
 
@@ -36,16 +35,17 @@ _BATCH: Final = 200
 _AGAIN_S: Final = 1.0  # before a database that did not answer is tried again
 _PAUSE_S: Final = 0.1  # in which entries gather: each batch costs a transaction
 _COLUMNS: Final = (
-    "id",
-    "at",
-    "principal",
-    "request_id",
-    "action",
-    "catalog",
-    "resource",
-    "outcome",
+    ("id", "TEXT"),
+    ("at", "BIGINT"),
+    ("principal", "TEXT"),
+    ("request_id", "TEXT"),
+    ("action", "TEXT"),
+    ("catalog", "TEXT"),
+    ("resource", "TEXT"),
+    ("outcome", "INTEGER"),
 )
-_INSERT: Final = insert("audit_log", dict.fromkeys(_COLUMNS))[0]
+_NAMES: Final = ", ".join(name for name, _ in _COLUMNS)
+_INSERT: Final = Bulk(_COLUMNS, f"INSERT INTO audit_log ({_NAMES}) SELECT {_NAMES} FROM given")  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class AuditLog:
         while True:
             try:
                 with self._database.transaction() as session:
-                    session.run_each(_INSERT, rows)
+                    session.run_bulk(_INSERT, rows)
                 return
             except TakenError:
                 return  # an earlier try, whose answer was lost

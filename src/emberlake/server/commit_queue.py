@@ -1,7 +1,9 @@
 """Makes waiting commits together, so that a busy server needs few trips for each.
 
-A commit that arrives alone begins at once. Those that arrive meanwhile wait for the next batch. A
-batch has at most one commit for each table; further commits to a table come one by one.
+A commit that comes alone begins at once. Those that come while others are made wait for the next
+batch, which has at most one commit for each table; further commits to a table come one by one. A
+batch costs a good part of what it costs for one commit, so commits gather for a moment before a
+batch begins next to another.
 """
 
 import asyncio
@@ -11,27 +13,31 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from emberlake.server.commits import (
-    Candidate,
     Commit,
     Outcome,
     commit_snapshot,
     commit_together,
 )
-from emberlake.server.heads import Heads
-from emberlake.server.records import TableRecord
+from emberlake.server.heads import Heads, NamedTable
 from emberlake.server.warehouses import Warehouse
 
 _AT_ONCE: Final = 2  # batches: while one waits for the disk, the other one computes
+_APART_S: Final = 0.005  # between the beginnings of batches that run side by side
 _MOST: Final = 32  # commits of a batch
 _PUTTING: Final = 4  # threads that put files
+_KNOWN: Final = 10_000  # names of tables
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Waiting:
     warehouse: Warehouse
-    table: TableRecord
+    table: NamedTable
     body: Any
     outcome: "asyncio.Future[bool]"
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.warehouse.name, self.table.database, self.table.name
 
 
 class CommitQueue:
@@ -44,8 +50,14 @@ class CommitQueue:
         self._waiting: deque[_Waiting] = deque()
         self._busy: set[str] = set()  # tables of commits that are being made
         self._running = 0
+        self._gathering: asyncio.TimerHandle | None = None  # since the last batch began
+        self._known: dict[tuple[str, str, str], NamedTable] = {}
 
-    def add(self, warehouse: Warehouse, table: TableRecord, body: Any) -> "asyncio.Future[bool]":
+    def known(self, warehouse: Warehouse, database: str, name: str) -> NamedTable | None:
+        """The table of an earlier commit to this name: most come to tables that had some."""
+        return self._known.get((warehouse.name, database, name))
+
+    def add(self, warehouse: Warehouse, table: NamedTable, body: Any) -> "asyncio.Future[bool]":
         """Make the commit of a request body; the result is whether it became the next snapshot."""
         outcome: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(warehouse, table, body, outcome))
@@ -58,11 +70,24 @@ class CommitQueue:
 
     def _begin(self) -> None:
         """Start batches as long as there is something to do."""
-        while self._running < _AT_ONCE and (batch := self._take()):
+        loop = asyncio.get_running_loop()
+        while self._may_begin() and (batch := self._take()):
             self._running += 1
-            loop = asyncio.get_running_loop()
+            self._gather(loop)
             work = loop.run_in_executor(self._threads, self._commit, batch)
             work.add_done_callback(lambda work, batch=batch: self._end(batch, work))  # type: ignore[misc]
+
+    def _may_begin(self) -> bool:
+        return not self._running or (self._running < _AT_ONCE and self._gathering is None)
+
+    def _gather(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._gathering is not None:
+            self._gathering.cancel()
+        self._gathering = loop.call_later(_APART_S, self._end_gathering)
+
+    def _end_gathering(self) -> None:
+        self._gathering = None
+        self._begin()
 
     def _take(self) -> list[_Waiting]:
         """The next batch: commits to one warehouse, to tables that nobody commits to now."""
@@ -85,13 +110,20 @@ class CommitQueue:
         outcomes = [failure] * len(batch) if failure is not None else work.result()
         for each, outcome in zip(batch, outcomes, strict=True):
             if outcome is None:
-                self._wait_for_others(each)
+                self._known.pop(each.key, None)
+                self._commit_alone(each)
             else:
+                self._remember(each)
                 self._answer(each, outcome)
         self._begin()
 
-    def _wait_for_others(self, waiting: _Waiting) -> None:
-        """Commit alone to a table that another server, or another request, has locked."""
+    def _remember(self, waiting: _Waiting) -> None:
+        if len(self._known) >= _KNOWN:
+            self._known.clear()
+        self._known[waiting.key] = waiting.table
+
+    def _commit_alone(self, waiting: _Waiting) -> None:
+        """Commit to a table that others have locked, or that has another name by now."""
         work = asyncio.get_running_loop().run_in_executor(self._threads, self._commit_one, waiting)
 
         def end(work: "asyncio.Future[bool]") -> None:
@@ -114,20 +146,21 @@ class CommitQueue:
 
     def _commit(self, batch: list[_Waiting]) -> "list[Outcome | None]":
         outcomes: list[Outcome | None] = []
-        candidates: list[Candidate] = []
+        asked: list[tuple[NamedTable, Commit]] = []
         for each in batch:
             try:
-                candidates.append(Candidate(each.table, Commit.from_json(each.body)))
+                asked.append((each.table, Commit.from_json(each.body)))
                 outcomes.append(None)
             except Exception as error:  # noqa: BLE001 - it must not be that of the others
                 outcomes.append(error)
         made = iter(
-            commit_together(self._heads, batch[0].warehouse, candidates, self._putting.map)
-            if candidates
+            commit_together(self._heads, batch[0].warehouse, asked, self._putting.map)
+            if asked
             else ()
         )
         return [next(made) if outcome is None else outcome for outcome in outcomes]
 
     def _commit_one(self, waiting: _Waiting) -> bool:
-        commit = Commit.from_json(waiting.body)
-        return commit_snapshot(self._heads, waiting.warehouse, waiting.table, commit)
+        heads, warehouse = self._heads, waiting.warehouse
+        table = heads.find(warehouse, waiting.table.database, waiting.table.name)
+        return commit_snapshot(heads, warehouse, table, Commit.from_json(waiting.body))

@@ -32,7 +32,7 @@ from emberlake.errors import (
 )
 from emberlake.rest.commits import CommitRequest, PartitionStatistics
 from emberlake.rest.reading import Fields
-from emberlake.server.heads import UNKNOWN_TOTALS, Advance, Heads, snapshot_text
+from emberlake.server.heads import UNKNOWN_TOTALS, Advance, Heads, NamedTable, snapshot_text
 from emberlake.server.records import TableRecord
 from emberlake.server.warehouses import Warehouse
 from emberlake.store.snapshots import SnapshotStore
@@ -95,7 +95,7 @@ def judge(commit: Commit, head: Mapping[str, Any] | None) -> Verdict:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A commit to a table, as the table was found."""
+    """A commit to a table, as the table is while it is locked."""
 
     table: TableRecord
     commit: Commit
@@ -125,33 +125,35 @@ def commit_snapshot(heads: Heads, warehouse: Warehouse, table: TableRecord, comm
 
 
 def commit_together(
-    heads: Heads, warehouse: Warehouse, candidates: Sequence[Candidate], spread: Spread
+    heads: Heads,
+    warehouse: Warehouse,
+    asked: Sequence[tuple[NamedTable, Commit]],
+    spread: Spread,
 ) -> list[Outcome | None]:
     """Commit to several tables, with few trips to the database; each has an outcome of its own.
 
-    None is the outcome of a table that others have locked: this does not wait for them.
+    None is the outcome for a table that must be found, or waited for, by itself.
 
     Args:
         heads: The heads of the tables.
         warehouse: The one that all the tables are in.
-        candidates: One for each table.
+        asked: One commit for each table.
         spread: Publishes many files side by side.
     """
-    tables = [each.table for each in candidates]
-    with heads.locked_together(warehouse, tables) as found:
+    with heads.locked_together(warehouse, [table for table, _ in asked]) as found:
         outcomes: dict[str, Outcome] = {}
         current: list[Candidate] = []
-        for each in candidates:
-            match found.get(each.table.id):
+        for named, commit in asked:
+            match found.get(named.id):
                 case TableRecord() as table:
-                    current.append(Candidate(table, each.commit))
+                    current.append(Candidate(table, commit))
                 case Exception() as error:
-                    outcomes[each.table.id] = error
+                    outcomes[named.id] = error
                 case None:
                     pass
         decided = _decide(heads, warehouse, current, spread)
         outcomes.update(zip((each.table.id for each in current), decided, strict=True))
-    return [outcomes.get(table.id) for table in tables]
+    return [outcomes.get(named.id) for named, _ in asked]
 
 
 def _decide(

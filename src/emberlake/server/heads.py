@@ -23,8 +23,8 @@ from emberlake.errors import (
 from emberlake.inspect.totals import load_partition_totals
 from emberlake.options import TYPE
 from emberlake.rest.values import schema_to_json
-from emberlake.server.database.database import Database, Rows
-from emberlake.server.records import HEAD, TABLE, TableRecord, table_record
+from emberlake.server.database.database import Bulk, Database
+from emberlake.server.records import HEAD, HEADS, TABLE, TableRecord, table_record
 from emberlake.server.warehouses import Warehouse
 from emberlake.spec.identifier import Identifier, NameKind, check_name
 from emberlake.spec.layout import MAIN_BRANCH
@@ -37,6 +37,33 @@ from emberlake.store.snapshots import SnapshotStore
 from emberlake.store.table_store import TableStore
 
 UNKNOWN_TOTALS: Final = "[-1, -1, -1, -1]"
+
+
+_ADVANCE: Final = Bulk(
+    (
+        ("id", "TEXT"),
+        ("branch", "TEXT"),
+        ("snapshot_id", "BIGINT"),
+        ("snapshot", "TEXT"),
+        ("totals", "TEXT"),
+    ),
+    "UPDATE branches SET pending_since = NULL, (snapshot_id, snapshot, totals) = ("
+    "SELECT given.snapshot_id, given.snapshot, given.totals FROM given "
+    "WHERE given.id = branches.table_id AND given.branch = branches.name) "
+    "WHERE (table_id, name) IN (SELECT id, branch FROM given)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTable:
+    """A table, or a branch of one, by the name that a client gave, and its id.
+
+    The name may have another table by now: names are compared when the table is locked.
+    """
+
+    database: str
+    name: str  # t, or t$branch_b
+    id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,38 +107,38 @@ class Heads:
         """
         with self._database.lock(table.id):
             rows = self._database.run(HEAD, table.id, table.branch)
-            yield self._current(warehouse, table, rows)
+            if not rows:
+                raise table_missing(table.database, table.object_name)
+            yield self._current(warehouse, table_record(rows[0]))
 
     @contextmanager
     def locked_together(
-        self, warehouse: Warehouse, tables: Sequence[TableRecord]
+        self, warehouse: Warehouse, tables: Sequence[NamedTable]
     ) -> Iterator[Mapping[str, TableRecord | Exception]]:
         """Keep others from changing several tables, without waiting for those who do already.
 
-        What is given has the tables as they are then, by their ids; those that others have locked
-        are not in it.
+        What is given has the tables as they are then, by their ids. Those that others have locked
+        are not in it, nor those that have lost their name, nor external ones.
         """
-        with self._database.try_locks([table.id for table in tables]) as held:
-            mine = [table for table in tables if table.id in held]
-            heads = self._database.run_each(HEAD, [(table.id, table.branch) for table in mine])
+        sought = {table.id: (table.database, *split_object(table.name)) for table in tables}
+        with self._database.try_locks([*sought]) as held:
+            wanted = [(key, sought[key][2]) for key in held]
+            found = map(table_record, self._database.run_bulk(HEADS, wanted))
             yield {
-                table.id: self._current_or_error(warehouse, table, rows)
-                for table, rows in zip(mine, heads, strict=True)
+                table.id: self._current_or_error(warehouse, table)
+                for table in found
+                if (table.database, table.table, table.branch) == sought[table.id]
+                and not table.is_external
             }
 
-    def _current(self, warehouse: Warehouse, table: TableRecord, rows: Rows) -> TableRecord:
-        if not rows:
-            raise table_missing(table.database, table.object_name)
-        current = table_record(rows[0])
-        return (
-            self._reread(warehouse, current) if self.may_be_behind(warehouse, current) else current
-        )
+    def _current(self, warehouse: Warehouse, table: TableRecord) -> TableRecord:
+        return self._reread(warehouse, table) if self.may_be_behind(warehouse, table) else table
 
     def _current_or_error(
-        self, warehouse: Warehouse, table: TableRecord, rows: Rows
+        self, warehouse: Warehouse, table: TableRecord
     ) -> TableRecord | Exception:
         try:
-            return self._current(warehouse, table, rows)
+            return self._current(warehouse, table)
         except Exception as error:  # noqa: BLE001 - it must not be that of the others
             return error
 
@@ -148,11 +175,10 @@ class Heads:
 
     def advance(self, advances: Sequence[Advance]) -> None:
         """Record the next snapshots of tables. Not durable: their files are."""
-        self._database.run_each(
-            "UPDATE branches SET snapshot_id = ?, snapshot = ?, totals = ?, pending_since = NULL "
-            "WHERE table_id = ? AND name = ?",
+        self._database.run_bulk(
+            _ADVANCE,
             [
-                (each.snapshot_id, each.snapshot, each.totals, each.table.id, each.table.branch)
+                (each.table.id, each.table.branch, each.snapshot_id, each.snapshot, each.totals)
                 for each in advances
             ],
         )

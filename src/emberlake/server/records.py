@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from emberlake.rest.values import Audit
+from emberlake.server.database.database import Bulk
 from emberlake.spec.identifier import MAIN_BRANCH
 from emberlake.spec.layout import TableLayout
 
@@ -23,6 +24,10 @@ _TABLE: Final = (
 TABLE: Final = _TABLE + "WHERE d.catalog = ? AND d.name = ? AND t.name = ? AND b.name = ?"
 TABLE_BY_ID: Final = _TABLE + "WHERE d.catalog = ? AND t.id = ? AND b.name = ?"
 HEAD: Final = _TABLE + "WHERE t.id = ? AND b.name = ?"
+HEADS: Final = Bulk(
+    (("id", "TEXT"), ("branch", "TEXT")),
+    _TABLE + "JOIN given ON t.id = given.id AND b.name = given.branch",
+)
 TABLES_AFTER: Final = (
     _TABLE + "WHERE d.catalog = ? AND d.name = ? AND t.name > ? AND b.name = 'main' "
     "ORDER BY t.name LIMIT ?"

@@ -11,6 +11,7 @@ from emberlake.base.env import SYSTEM_ENV
 from emberlake.errors import StorageError
 from emberlake.server import audit
 from emberlake.server.audit import AuditLog, Entry, resource_text
+from emberlake.server.database.database import Bulk
 
 
 class Rows:
@@ -26,7 +27,7 @@ class Rows:
             raise self.failures.pop(0)
         yield self
 
-    def run_each(self, _: str, rows: list[tuple[Any, ...]]) -> None:
+    def run_bulk(self, _: Bulk, rows: list[tuple[Any, ...]]) -> None:
         names = [row[2].encode().decode() for row in rows]
         self.kept += names
 

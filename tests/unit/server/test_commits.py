@@ -220,7 +220,7 @@ def test_what_fails_in_a_batch_fails_alone(client: Client, tmp_path: Path) -> No
 def test_a_failure_of_the_program_in_a_batch_is_that_of_one_commit(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = ("first", "second", "good", "odd")  # two begin alone; the others wait, and go together
+    names = ("first", "second", "good", "odd")  # the first begins alone; the others go together
     for name in names:
         client.table(name)
     compare = commits.judge
@@ -279,6 +279,49 @@ def test_a_table_that_somebody_has_locked_holds_up_no_other(client: Client, tmp_
     holder.join()
     assert seen == [True]
     assert [reply.json for reply in replies] == [{"success": True}] * 2
+
+
+def rename(client: Client, old: str, new: str) -> None:
+    named = [{"database": "db", "object": name} for name in (old, new)]
+    reply = client.post("/tables/rename", dict(zip(("source", "destination"), named, strict=True)))
+    assert reply.status == 200
+
+
+def test_a_commit_goes_to_the_table_that_has_the_name_now(client: Client, tmp_path: Path) -> None:
+    client.table("t")
+    client.table("other")
+    assert client.commit(snapshot(1, "first")).json == {"success": True}
+    rename(client, "t", "old")
+    rename(client, "other", "t")
+
+    reply = client.commit(snapshot(1, "second"))
+
+    assert reply.json == {"success": True}
+    for folder, user in (("t", "first"), ("other", "second")):  # folders keep their names
+        found = json.loads((tmp_path / f"lake/db.db/{folder}/snapshot/snapshot-1").read_text())
+        assert found["commitUser"] == user
+
+
+def test_a_name_that_its_table_has_lost_takes_no_commit(client: Client, tmp_path: Path) -> None:
+    client.table("t")
+    assert client.commit(snapshot(1)).json == {"success": True}
+    rename(client, "t", "renamed")
+
+    reply = client.commit(snapshot(2))
+
+    assert reply.error == (404, "TABLE", "t")
+    assert files(tmp_path) == ["EARLIEST", "LATEST", "snapshot-1"]
+
+
+def test_a_table_that_was_created_again_begins_with_its_first_snapshot(client: Client) -> None:
+    client.table("t")
+    client.commits(2)
+    assert client.delete("/databases/db/tables/t").status == 200
+    assert client.commit(snapshot(3)).error == (404, "TABLE", "t")
+    client.table("t")
+
+    assert client.commit(snapshot(3)).json == {"success": False}
+    assert client.commit(snapshot(1)).json == {"success": True}
 
 
 @pytest.mark.parametrize("count", [2**63 - 2, -5])

@@ -7,9 +7,26 @@ the event loop (``fetch``); everything else runs in threads.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 Rows = Sequence[tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """A statement about many rows, which it finds in a table that is called ``given``.
+
+    It does the same to each of these rows, whatever the others are.
+    """
+
+    columns: tuple[tuple[str, str], ...]  # of ``given``: names and types
+    sql: str
+
+    @property
+    def names(self) -> str:
+        """The columns of ``given``, as SQL lists them."""
+        return ", ".join(name for name, _ in self.columns)
 
 
 class Statements(Protocol):
@@ -18,8 +35,8 @@ class Statements(Protocol):
     def run(self, sql: str, *arguments: object) -> Rows:
         """The rows of a statement; none if it has no result."""
 
-    def run_each(self, sql: str, arguments: Sequence[tuple[object, ...]]) -> None:
-        """Run one statement for each of several arguments, in one trip."""
+    def run_bulk(self, bulk: Bulk, given: Rows) -> Rows:
+        """The rows of a statement about many rows, in one trip."""
 
 
 class TakenError(Exception):
@@ -55,8 +72,8 @@ class Database(ABC):
         """
 
     @abstractmethod
-    def run_each(self, sql: str, arguments: Sequence[tuple[object, ...]]) -> list[Rows]:
-        """The rows of one statement for each of several arguments, in one trip.
+    def run_bulk(self, bulk: Bulk, given: Rows) -> Rows:
+        """The rows of a statement about many rows, in one trip.
 
         What it changes takes effect together, or not at all, and need not survive a power failure.
         """

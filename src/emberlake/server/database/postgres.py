@@ -16,21 +16,21 @@ from psycopg import sql as composing
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from emberlake.errors import InvalidInput, StorageError
-from emberlake.server.database.database import Database, Rows, TakenError
+from emberlake.server.database.database import Bulk, Database, Rows, TakenError
 from emberlake.server.database.keyed_locks import KeyedLocks
 from emberlake.server.database.migrate import migrate
+from emberlake.server.database.postgres_bulk import BulkConnection
 from emberlake.server.database.postgres_reads import PostgresReads
 
 _WAIT_S: Final = 30.0
 _CONNECT_S: Final = 10
 _MIGRATION_LOCK: Final = 4_201_337
 _LOCK: Final = "SELECT pg_advisory_lock(hashtextextended(?, 0))"
-_TRY_LOCKS: Final = (
-    "SELECT key, pg_try_advisory_lock(hashtextextended(key, 0)) FROM unnest(?::text[]) AS key"
+_KEYS: Final = (("key", "TEXT"),)
+_TRY_LOCKS: Final = Bulk(
+    _KEYS, "SELECT key FROM given WHERE pg_try_advisory_lock(hashtextextended(key, 0))"
 )
-_UNLOCKS: Final = (
-    "SELECT pg_advisory_unlock(hashtextextended(key, 0)) FROM unnest(?::text[]) AS key"
-)
+_UNLOCKS: Final = Bulk(_KEYS, "SELECT pg_advisory_unlock(hashtextextended(key, 0)) FROM given")
 _VERSION: Final = "SELECT version FROM emberlake_schema_version"
 
 
@@ -44,12 +44,17 @@ class PostgresDatabase(Database):
         self._locks = KeyedLocks()
         self._own = threading.local()
         self._reading: PostgresReads | None = None
-        self._pool: ConnectionPool[Any] = ConnectionPool(
+        self._pool = ConnectionPool(
             url,
+            connection_class=BulkConnection,
             min_size=1,
             max_size=connections,
             timeout=_WAIT_S,
-            kwargs={"autocommit": True, "application_name": "emberlake"},
+            kwargs={
+                "autocommit": True,
+                "application_name": "emberlake",
+                "client_encoding": "UTF8",
+            },
             configure=_configure,
             open=False,
         )
@@ -94,13 +99,9 @@ class PostgresDatabase(Database):
         with self._connection() as connection:
             return _run(connection, sql, arguments)
 
-    def run_each(self, sql: str, arguments: Sequence[tuple[object, ...]]) -> list[Rows]:
-        if len(arguments) == 1:  # a trip like any other is cheaper than a pipeline
-            with self._connection() as connection:
-                return [_run(connection, sql, arguments[0])]
-        with self._connection() as connection, connection.cursor() as cursor:
-            cursor.executemany(_translated(sql), arguments, returning=True)
-            return [_rows(each) for each in cursor.results()]
+    def run_bulk(self, bulk: Bulk, given: Rows) -> Rows:
+        with self._connection() as connection:
+            return connection.run_bulk(bulk, given)
 
     @contextmanager
     def transaction(self) -> Iterator["_Statements"]:
@@ -127,8 +128,7 @@ class PostgresDatabase(Database):
                 yield free
                 return
             with self._connection() as connection:
-                rows = _run(connection, _TRY_LOCKS, (list(free),))
-                held = [key for key, is_held in rows if is_held]
+                held = [key for (key,) in connection.run_bulk(_TRY_LOCKS, [(key,) for key in free])]
                 with self._locked(connection, held):
                     yield frozenset(held)
 
@@ -136,7 +136,7 @@ class PostgresDatabase(Database):
         self._pool.close()
 
     @contextmanager
-    def _locked(self, connection: "psycopg.Connection[Any]", keys: Sequence[str]) -> Iterator[None]:
+    def _locked(self, connection: BulkConnection, keys: Sequence[str]) -> Iterator[None]:
         before = self._held()
         self._own.connection = connection
         try:
@@ -144,10 +144,10 @@ class PostgresDatabase(Database):
         finally:
             self._own.connection = before  # of a lock around this one
             if keys and not connection.closed:  # otherwise the locks are gone with it
-                _run(connection, _UNLOCKS, (list(keys),))
+                connection.run_bulk(_UNLOCKS, [(key,) for key in keys])
 
     @contextmanager
-    def _connection(self) -> "Iterator[psycopg.Connection[Any]]":
+    def _connection(self) -> Iterator[BulkConnection]:
         held = self._held()
         try:
             if held is not None:
@@ -160,9 +160,9 @@ class PostgresDatabase(Database):
         except psycopg.DataError as error:
             raise InvalidInput("a text has a character that cannot be stored") from error
 
-    def _held(self) -> "psycopg.Connection[Any] | None":
+    def _held(self) -> BulkConnection | None:
         """The connection that this thread has locked something with."""
-        held: psycopg.Connection[Any] | None = getattr(self._own, "connection", None)
+        held: BulkConnection | None = getattr(self._own, "connection", None)
         return held
 
     def _migrate(self) -> None:
@@ -191,13 +191,17 @@ def _told(error: Exception, url: str) -> str:
     return text
 
 
-def _configure(connection: "psycopg.Connection[Any]") -> None:
+def _configure(connection: BulkConnection) -> None:
     # Most writes follow files, which are durable; transactions say that they are to be.
     connection.execute("SET synchronous_commit = off")
+    # Rows are found by their keys. PostgreSQL cannot know how few of them a statement is given, and
+    # would rather read a whole table.
+    for way in ("seqscan", "hashjoin", "mergejoin"):
+        connection.execute(f"SET enable_{way} = off")
 
 
 class _Statements:
-    def __init__(self, connection: "psycopg.Connection[Any]", *, ddl: bool = False) -> None:
+    def __init__(self, connection: BulkConnection, *, ddl: bool = False) -> None:
         self._connection = connection
         self._ddl = ddl
 
@@ -206,12 +210,11 @@ class _Statements:
         text = sql.replace(" TEXT", ' TEXT COLLATE "C"') if self._ddl else sql
         return _run(self._connection, text, arguments)
 
-    def run_each(self, sql: str, arguments: Sequence[tuple[object, ...]]) -> None:
-        with self._connection.cursor() as cursor:
-            cursor.executemany(_translated(sql), arguments)
+    def run_bulk(self, bulk: Bulk, given: Rows) -> Rows:
+        return self._connection.run_bulk(bulk, given)
 
 
-def _run(connection: "psycopg.Connection[Any]", sql: str, arguments: tuple[object, ...]) -> Rows:
+def _run(connection: BulkConnection, sql: str, arguments: tuple[object, ...]) -> Rows:
     return _rows(connection.execute(_translated(sql), arguments))
 
 

@@ -5,11 +5,12 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, Final
 
 from emberlake.errors import InvalidInput, InvalidState, StorageError
-from emberlake.server.database.database import Database, Rows, TakenError
+from emberlake.server.database.database import Bulk, Database, Rows, TakenError
 from emberlake.server.database.keyed_locks import KeyedLocks
 from emberlake.server.database.migrate import migrate
 
@@ -67,12 +68,12 @@ class SqliteDatabase(Database):
         with self._write(connection, durable=durable):
             return connection.execute(sql, arguments).fetchall()
 
-    def run_each(self, sql: str, arguments: Sequence[tuple[object, ...]]) -> list[Rows]:
+    def run_bulk(self, bulk: Bulk, given: Rows) -> Rows:
         connection = self._connection()
-        if sql.startswith("SELECT"):
-            return [connection.execute(sql, each).fetchall() for each in arguments]
+        if bulk.sql.startswith("SELECT"):
+            return _run_bulk(connection, bulk, given)
         with self._write(connection, durable=False):
-            return [connection.execute(sql, each).fetchall() for each in arguments]
+            return _run_bulk(connection, bulk, given)
 
     @contextmanager
     def transaction(self) -> Iterator["_Statements"]:
@@ -144,8 +145,19 @@ class _Statements:
     def run(self, sql: str, *arguments: object) -> Rows:
         return self._connection.execute(sql, arguments).fetchall()
 
-    def run_each(self, sql: str, arguments: Sequence[tuple[object, ...]]) -> None:
-        self._connection.executemany(sql, arguments)
+    def run_bulk(self, bulk: Bulk, given: Rows) -> Rows:
+        return _run_bulk(self._connection, bulk, given)
+
+
+def _run_bulk(connection: sqlite3.Connection, bulk: Bulk, given: Rows) -> Rows:
+    sql = _with_one(bulk)  # a trip costs nothing, so the rows are given one by one
+    return [row for each in given for row in connection.execute(sql, each).fetchall()]
+
+
+@cache
+def _with_one(bulk: Bulk) -> str:
+    marks = ", ".join("?" * len(bulk.columns))
+    return f"WITH given ({bulk.names}) AS (VALUES ({marks})) {bulk.sql}"
 
 
 def sqlite_path(url: str) -> Path:
