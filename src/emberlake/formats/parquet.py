@@ -49,6 +49,8 @@ from emberlake.types import (
 _PROBED_ROWS: Final = 16_384
 _MAX_CHANGES: Final = 4
 _FOOTER_BYTES_PER_BYTE: Final = 4  # that a footer takes in memory
+# Of a column on the local disk that are read at a time. Arrow would read whole row groups ahead.
+_COLUMN_BUFFER_BYTES: Final = 256 * 1024
 
 
 class ParquetReader(Closing):
@@ -183,8 +185,13 @@ class ParquetReader(Closing):
         return self._resources.enter_context(file)
 
     def _parsed(self, footer: pq.FileMetaData | None) -> pq.ParquetFile:
+        is_near = self._parted is None
         return pq.ParquetFile(
-            self._source, metadata=footer, page_checksum_verification=self._verifies_pages
+            self._source,
+            metadata=footer,
+            page_checksum_verification=self._verifies_pages,
+            pre_buffer=not is_near,
+            buffer_size=_COLUMN_BUFFER_BYTES if is_near else 0,
         )
 
     def _footer(self) -> bytes:

@@ -65,6 +65,7 @@ class FileRead:
         verifies_pages: Whether to compare the pages of files with their checksums.
         first_row_id: The id of the first row, if the plan makes row ids from positions.
         owner: The file that positions and deletions refer to; by default the first one.
+        batch_bytes: Rows come in batches of about this many stored bytes.
     """
 
     storage: Storage
@@ -76,6 +77,7 @@ class FileRead:
     verifies_pages: bool = False
     first_row_id: int | None = None
     owner: str | None = None
+    batch_bytes: int = _BATCH_BYTES
 
     @property
     def name(self) -> str:
@@ -173,7 +175,7 @@ class FileRead:
     @property
     def _batch_rows(self) -> int:
         size = sum(file.size for file in self.files)
-        fitting = _BATCH_BYTES * self.row_count // max(1, size)
+        fitting = self.batch_bytes * self.row_count // max(1, size)
         return max(_MIN_BATCH_ROWS, min(DEFAULT_BATCH_ROWS, fitting))
 
     def _open(self, resources: ExitStack) -> list[FileReader]:

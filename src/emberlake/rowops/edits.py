@@ -9,10 +9,12 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.base.parallel import default_workers, parallel_map
 from emberlake.commit.discard import discard
 from emberlake.formats import format_of
@@ -35,6 +37,9 @@ from emberlake.spec.snapshot import Snapshot
 from emberlake.types import DataField, arrow_schema
 from emberlake.wire import CommitMessage
 from emberlake.write.rolling import AppendWriter, FileLimits
+
+# Few of the rows that are read change: small batches leave little behind, and are as fast.
+_BATCH_BYTES: Final = MEBIBYTE
 
 
 @dataclass(frozen=True)
@@ -391,7 +396,11 @@ class _Writing:
                 yield slice(low, high), pa.table({"": pa.nulls(high - low)})
             return
         read = self._read(place, fields)
-        read = replace(read, rows=(int(positions[0]), int(positions[-1]) + 1))
+        read = replace(
+            read,
+            rows=(int(positions[0]), int(positions[-1]) + 1),
+            batch_bytes=_BATCH_BYTES,
+        )
         with closing(read.located_tables()) as tables:
             for found, rows in tables:
                 if not len(found):

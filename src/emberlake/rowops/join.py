@@ -7,7 +7,6 @@ source. The codes of all columns together make one number for each row.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, Protocol
 
 import numpy as np
@@ -19,9 +18,13 @@ from emberlake.spec.column_buffers import I64
 
 _MOST_CODES: Final = 1 << 62
 _NONE: Final = -1
-_DENSE: Final = 16  # integers with gaps up to this on average are looked up in a table
 _SMALL_TABLE: Final = 1 << 16
-_MOST_BITS: Final = 1 << 25  # 32 MiB, for the integers between the least and the greatest
+_MOST_BITS: Final = 1 << 27  # of integers between the least and the greatest: 32 MiB
+_WORD_SHIFT: Final = np.int64(6)
+_IN_WORD: Final = np.int64(63)
+_ONE: Final = np.uint64(1)
+_ROWS_AT_ONCE: Final = 1 << 18
+_HASHED_ROWS_AT_ONCE: Final = 1 << 20
 
 
 class _Places(Protocol):
@@ -48,50 +51,61 @@ class _HashedPlaces:
 
 
 class _IntegerPlaces:
-    """By binary search in sorted integers; where they are dense, by lookup tables.
+    """By a bit for each integer between the least and the greatest, and by counts of the bits.
 
-    There is a table of places, or one of the integers that occur, so that few are searched for.
+    If the integers are too sparse for that, by binary search.
     """
 
     def __init__(self, values: pa.Array) -> None:
-        self._known: I64 = np.sort(values.to_numpy(zero_copy_only=False).astype(np.int64))
-        self.size = len(self._known)
-        self._low = int(self._known[0]) if self.size else 0
-        self._span = int(self._known[-1]) - self._low + 1 if self.size else 0
-        self._table: npt.NDArray[np.int32] | None = None
-        self._is_there: npt.NDArray[np.bool_] | None = None
-        if 0 < self._span <= max(_SMALL_TABLE, _DENSE * self.size):
-            self._table = np.full(self._span, _NONE, np.int32)
-            self._table[self._known - self._low] = np.arange(self.size, dtype=np.int32)
-        elif 0 < self._span <= _MOST_BITS:
-            self._is_there = np.zeros(self._span, bool)
-            self._is_there[self._known - self._low] = True
+        found: I64 = np.sort(values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False))
+        is_first = np.ones(len(found), bool)
+        np.not_equal(found[1:], found[:-1], out=is_first[1:])
+        known = found if is_first.all() else found[is_first]
+        self.size = len(known)
+        self._low = int(known[0]) if self.size else 0
+        self._span = int(known[-1]) - self._low + 1 if self.size else 0
+        self._known: I64 | None = None
+        if 0 < self._span <= _MOST_BITS:
+            self._words = _bits(known - np.int64(self._low), self._span)
+            counts = np.bitwise_count(self._words)
+            self._bits_before = np.cumsum(counts, dtype=np.int64) - counts
+        else:
+            self._known = known
 
     def find(self, array: pa.Array) -> I64:
         is_null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
         filled = array.fill_null(0) if is_null is not None else array
         values = filled.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-        places = self._find(values)
+        places = self._find(values) if self._known is None else _places(self._known, values)
         if is_null is not None:
             places[is_null] = _NONE
         return places
 
     def _find(self, values: I64) -> I64:
-        if self._table is None and self._is_there is None:
-            return _places(self._known, values)
-        # As unsigned numbers, those below the first are beyond the last.
         steps = values - np.int64(self._low)
+        # As unsigned numbers, those below the first are beyond the last.
         is_inside = steps.view(np.uint64) < np.uint64(self._span)
-        inside = slice(None) if is_inside.all() else np.flatnonzero(is_inside)
+        inside = None if is_inside.all() else np.flatnonzero(is_inside)
+        if inside is not None:
+            steps = steps[inside]
+        at, bit = steps >> _WORD_SHIFT, (steps & _IN_WORD).view(np.uint64)
+        words = self._words[at]
+        there = np.flatnonzero((words >> bit) & _ONE)
+        words_below = words[there] & ((_ONE << bit[there]) - _ONE)
         places = np.full(len(values), _NONE, np.int64)
-        if self._table is not None:
-            places[inside] = self._table[steps[inside]]
-        else:
-            assert self._is_there is not None
-            there = np.flatnonzero(self._is_there[steps[inside]])
-            found = there if isinstance(inside, slice) else inside[there]
-            places[found] = np.searchsorted(self._known, values[found])
+        found = there if inside is None else inside[there]
+        places[found] = self._bits_before[at[there]] + np.bitwise_count(words_below)
         return places
+
+
+def _bits(steps: I64, span: int) -> npt.NDArray[np.uint64]:
+    """Words of 64 bits, of which those at the steps are set; they are ascending and distinct."""
+    words = np.zeros((span >> _WORD_SHIFT) + 1, np.uint64)
+    at = steps >> _WORD_SHIFT
+    starts = np.flatnonzero(np.diff(at, prepend=-1))
+    bits = _ONE << (steps & _IN_WORD).view(np.uint64)
+    words[at[starts]] = np.bitwise_or.reduceat(bits, starts)
+    return words
 
 
 @dataclass(frozen=True)
@@ -103,10 +117,10 @@ class _KeyColumn:
 
     @staticmethod
     def of(key: pa.Array, *, matches_null: bool) -> "_KeyColumn":
-        values = comparable(key).unique().drop_null()
+        values = comparable(key)
         if pa.types.is_integer(values.type):
-            return _KeyColumn(_IntegerPlaces(values), matches_null)
-        return _KeyColumn(_HashedPlaces(values), matches_null)
+            return _KeyColumn(_IntegerPlaces(values.drop_null()), matches_null)
+        return _KeyColumn(_HashedPlaces(values.unique().drop_null()), matches_null)
 
     @property
     def size(self) -> int:
@@ -148,42 +162,55 @@ class KeyIndex:
         codes = codes[rows]
         if total <= max(_SMALL_TABLE, 2 * len(rows)):  # counting is faster than sorting
             counts = np.bincount(codes, minlength=total)
-            self._known = np.flatnonzero(counts)
-            self._counts = counts[self._known]
+            known = np.flatnonzero(counts)
+            counts = counts[known]
         else:
-            self._known, self._counts = np.unique(codes, return_counts=True)
-        self._has_all_codes = len(self._known) == total
-        self._starts: I64 = np.cumsum(self._counts) - self._counts
+            known, counts = np.unique(codes, return_counts=True)
+        # The codes that rows have, unless all codes are.
+        self._known: I64 | None = None if len(known) == total else known
+        # How many rows have each of them, and where their rows begin, unless each has one.
+        self._extents: tuple[I64, I64] | None = None
+        if not (counts == 1).all():
+            self._extents = counts, np.cumsum(counts) - counts
         self._rows: I64
-        if self.is_unique and self._has_all_codes:
+        if self.is_unique and self._known is None:
             self._rows = np.empty(total, np.int64)
             self._rows[codes] = rows
         else:
             self._rows = rows[np.argsort(codes, kind="stable")]
 
-    @cached_property
+    @property
     def is_unique(self) -> bool:
         """Whether no two rows of the source have the same key."""
-        return bool((self._counts == 1).all())
+        return self._extents is None
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many keys should be looked for in one call."""
+        is_hashed = any(isinstance(column.places, _HashedPlaces) for column in self._columns)
+        return _HASHED_ROWS_AT_ONCE if is_hashed else _ROWS_AT_ONCE
 
     def repeated(self, limit: int) -> I64:
         """One row for some of the keys that several rows of the source have."""
-        return self._rows[self._starts[self._counts > 1][:limit]]
+        if self._extents is None:
+            return np.empty(0, np.int64)
+        counts, starts = self._extents
+        return self._rows[starts[counts > 1][:limit]]
 
     def pairs(self, keys: Sequence[pa.Array]) -> tuple[I64, I64]:
         """The rows that match: places among the given keys, ascending, and rows of the source."""
         codes, _ = self._codes(keys, learns=False)
-        if not len(self._known):
+        if not len(self._rows):
             return np.empty(0, np.int64), np.empty(0, np.int64)
         hits = np.flatnonzero(codes != _NONE)
         places = codes[hits]
-        if not self._has_all_codes:
+        if self._known is not None:
             places = _places(self._known, places)
             is_known = places != _NONE
             hits, places = hits[is_known], places[is_known]
-        if self.is_unique or not len(hits):
+        if self._extents is None or not len(hits):
             return hits, self._rows[places]
-        counts, starts = self._counts[places], self._starts[places]
+        counts, starts = (extent[places] for extent in self._extents)
         # One place for each source row of a key: start, start + 1, ...
         ends = np.cumsum(counts)
         steps = np.arange(ends[-1]) - np.repeat(ends - counts, counts)

@@ -41,7 +41,6 @@ from emberlake.spec.column_buffers import I64
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 
-_ROWS_AT_ONCE: Final = 1 << 20  # of the table: the index of the source is probed in large steps
 _MOST_LITERALS: Final = 1000  # more keys than this prune by their range alone
 _SHOWN: Final = 5
 
@@ -106,9 +105,11 @@ class Merge:
         target = Target(side.field, side.path, side.type)
         if not len(keys):
             return target.is_in([])
-        distinct = keys.unique()
-        if len(distinct) <= _MOST_LITERALS:
-            return target.is_in(list(distinct))
+        # The first keys may tell that there are many: then not all of them are put in a table.
+        if len(keys.slice(0, 4 * _MOST_LITERALS).unique()) <= _MOST_LITERALS:
+            distinct = keys.unique()
+            if len(distinct) <= _MOST_LITERALS:
+                return target.is_in(list(distinct))
         bounds = pc.min_max(keys) if not pa.types.is_boolean(keys.type) else None
         if bounds is None:
             return None
@@ -261,7 +262,7 @@ def find_in_file(merge: Merge, placed: PlacedRead) -> FileEdit | None:
     """
     positions: list[I64] = []
     parts: list[Chosen] = []
-    for found, rows in _large_parts(placed):
+    for found, rows in _large_parts(placed, merge.index.rows_at_once):
         chosen = merge.choose(rows)
         if len(chosen.places):
             positions.append(found[chosen.places])
@@ -278,11 +279,12 @@ def find_in_file(merge: Merge, placed: PlacedRead) -> FileEdit | None:
 
 def located_pairs(merge: Merge, placed: PlacedRead) -> Iterator[tuple[I64, Chosen]]:
     """The pairs that match in a file: the positions of rows, and pairs of some of these rows."""
-    for positions, rows in _large_parts(placed):
+    for positions, rows in _large_parts(placed, merge.index.rows_at_once):
         yield positions, merge.pairs(rows)
 
 
-def _large_parts(placed: PlacedRead) -> Iterator[tuple[I64, pa.Table]]:
+def _large_parts(placed: PlacedRead, least: int) -> Iterator[tuple[I64, pa.Table]]:
+    """The rows of a file in parts that have at least so many, but for the last one."""
     positions: list[I64] = []
     tables: list[pa.Table] = []
     count = 0
@@ -291,7 +293,7 @@ def _large_parts(placed: PlacedRead) -> Iterator[tuple[I64, pa.Table]]:
             positions.append(some)
             tables.append(rows)
             count += rows.num_rows
-            if count >= _ROWS_AT_ONCE:
+            if count >= least:
                 yield np.concatenate(positions), _joined(tables)
                 positions, tables, count = [], [], 0
     if count:
