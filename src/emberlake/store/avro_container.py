@@ -30,7 +30,7 @@ from emberlake.errors import CorruptFile, Unsupported
 from emberlake.store.avro_lanes import FindRecords, decode_lanes
 
 # From this many records on, decoding them side by side is faster (measured on manifests).
-MANY_RECORDS: Final = 150
+MANY_RECORDS: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
