@@ -12,6 +12,7 @@ file turns ``BAD_BYTES`` into an error that names the file.
 import hashlib
 import io
 import lzma
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -150,7 +151,7 @@ def read_header(stream: BinaryIO) -> Header:
             key = _take(stream, _read_long(stream)).decode()
             metadata[key] = _take(stream, _read_long(stream))
     return Header(
-        schema=metadata["avro.schema"].decode(),
+        schema=sys.intern(metadata["avro.schema"].decode()),  # many files have the same
         codec=metadata.get("avro.codec", b"null").decode(),
         sync=_take(stream, SYNC_BYTES),
     )

@@ -90,8 +90,8 @@ def _pool(name: str, most: int) -> _Threads:
 def ask_each(works: Iterable[Callable[[], _T]], at_once: int) -> Iterator[_T]:
     """The results of requests, in order; ``at_once`` of them are under way at the same time.
 
-    If answers come immediately, a few threads get more done than many, so threads are added only
-    while we wait for an answer. After a failure, no more requests are made, and those that have
+    If answers come immediately, a few threads get more done than many, so threads are added only if
+    no answer comes for a while. After a failure, no more requests are made, and those that have
     begun are awaited.
     """
     at_once = min(at_once, MOST_AT_ONCE)
@@ -147,9 +147,13 @@ class _Series(Generic[_T]):
 
     def take(self) -> _T:
         """The next answer."""
+        known = self._answered
         while self._most < self._at_once and not self._is_there_in(_AT_ONCE_S):
-            self._most = min(2 * self._most, self._at_once)
-            self._staff()
+            # If others came meanwhile, the store is near, and more threads would only compete.
+            if self._answered == known:
+                self._most = min(2 * self._most, self._at_once)
+                self._staff()
+            known = self._answered
         self._is_there_in(None)
         with self._changed:
             answer, error = self._answers.pop(self._awaited)
@@ -168,6 +172,11 @@ class _Series(Generic[_T]):
         """Wait for the requests that are under way."""
         with self._changed:
             self._changed.wait_for(lambda: not self._threads)
+
+    @property
+    def _answered(self) -> int:
+        """How many answers have come."""
+        return self._awaited + len(self._answers)
 
     def _end(self) -> None:
         self._is_over = True

@@ -30,7 +30,7 @@ from emberlake.errors import CorruptFile, Unsupported
 from emberlake.store.avro_lanes import FindRecords, decode_lanes
 
 # From this many records on, decoding them side by side is faster (measured on manifests).
-MANY_RECORDS: Final = 150
+MANY_RECORDS: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,30 +58,35 @@ def decode_container(
         CorruptFile: the bytes are not a whole container, or a required column is null.
         Unsupported: they are compressed with an unknown codec.
     """
-    container = _parse(raw, path)
-    if find is not None and container.count >= MANY_RECORDS:
-        schema = _parse_schema(_plain_schema, container, path)
-        records = decode_lanes(container, schema, _record_type(columns), find)
-        if records is not None:
-            return _flatten(records, columns, path)
-    return _as_table(_read_records(container, path), path, columns)
+    return decode_together([parse(raw, path)], path, columns, find=find)
 
 
 def decode_together(
-    files: Sequence[tuple[bytes, str]], columns: tuple[Column, ...]
-) -> tuple[pa.Table, list[int]]:
-    """The records of some containers as one table, and how many there are of each.
+    containers: Sequence[Container],
+    path: str,
+    columns: tuple[Column, ...],
+    *,
+    find: FindRecords | None = None,
+) -> pa.Table:
+    """The records of some containers as one table, one container after the other.
 
     If containers have few records, making the columns takes most of the time.
     """
-    parts = [_read_records(_parse(raw, path), path) for raw, path in files]
-    records = [record for part in parts for record in part]
-    return _as_table(records, files[0][1], columns), [len(part) for part in parts]
+    if find is not None and len({container.schema for container in containers}) == 1:
+        joined = Container(containers[0].schema, tuple(b for c in containers for b in c.blocks))
+        if joined.count >= MANY_RECORDS:
+            schema = _parse_schema(_plain_schema, joined, path)
+            records = decode_lanes(joined, schema, _record_type(columns), find)
+            if records is not None:
+                return _flatten(records, columns, path)
+    # One by one: the counts and sizes of each have to fit.
+    each = [record for one in containers for record in _read_records(one, path)]
+    return _as_table(each, path, columns)
 
 
 def decode_rows(raw: bytes, path: str, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
     """Like ``decode_container``, but one dictionary per record; lists are tuples."""
-    found = _columns_of(_read_records(_parse(raw, path), path), path, columns)
+    found = _columns_of(_read_records(parse(raw, path), path), path, columns)
     values = [[tuple(v) if isinstance(v, list) else v for v in column] for column in found]
     names = [column.name for column in columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
@@ -98,7 +103,13 @@ def _as_table(records: list[Any], path: str, columns: tuple[Column, ...]) -> pa.
     return pa.Table.from_arrays(arrays, names=[column.name for column in columns])
 
 
-def _parse(raw: bytes, path: str) -> Container:
+def parse(raw: bytes, path: str) -> Container:
+    """The container in a file, with its records still encoded.
+
+    Raises:
+        CorruptFile: the bytes are not a whole container.
+        Unsupported: they are compressed with an unknown codec.
+    """
     try:
         return parse_container(raw)
     except UnknownCodec as error:

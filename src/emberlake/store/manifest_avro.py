@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from emberlake.base.avro_blocks import encode_bytes, encode_long
+from emberlake.base.avro_blocks import Container, encode_bytes, encode_long
 from emberlake.errors import CorruptFile, Unsupported
 from emberlake.spec.manifest import (
     EMPTY_ROW,
@@ -50,15 +50,19 @@ def decode_entries(raw: bytes, path: str) -> ManifestEntries:
     return _entries_of(decode_container(raw, path, MANIFEST_COLUMNS, find=find_entries), path)
 
 
-def decode_small_manifests(files: Sequence[tuple[bytes, str]]) -> tuple[ManifestEntries, list[int]]:
-    """The entries of some manifest files with few entries, and how many there are of each."""
+def decode_small_manifests(files: Sequence[tuple[Container, str]]) -> ManifestEntries:
+    """The entries of some manifest files with few entries."""
     try:
-        table, counts = decode_together(files, MANIFEST_COLUMNS)
-        return _entries_of(table, files[0][1]), counts
+        return _decode_together(files)
     except (CorruptFile, Unsupported):
         # One by one, the failure says which file it is.
-        parts = [decode_entries(raw, path) for raw, path in files]
-        return ManifestEntries.concat(parts), [len(part) for part in parts]
+        return ManifestEntries.concat(_decode_together([file]) for file in files)
+
+
+def _decode_together(files: Sequence[tuple[Container, str]]) -> ManifestEntries:
+    containers, (path, *_) = zip(*files, strict=True)
+    table = decode_together(containers, path, MANIFEST_COLUMNS, find=find_entries)
+    return _entries_of(table, path)
 
 
 def _entries_of(table: pa.Table, path: str) -> ManifestEntries:

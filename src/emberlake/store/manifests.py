@@ -4,12 +4,13 @@ Spec: "Manifest list, manifest, index manifest". These files are written once, u
 and never changed, so decoded files are cached (``metadata_cache``).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, islice
 from typing import Final, TypeVar
 
-from emberlake.base.avro_blocks import Block, encode_container
+from emberlake.base.avro_blocks import Block, Container, encode_container
 from emberlake.base.avro_codecs import AVRO_CODECS, compressor
 from emberlake.base.option_texts import MEBIBYTE
 from emberlake.base.parallel import parallel_map
@@ -26,7 +27,7 @@ from emberlake.spec.manifest import (
     ManifestFile,
 )
 from emberlake.spec.stats import partition_stats
-from emberlake.store.avro_container import MANY_RECORDS
+from emberlake.store.avro_container import MANY_RECORDS, parse
 from emberlake.store.entries import ManifestEntries
 from emberlake.store.manifest_avro import (
     decode_entries,
@@ -43,11 +44,10 @@ from emberlake.store.manifest_schemas import (
     MANIFEST_SCHEMA,
 )
 from emberlake.store.metadata_cache import (
-    find_entries,
+    find_manifest,
     keep_entries,
     keep_index_manifest,
     keep_manifest_list,
-    keep_small_manifests,
 )
 from emberlake.types import DataType
 
@@ -97,13 +97,7 @@ class ManifestStore:
 
     def read_manifest(self, manifest: ManifestFile) -> ManifestEntries:
         """The entries of a manifest."""
-        path = self._layout.manifest(manifest.file_name)
-        key = file_key(self._storage, path)
-        found = find_entries(key)
-        if found is None:
-            found = decode_entries(self._read(path, manifest.file_size), path)
-            keep_entries(key, found)
-        return found
+        return self.read_manifests([manifest])
 
     def read_lists(
         self, lists: Sequence[tuple[str, int | None]]
@@ -114,49 +108,28 @@ class ManifestStore:
 
     def read_manifests(self, manifests: Sequence[ManifestFile]) -> ManifestEntries:
         """The entries of some manifests, in their order."""
-        if not self._storage.traits.is_remote:
-            is_read = [CACHE.find(self._key(m.file_name)) is not None for m in manifests]
-            each = map if sum(is_read) + 1 >= len(manifests) else parallel_map
-            return ManifestEntries.concat(each(self.read_manifest, manifests))
-        found = [find_entries(self._key(m.file_name)) for m in manifests]
-        unread = [m for m, entries in zip(manifests, found, strict=True) if entries is None]
-        fetched = list(self._fetch(unread))
-        entries = ManifestEntries.concat(part for part, _ in fetched)
         return ManifestEntries.concat(
-            _in_order(found, entries, [count for _, counts in fetched for count in counts])
+            entries for group in _groups(manifests) for entries in self._read_group(group)
         )
 
-    def _fetch(
-        self, manifests: Sequence[ManifestFile]
-    ) -> Iterator[tuple[ManifestEntries, list[int]]]:
-        """The entries of manifests, with the count of each: fetched side by side."""
-        for group in _groups(manifests):
-            raws = iter(
-                self._storage.read_many([self._layout.manifest(m.file_name) for m in group])
-            )
-            fetched = ((some, [*islice(raws, len(some))]) for some in _together(group))
-            # Small ones keep the interpreter busy, so that more threads would not help.
-            is_small = all(map(_is_small, group))
-            yield from parallel_map(self._decode, fetched, workers=1 if is_small else None)
-
-    def _decode(
-        self, fetched: tuple[list[ManifestFile], list[bytes]]
-    ) -> tuple[ManifestEntries, list[int]]:
-        """The entries of manifests that are decoded together, with the count of each."""
-        manifests, raws = fetched
-        paths = [self._layout.manifest(m.file_name) for m in manifests]
-        files = [
-            (_checked(raw, path, manifest.file_size), path)
-            for manifest, raw, path in zip(manifests, raws, paths, strict=True)
-        ]
+    def _read_group(self, manifests: Sequence[ManifestFile]) -> Iterator[ManifestEntries]:
+        """The entries of manifests that are in memory together; those not cached are fetched."""
+        paths = [self._layout.manifest(manifest.file_name) for manifest in manifests]
         keys = [file_key(self._storage, path) for path in paths]
-        if len(files) == 1:
-            entries = decode_entries(*files[0])
-            keep_entries(keys[0], entries)
-            return entries, [len(entries)]
-        entries, counts = decode_small_manifests(files)
-        keep_small_manifests(keys, entries, counts)
-        return entries, counts
+        cached = [find_manifest(key) for key in keys]
+        unread = [path for path, found in zip(paths, cached, strict=True) if found is None]
+        raws = iter(self._storage.read_many(unread))
+        # Small ones are parsed here, while others are fetched.
+        loaded = (
+            _Loaded(key, path, _parsed(next(raws), path, manifest) if found is None else found)
+            for manifest, key, path, found in zip(manifests, keys, paths, cached, strict=True)
+        )
+        large = sum(
+            found is None and not _is_small(manifest)
+            for manifest, found in zip(manifests, cached, strict=True)
+        )
+        # Small ones keep the interpreter busy, so that more threads would not help.
+        yield from parallel_map(_decode, _together(loaded), workers=1 if large <= 1 else None)
 
     def read_index(self, name: str) -> tuple[IndexManifestEntry, ...]:
         """The index files that an index manifest names."""
@@ -212,9 +185,6 @@ class ManifestStore:
         name = f"index-manifest-{self._new_id()}-0"
         self._write(name, INDEX_MANIFEST_SCHEMA, self._pack(entries, encode_index_entry), into)
         return name
-
-    def _key(self, name: str) -> Key:
-        return file_key(self._storage, self._layout.manifest(name))
 
     def _read(self, path: str, size: int | None) -> bytes:
         return _checked(self._storage.read(path), path, size)
@@ -294,27 +264,45 @@ def _groups(manifests: Sequence[ManifestFile]) -> Iterator[list[ManifestFile]]:
         yield group
 
 
-def _in_order(
-    found: Sequence[ManifestEntries | None], fetched: ManifestEntries, counts: Sequence[int]
-) -> Iterator[ManifestEntries]:
-    """The entries that were cached, and in the gaps those that were fetched."""
-    sizes = iter(counts)
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A manifest that was cached or fetched."""
+
+    key: Key
+    path: str
+    content: ManifestEntries | Container | bytes  # its entries, their records, or the file
+
+
+def _parsed(raw: bytes, path: str, manifest: ManifestFile) -> Container | bytes:
+    _checked(raw, path, manifest.file_size)
+    return parse(raw, path) if _is_small(manifest) else raw
+
+
+def _together(manifests: Iterable[_Loaded]) -> Iterator[Sequence[_Loaded]]:
+    """Manifests that are decoded in one go: runs of small ones, and each other one by itself."""
+    for are_small, run in groupby(manifests, lambda one: isinstance(one.content, Container)):
+        count = _SMALL_AT_ONCE if are_small else 1
+        while some := [*islice(run, count)]:
+            yield some
+
+
+def _decode(manifests: Sequence[_Loaded]) -> ManifestEntries:
+    """The entries of manifests that are decoded in one go, which are cached."""
+    first = manifests[0]
+    if isinstance(first.content, ManifestEntries):
+        return first.content
+    if isinstance(first.content, bytes):
+        entries = decode_entries(first.content, first.path)
+        keep_entries(first.key, entries)
+        return entries
+    small = [(one, one.content) for one in manifests if isinstance(one.content, Container)]
+    entries = decode_small_manifests([(records, one.path) for one, records in small])
     start = 0
-    for is_gap, run in groupby(found, lambda entries: entries is None):
-        if not is_gap:
-            yield from (entries for entries in run if entries is not None)
-            continue
-        stop = start + sum(islice(sizes, len([*run])))
-        yield fetched.slice(start, stop)
+    for one, records in small:
+        stop = start + records.count
+        keep_entries(one.key, entries.slice(start, stop), records)
         start = stop
-
-
-def _together(manifests: Sequence[ManifestFile]) -> Iterator[list[ManifestFile]]:
-    """Manifests that are decoded in one go: runs of small ones, and each large one by itself."""
-    for is_small, run in groupby(manifests, _is_small):
-        some = [*run]
-        count = _SMALL_AT_ONCE if is_small else 1
-        yield from (some[start : start + count] for start in range(0, len(some), count))
+    return entries
 
 
 def _is_small(manifest: ManifestFile) -> bool:

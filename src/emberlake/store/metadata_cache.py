@@ -4,10 +4,11 @@ Such files are written once and never changed, so a decoded file can be used aga
 replace a snapshot, so its key includes the mark that a listing has for its bytes. There is one
 bound for all tables of the process, since there is one memory: ``EMBERLAKE_METADATA_CACHE``.
 
-The entries of a small manifest are kept as one Arrow buffer. As a table of 29 columns, a single
-entry takes 37 kB, but only 0.3 kB of that is data. As a buffer it takes 3 kB, and 15 microseconds
-to become a table again, a fortieth of the time that decoding takes. A large manifest is kept as it
-was decoded: its columns cost little compared to the data, and a buffer would be a copy of it all.
+A manifest with few entries is kept encoded, as Avro records without their schema: to decode many
+such manifests together takes less time than to join as many tables. With more entries a manifest is
+kept as one Arrow buffer: as a table of 29 columns it would take 37 kB more, and a buffer takes 15
+microseconds to become a table again. A large manifest is kept as it was decoded: its columns cost
+little compared to the data, and a buffer would be a copy of it all.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from emberlake.base.avro_blocks import Container
 from emberlake.io.cache import CACHE, Key, file_key
 from emberlake.io.storage import Storage
 from emberlake.spec.manifest import IndexManifestEntry, ManifestFile, SimpleStats
@@ -22,9 +24,11 @@ from emberlake.spec.schema import TableSchema, decode_table_schema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.entries import ENTRY_SCHEMA, ManifestEntries
 
+_FEW_ENTRIES: Final = 20
 _LARGE_MANIFEST: Final = 500  # entries
 
 # The memory that values take besides their texts and bytes, measured on 64-bit CPython 3.11.
+_RECORDS_BYTES: Final = 250
 _BUFFER_BYTES: Final = 200
 _TABLE_BYTES: Final = 40_000
 _MANIFEST_FILE_BYTES: Final = 420
@@ -42,44 +46,26 @@ def listed_key(storage: Storage, path: str, etag: str) -> Key:
     return (*file_key(storage, path), etag)
 
 
-def find_entries(key: Key) -> ManifestEntries | None:
-    """The entries of a manifest, if they are cached."""
-    found: ManifestEntries | pa.Buffer | None = CACHE.find(key)
-    if found is None or isinstance(found, ManifestEntries):
+def find_manifest(key: Key) -> ManifestEntries | Container | None:
+    """The entries of a manifest, decoded or encoded, if they are cached."""
+    found: ManifestEntries | Container | pa.Buffer | None = CACHE.find(key)
+    if not isinstance(found, pa.Buffer):
         return found
     batch = pa.ipc.read_record_batch(found, ENTRY_SCHEMA)
     return ManifestEntries(pa.Table.from_batches([batch]))
 
 
-def keep_entries(key: Key, entries: ManifestEntries) -> None:
-    """Cache the entries of a manifest."""
+def keep_entries(key: Key, entries: ManifestEntries, records: Container | None = None) -> None:
+    """Cache the entries of a manifest, of which the records may be at hand."""
+    if records is not None and len(entries) <= _FEW_ENTRIES:
+        # All files of a writer share the text of their schema.
+        CACHE.keep(key, records, records.size + _RECORDS_BYTES)
+        return
     if len(entries) >= _LARGE_MANIFEST or not len(entries):
         columns = [entries.column(name) for name in ENTRY_SCHEMA.names]
         CACHE.keep(key, entries, sum(column.nbytes for column in columns) + _TABLE_BYTES)
         return
     (batch,) = entries.table.combine_chunks().to_batches()
-    _keep_batch(key, batch)
-
-
-def keep_small_manifests(
-    keys: Sequence[Key], entries: ManifestEntries, counts: Sequence[int]
-) -> None:
-    """Cache small manifests that were decoded together: the entries of all, and each one's count.
-
-    One manifest alone would become a table first, which takes longer than writing its buffer.
-    """
-    if not len(entries):
-        for key in keys:
-            keep_entries(key, entries)
-        return
-    (batch,) = entries.table.combine_chunks().to_batches()
-    start = 0
-    for key, count in zip(keys, counts, strict=True):
-        _keep_batch(key, batch.slice(start, count))
-        start += count
-
-
-def _keep_batch(key: Key, batch: pa.RecordBatch) -> None:
     buffer = batch.serialize()
     CACHE.keep(key, buffer, buffer.size + _BUFFER_BYTES)
 

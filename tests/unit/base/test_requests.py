@@ -1,6 +1,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -62,6 +63,25 @@ def test_more_are_made_at_once_while_an_answer_is_waited_for(
     ask_all([counter] * 300, 1000)
 
     assert counter.most >= 9
+
+
+def test_one_slow_answer_brings_no_more_at_once_while_others_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(requests, "_AT_ONCE_S", 0.2)
+    is_over = threading.Event()
+    under_way: set[int] = set()
+    counts: list[int] = []
+
+    def quick(number: int) -> None:
+        under_way.add(number)
+        counts.append(len(under_way))
+        time.sleep(0.03)
+        under_way.remove(number)
+
+    ask_all([is_over.wait, *[partial(quick, n) for n in range(100)], is_over.set], 1000)
+
+    assert max(counts) == 7  # the eighth waits
 
 
 def test_one_at_a_time_is_made_where_it_is_asked_for() -> None:

@@ -1,11 +1,12 @@
 import io
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import fastavro
+import numpy as np
 import pytest
 
 from emberlake.errors import CorruptFile, FileNotFound, InvalidInput, Unsupported
@@ -24,6 +25,7 @@ from emberlake.spec.manifest import (
     ManifestFile,
     SimpleStats,
 )
+from emberlake.store.avro_container import MANY_RECORDS, parse
 from emberlake.store.entries import EMPTY, ManifestEntries
 from emberlake.store.manifest_avro import (
     decode_entries,
@@ -522,23 +524,27 @@ def test_a_code_that_does_not_exist_is_refused(
         decode_entries(sink.getvalue(), "m")
 
 
+@pytest.mark.parametrize("counts", [(1, 3, 2), (1,) * MANY_RECORDS, (100, 1, 140)])
+@pytest.mark.parametrize("is_first_early", [False, True])
 def test_small_manifests_that_are_decoded_together_are_those_of_each_file(
-    store: ManifestStore, storage: MemoryStorage
+    store: ManifestStore,
+    storage: MemoryStorage,
+    counts: Sequence[int],
+    is_first_early: bool,
 ) -> None:
-    counts = (1, 3, 2)
     written = [
-        store.write_manifests([an_entry(row_count=number)] * number, [INT])[0] for number in counts
+        store.write_manifests([an_entry(row_count=n)] * count, [INT])[0]
+        for n, count in enumerate(counts)
     ]
-    files = [
-        (storage.read(f"t/manifest/{manifest.file_name}"), manifest.file_name)
-        for manifest in written
-    ]
+    if is_first_early:
+        storage.put(f"t/manifest/{written[0].file_name}", early_manifest(storage, written[0]))
+    files = [(storage.read(f"t/manifest/{m.file_name}"), m.file_name) for m in written]
 
-    together, found = decode_small_manifests(files)
+    together = decode_small_manifests([(parse(*file), file[1]) for file in files])
 
     apart = [decode_entries(*file) for file in files]
     assert together.entries() == [entry for one in apart for entry in one.entries()]
-    assert found == [*counts]
+    assert together.row_count.tolist() == np.repeat(range(len(counts)), counts).tolist()
 
 
 def test_manifests_that_are_fetched_stand_between_those_that_are_cached() -> None:
@@ -582,22 +588,27 @@ def test_a_wrong_manifest_among_small_ones_is_named(
     sink = io.BytesIO()
     fastavro.writer(sink, schema, [{**record, "_KIND": 7}])
 
-    for wrong in (sink.getvalue(), right[:-1]):
-        with pytest.raises(CorruptFile, match="the-wrong-one"):
-            decode_small_manifests([(right, "one"), (wrong, "the-wrong-one"), (right, "two")])
+    files = [(right, "one"), (sink.getvalue(), "the-wrong-one"), (right, "two")]
+    with pytest.raises(CorruptFile, match="the-wrong-one"):
+        decode_small_manifests([(parse(*file), file[1]) for file in files])
+
+
+def early_manifest(storage: MemoryStorage, manifest: ManifestFile) -> bytes:
+    """The same entries as an early release wrote them, with fewer fields."""
+    schema, records = stored_records(storage, manifest.file_name)
+    file_type = schema["fields"][5]["type"]
+    file_type["fields"] = file_type["fields"][:14]
+    sink = io.BytesIO()
+    fastavro.writer(sink, schema, records)
+    return sink.getvalue()
 
 
 def test_a_manifest_of_an_early_release_is_read(
     store: ManifestStore, storage: MemoryStorage
 ) -> None:
     (manifest,) = store.write_manifests([an_entry()], [INT])
-    schema, (record,) = stored_records(storage, manifest.file_name)
-    file_type = schema["fields"][5]["type"]
-    file_type["fields"] = file_type["fields"][:14]
-    sink = io.BytesIO()
-    fastavro.writer(sink, schema, [record])
 
-    (entry,) = decode_entries(sink.getvalue(), "m").entries()
+    (entry,) = decode_entries(early_manifest(storage, manifest), "m").entries()
 
     assert entry == an_entry(file_source=None)
 
