@@ -103,10 +103,12 @@ _REDACTED: Final = re.compile(r"secret|password|token|access[.]?key", re.IGNOREC
 # Options that Spark adds when it asks for the columns of a table in its own catalog.
 _CATALOG_TABLE: Final = ("owner", "provider")
 _NO_CATALOG_TABLE: Final = (
-    "CREATE TABLE ... USING emberlake OPTIONS (...) and saveAsTable do not work, because Spark "
-    "does not pass the options of its own tables to the source: use CREATE TEMPORARY VIEW ... "
-    "USING emberlake OPTIONS (path 'db.t', warehouse '...'), format(\"emberlake\") with load and "
-    "save, or read_paimon and write_paimon"
+    "CREATE TABLE ... USING emberlake and saveAsTable do not work, because Spark does not pass the "
+    "options of its own tables to the source: use CREATE TEMPORARY VIEW ... USING emberlake "
+    "OPTIONS (path 'db.t', warehouse '...'), format(\"emberlake\") with load and save, or "
+    "read_paimon and write_paimon; tables that attach has named are overwritten by "
+    'insertInto("db.t", overwrite=True), and lake.refresh() brings back a name that Spark has '
+    "dropped"
 )
 
 

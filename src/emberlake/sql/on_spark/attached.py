@@ -1,6 +1,7 @@
 """The tables of a catalog as names in Spark's own catalog."""
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Final
@@ -9,13 +10,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from emberlake.catalog import Catalog
-from emberlake.errors import DatabaseNotFound, EmberlakeError, TableNotFound
+from emberlake.errors import DatabaseNotFound, EmberlakeError, EmberlakeWarning, TableNotFound
 from emberlake.spec.identifier import Identifier
 from emberlake.sql.names import quoted
 from emberlake.sql.on_spark.bound import bound_source
 
 _PLAIN: Final = re.compile(r"\w+", re.ASCII)  # the names that Spark's catalog accepts
 _TAKEN: Final = "Spark has a table or view of that name"
+_PROVIDER: Final = re.compile(r"^Provider: (.*)$", re.MULTILINE)
 
 
 class AttachedTables:
@@ -42,25 +44,62 @@ class AttachedTables:
         return {name: str(identifier) for name, (identifier, _) in self._made.items()}
 
     def refresh(self) -> None:
-        """Bring Spark's names up to date: new, altered and dropped tables."""
+        """Bring Spark's names up to date, and make those again that Spark has lost."""
+        self._forget_changed()
+        self.update()
+
+    def update(self) -> None:
+        """Let Spark know new, altered and dropped tables; it is trusted to have kept the others."""
         if self._databases is not None and not self._databases:
             return
         self.left_out = {}
         found = dict(self._found())
-        for name in [name for name in self._made if name not in found]:
+        stale = [name for name, made in self._made.items() if found.get(name) != made]
+        if stale:
+            self._forget_changed()
+        for name in stale:
             self._drop(name)
         for name, (identifier, schema_id) in found.items():
-            if self._made.get(name) != (identifier, schema_id):
+            if name not in self._made:
                 self._make(name, identifier, schema_id)
 
     def detach(self) -> None:
-        """Remove all names."""
+        """Remove all names. Tables that Spark has made itself stay, and so do their databases."""
+        self._forget_changed()
         for name in list(self._made):
             self._drop(name)
         for database in self._own_databases:
-            self._spark.sql(f"DROP DATABASE IF EXISTS {quoted(database)} CASCADE")
+            if not self._providers(database):
+                self._spark.sql(f"DROP DATABASE IF EXISTS {quoted(database)}")
         self._own_databases.clear()
         self.left_out = {}
+
+    def _forget_changed(self) -> None:
+        """Forget names that Spark no longer has, or has given to tables of its own.
+
+        ``saveAsTable`` in mode overwrite drops a name and makes a table of Spark in its place. What
+        is in that table must not be lost with our name.
+        """
+        databases = {identifier.database for identifier, _ in self._made.values()}
+        providers = {name: it for db in databases for name, it in self._providers(db).items()}
+        for name, (identifier, _) in list(self._made.items()):
+            provider = providers.get(name)
+            if provider == _source_name(self._catalog, identifier):
+                continue
+            del self._made[name]
+            if provider is not None:
+                _warn_about_replaced(identifier, provider)
+
+    def _providers(self, database: str) -> dict[str, str]:
+        """What Spark's tables in a database are made of, by their names in lower case."""
+        if not self._spark.catalog.databaseExists(quoted(database)):
+            return {}
+        shown = self._spark.sql(f"SHOW TABLE EXTENDED IN {quoted(database)} LIKE '*'").collect()
+        return {
+            f"{database}.{row['tableName']}".lower(): _provider_of(row["information"])
+            for row in shown
+            if not row["isTemporary"]
+        }
 
     def _found(self) -> Iterator[tuple[str, tuple[Identifier, int]]]:
         """The tables of the catalog that Spark can name."""
@@ -93,8 +132,6 @@ class AttachedTables:
             return None
 
     def _make(self, name: str, identifier: Identifier, schema_id: int) -> None:
-        if name in self._made:
-            self._drop(name)
         path = f"{quoted(identifier.database)}.{quoted(identifier.table)}"
         if self._spark.catalog.tableExists(path):
             self.left_out[str(identifier)] = _TAKEN
@@ -112,9 +149,30 @@ class AttachedTables:
         self._made[name] = (identifier, schema_id)
 
     def _drop(self, name: str) -> None:
+        if name not in self._made:
+            return  # Spark has given the name to another table
         identifier, _ = self._made.pop(name)
         path = f"{quoted(identifier.database)}.{quoted(identifier.table)}"
         self._spark.sql(f"DROP TABLE IF EXISTS {path}")
+
+
+def _provider_of(information: str) -> str:
+    """What a table is made of, from what ``SHOW TABLE EXTENDED`` says about it."""
+    found = _PROVIDER.search(information)
+    return "view" if found is None else found[1]
+
+
+def _warn_about_replaced(identifier: Identifier, provider: str) -> None:
+    path = f"{quoted(identifier.database)}.{quoted(identifier.table)}"
+    warnings.warn(
+        f"{identifier} is now a table of Spark itself ({provider}), which has replaced the name of "
+        "the lake's table, as saveAsTable does in mode overwrite. The table of the lake is "
+        "unchanged, and lake.sql and write_paimon still use it. For spark.sql to see it again, "
+        f'copy what you need, then run spark.sql("DROP TABLE {path}") and lake.refresh(). To '
+        f'overwrite the table of the lake: df.write.insertInto("{identifier}", overwrite=True)',
+        EmberlakeWarning,
+        stacklevel=5,
+    )
 
 
 def _source_name(catalog: Catalog, identifier: Identifier) -> str:

@@ -68,7 +68,7 @@ class Lake:
         )
         result: DataFrame = engine.session.execute(query, args)
         shared.database = engine.session.database
-        self.refresh()
+        self._attached.update()
         return result
 
     def knows(self, name: str) -> bool:
@@ -76,7 +76,11 @@ class Lake:
         return self._views.is_view(name) or self.session.find(TableName((name,))) is not None
 
     def refresh(self) -> None:
-        """Let ``spark.sql`` know tables that are new or altered, and forget those that are gone."""
+        """Let ``spark.sql`` know tables that are new or altered, and forget those that are gone.
+
+        Names that Spark has lost are made again. If Spark has given one to a table of its own, an
+        ``EmberlakeWarning`` says so, and ``left_out`` lists it.
+        """
         self._attached.refresh()
 
     def detach(self) -> None:
