@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from builders import COLUMNS, append, rows_of
@@ -87,6 +88,28 @@ def test_a_view_is_read_by_sql_and_sees_the_names_of_its_database(
     server.views["db", "v"] = {**view["answer"], "schema": itself}
     with pytest.raises(InvalidSql, match="uses itself"):
         catalog.sql("SELECT * FROM db.v")
+
+
+def test_a_view_sees_no_temporary_view_and_no_variable_and_does_not_travel(
+    catalog: RestCatalog, server: RestServer
+) -> None:
+    [view] = labelled("get view")
+    catalog.sql("CREATE TABLE db.t (k BIGINT, g STRING)")
+    catalog.sql("INSERT INTO db.t VALUES (1, 'a'), (2, 'b')")
+    server.views["db", "v"] = view["answer"]
+    catalog.sql("CREATE TEMPORARY VIEW t AS SELECT 99 AS k")
+
+    assert catalog.sql("SELECT k FROM db.v ORDER BY k").fetchall() == [(1,), (2,)]
+    assert catalog.sql("SELECT k FROM t").fetchall() == [(99,)]
+    with pytest.raises(Unsupported, match=r"db\.v is a view"):
+        catalog.sql("SELECT * FROM db.v VERSION AS OF 1")
+    missing = {**view["answer"]["schema"], "dialects": {}, "query": "SELECT k FROM delivery"}
+    server.views["db", "v"] = {**view["answer"], "schema": missing}
+    delivery = pa.table({"k": [1]})
+    assert catalog.sql("SELECT k FROM delivery").fetchall() == [(1,)]
+    with pytest.raises(TableNotFound, match="delivery"):
+        catalog.sql("SELECT * FROM db.v")
+    del delivery
 
 
 def test_views_and_functions_are_listed_and_shown(catalog: RestCatalog, server: RestServer) -> None:

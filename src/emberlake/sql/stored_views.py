@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from emberlake.catalog import Catalog
 from emberlake.catalog.served import ServedCatalog
-from emberlake.errors import DatabaseNotFound, InvalidIdentifier, ViewNotFound
+from emberlake.errors import DatabaseNotFound, InvalidIdentifier, Unsupported, ViewNotFound
 from emberlake.spec.identifier import Identifier
 from emberlake.types import DataField
 
@@ -18,6 +18,20 @@ class StoredView:
     identifier: Identifier
     fields: tuple[DataField, ...]
     query: str
+
+    def check_present(self, travels: object) -> None:
+        """Refuse another version of the view.
+
+        Args:
+            travels: True, or anything that counts as true, if the statement asks for one.
+
+        Raises:
+            Unsupported: it does.
+        """
+        if travels:
+            raise Unsupported(
+                f"{self.identifier} is a view, which has no versions: its tables have them"
+            )
 
 
 def find_view(catalog: Catalog, identifier: Identifier | None) -> StoredView | None:

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 
-from emberlake import CatalogFactory
+from emberlake import CatalogFactory, InvalidSql, Unsupported
 from emberlake.spark import (
+    Lake,
     attach,
     compact,
     delete,
@@ -18,6 +20,7 @@ from emberlake.spark import (
     write_paimon,
 )
 from interop.judges import catalog_options, java_judge
+from rest_recordings import labelled
 from rest_server import TOKEN, RestServer, serving
 from server.processes import served
 from servers import SECRET, proxy_of, s3_server
@@ -68,6 +71,85 @@ def test_a_table_is_written_read_compacted_and_streamed_and_no_token_is_shown(
             shown += executions(spark)
         shown += [f"{key}={value}" for key, value in spark.sparkContext.getConf().getAll()]
     assert [text for text in shown if TOKEN in text] == []
+
+
+def _tuples(found: DataFrame) -> list[tuple[object, ...]]:
+    return sorted(tuple(row) for row in found.collect())
+
+
+@pytest.fixture
+def lake_with_view(spark: SparkSession, server: RestServer) -> Iterator[Lake]:
+    """A lake in whose database db the view v shows the column k of the table t."""
+    [view] = labelled("get view")
+    lake = attach(spark, server.options)
+    lake.sql("CREATE TABLE db.t (k BIGINT, g STRING)")
+    lake.sql("INSERT INTO db.t VALUES (1, 'a'), (2, 'b')")
+    server.views["db", "v"] = view["answer"]
+    yield lake
+    lake.detach()
+
+
+def test_a_view_of_a_server_is_read_by_sql_and_sees_the_names_of_its_database(
+    lake_with_view: Lake,
+) -> None:
+    lake = lake_with_view
+
+    joined = lake.sql("SELECT x.k FROM db.v x JOIN db.t ON x.k = t.k WHERE g = 'b'")
+    assert _tuples(joined) == [(2,)]
+    assert _tuples(lake.sql("SELECT sum(v.k) FROM paimon.db.v")) == [(3,)]
+    assert _tuples(lake.sql("SELECT n FROM db.v AS w(n) WHERE n > 1")) == [(2,)]
+    assert _tuples(lake.sql("DESCRIBE db.v")) == [("k", "bigint", None)]
+    assert _tuples(lake.sql("SHOW VIEWS IN db")) == [("db", "v", False)]
+    lake.sql("USE db")
+    assert _tuples(lake.sql("WITH t AS (SELECT 7 AS k) SELECT t.k, v.k FROM t, v")) == [
+        (7, 1),
+        (7, 2),
+    ]
+
+
+def test_a_view_of_a_server_is_a_source_of_writes(lake_with_view: Lake) -> None:
+    lake = lake_with_view
+
+    lake.sql("INSERT INTO db.t SELECT k + 10, 'new' FROM db.v")
+    lake.sql(
+        "MERGE INTO db.t USING (SELECT * FROM db.v WHERE k > 11) s ON t.k = s.k "
+        "WHEN MATCHED THEN UPDATE SET g = 'merged'"
+    )
+
+    assert _tuples(lake.sql("SELECT * FROM db.t")) == [
+        (1, "a"),
+        (2, "b"),
+        (11, "new"),
+        (12, "merged"),
+    ]
+    assert _tuples(lake.sql("SELECT * FROM db.v")) == [(1,), (2,), (11,), (12,)]
+
+
+def test_a_view_of_a_server_does_not_see_temporary_views(lake_with_view: Lake) -> None:
+    lake = lake_with_view
+    lake.sql("CREATE TEMPORARY VIEW t AS SELECT 99L AS k")
+
+    try:
+        assert _tuples(lake.sql("SELECT k FROM db.v")) == [(1,), (2,)]
+        assert _tuples(lake.sql("SELECT k FROM t")) == [(99,)]
+    finally:
+        lake.sql("DROP VIEW t")
+
+
+def test_what_a_view_of_a_server_cannot_do_is_refused(
+    spark: SparkSession, server: RestServer, lake_with_view: Lake
+) -> None:
+    lake = lake_with_view
+    view = server.views["db", "v"]
+    itself = {**view["schema"], "dialects": {}, "query": "SELECT k FROM v"}
+
+    with pytest.raises(Unsupported, match=r"db\.v is a view"):
+        lake.sql("SELECT * FROM db.v VERSION AS OF 1")
+    with pytest.raises(AnalysisException):  # Spark has names of tables alone
+        spark.sql("SELECT * FROM db.v")
+    server.views["db", "v"] = {**view, "schema": itself}
+    with pytest.raises(InvalidSql, match="uses itself"):
+        lake.sql("SELECT * FROM db.v")
 
 
 @pytest.mark.interop

@@ -145,7 +145,8 @@ class Preparation:
 
     def _replace(self, node: exp.Table, mentioned: frozenset[str]) -> None:
         name = name_of(node)
-        if len(name.parts) == 1 or name.parts[0].lower() == "global_temp":
+        is_temporary = len(name.parts) == 1 or name.parts[0].lower() == "global_temp"
+        if is_temporary and not self._inside:
             view = self._known_views.get(".".join(name.parts).lower())
             if isinstance(view, pa.Table):
                 self._replace_by_rows(node, view)
@@ -166,6 +167,7 @@ class Preparation:
         if table is None:
             stored = self._session.view(name)
             if stored is not None:
+                stored.check_present(options)
                 self._replace_by_stored(node, stored)
             else:
                 self._replace_by_object(node, name)
@@ -239,7 +241,10 @@ class Preparation:
         node.replace(exp.Subquery(this=self._resolved(view.copy()), alias=alias))
 
     def _replace_by_stored(self, node: exp.Table, stored: StoredView) -> None:
-        """A view of the catalog: the names in its query are those of its own database."""
+        """A view of the catalog.
+
+        Names in its query are those of its own database; nothing of this session has a part in it.
+        """
         if stored.identifier in self._inside:
             raise InvalidSql(f"[RECURSIVE_VIEW] the view {stored.identifier} uses itself")
         outer = self._session
@@ -258,7 +263,8 @@ class Preparation:
         node.replace(exp.Subquery(this=query, alias=alias))
 
     def _replace_by_object(self, node: exp.Table, name: TableName) -> None:
-        found = self._lookup(name.last) if len(name.parts) == 1 else None
+        is_variable = len(name.parts) == 1 and not self._inside
+        found = self._lookup(name.last) if is_variable else None
         if found is None:
             raise self._session.unknown_table(name)
         self._replace_by_rows(node, found)

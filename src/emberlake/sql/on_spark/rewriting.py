@@ -165,7 +165,7 @@ class Rewriter:
         name = reference.name
         if reference.form is Form.IDENTIFIER:
             name = self._identified(reference)
-        if len(name.parts) == 1:
+        if len(name.parts) == 1 and not self.inside:
             own = self.frames.get(name.parts[0].lower())
             if own is not None:
                 return Scanned(own)
@@ -183,6 +183,7 @@ class Rewriter:
         if table is None:
             stored = self.session.view(name)
             if stored is not None:
+                stored.check_present(reference.version or reference.timestamp or reference.options)
                 return Scanned(self._stored(stored))
             self.views.refuse_attached(name)
             return None
@@ -197,7 +198,10 @@ class Rewriter:
         return self.pins[key]
 
     def _stored(self, view: StoredView) -> DataFrame:
-        """The rows of a view of the catalog; names in its query are those of its database."""
+        """The rows of a view of the catalog.
+
+        Names in its query are those of its database; nothing of this session has a part in it.
+        """
         if view.identifier in self.inside:
             raise InvalidSql(f"[RECURSIVE_VIEW] the view {view.identifier} uses itself")
         session = self.session.in_database(view.identifier.database)
