@@ -62,7 +62,11 @@ FENCES: dict[str, tuple[str, ...]] = {
     "uvicorn": ("emberlake.server.connections", "emberlake.ui.serving"),
     "uvloop": ("emberlake.server.serving",),
     "sqlite3": ("emberlake.server.database.sqlite",),
-    "psycopg": ("emberlake.server.database.postgres", "emberlake.server.database.postgres_reads"),
+    "psycopg": (
+        "emberlake.server.database.postgres",
+        "emberlake.server.database.postgres_bulk",
+        "emberlake.server.database.postgres_reads",
+    ),
     "psycopg_pool": ("emberlake.server.database.postgres",),
     "jwt": ("emberlake.server.access.oidc",),
     "pypaimon": (),

@@ -256,7 +256,7 @@ def test_mixed_batches_have_the_size_that_is_asked_for(table: Table) -> None:
 @pytest.mark.parametrize(
     ("how", "says"),
     [
-        ({"batch_format": "numpy"}, "none of row, pyarrow, torch"),
+        ({"batch_format": "numpy"}, "not one of row, pyarrow, torch"),
         ({"batch_format": "pyarrow"}, "needs streaming=True"),
         ({"shuffle": True}, "needs streaming=True"),
         ({"auto_detect_rank": True}, "needs streaming=True"),

@@ -210,7 +210,7 @@ def test_values_are_those_of_spark(catalog: Catalog, text: str, rows: Rows) -> N
         ("SELECT nope FROM t", "nope"),
         ("SELECT 1; SELECT 2", "expected"),
         ("SELECT id +", "PARSE_SYNTAX_ERROR"),
-        ("SELEC 1", "no statement"),
+        ("SELEC 1", "not a statement"),
     ],
 )
 def test_wrong_queries_are_refused(catalog: Catalog, text: str, error: str) -> None:
