@@ -170,7 +170,7 @@ CASES: list[tuple[str, str, type[EmberlakeError], str, bool]] = [
         True,
     ),
     ("NotSupportedError", "hidden", Unsupported, "cannot create", False),
-    ("ValueError", "hidden", InvalidInput, "not a name for an object", False),
+    ("ValueError", "hidden", InvalidInput, "not a valid object name", False),
     ("JoinError", "hidden", StorageError, "failed (JoinError)", False),
 ]
 
