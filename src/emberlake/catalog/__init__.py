@@ -24,7 +24,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # It brings what talks to servers along, which takes a while to load.
+    # It loads the client of REST servers, which takes a while.
     if name == "RestCatalog":
         return importlib.import_module("emberlake.catalog.rest").RestCatalog
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

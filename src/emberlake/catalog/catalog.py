@@ -82,7 +82,7 @@ class Catalog(ABC):
         try:
             names = self.list_databases()
             rows = [(name, listed(self.list_tables(name))) for name in names[:_SHOWN_DATABASES]]
-        except EmberlakeError as error:  # a notebook that cannot ask still shows what it is
+        except EmberlakeError as error:  # the notebook still shows which catalog this is
             return html_box(title, html_note(str(error)))
         left = len(names) - len(rows)
         return html_box(
@@ -282,9 +282,9 @@ class Catalog(ABC):
 
         Args:
             identifier: the table, or a branch of it.
-            partitions: a value for each partition column, or for some of them, to match all
-                partitions with these values. Text is cast to the column's type; the text of
-                ``partition.default-name`` (``__DEFAULT_PARTITION__``) means null.
+            partitions: for each partition a value of every partition column, or of some of them,
+                to match all partitions with these values. Text is cast to the column's type; the
+                text of ``partition.default-name`` (``__DEFAULT_PARTITION__``) means null.
         """
 
     # --- SQL --------------------------------------------------------------------------------------
@@ -433,7 +433,7 @@ class Catalog(ABC):
 
 
 def data_table(identifier: str | Identifier) -> Identifier:
-    """The identifier of a table or a branch, which has snapshots, tags and branches."""
+    """The identifier of a table or a branch. System tables are refused: they have no snapshots."""
     identifier = as_identifier(identifier)
     if identifier.system_table is not None:
         raise InvalidIdentifier(
@@ -443,6 +443,6 @@ def data_table(identifier: str | Identifier) -> Identifier:
 
 
 def check_page_size(max_results: int | None) -> None:
-    """Refuse a page that could hold nothing."""
+    """Refuse a page size below 1."""
     if max_results is not None and max_results < 1:
         raise InvalidInput(f"max_results is {max_results}; it must be 1 or more")

@@ -1,4 +1,4 @@
-"""A new table may be declared as a ``Schema``, or by its columns in Arrow or Spark types."""
+"""A new table is declared as a ``Schema``, or by its columns in Arrow or Spark types."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -26,8 +26,8 @@ def declared_schema(
     """The schema that the arguments of ``create_table`` declare.
 
     Raises:
-        InvalidInput: keys or options in addition to a ``Schema``, which has its own; or something
-            that has no columns.
+        InvalidInput: there are keys or options in addition to a ``Schema``, which has its own; or
+            ``declared`` has no columns.
         InvalidSchema: names every column that has no Paimon type.
         Unsupported: names every column whose Paimon type emberlake does not have.
     """

@@ -32,7 +32,7 @@ class CatalogFactory:
 
         Raises:
             InvalidOption: ``warehouse`` is missing, or an option has no usable value.
-            Unsupported: a kind of catalog, or of storage, that emberlake does not have.
+            Unsupported: emberlake does not have this kind of catalog or storage.
             ServerError: the server of a REST catalog cannot be reached, or refuses.
         """
         texts = _option_texts(options)
@@ -45,7 +45,7 @@ class CatalogFactory:
         functions = {key: value for key, value in options.items() if callable(value)}
         given = {**texts, **functions}
         if metastore == _REST:
-            # What talks to servers is loaded by those who have one.
+            # The client of REST servers is loaded only if it is needed.
             served: Catalog = importlib.import_module("emberlake.catalog.rest").RestCatalog.connect(
                 given
             )

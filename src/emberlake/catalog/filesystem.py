@@ -1,8 +1,8 @@
 """A catalog that is a folder. Spec: "Directory layout and file names", "Filesystem catalog".
 
 ``<warehouse>/<database>.db/<table>/``: a database is a folder, a table is a folder with a schema.
-Names are checked before they become part of a path. The process that creates ``schema-0`` first has
-created the table; the one that creates ``schema-<n>`` first has changed it.
+Names are checked before they become part of a path. Whichever process creates ``schema-0`` has
+created the table, and whichever creates ``schema-<n>`` has changed it.
 """
 
 import warnings
@@ -201,7 +201,7 @@ class FileSystemCatalog(OpeningCatalog):
         return self.get_table(identifier)
 
     def replace_table(self, identifier: str | Identifier, schema: Schema) -> Table:
-        """Empty a table, and then publish the next schema, which shares nothing with the last."""
+        """Empty a table, and then publish the next schema, which shares no column with the last."""
         identifier = plain_table(identifier, "replaced")
         layout = self._layout(identifier)
         first = rules.first_schema(identifier, schema, self._options, self.env.now_ms())
@@ -209,7 +209,7 @@ class FileSystemCatalog(OpeningCatalog):
         def attempt() -> bool:
             table = self.get_table(identifier)
             rules.check_replaceable(identifier, table.table_schema, first)
-            # In this order: no reader meets rows of the old columns under the new ones.
+            # In this order, no reader ever sees old rows under the new columns.
             if table.latest_snapshot() is not None:
                 table.new_batch_write_builder().new_commit().truncate_table()
             changed = replace(first, id=table.table_schema.id + 1)
@@ -225,7 +225,7 @@ class FileSystemCatalog(OpeningCatalog):
     ) -> None:
         """Delete a table with all its files, whatever state they are in.
 
-        It is gone at once. A call that is interrupted leaves files, which another one deletes.
+        The table is gone immediately. An interrupted call leaves files; another call deletes them.
         """
         identifier = plain_table(identifier, "dropped")
         found = self._schema_files(self._layout(identifier))
@@ -265,7 +265,7 @@ class FileSystemCatalog(OpeningCatalog):
         changes: Sequence[SchemaChange],
         ignore_if_not_exists: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
-        """Change a table's schema by writing the next version of it."""
+        """Change a table's schema by writing its next version."""
         identifier = as_identifier(identifier)
         if identifier.system_table is not None:
             raise InvalidIdentifier(f"{identifier} is a system table; it cannot be altered")
@@ -312,7 +312,7 @@ class FileSystemCatalog(OpeningCatalog):
         """The newest schema of a table or a branch; None if it does not exist."""
         if is_unfinished(self.storage, layout):
             return None
-        # Branches go with their table, whose mark is in the main one.
+        # Branches are dropped with their table. The mark for that is in the main branch.
         main = TableLayout(layout.root)
         if layout.branch != MAIN_BRANCH and self._schema_files(main).is_dropped:
             return None
@@ -328,7 +328,7 @@ class FileSystemCatalog(OpeningCatalog):
 
     def _load_store(self, identifier: Identifier) -> TableStore:
         layout = self._layout(identifier)
-        # Who opens a table mostly reads or writes it next, which begins with this snapshot.
+        # Whoever opens a table mostly reads or writes it next, and that begins with this snapshot.
         snapshots = SnapshotStore(self.storage, layout)
         at_once = self.storage.traits.requests_at_once
         latest = begin(snapshots.latest, at_once) if at_once > 1 else None
@@ -347,15 +347,16 @@ class FileSystemCatalog(OpeningCatalog):
         if not self.storage.exists(self._database_path(identifier.database)):
             databases = self.list_databases()
             return rules.table_without_database(identifier, self.warehouse, databases)
-        # Folders, not tables: to tell which are tables would mean looking into all of them.
+        # Folders, not tables: to find out which are tables we would have to look into all of them.
         folders = self.storage.list(self._database_path(identifier.database))
         names = [i.name for i in folders if i.is_folder and i.name != identifier.table]
         return rules.table_not_found(identifier, self.warehouse, names)
 
     def _delete_table(self, identifier: Identifier) -> None:
-        # The mark comes first: the table is gone for all who list it. Then snapshots, so that other
-        # engines find none whose files are gone. Schemas and the mark come last: until then nobody
-        # can create a table with this name. From then on somebody may, and has files here.
+        # The mark is written first: from then on no listing shows the table. Snapshots are deleted
+        # next, so that other engines find none whose files are gone. Schemas and the mark go last:
+        # until then nobody can create a table with this name. After that somebody may, and then
+        # files here belong to the new table.
         layout = self._layout(identifier)
         schemas, drop_id = SchemaStore(self.storage, layout), self.env.new_id()
         schemas.begin_drop(drop_id)
@@ -375,7 +376,7 @@ class FileSystemCatalog(OpeningCatalog):
         folders = [info.path for info in content if info.is_folder]
         for _ in parallel_map(delete_folder, folders, workers=_FOLDERS_AT_ONCE):
             pass
-        # What writers have written meanwhile; they will not commit it.
+        # Files that writers have written meanwhile. Their commits will fail.
         late = [i.path for i in self.storage.list_all(layout.root) if not schemas.has(i.path)]
         schemas.check_drop(drop_id)
         self.storage.delete_all(late)
@@ -383,7 +384,7 @@ class FileSystemCatalog(OpeningCatalog):
         self.storage.delete_empty_folder(layout.root)
 
     def _delete_hint(self, schemas: SchemaStore, layout: TableLayout) -> None:
-        """Find out whether files may be deleted, by one that nobody needs."""
+        """Find out whether we may delete files, by deleting one that nobody needs."""
         try:
             self.storage.delete(layout.latest_hint)
         except StorageError as error:
@@ -411,11 +412,11 @@ class FileSystemCatalog(OpeningCatalog):
             self._files.delete_all(paths)
 
     def _end_uploads(self, root: str) -> None:
-        """End unfinished uploads, which cost money, where the storage can."""
+        """End unfinished uploads, which cost money, if the storage can."""
         try:
             self.storage.end_uploads(self.storage.unfinished_uploads(root))
         except Unsupported:
-            pass  # it takes a rule of the bucket, which the documentation asks for
+            pass  # a rule of the bucket must end them; the documentation says so
         except StorageError as error:
             if not error.had_no_effect:
                 raise

@@ -24,8 +24,8 @@ def list_partition_page(
 ) -> PagedList[Partition]:
     """Partitions of the latest snapshot, computed from the table's own metadata.
 
-    The token is the last partition of the previous page, so that partitions that come or go between
-    two pages never make others appear twice or not at all.
+    The token is the last partition of the previous page. So if partitions come or go between two
+    pages, no other partition appears twice or is left out.
     """
     check_page_size(max_results)
     totals = load_partition_totals(store, store.snapshots.latest())

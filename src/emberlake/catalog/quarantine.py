@@ -1,4 +1,4 @@
-"""Opens the table that keeps bad rows; it is created when it is missing."""
+"""Opens the table that keeps bad rows, and creates it if it is missing."""
 
 import re
 from typing import Final
@@ -18,10 +18,10 @@ def open_quarantine(target: str, catalog: Catalog) -> Table:
 
     Args:
         target: ``"db.t"``, or the path of a table, ``".../db.db/t"``.
-        catalog: The catalog of the table; of a path, that of its warehouse.
+        catalog: The catalog of the table; for a path, the catalog of its warehouse.
 
     Raises:
-        DataMismatch: there is such a table, with other columns.
+        DataMismatch: the table exists, but with other columns.
         InvalidInput: the path is not that of a table.
     """
     identifier = _identifier_of(target)
@@ -35,7 +35,7 @@ def open_quarantine(target: str, catalog: Catalog) -> Table:
 
 
 def warehouse_of(target: str) -> str | None:
-    """The warehouse of a path, which may differ from that of the rows; None for a name."""
+    """The warehouse of a path, which may be another one than that of the rows; None for a name."""
     return _path_of(target)["warehouse"] if "/" in target else None
 
 

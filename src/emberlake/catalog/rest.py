@@ -1,7 +1,7 @@
 """A catalog behind a server that speaks Paimon's REST protocol.
 
 The server has the names, the schemas and the latest snapshot of every table, and decides which
-commit wins. Data and metadata files are read and written here, in the folder that it names.
+commit wins. Data and metadata files are read and written here, in the folder that the server names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -73,7 +73,7 @@ class RestCatalog(ServedCatalog):
 
     @property
     def options(self) -> dict[str, str]:
-        """The options of the user and of the server; without those that are secret."""
+        """The options of the user and of the server, without secrets."""
         texts = {key: value for key, value in self._options.items() if isinstance(value, str)}
         return without_secrets(texts)
 
@@ -136,7 +136,7 @@ class RestCatalog(ServedCatalog):
         check_name(NameKind.DATABASE, name)
         try:
             with self._about_database(name):
-                # A server drops a database with all that is in it, so this is the only check.
+                # A server drops a database with everything in it, so this is the only check.
                 content = [] if cascade else self._content_of(name)
                 if content:
                     raise rules.database_not_empty(name, content)
@@ -201,7 +201,7 @@ class RestCatalog(ServedCatalog):
         return (found.fields, found.partition_keys, found.primary_keys, found.comment) == ours
 
     def register_table(self, identifier: str | Identifier, path: str) -> Table:
-        """Make a table of a folder that holds one; it is external, so dropping it keeps its files.
+        """Register the folder of a table. The table is external, so dropping it keeps its files.
 
         Raises:
             DatabaseNotFound: the database does not exist.
@@ -226,7 +226,7 @@ class RestCatalog(ServedCatalog):
             self._api.replace_table(identifier, first)
         except (TableNotFound, DatabaseNotFound) as error:
             raise self._table_not_found(identifier) from error
-        except (NotFound, Unsupported):  # few servers have that
+        except (NotFound, Unsupported):  # few servers can do that
             return super().replace_table(identifier, schema)
         return self.get_table(identifier)
 
@@ -315,7 +315,7 @@ class RestCatalog(ServedCatalog):
         return store
 
     def _storage_options(self, identifier: Identifier, table: RemoteTable) -> dict[str, object]:
-        """How to reach the folder of a table: as the catalog, or with tokens of its own."""
+        """How to reach the folder of a table, with the catalog's options or its own tokens."""
         text = str(self._options.get(DATA_TOKEN, "false"))
         try:
             has_tokens = parse_bool(text)

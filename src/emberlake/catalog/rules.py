@@ -69,9 +69,9 @@ def first_schema(
 
 
 def check_replaceable(identifier: Identifier, old: TableSchema, new: TableSchema) -> None:
-    """Refuse a new schema for a table whose metadata could not be read by it.
+    """Refuse a new schema that could not read the metadata of the table.
 
-    Manifests hold the values of partition columns, also of snapshots that stay.
+    Manifests hold values of partition columns, and the old snapshots keep their manifests.
     """
     before, after = ([f.type for f in s.partition_fields] for s in (old, new))
     if before != after:
@@ -114,7 +114,7 @@ def altered_schema(
 
 
 def alter_until_published(identifier: Identifier, attempt: Callable[[], bool]) -> None:
-    """Try to publish the next schema until nobody else is faster.
+    """Try to publish the next schema, again whenever somebody else was faster.
 
     Args:
         identifier: The table.
@@ -145,7 +145,7 @@ def check_no_snapshots(identifier: Identifier, ids: Sequence[int], folder: str) 
 
 
 def check_not_dropped(identifier: Identifier, *, is_dropped: bool) -> None:
-    """Refuse to create a table whose files a drop would delete."""
+    """Refuse to create a table while a drop would delete its files."""
     if is_dropped:
         raise InvalidState(
             f"{identifier} cannot be created: another table of that name is being dropped; wait "
@@ -201,7 +201,7 @@ def as_identifier(identifier: str | Identifier) -> Identifier:
 
 
 def plain_table(identifier: str | Identifier, action: str) -> Identifier:
-    """The identifier of a table itself, not of a branch or a system table of one."""
+    """The identifier of a table itself; branches and system tables are refused."""
     identifier = as_identifier(identifier)
     if identifier.branch is not None or identifier.system_table is not None:
         raise InvalidIdentifier(f"{identifier} cannot be {action}: give a table, without a $ part")
@@ -222,7 +222,7 @@ def database_not_found(name: str, catalog: str, databases: Collection[str]) -> D
 
 @contextmanager
 def naming_the_remedy() -> Iterator[None]:
-    """While a table is created: a database that does not exist can be."""
+    """While a table is created: errors about a missing database say how to create it."""
     try:
         yield
     except DatabaseNotFound as error:

@@ -1,4 +1,4 @@
-"""What a REST catalog has besides databases and tables: tags, views, functions, and its errors."""
+"""The parts of a REST catalog besides databases and tables: tags, views, functions, and errors."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -35,11 +35,11 @@ class ServedCatalog(OpeningCatalog):
     def __init__(
         self, session: Session, options: Mapping[str, object], env: Env = SYSTEM_ENV
     ) -> None:
-        """A catalog whose server has been asked for its config; ``connect`` asks it.
+        """A catalog whose server has given its config; ``connect`` asks for that.
 
         Args:
             session: The server, with its prefix.
-            options: Those of the user, merged with those of the server.
+            options: The options of the user, merged with those of the server.
             env: Clock and chance.
         """
         self._api = RestApi(session, env)
@@ -47,8 +47,8 @@ class ServedCatalog(OpeningCatalog):
         self.env = env
 
     # --- tags -------------------------------------------------------------------------------------
-    # Tables keep their tags as files, which servers read. Some have tags of their own besides, and
-    # make branches only of those.
+    # Tables keep their tags as files, which servers read. Some servers also have tags of their own,
+    # and create branches only from those.
 
     def create_tag(
         self,
@@ -114,7 +114,7 @@ class ServedCatalog(OpeningCatalog):
     def _about_tags(
         self, identifier: str | Identifier, tag_name: str | None = None
     ) -> Iterator[Identifier]:
-        """The table whose tags are asked for; errors say which table or tag it is."""
+        """The table whose tags are asked for; errors name the table or the tag."""
         identifier = data_table(identifier)
         try:
             yield identifier
@@ -130,12 +130,12 @@ class ServedCatalog(OpeningCatalog):
     # --- views and functions ----------------------------------------------------------------------
 
     def list_views(self, database_name: str) -> list[str]:
-        """The names of the views of a database, sorted; queries of SQL read them."""
+        """The names of the views of a database, sorted; SQL queries can read them."""
         with self._about_database(database_name):
             return sorted(self._api.list_views(database_name))
 
     def get_view(self, identifier: str | Identifier) -> View:
-        """A view: its columns, and its query in the words of other engines.
+        """A view: its columns, and its query in the dialects of other engines.
 
         Raises:
             ViewNotFound: there is no such view.
@@ -172,13 +172,13 @@ class ServedCatalog(OpeningCatalog):
         except DatabaseNotFound:
             databases = self._api.list_databases()
             return rules.table_without_database(identifier, self._where, databases)
-        except EmberlakeError:  # who asks may not be allowed to list
+        except EmberlakeError:  # this user may not be allowed to list
             names = []
         return rules.table_not_found(identifier, self._where, names)
 
     @contextmanager
     def _about_database(self, name: str) -> Iterator[None]:
-        """Tell which databases there are, if there is none of that name."""
+        """If there is no database with this name, the error lists the existing ones."""
         try:
             yield
         except DatabaseNotFound as error:
@@ -194,4 +194,4 @@ class ServedCatalog(OpeningCatalog):
 
 
 class _HasNoTags(Exception):
-    """The server does not know of tags; the files of the table do."""
+    """The server does not know tags; they are in the files of the table."""

@@ -25,9 +25,9 @@ from emberlake.types import DataField
 
 
 class WriteMode(StrEnum):
-    """What a write does with the rows, and with a table that exists or does not."""
+    """What a write does with the rows, and what it does if the table exists or is missing."""
 
-    APPEND = "append"  # adds rows; where there is a key, they replace or merge
+    APPEND = "append"  # adds rows; in tables with a key, they replace or merge
     UPSERT = "upsert"  # the same, for tables with a key only
     OVERWRITE = "overwrite"  # replaces rows
     ERROR = "error"  # creates the table; it must not exist
@@ -35,16 +35,16 @@ class WriteMode(StrEnum):
 
     @property
     def creates(self) -> bool:
-        """Whether the mode itself says that the table is to be created."""
+        """Whether the mode itself asks for the table to be created."""
         return self in (WriteMode.ERROR, WriteMode.IGNORE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TargetRules:
-    """What a caller asks of the table that is written to.
+    """What a caller requires of the table to write to.
 
     Args:
-        mode: What happens to the rows, and to a table that exists or does not.
+        mode: What happens to the rows, and what happens if the table exists or is missing.
         overwrite: What an overwrite replaces: False, True, or one of ``OVERWRITES``.
         create: Whether a missing table is created, with its database.
         primary_keys: The key of a new table.
@@ -75,7 +75,7 @@ class TargetRules:
         """The rules for the arguments of a write.
 
         Raises:
-            InvalidInput: lists everything that is unknown, or contradicts something else.
+            InvalidInput: lists everything that is unknown or contradictory.
         """
         problems = list(_problems(mode, overwrite))
         chosen = WriteMode(_ALIASES.get(mode, mode)) if not problems else WriteMode.APPEND
@@ -108,7 +108,7 @@ class TargetRules:
         )
 
 
-# Spark's own words.
+# Spark's own names of modes.
 _ALIASES: dict[str, str] = {"errorifexists": "error"}
 
 
@@ -144,7 +144,7 @@ def open_target(
         rules: What the caller asks for.
 
     Raises:
-        TableNotFound: it does not exist, and is not to be created.
+        TableNotFound: it does not exist, and should not be created.
         TableAlreadyExists: it exists, and the mode is ``error``.
         InvalidInput: it exists with another key or other partitions.
         Unsupported: its rows cannot be upserted.
@@ -186,7 +186,7 @@ def _find(catalog: Catalog, identifier: Identifier) -> Table | NotFound:
 
 
 def _check_parts(written: str | Identifier, identifier: Identifier) -> None:
-    """``catalog.database.table`` would become a table ``database.table``, which nobody wants."""
+    """``catalog.database.table`` would be a table named ``database.table``, which nobody wants."""
     if isinstance(written, str) and "." in identifier.table and "`" not in written:
         raise InvalidIdentifier(
             f"{written} has more than two parts, but a name is database.table; for a table with a "
