@@ -1,7 +1,7 @@
 """SQL statements said with the Python API: what each of them is as a call.
 
-Only what the API has: no queries inside of statements, no DEFAULT, no fields of ROW columns as
-targets. `Speaker.say` raises `NotSaid` for the others.
+Only what the API has: no queries inside of statements, no DEFAULT. `Speaker.say` raises `NotSaid`
+for the others.
 """
 
 import ast
@@ -325,8 +325,6 @@ def _assignments(parts: Sequence[str], name: str, alias: str | None) -> dict[str
     for part in parts:
         target, _, value = part.partition(" = ")
         target = target.removeprefix(f"{alias}.")
-        if "." in target:
-            raise NotSaid(f"a field of a ROW column as the target: {target}")
         if value == "DEFAULT" or target in made:
             raise NotSaid(f"not a value for each column: {part}")
         made[target] = _expression(value, name, alias)
@@ -363,7 +361,7 @@ def _add_clause(builder: Any, text: str, alias: str, names: dict[str, str]) -> N
         for part in _split(rest, ","):
             target, _, value = part.partition(" = ")
             target = target.removeprefix(f"{alias}.")
-            if "." in target or value == "DEFAULT":
+            if value == "DEFAULT":
                 raise NotSaid(part)
             made[target] = value
         getattr(builder, f"when_{kind}_update")(made, where)

@@ -22,6 +22,7 @@ from emberlake.rowops.merge_plan import AskedClause, MergePlan, On, Rows, plan_m
 from emberlake.rowops.result import RowChangeResult, Tally, strategy_of
 from emberlake.rowops.schema_growth import columns_to_grow, growing, grown, grown_fields
 from emberlake.rowops.source import source_rows
+from emberlake.rowops.source_values import check_new_rows, check_source_values
 from emberlake.scan.plan import plan_target
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.row_tracking import ROW_ID, readable_fields
@@ -229,6 +230,8 @@ class MergeBuilder:
         if is_dry or not (edits or inserts_made):
             new = Tally(inserted=sum(rows.num_rows for rows in inserts_made))
             return Prepared((), tally_of(edits, merge.editor, current) + new)
+        check_source_values(merge.editor, edits, store.schema.fields)
+        check_new_rows(inserts_made, store.schema.fields)
         return write_edits(current, snapshot, merge.editor, edits, inserts_made)
 
     def _merge(self, current: WriteSession) -> Merge:
