@@ -91,8 +91,8 @@ def ask_each(works: Iterable[Callable[[], _T]], at_once: int) -> Iterator[_T]:
     """The results of requests, in order; ``at_once`` of them are under way at the same time.
 
     Where answers come at once, a few threads get more done than many, so there are more only if no
-    answer comes for a while. After a failure the ones that have begun are waited for, the others are
-    not made.
+    answer comes for a while. After a failure the ones that have begun are waited for, the others
+    are not made.
     """
     at_once = min(at_once, MOST_AT_ONCE)
     # A request that makes others could wait for a thread that waits for it.
