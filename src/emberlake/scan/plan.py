@@ -1,11 +1,12 @@
 """Turn a request for a table into splits: the one place that knows the order of the steps."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from emberlake.errors import SnapshotNotFound, Unsupported
+from emberlake.errors import EmberlakeError, SnapshotNotFound, Unsupported
 from emberlake.predicates import Predicate, columns_of
 from emberlake.scan.files import (
     FilePlan,
@@ -45,6 +46,7 @@ from emberlake.scan.travel import (
     check_scan_options,
     is_incremental,
     travel,
+    travel_options,
 )
 from emberlake.spec.manifest import ManifestFile
 from emberlake.spec.snapshot import CommitKind, Snapshot
@@ -68,10 +70,9 @@ def plan_scan(
     share: Share | None = None,
 ) -> ScanPlan:
     """Plan a batch read of a table, or of a share of it, as its options say."""
-    target = find_target(store)
     if share is None:
-        return plan_target(store, target, predicate, limit)
-    plan = plan_target(store, target, predicate, None)
+        return _plan_now(store, predicate, limit)
+    plan = _plan_now(store, predicate, None)
     splits = take_share(
         plan.splits,
         share,
@@ -81,6 +82,28 @@ def plan_scan(
     if plan.snapshot is None:
         return plan
     return _limited(store, plan.snapshot, splits, plan.funnel, predicate, limit)
+
+
+def _plan_now(store: TableStore, predicate: Predicate | None, limit: int | None) -> ScanPlan:
+    """Plan what a batch read would read now.
+
+    On object stores the latest snapshot is looked for when a table is opened. When it is planned
+    for the first time, manifests are fetched while the store is asked for a newer snapshot.
+    """
+    guess = store.unread_latest()
+    if guess is None or travel_options(store.options):
+        return plan_target(store, find_target(store), predicate, limit)
+    check_scan_options(store.options)
+    asked = store.begin(store.snapshots.latest)
+    plan = None
+    with suppress(EmberlakeError):  # a newer snapshot may be intact; if not, this fails again below
+        store.fetch_lists(guess)
+        plan = plan_target(store, guess, predicate, limit)
+    latest = asked()
+    if plan is not None and latest == guess:
+        return plan
+    store.fetch_lists(latest)
+    return plan_target(store, latest, predicate, limit)
 
 
 def find_target(store: TableStore) -> Snapshot | Between | None:

@@ -95,6 +95,10 @@ class ManifestStore:
             keep_manifest_list(key, found)
         return found
 
+    def has_read(self, name: str) -> bool:
+        """Whether a manifest list is cached."""
+        return CACHE.find(file_key(self._storage, self._layout.manifest(name))) is not None
+
     def read_manifest(self, manifest: ManifestFile) -> ManifestEntries:
         """The entries of a manifest."""
         return self.read_manifests([manifest])

@@ -5,7 +5,7 @@ the value itself pickles as plain data, so a worker opens its own handles: the s
 same publisher of its snapshots.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property, partial
@@ -119,10 +119,21 @@ class TableStore:
         latest = self.snapshots.latest()
         if latest != guess:
             ahead = self._begin_lists(latest)
-        for answer in ahead:
-            with suppress(EmberlakeError):  # whoever needs the list meets the failure again
-                answer()
+        _wait_for(ahead)
         return latest
+
+    def unread_latest(self) -> Snapshot | None:
+        """The snapshot that was the latest when the table was opened, if it is still to be read.
+
+        None if requests do not take long.
+        """
+        guess = self.snapshots.last_latest() if self.storage.traits.is_remote else None
+        is_read = guess is None or self.manifests.has_read(guess.delta_manifest_list)
+        return None if is_read else guess
+
+    def fetch_lists(self, snapshot: Snapshot | None) -> None:
+        """Fetch what names the manifests of a snapshot, all of it at once."""
+        _wait_for(self._begin_lists(snapshot))
 
     def _begin_lists(self, snapshot: Snapshot | None) -> list[Callable[[], object]]:
         """Fetch what names the manifests of a snapshot, to be remembered."""
@@ -280,3 +291,9 @@ class TableStore:
     def __setstate__(self, state: dict[str, object]) -> None:
         for name, value in {**state, "env": SYSTEM_ENV, "siblings": None}.items():
             object.__setattr__(self, name, value)
+
+
+def _wait_for(answers: Iterable[Callable[[], object]]) -> None:
+    for answer in answers:
+        with suppress(EmberlakeError):  # whoever needs the list meets the failure again
+            answer()
