@@ -59,11 +59,6 @@ class MergeBuilder:
         clauses = "".join(f", {clause.name}" for clause in self._clauses)
         return f"{type(self).__name__}({table}, on={self._on!r}{clauses})"
 
-    def telling(self, when_grown: Callable[[TableStore], None]) -> Self:
-        """Call this after a commit with ``merge_schema``, with the table as it is then."""
-        self._when_grown = when_grown
-        return self
-
     # --- clauses ----------------------------------------------------------------------------------
 
     def when_matched_update(self, set: Mapping[str, object], where: Any = None) -> Self:  # noqa: A002
@@ -322,6 +317,12 @@ def new_merge(
         raise InvalidInput(f"both sides have the alias {source_alias!r}")
     rows = source_rows(source, session.store.schema)
     return MergeBuilder(session, rows, on, (target_alias, source_alias), merge_schema)
+
+
+def watched(builder: MergeBuilder, when_grown: Callable[[TableStore], None]) -> MergeBuilder:
+    """The same merge; after a commit that added columns, it passes on the table with them."""
+    builder._when_grown = when_grown  # noqa: SLF001
+    return builder
 
 
 def upsert_by(
