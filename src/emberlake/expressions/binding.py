@@ -130,9 +130,9 @@ def bind_assignment(value: object, field: DataField, scope: Scope) -> Expression
 
 
 def _stored_as(typed: Typed, target: DataType) -> Typed:
-    is_short = isinstance(target, AtomicType) and (target.root.is_text or target.root.is_bytes)
-    # A cast would cut off what is too long; the writer refuses it.
-    return typed if is_short and typed.type is not None else cast(typed, target)
+    is_cast = isinstance(target, AtomicType) and not (target.root.is_text or target.root.is_bytes)
+    # A cast would cut off what is too long; the writer refuses it. It also knows fields by name.
+    return cast(typed, target) if is_cast or typed.type is None else typed
 
 
 def _hint(text: str, typed: Typed) -> str:

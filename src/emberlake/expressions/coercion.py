@@ -4,7 +4,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from emberlake.read.casts import find_cast
-from emberlake.types import AtomicType, DataType, TypeRoot
+from emberlake.types import (
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+)
 from emberlake.types.data_types import INTEGER_BITS, MAX_DECIMAL_PRECISION
 
 STRING: Final = AtomicType("STRING")
@@ -85,11 +94,27 @@ def as_decimal(data_type: AtomicType) -> AtomicType:
     return AtomicType(f"DECIMAL({_DIGITS[data_type.root]}, 0)")
 
 
+def plain_type(data_type: DataType) -> DataType:
+    """The type without what only a schema knows: ids of fields, comments, and what is NOT NULL."""
+    match data_type:
+        case RowType(fields=fields):
+            plain = [DataField(n, f.name, plain_type(f.type)) for n, f in enumerate(fields)]
+            return RowType(True, tuple(plain))
+        case ArrayType(element=element):
+            return ArrayType(True, plain_type(element))
+        case MultisetType(element=element):
+            return MultisetType(True, plain_type(element))
+        case MapType(key=key, value=value):
+            return MapType(True, plain_type(key), plain_type(value))
+        case _:
+            return data_type.with_nullable(True)
+
+
 def common_type(types: Sequence[DataType]) -> DataType | None:
     """The type to which values of all these types are cast implicitly; None if there is none."""
     found: DataType | None = None
     for data_type in types:
-        other = data_type.with_nullable(True)
+        other = plain_type(data_type)
         found = other if found is None else _common(found, other)
         if found is None:
             return None
@@ -152,7 +177,7 @@ def arithmetic_type(function: str, left: AtomicType, right: AtomicType) -> Atomi
 
 def can_cast(source: DataType, target: DataType) -> bool:
     """Whether ``CAST`` takes the types; single values may still fail."""
-    if source.with_nullable(True) == target.with_nullable(True):
+    if plain_type(source) == plain_type(target):
         return True
     if not (isinstance(source, AtomicType) and isinstance(target, AtomicType)):
         return isinstance(target, AtomicType) and target.root.is_text and _has_text(source)
@@ -172,11 +197,11 @@ def assignment_problem(source: DataType, target: DataType) -> str | None:
     Numbers go into numbers: what is out of range is an error, a fraction is rounded to the digits
     of the column. Only integers never lose a fraction silently.
     """
-    source, target = source.with_nullable(True), target.with_nullable(True)
+    source, target = plain_type(source), plain_type(target)
     if source == target:
         return None
     if not (isinstance(source, AtomicType) and isinstance(target, AtomicType)):
-        return f"it is {source}"
+        return None if _fits_by_name(source, target) else f"it is {source}"
     is_whole = is_integer(source) or (is_decimal(source) and source.scale == 0)
     if is_number(source) and is_number(target):
         if is_integer(target) and not is_whole:
@@ -191,3 +216,23 @@ def assignment_problem(source: DataType, target: DataType) -> str | None:
     if source.root is target.root is TypeRoot.TIME:
         return None
     return f"it is {source}: CAST it" if can_cast(source, target) else f"it is {source}"
+
+
+def _fits_by_name(source: DataType, target: DataType) -> bool:
+    """Whether a write may fit values with others inside: it knows fields by name, checks values."""
+    match source, target:
+        case RowType(fields=fields), RowType():
+            pairs = ((f.type, target.field(f.name)) for f in fields)
+            return all(to is not None and _fits_by_name(given, to.type) for given, to in pairs)
+        case ArrayType(), ArrayType():
+            return _fits_by_name(source.element, target.element)
+        case MapType(), MapType():
+            parts = ((source.key, target.key), (source.value, target.value))
+            return all(_fits_by_name(*part) for part in parts)
+        case MapType(), MultisetType():
+            return _fits_by_name(source.key, target.element) and is_integer(source.value)
+        case AtomicType(), AtomicType():
+            families = (is_integer, is_float, is_text, is_bytes)
+            return source.root is target.root or any(f(source) and f(target) for f in families)
+        case _:
+            return source == target

@@ -29,6 +29,7 @@ from emberlake.expressions.coercion import (
     is_integer,
     is_number,
     is_text,
+    plain_type,
 )
 from emberlake.expressions.typed import BOOLEAN, Apply, Constant, Typed
 from emberlake.spec.literals import cast_literal
@@ -78,7 +79,7 @@ def cast(arg: Typed, target: DataType) -> Typed:
     target = target.with_nullable(True)
     if arg.type is None:
         return Constant(to_arrow_scalar(target, None), target)
-    if arg.type.with_nullable(True) == target:
+    if plain_type(arg.type) == plain_type(target):
         return arg
     return Apply("CAST", (arg,), target)
 

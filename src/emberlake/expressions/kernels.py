@@ -270,13 +270,10 @@ def _spaces_trimmed(values: Sequence[Value], _result: DataType) -> Value:
 
 
 def _row(values: Sequence[Value], result: DataType) -> Value:
-    """Rows of the values of their fields; none is null."""
+    """Rows of the values of their fields; none is null. Who writes them fits the values."""
     assert isinstance(result, RowType)
-    fitted = [
-        array.cast(arrow_type(field.type))
-        for array, field in zip(_arrays(values), result.fields, strict=True)
-    ]
-    made = pa.StructArray.from_arrays(fitted, names=[field.name for field in result.fields])
+    names = [field.name for field in result.fields]
+    made = pa.StructArray.from_arrays(_arrays(values), names=names)
     return made if any(isinstance(value, pa.Array) for value in values) else made[0]
 
 

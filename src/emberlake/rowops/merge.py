@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.base.parallel import parallel_map
 from emberlake.errors import DataMismatch, InvalidInput
 from emberlake.expressions import Frame, evaluate, select
@@ -42,6 +43,7 @@ from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 
 _MOST_LITERALS: Final = 1000  # more keys than this prune by their range alone
+_BYTES_AT_ONCE: Final = 64 * MEBIBYTE  # of the columns that decide
 _SHOWN: Final = 5
 
 
@@ -284,18 +286,19 @@ def located_pairs(merge: Merge, placed: PlacedRead) -> Iterator[tuple[I64, Chose
 
 
 def _large_parts(placed: PlacedRead, least: int) -> Iterator[tuple[I64, pa.Table]]:
-    """The rows of a file in parts that have at least so many, but for the last one."""
+    """The rows of a file in parts that have at least so many, or many bytes; the last has fewer."""
     positions: list[I64] = []
     tables: list[pa.Table] = []
-    count = 0
+    count = size = 0
     with closing(placed.read.located_tables()) as located:
         for some, rows in located:
             positions.append(some)
             tables.append(rows)
             count += rows.num_rows
-            if count >= least:
+            size += rows.nbytes
+            if count >= least or size >= _BYTES_AT_ONCE:
                 yield np.concatenate(positions), _joined(tables)
-                positions, tables, count = [], [], 0
+                positions, tables, count, size = [], [], 0, 0
     if count:
         yield np.concatenate(positions), _joined(tables)
 

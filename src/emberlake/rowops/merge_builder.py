@@ -9,7 +9,6 @@ import pyarrow as pa
 from emberlake.base.names import listed
 from emberlake.errors import InvalidInput, Unsupported
 from emberlake.expressions import Scope, Source, lit
-from emberlake.predicates import Predicate
 from emberlake.rowops.attempts import Grow, present, run_change
 from emberlake.rowops.change import check_changes, tally_of
 from emberlake.rowops.clauses import Action
@@ -18,7 +17,18 @@ from emberlake.rowops.isolation import isolated
 from emberlake.rowops.key_changes import Chosen, check_new_keys, write_key_changes
 from emberlake.rowops.locate import file_places
 from emberlake.rowops.merge import Merge, find_merge_edits
-from emberlake.rowops.merge_plan import AskedClause, MergePlan, On, Rows, plan_merge, quoted
+from emberlake.rowops.merge_plan import (
+    AskedClause,
+    KeyPair,
+    MergePlan,
+    On,
+    Outline,
+    Rows,
+    bind_on,
+    keys_by_other_names,
+    plan_merge,
+    quoted,
+)
 from emberlake.rowops.result import RowChangeResult, Tally, strategy_of
 from emberlake.rowops.schema_growth import columns_to_grow, growing, grown, grown_fields
 from emberlake.rowops.source import source_rows
@@ -147,7 +157,7 @@ class MergeBuilder:
 
     def _growing(self, store: TableStore) -> TableStore:
         """The table with the columns that only the source has, and its wider numbers."""
-        columns = self._brought_columns()
+        columns = self._brought_columns(store.schema)
         return growing(store, columns) if columns else store
 
     def _messages(self) -> list[CommitMessage]:
@@ -192,7 +202,7 @@ class MergeBuilder:
             lines.append(f"  {clause.name}{where}")
         return "\n".join(lines)
 
-    def _outline(self, current: WriteSession) -> "Outline":
+    def _outline(self, current: WriteSession) -> Outline:
         merge = self._merge(current)
         return Outline.of(merge.plan, merge.pruning(), merge.source.num_rows)
 
@@ -247,9 +257,9 @@ class MergeBuilder:
 
     def _fields(self, schema: TableSchema) -> tuple[DataField, ...]:
         """The columns of the table, as they are when it has grown."""
-        return (
-            grown_fields(schema, self._brought_columns()) if self._merges_schema else schema.fields
-        )
+        if not self._merges_schema:
+            return schema.fields
+        return grown_fields(schema, self._brought_columns(schema))
 
     def _plan(self, schema: TableSchema) -> MergePlan:
         scope, fields = self._scope(schema), self._fields(schema)
@@ -264,13 +274,20 @@ class MergeBuilder:
         )
         return plan
 
-    def _brought_columns(self) -> tuple[DataField, ...]:
+    def _brought_columns(self, schema: TableSchema) -> tuple[DataField, ...]:
         """The columns of the source that clauses for all columns bring along."""
         is_all = [c for c in self._clauses if c.values is None and c.action is not Action.DELETE]
-        used = {c for c in self._source.column_names for a in is_all if c not in a.leaves_out}
-        keys = set(self._on.values()) if isinstance(self._on, Mapping) else set()
+        given = self._source.column_names
+        used = {c for c in given for a in is_all if c not in a.leaves_out}
+        if not used:
+            return ()
+        renamed = keys_by_other_names(self._keys(schema), given, schema.field_names)
         fields = columns_to_grow(self._source.schema, self._session.store.schema)
-        return tuple(f for f in fields if f.name in used - keys)
+        return tuple(f for f in fields if f.name in used and f.name not in renamed)
+
+    def _keys(self, schema: TableSchema) -> Sequence[KeyPair]:
+        """What is equal in rows that match."""
+        return bind_on(self._on, self._scope(schema)).keys
 
     @property
     def _source_fields(self) -> tuple[DataField, ...]:
@@ -278,22 +295,6 @@ class MergeBuilder:
         return tuple(
             DataField(f.id, f.name, f.type.with_nullable(True), f.description) for f in fields
         )
-
-
-@dataclass(frozen=True)
-class Outline:
-    """What is known of a merge before it runs."""
-
-    on: str
-    sets: frozenset[str]  # columns that rows of the table may change
-    pruning: Predicate | None  # what rows of the table must satisfy to be touched
-    source_rows: int
-
-    @staticmethod
-    def of(plan: MergePlan, pruning: Predicate | None, source_rows: int) -> "Outline":
-        """The outline of a plan."""
-        sets = frozenset(name for clause in plan.for_table for name in clause.values)
-        return Outline(plan.on.text, sets, pruning, source_rows)
 
 
 def new_merge(

@@ -5,7 +5,7 @@ table alone prune its files, tests of the source alone leave rows of it out, and
 evaluated on pairs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
@@ -130,6 +130,22 @@ class MergePlan:
         if source == TARGET and self.orphaned and self.on.predicate is not None:
             used.append(frozenset(columns_of(self.on.predicate)))  # the read cannot test it
         return frozenset().union(*used)
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What is known of a merge before it runs."""
+
+    on: str
+    sets: frozenset[str]  # columns that rows of the table may change
+    pruning: Predicate | None  # what rows of the table must satisfy to be touched
+    source_rows: int
+
+    @staticmethod
+    def of(plan: MergePlan, pruning: Predicate | None, source_rows: int) -> "Outline":
+        """The outline of a plan."""
+        sets = frozenset(name for clause in plan.for_table for name in clause.values)
+        return Outline(plan.on.text, sets, pruning, source_rows)
 
 
 def plan_merge(
@@ -303,11 +319,8 @@ def all_columns(
     """
     source = scope.sources[SOURCE]
     known = {f.name for f in fields}
-    # A key that has another name in the source stands for the column that it is equal to.
     names = {f.name: f.name for f in source.fields}
-    for pair in (pair.columns for pair in keys):
-        if pair is not None and pair[0] not in names and pair[1] not in known:
-            names[pair[1]] = pair[0]
+    names |= keys_by_other_names(keys, names, known)
     given = {name: origin for origin, name in names.items() if name not in asked.leaves_out}
     unknown = sorted(set(asked.leaves_out) - known)
     if unknown:
@@ -333,6 +346,24 @@ def all_columns(
         if f.name in given and not (is_update and given[f.name] in _equal_to(keys, f.name))
     ]
     return [(name, given[name]) for name in chosen]
+
+
+def keys_by_other_names(
+    keys: Sequence[KeyPair], given: Collection[str], known: Collection[str]
+) -> dict[str, str]:
+    """Keys of the source that stand for the column that they are equal to, and that column.
+
+    Args:
+        keys: What is equal in rows that match.
+        given: The columns of the source.
+        known: The columns of the table.
+    """
+    pairs = (pair.columns for pair in keys)
+    return {
+        pair[1]: pair[0]
+        for pair in pairs
+        if pair is not None and pair[0] not in given and pair[1] not in known
+    }
 
 
 def _equal_to(keys: Sequence[KeyPair], name: str) -> set[str]:

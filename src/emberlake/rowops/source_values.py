@@ -72,7 +72,9 @@ def _is_doubtful(value: Expression | None, field: DataField, source: pa.Table) -
     if field.type.nullable:
         return False
     column = value.typed
-    return not isinstance(column, Column) or source.column(column.field.name).null_count > 0
+    if not isinstance(column, Column) or column.path:
+        return True
+    return bool(source.column(column.field.name).null_count)
 
 
 def _matches(edits: Sequence[FileEdit], clause: int) -> I64:

@@ -20,10 +20,10 @@ from emberlake.expressions import Scope
 from emberlake.expressions.assignments import check_whole
 from emberlake.rowops.clauses import Action
 from emberlake.rowops.edits import Prepared
-from emberlake.rowops.merge_builder import Outline
 from emberlake.rowops.merge_plan import (
     AskedClause,
     KeyPair,
+    Outline,
     Rows,
     all_columns,
     bind_on,
@@ -71,14 +71,7 @@ class ColumnMerge:
     @cached_property
     def keys(self) -> tuple[KeyPair, ...]:
         """The equalities of the condition that are known; those of a Column are not."""
-        if isinstance(self.on, Column):
-            return ()
-        try:
-            return bind_on(self.on, self.scope).keys
-        except (InvalidInput, ColumnNotFound):
-            if isinstance(self.on, str):
-                return ()  # Spark understands more than we do
-            raise
+        return known_keys(self.on, self.scope)
 
     @cached_property
     def actions(self) -> RowActions:
@@ -227,6 +220,22 @@ class ColumnMerge:
             for done, clause in zip(is_set, clauses, strict=True)
         )
         return found if sets_all else found.otherwise(other)
+
+
+def known_keys(on: Any, scope: Scope) -> tuple[KeyPair, ...]:
+    """The equalities of a condition that are known; those of a Column are not.
+
+    Raises:
+        InvalidInput, ColumnNotFound: columns that are to be equal do not fit.
+    """
+    if isinstance(on, Column):
+        return ()
+    try:
+        return bind_on(on, scope).keys
+    except (InvalidInput, ColumnNotFound):
+        if isinstance(on, str):
+            return ()  # Spark understands more than we do
+        raise
 
 
 def _column(alias: str, name: str) -> Column:

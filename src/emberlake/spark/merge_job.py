@@ -21,15 +21,15 @@ from emberlake.expressions.typed import Apply, parts_of
 from emberlake.expressions.typed import Column as TypedColumn
 from emberlake.rowops.clauses import NO_CLAUSE, SOURCE
 from emberlake.rowops.edits import Prepared
-from emberlake.rowops.merge_builder import MergeBuilder, Outline, new_merge
-from emberlake.rowops.merge_plan import MergePlan, On
+from emberlake.rowops.merge_builder import MergeBuilder, new_merge
+from emberlake.rowops.merge_plan import KeyPair, MergePlan, On, Outline
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.changes import check_reachable
 from emberlake.spark.column_changes import uses_columns
 from emberlake.spark.failures import typed_errors
 from emberlake.spark.kept import kept
 from emberlake.spark.located import POSITION
-from emberlake.spark.merge_columns import ColumnMerge
+from emberlake.spark.merge_columns import ColumnMerge, known_keys
 from emberlake.spark.merge_frames import MergeFrames
 from emberlake.spark.merge_keys import merge_keys
 from emberlake.spark.merge_tasks import CLAUSE, ID, Columns
@@ -105,6 +105,9 @@ class SparkMergeBuilder(MergeBuilder):
         assert self._df is not None
         check_zone(plan, self._df.sparkSession.conf.get(_ZONE) or "UTC")
         return plan
+
+    def _keys(self, schema: TableSchema) -> Sequence[KeyPair]:
+        return known_keys(self._on, self._scope(schema))
 
     def _column_merge(self, schema: TableSchema) -> ColumnMerge:
         assert self._df is not None

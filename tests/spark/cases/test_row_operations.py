@@ -311,6 +311,32 @@ def test_fields_of_a_row_are_set(
         unfit.execute()
 
 
+@pytest.mark.parametrize("kind", quick("vectors", "columns", "keys"))
+@pytest.mark.parametrize("by_columns", [False, True])
+def test_rows_of_the_source_are_fitted_by_the_names_of_their_fields(
+    spark: SparkSession, tmp_path: Path, kind: str, by_columns: bool
+) -> None:
+    row = pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))])
+    columns = pa.schema([pa.field("id", pa.int64(), nullable=False), ("r", row)])
+    table = new_table(tmp_path, columns=columns, **KINDS[kind])
+    table.append(pa.Table.from_pylist([{"id": 1, "r": {"a": 1}}, {"id": 2}], columns))
+    text = "array('x') AS b, CAST(id AS INT) AS a"
+    source = spark.range(2, 4).selectExpr(f"struct({text}) AS r", "id")
+
+    merged = merge(
+        source, "db.t", options(table), sql.expr("t.id = s.id") if by_columns else ["id"]
+    )
+    left_out = ["id"] if by_columns else []
+    merged.when_matched_update_all(except_columns=left_out).when_not_matched_insert_all().execute()
+
+    found = sorted(reopened(table).to_arrow().to_pylist(), key=lambda row: row["id"])
+    assert [row["r"] for row in found] == [
+        {"a": 1, "b": None},
+        {"a": 2, "b": ["x"]},
+        {"a": 3, "b": ["x"]},
+    ]
+
+
 def test_moments_are_not_taken_for_times_without_a_zone(
     spark: SparkSession, tmp_path: Path
 ) -> None:

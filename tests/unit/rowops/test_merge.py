@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -14,7 +15,9 @@ from emberlake.errors import (
     InvalidInput,
     Unsupported,
 )
+from emberlake.rowops import merge as merge_module
 from emberlake.rowops.join import KeyIndex
+from emberlake.rowops.merge import Chosen, Merge
 from emberlake.table import Table
 from table_reads import files_under
 from tracked_tables import EVOLVING, TRACKED, VECTORS, with_ids
@@ -409,6 +412,29 @@ def test_a_key_column_is_never_updated_by_a_merge() -> None:
 
 
 # --- the index of keys ----------------------------------------------------------------------------
+
+
+def test_long_values_are_compared_in_small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    count, size = 10_000, 2_000
+    noise = pa.py_buffer(np.random.default_rng(7).bytes(count * size))  # does not compress
+    values = pa.Array.from_buffers(pa.binary(size), count, [None, noise]).cast(pa.binary())
+    rows = pa.table({"id": pa.array(range(count)).cast(pa.string()), "raw": values})
+    table = create_table(columns=rows.schema)
+    table.append(rows)
+    seen: list[int] = []
+    choose = Merge.choose
+
+    def watched(merge: Merge, some: pa.Table) -> Chosen:
+        seen.append(some.nbytes)
+        return choose(merge, some)
+
+    monkeypatch.setattr(merge_module, "_BYTES_AT_ONCE", 1 << 20)
+    monkeypatch.setattr(Merge, "choose", watched)
+    merge = table.merge(rows.take([5, 9_999]), ["id"]).when_matched_delete("s.raw = t.raw")
+    merge.when_not_matched_by_source_delete("id < '2'")
+
+    assert merge.execute().rows_deleted == 1_112 + 2
+    assert max(seen) < rows.nbytes / 2
 
 
 def test_an_index_finds_all_pairs_of_several_columns() -> None:

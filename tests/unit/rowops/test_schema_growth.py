@@ -249,6 +249,22 @@ def test_a_merge_widens_no_key_of_a_key_table():
     assert table.to_arrow(["id", "n"]).to_pylist() == [{"id": 1, "n": 1 << 40}]
 
 
+@pytest.mark.parametrize("on", ["t.id = s.key", {"id": "key"}], ids=["text", "names"])
+def test_a_key_that_has_another_name_in_the_source_brings_no_column(on):
+    table = create_table(columns=COLUMNS)
+    table.append(pa.table({"id": [1], "n": [1]}))
+    source = pa.table({"key": [1, 2], "n": [10, 20], "note": ["x", "y"]})
+
+    merge = table.merge(source, on, merge_schema=True)
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    assert "key" not in types_of(table)
+    assert table.to_arrow(["id", "n", "note"]).sort_by("id").to_pylist() == [
+        {"id": 1, "n": 10, "note": "x"},
+        {"id": 2, "n": 20, "note": "y"},
+    ]
+
+
 def test_a_merge_that_only_deletes_brings_no_columns():
     table = create_table(columns=COLUMNS)
     table.append(pa.table({"id": [1], "n": [1]}))

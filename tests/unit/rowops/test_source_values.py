@@ -23,6 +23,7 @@ SOURCE = pa.table(
         "n": pa.array([10, None, 30], pa.int32()),
         "text": ["1", "two", "3"],
         "fine": pa.array([1, 2, 3], pa.int32()),
+        "row": pa.array([{"n": 1}, {"n": None}, {"n": 3}], pa.struct([("n", pa.int32())])),
     }
 )
 
@@ -50,6 +51,7 @@ def matching(table: Table, values: dict[str, Any], where: str | None = None) -> 
     ("values", "message"),
     [
         ({"n": "s.n"}, "n: "),
+        ({"n": "s.row.n"}, "n: "),
         ({"n": "CAST(s.text AS INT)"}, "'two'"),
         ({"n": "CAST(10 / (s.fine - 2) AS INT)", "short": "s.text"}, "division by zero"),
         ({"n": "CAST(1 / 0 AS INT)"}, "division by zero"),
