@@ -14,7 +14,7 @@ from emberlake.errors import EmberlakeError, InvalidInput, StorageError
 from emberlake.io import RoutedStorage
 from emberlake.server import commits
 from emberlake.server.commits import Commit, Verdict, judge
-from emberlake.server.heads import Heads
+from emberlake.server.heads import Heads, snapshot_text
 
 
 def commit_of(number: int, **more: Any) -> Commit:
@@ -275,7 +275,7 @@ def test_a_snapshot_that_cannot_be_encoded_is_refused_alone(
     for name in names:
         client.table(name)
     # Such a snapshot is nested so deeply that it can be parsed, but not written by a thread.
-    encode = fails_for("deep", commits.snapshot_text, RecursionError())
+    encode = fails_for("deep", snapshot_text, RecursionError())
     monkeypatch.setattr(commits, "snapshot_text", encode)
 
     replies = client.post_together([commit_to(name, snapshot(1, name)) for name in names])
