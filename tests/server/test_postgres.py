@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from catalog_server import Client, serving, snapshot
+from emberlake.errors import StorageError
 from emberlake.rest.paths import Endpoint
 from emberlake.server.access.grants import Access, Grant, Resource, ResourceKind
 from server_requests import path_of_request
@@ -142,3 +143,40 @@ def test_a_database_that_is_gone_is_unavailable(
         with psycopg.connect(postgres, autocommit=True) as connection:
             connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")  # type: ignore[call-overload]
         assert client.get(T).status == 200
+
+
+def test_a_database_that_cannot_store_every_text_is_refused(tmp_path: Path, postgres: str) -> None:
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+
+    with (
+        pytest.raises(StorageError, match=r"LATIN1.*ENCODING 'UTF8'"),
+        serving(tmp_path, database=postgres.rpartition("/")[0] + "/latin"),
+    ):
+        pass
+
+
+def test_statements_that_read_a_whole_table_are_not_compiled(postgres_one: Client) -> None:
+    database = postgres_one.server.services.database
+
+    with database.transaction() as session:
+        plan = session.run("EXPLAIN ANALYZE SELECT id FROM dropped WHERE catalog = ?", "lake")
+
+    assert any("Seq Scan" in line for (line,) in plan)
+    assert not any("JIT" in line for (line,) in plan)
+
+
+def test_locks_of_a_machine_that_is_gone_are_held_for_seconds_only(postgres_one: Client) -> None:
+    database = postgres_one.server.services.database
+
+    with database.transaction() as session:
+        idle, interval, count = (
+            int(
+                session.run(
+                    f"SELECT setting FROM pg_settings WHERE name = 'tcp_keepalives_{each}'"
+                )[0][0]
+            )
+            for each in ("idle", "interval", "count")
+        )
+
+    assert 0 < idle + interval * count <= 60

@@ -15,14 +15,14 @@ and records it.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import cached_property
 from itertools import chain
 from typing import Any, Final
 
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.errors import (
     EmberlakeError,
     FileNotFound,
@@ -37,6 +37,8 @@ from emberlake.server.records import TableRecord
 from emberlake.server.warehouses import Warehouse
 from emberlake.store.snapshots import SnapshotStore
 
+_LARGEST_SNAPSHOT: Final = 4 * MEBIBYTE  # every reader gets it; most have 1 kB
+
 
 @dataclass(frozen=True)
 class Commit:
@@ -44,28 +46,27 @@ class Commit:
 
     request: CommitRequest
     snapshot: Mapping[str, Any]
+    text: str  # the snapshot, as its file and answers have it
 
     @staticmethod
     def from_json(value: object) -> "Commit":
         """The request of a body; the snapshot is checked, and kept with all its keys.
 
         Raises:
-            InvalidInput: something is missing or of the wrong type.
+            InvalidInput: something is missing, of the wrong type, too large or nested too deeply.
         """
         request = CommitRequest.from_json(value)
-        snapshot = Fields(value, "the commit").raw("snapshot")
+        fields = Fields(value, "the commit")
         if request.snapshot.id < 1 or request.snapshot.schema_id < 0:
             raise InvalidInput("the snapshot has no usable id or schemaId")
-        return Commit(request, snapshot)
+        text = fields.read("snapshot", snapshot_text)
+        if len(text.encode()) > _LARGEST_SNAPSHOT:
+            raise InvalidInput(f"a snapshot may have {_LARGEST_SNAPSHOT:,} bytes")
+        return Commit(request, fields.raw("snapshot"), text)
 
     @property
     def id(self) -> int:
         return self.request.snapshot.id
-
-    @cached_property
-    def text(self) -> str:
-        """The snapshot as its file and answers have it."""
-        return snapshot_text(self.snapshot)
 
 
 class Verdict(Enum):
@@ -205,23 +206,34 @@ def _publish(warehouse: Warehouse, group: Sequence[Candidate]) -> list[Outcome]:
     files = [
         (each.table.layout.snapshot(each.commit.id), each.commit.text.encode()) for each in group
     ]
-    put = warehouse.files.put_each_if_absent(files)
+    put: Sequence[Outcome]
+    try:
+        put = warehouse.files.put_each_if_absent(files)
+    except Exception as error:  # noqa: BLE001 - some of them may be there
+        put = [error] * len(files)
     return [_settled(warehouse, each, done) for each, done in zip(group, put, strict=True)]
 
 
-def _settled(warehouse: Warehouse, candidate: Candidate, done: bool | StorageError) -> Outcome:  # noqa: FBT001
+def _settled(warehouse: Warehouse, candidate: Candidate, done: Outcome) -> Outcome:
     """Whether the snapshot is there, whatever the result of putting its file was."""
     if done is True:
         return True
-    failure = done if isinstance(done, StorageError) else None
-    if failure is not None and failure.had_no_effect:
+    failure = done if isinstance(done, Exception) else None
+    if isinstance(failure, StorageError) and failure.had_no_effect:
         return failure
     try:
         # The answer may be lost, not the file.
         is_there = _stands(warehouse, candidate.table, candidate.commit)
-    except EmberlakeError as error:
-        return failure or error
+    except Exception as error:  # noqa: BLE001 - it must not be that of the others
+        return _in_doubt("it is not known whether the snapshot is published", failure or error)
     return True if is_there else (failure or False)
+
+
+def _in_doubt(what: str, error: Exception) -> Exception:
+    """The answer while a snapshot may be there: never that it was refused."""
+    # Other errors are failures of the program: answered as such, and logged.
+    is_refusal = isinstance(error, EmberlakeError | UnicodeError)
+    return StorageError(f"{what}: {error}") if is_refusal else error
 
 
 def _record(
@@ -233,15 +245,21 @@ def _record(
     """Record which snapshot each table has now. What cannot be recorded is not answered."""
     done = [place for place, outcome in enumerate(outcomes) if outcome is True]
     lost = [place for place, outcome in enumerate(outcomes) if outcome is False]
-    for places, record in ((done, _advance), (lost, _reread)):
-        chosen = [candidates[place] for place in places]
-        try:
-            record(heads, warehouse, chosen)
-        except EmberlakeError as error:
-            # Whatever the error is, the files are there: nobody may hear that nothing happened.
-            unknown = StorageError(f"the snapshot cannot be recorded: {error}")
-            for place in places:
-                outcomes[place] = unknown
+    with _noted(outcomes, done):
+        _advance(heads, warehouse, [candidates[place] for place in done])
+    for place in lost:
+        with _noted(outcomes, [place]):
+            heads.reread(warehouse, candidates[place].table)
+
+
+@contextmanager
+def _noted(outcomes: list[Outcome], places: Sequence[int]) -> Iterator[None]:
+    """Note a failure as the outcome of some commits."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - it must not be that of the others
+        for place in places:
+            outcomes[place] = _in_doubt("the snapshot cannot be recorded", error)
 
 
 def _advance(heads: Heads, warehouse: Warehouse, candidates: Sequence[Candidate]) -> None:
@@ -254,11 +272,6 @@ def _advance(heads: Heads, warehouse: Warehouse, candidates: Sequence[Candidate]
 
 def _advanced(table: TableRecord, commit: Commit) -> Advance:
     return Advance(table, commit.id, commit.text, _new_totals(table, commit))
-
-
-def _reread(heads: Heads, warehouse: Warehouse, candidates: Sequence[Candidate]) -> None:
-    for each in candidates:
-        heads.reread(warehouse, each.table)
 
 
 def _stands(warehouse: Warehouse, table: TableRecord, commit: Commit) -> bool:

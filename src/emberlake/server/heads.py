@@ -1,7 +1,7 @@
 """The heads of branches: the current schema and the latest snapshot of each.
 
 Files are the truth, and rows of the database follow. A row can be behind when a server died between
-a file and its row; ``settled`` reads the files again. On a local disk one look tells whether a row
+a file and its row; ``settled`` reads the files again. On a local disk two looks tell whether a row
 is behind. On object stores, where a look is a request, and for changes that take several steps,
 the row is marked as pending before the first of them.
 """
@@ -161,8 +161,13 @@ class Heads:
         """Whether the files may differ from the row."""
         if table.is_external or table.pending_since is not None:
             return True
-        following = (table.snapshot_id or 0) + 1
-        return warehouse.is_local and warehouse.storage.exists(table.layout.snapshot(following))
+        if not warehouse.is_local:
+            return False
+        latest, exists = table.snapshot_id or 0, warehouse.storage.exists
+        # A power failure takes rows back, perhaps to a snapshot that has expired since.
+        return exists(table.layout.snapshot(latest + 1)) or (
+            latest > 0 and not exists(table.layout.snapshot(latest))
+        )
 
     def mark_pending(self, table: TableRecord) -> None:
         """Say that files are about to change; durable, so that it outlives this server."""

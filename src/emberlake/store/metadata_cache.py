@@ -28,7 +28,7 @@ _FEW_ENTRIES: Final = 20
 _LARGE_MANIFEST: Final = 500  # entries
 
 # The memory that values take besides their texts and bytes, measured on 64-bit CPython 3.11.
-_RECORDS_BYTES: Final = 250
+_RECORDS_BYTES: Final = 250  # for each block
 _BUFFER_BYTES: Final = 200
 _TABLE_BYTES: Final = 40_000
 _MANIFEST_FILE_BYTES: Final = 420
@@ -39,6 +39,11 @@ _SCHEMA_BYTES_PER_BYTE: Final = 5  # of its JSON
 _SNAPSHOT_BYTES_PER_BYTE: Final = 4
 _LATEST_BYTES: Final = 4_000
 _LATEST: Final = "latest"  # beside a path, in a key
+
+# The schemas of manifests that are kept encoded, which no entry counts. Every writer has one.
+_SHARED_SCHEMAS: Final[set[str]] = set()
+_MOST_SCHEMAS: Final = 16
+_SCHEMA_CHARACTERS: Final = 64 * 1024
 
 
 def listed_key(storage: Storage, path: str, etag: str) -> Key:
@@ -57,9 +62,8 @@ def find_manifest(key: Key) -> ManifestEntries | Container | None:
 
 def keep_entries(key: Key, entries: ManifestEntries, records: Container | None = None) -> None:
     """Cache the entries of a manifest, of which the records may be at hand."""
-    if records is not None and len(entries) <= _FEW_ENTRIES:
-        # All files of a writer share the text of their schema.
-        CACHE.keep(key, records, records.size + _RECORDS_BYTES)
+    if records is not None and len(entries) <= _FEW_ENTRIES and _is_shared(records.schema):
+        CACHE.keep(key, records, records.size + _RECORDS_BYTES * max(len(records.blocks), 1))
         return
     if len(entries) >= _LARGE_MANIFEST or not len(entries):
         columns = [entries.column(name) for name in ENTRY_SCHEMA.names]
@@ -68,6 +72,16 @@ def keep_entries(key: Key, entries: ManifestEntries, records: Container | None =
     (batch,) = entries.table.combine_chunks().to_batches()
     buffer = batch.serialize()
     CACHE.keep(key, buffer, buffer.size + _BUFFER_BYTES)
+
+
+def _is_shared(schema: str) -> bool:
+    """Whether a schema is one of a few that are in memory once, however many files have it."""
+    if schema in _SHARED_SCHEMAS:
+        return True
+    if len(_SHARED_SCHEMAS) >= _MOST_SCHEMAS or len(schema) > _SCHEMA_CHARACTERS:
+        return False
+    _SHARED_SCHEMAS.add(schema)
+    return True
 
 
 def keep_manifest_list(key: Key, manifests: Sequence[ManifestFile]) -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from catalog_server import Client, snapshot
 from emberlake.errors import EmberlakeError, InvalidInput, StorageError
+from emberlake.io import RoutedStorage
 from emberlake.server import commits
 from emberlake.server.commits import Commit, Verdict, judge
-from emberlake.server.heads import Heads
+from emberlake.server.heads import Heads, snapshot_text
 
 
 def commit_of(number: int, **more: Any) -> Commit:
@@ -114,6 +115,24 @@ def test_a_server_that_died_after_the_file_has_committed(client: Client, tmp_pat
     assert latest == snapshot(2)
     assert client.commit(snapshot(2, user="other")).json == {"success": False}
     assert client.commit(snapshot(3)).json == {"success": True}
+
+
+def test_a_row_that_fell_back_to_an_expired_snapshot_is_behind(
+    client: Client, tmp_path: Path
+) -> None:
+    client.table()
+    client.commits(4)
+    client.server.services.database.run(
+        "UPDATE branches SET snapshot_id = 1, snapshot = ?", json.dumps(snapshot(1))
+    )  # as after a power failure: rows are not waited for
+    for number in (1, 2, 3):
+        (tmp_path / f"lake/db.db/t/snapshot/snapshot-{number}").unlink()
+
+    assert client.commit(snapshot(2, "late")).json == {"success": False}
+
+    assert files(tmp_path) == ["EARLIEST", "LATEST", "snapshot-4"]
+    latest = client.get("/databases/db/tables/t/snapshot").json["snapshot"]["snapshot"]
+    assert latest == snapshot(4)
 
 
 def test_a_lost_answer_of_the_disk_is_not_a_lost_commit(client: Client, tmp_path: Path) -> None:
@@ -236,6 +255,106 @@ def test_a_failure_of_the_program_in_a_batch_is_that_of_one_commit(
     replies = client.post_together(requests)
 
     assert [reply.status for reply in replies] == [200, 200, 200, 500]
+
+
+def fails_for(user: str, function: Any, error: Exception) -> Any:
+    """The function, but for values of one user's commits."""
+
+    def call(first: Any, *more: Any) -> Any:
+        if user in str(first) or any(user in str(each) for each in more):
+            raise error
+        return function(first, *more)
+
+    return call
+
+
+def test_a_snapshot_that_cannot_be_encoded_is_refused_alone(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("first", "second", "good", "deep")
+    for name in names:
+        client.table(name)
+    # Such a snapshot is nested so deeply that it can be parsed, but not written by a thread.
+    encode = fails_for("deep", snapshot_text, RecursionError())
+    monkeypatch.setattr(commits, "snapshot_text", encode)
+
+    replies = client.post_together([commit_to(name, snapshot(1, name)) for name in names])
+
+    assert [reply.status for reply in replies] == [200, 200, 200, 400]
+
+
+def test_a_snapshot_that_every_reader_would_have_to_load_is_refused(client: Client) -> None:
+    client.table()
+
+    reply = client.commit(snapshot(1, properties={"note": "x" * 2**22}))
+
+    assert reply.error[0] == 400
+    assert "4,194,304" in reply.json["message"]
+
+
+@pytest.mark.parametrize("error", [InvalidInput("a path"), UnicodeError("a text"), OSError("odd")])
+def test_files_that_are_there_are_commits_whatever_putting_them_says(
+    client: Client, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    names = ("first", "second", "third")
+    for name in names:
+        client.table(name)
+    put = RoutedStorage.put_each_if_absent
+
+    def put_and_fail(self: RoutedStorage, files: Any) -> Any:
+        put(self, files)
+        raise error
+
+    monkeypatch.setattr(RoutedStorage, "put_each_if_absent", put_and_fail)
+
+    replies = client.post_together([commit_to(name, snapshot(1)) for name in names])
+
+    assert [reply.json for reply in replies] == [{"success": True}] * 3
+
+
+def put_after_another(monkeypatch: pytest.MonkeyPatch, user: str, text: str) -> None:
+    """Let somebody who does not ask the server publish right before the commits of a user."""
+    put = RoutedStorage.put_each_if_absent
+
+    def put_late(self: RoutedStorage, files: Any) -> Any:
+        for path, data in files:
+            if user in data.decode():
+                Path(path).parent.mkdir()
+                Path(path).write_text(text)
+        return put(self, files)
+
+    monkeypatch.setattr(RoutedStorage, "put_each_if_absent", put_late)
+
+
+def test_a_file_that_is_no_snapshot_fails_the_commit_to_its_table_alone(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("first", "second", "good", "taken")
+    for name in names:
+        client.table(name)
+    put_after_another(monkeypatch, "taken", "not JSON")
+
+    replies = client.post_together([commit_to(name, snapshot(1, name)) for name in names])
+
+    assert [reply.json.get("success") for reply in replies] == [True, True, True, None]
+    assert replies[3].status >= 500
+
+
+@pytest.mark.parametrize("error", [StorageError("no answer"), ValueError("odd")])
+def test_a_lost_commit_that_cannot_be_recorded_is_in_doubt_alone(
+    client: Client, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    names = ("first", "good", "lost_and_broken", "lost")
+    for name in names:
+        client.table(name)
+    heads = client.server.services.heads
+    put_after_another(monkeypatch, "lost", json.dumps(snapshot(1, "other")))
+    monkeypatch.setattr(heads, "reread", fails_for("broken", heads.reread, error))
+
+    replies = client.post_together([commit_to(name, snapshot(1, name)) for name in names])
+
+    assert [reply.json.get("success") for reply in replies] == [True, True, None, False]
+    assert replies[2].status >= 500
 
 
 @pytest.mark.parametrize("error", [InvalidInput("no text"), StorageError("no answer")])

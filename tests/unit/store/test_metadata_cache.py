@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import json
 import tracemalloc
 import weakref
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from builders import append, create_table, rows_of
+from emberlake.base.avro_blocks import encode_container, parse_container
 from emberlake.base.option_texts import MEBIBYTE
 from emberlake.errors import InvalidOption
 from emberlake.io import LocalStorage, MemoryStorage
@@ -27,6 +29,8 @@ from emberlake.spec.manifest import (
     SimpleStats,
 )
 from emberlake.spec.schema import TableSchema
+from emberlake.store import manifests as manifests_module
+from emberlake.store import metadata_cache
 from emberlake.store.manifests import ManifestStore
 from emberlake.store.schemas import SchemaStore
 from emberlake.types import AtomicType, DataField
@@ -52,7 +56,8 @@ ENTRY = ManifestEntry(
 
 
 @pytest.fixture(autouse=True)
-def nothing_remembered() -> Iterator[None]:
+def nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(metadata_cache, "_SHARED_SCHEMAS", set())
     CACHE.clear()
     yield
     CACHE.clear()
@@ -76,6 +81,31 @@ def read_manifests(folder: Path, *, manifests: int, files: int) -> Callable[[], 
     store = a_store(folder)
     written = [m for _ in range(manifests) for m in store.write_manifests(entries(files), [])]
     return lambda: [store.read_manifest(manifest) for manifest in written]
+
+
+def read_manifests_of_many_writers(
+    folder: Path, *, manifests: int, characters: int
+) -> Callable[[], object]:
+    """Each manifest has a schema of its own: it is described in other words."""
+    store, layout = a_store(folder), TableLayout(str(folder))
+    written = [m for _ in range(manifests) for m in store.write_manifests(entries(1), [])]
+    for number, manifest in enumerate(written):
+        path = Path(layout.manifest(manifest.file_name))
+        container = parse_container(path.read_bytes())
+        schema = {**json.loads(container.schema), "doc": f"{number:0{characters}}"}
+        path.write_bytes(encode_container(json.dumps(schema), "null", container.blocks))
+    sized = [
+        replace(m, file_size=Path(layout.manifest(m.file_name)).stat().st_size) for m in written
+    ]
+    return lambda: [store.read_manifest(manifest) for manifest in sized]
+
+
+def read_manifests_of_small_blocks(
+    folder: Path, *, manifests: int, blocks: int
+) -> Callable[[], object]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(manifests_module, "_BLOCK_RECORDS", 1)
+        return read_manifests(folder, manifests=manifests, files=blocks)
 
 
 def read_lists(folder: Path, *, lists: int, manifests: int) -> Callable[[], object]:
@@ -132,6 +162,9 @@ def read_schemas(folder: Path, *, schemas: int, columns: int) -> Callable[[], ob
         (read_manifests, {"manifests": 100, "files": 1}),
         (read_manifests, {"manifests": 10, "files": 30}),
         (read_manifests, {"manifests": 2, "files": 1000}),
+        (read_manifests_of_many_writers, {"manifests": 40, "characters": 20_000}),
+        (read_manifests_of_many_writers, {"manifests": 5, "characters": 100_000}),
+        (read_manifests_of_small_blocks, {"manifests": 50, "blocks": 20}),
         (read_lists, {"lists": 100, "manifests": 1}),
         (read_lists, {"lists": 10, "manifests": 50}),
         (read_indexes, {"indexes": 50, "vectors": 0}),

@@ -60,7 +60,8 @@ class PostgresDatabase(Database):
         )
         try:
             # The pool would try again for a while, and not say why it cannot connect.
-            psycopg.connect(url, connect_timeout=_CONNECT_S).close()
+            with psycopg.connect(url, connect_timeout=_CONNECT_S) as connection:
+                _check_encoding(connection)
             self._pool.open(wait=True, timeout=_WAIT_S)
             self._migrate()
         except (psycopg.Error, PoolTimeout) as error:
@@ -191,13 +192,37 @@ def _told(error: Exception, url: str) -> str:
     return text
 
 
-def _configure(connection: BulkConnection) -> None:
+def _check_encoding(connection: "psycopg.Connection[Any]") -> None:
+    """Refuse a database that cannot store every text: a snapshot may be there before its row."""
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding not in _ENCODINGS:
+        raise StorageError(
+            f"PostgreSQL cannot be used: the database has the encoding {encoding}, which lacks "
+            "characters that names may have. Create one with ENCODING 'UTF8' TEMPLATE template0"
+        )
+
+
+_ENCODINGS: Final = ("UTF8", "SQL_ASCII")  # the latter takes bytes as they come
+_SETTINGS: Final = {
     # Most writes follow files, which are durable; transactions say that they are to be.
-    connection.execute("SET synchronous_commit = off")
+    "synchronous_commit": "off",
     # Rows are found by their keys. PostgreSQL cannot know how few of them a statement is given, and
     # would rather read a whole table.
-    for way in ("seqscan", "hashjoin", "mergejoin"):
-        connection.execute(f"SET enable_{way} = off")
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    # A table that must be read whole now seems so costly that the statement would be compiled.
+    "jit": "off",
+    # A machine that is gone says nothing: without these, its locks would be held for hours.
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "4",
+}
+
+
+def _configure(connection: BulkConnection) -> None:
+    named = "; ".join(f"SET {name} = {value}" for name, value in _SETTINGS.items())
+    connection.execute(named)
 
 
 class _Statements:
