@@ -237,7 +237,7 @@ def test_numbers_of_json_become_decimals_with_all_their_digits(cli: Cli, catalog
         ('{"id": true}', "id: true is not a BIGINT"),
         ('{"sizes": [2.5]}', "sizes: [2.5] is not a ARRAY<INT>"),
         ('{"place": {"x": 2.5}}', 'place: {"x": 2.5} is not a ROW<x INT>'),
-        ('{"counts": {"a": 2.5}}', 'counts: {"a": 2.5} is not a MAP<STRING, INT>'),
+        ('{"counts": {"a": 2.5}}', 'counts: {"a": 2.5} is not a MAP<STRING NOT NULL, INT>'),
     ],
 )
 def test_no_fraction_of_a_number_in_json_is_cut_off(

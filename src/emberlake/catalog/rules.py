@@ -86,6 +86,18 @@ def _warn_of_spelling(identifier: Identifier, keys: Iterable[str]) -> None:
         warnings.warn(f"{identifier}: {told}", EmberlakeWarning, stacklevel=4)
 
 
+def as_changes(changes: SchemaChange | Sequence[SchemaChange]) -> list[SchemaChange]:
+    """The changes of a schema that ``alter_table`` was given: one, or several."""
+    if isinstance(changes, SchemaChange):
+        return [changes]
+    if isinstance(changes, str) or not all(isinstance(one, SchemaChange) for one in changes):
+        raise InvalidInput(
+            "a schema is changed by a list such as [SchemaChange.add_column('tax', 'DOUBLE')], not "
+            f"by {changes!r}; catalog.sql takes ALTER TABLE"
+        )
+    return list(changes)
+
+
 def altered_schema(
     identifier: Identifier,
     current: TableSchema,

@@ -110,7 +110,7 @@ class ReadBuilder:
 
     def with_limit(self, limit: int | None) -> Self:
         """Read at most this many rows, whichever come first."""
-        if limit is not None and limit < 0:
+        if limit is not None and (not isinstance(limit, int) or limit < 0):
             raise InvalidInput(f"a limit is a number of rows, not {limit!r}")
         self._limit = limit
         return self
