@@ -6,7 +6,7 @@ Pure decisions. The catalog itself decides where to store databases and schemas.
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from emberlake.base.names import did_you_mean, listed
 from emberlake.errors import (
@@ -86,7 +86,7 @@ def _warn_of_spelling(identifier: Identifier, keys: Iterable[str]) -> None:
         warnings.warn(f"{identifier}: {told}", EmberlakeWarning, stacklevel=4)
 
 
-def as_changes(changes: SchemaChange | Sequence[SchemaChange]) -> list[SchemaChange]:
+def as_changes(changes: Any) -> list[SchemaChange]:
     """The changes of a schema that ``alter_table`` was given: one, or several."""
     if isinstance(changes, SchemaChange):
         return [changes]
