@@ -154,3 +154,16 @@ def test_a_lake_that_is_attached_again_takes_over_its_names(
     assert spark.table("named.t").where("note = 'new'").count() == 1
     again.detach()
     assert not spark.catalog.tableExists("named.t")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("named.tt", "in named: did you mean t?"), ("namd.t", "in the lake: did you mean named?")],
+)
+def test_a_mistyped_name_is_answered_by_the_nearest_of_the_lake(
+    lake: Lake, name: str, hint: str
+) -> None:
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND") as caught:
+        lake.sql(f"SELECT * FROM {name}").collect()
+
+    assert caught.value.__notes__ == [hint]
