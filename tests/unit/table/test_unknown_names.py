@@ -82,6 +82,19 @@ def test_whatever_has_a_name_is_offered_by_it(what):
         attempt(open_catalog(storage), table)
 
 
+def test_an_unknown_field_of_a_row_is_answered_by_the_fields_that_there_are() -> None:
+    catalog = open_catalog(MemoryStorage())
+    place = pa.struct([("street", "string"), ("town", "string")])
+    catalog.create_database("db")
+    table = catalog.create_table(NAME, pa.schema([("id", pa.int64()), ("place", place)]))
+    told = r"did you mean place\.town or place\?"
+
+    with pytest.raises(NotFound, match=told):
+        table.to_arrow(["place.twn"])
+    with pytest.raises(NotFound, match=told):
+        table.to_arrow(filter="place.twn = 'x'")
+
+
 def test_names_of_delta_lake_and_iceberg_are_answered_by_ours() -> None:
     catalog = open_catalog(MemoryStorage())
     table = create_table()

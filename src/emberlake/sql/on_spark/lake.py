@@ -107,13 +107,14 @@ class Lake:
 def _nearest(error: AnalysisException, catalog: Catalog) -> str:
     """Which table of the lake a name that Spark does not know is most like; Spark cannot tell."""
     name = (error.getMessageParameters() or {}).get("relationName", "")
-    match [part.replace("``", "`") for part in _PART.findall(name)]:
-        case [*_, database, table]:
-            databases = catalog.list_databases()
-            if database not in databases:
-                return did_you_mean([database], databases, before="in the lake: ")
-            return did_you_mean([table], catalog.list_tables(database), f"in {database}: ")
-    return ""
+    parts = [part.replace("``", "`") for part in _PART.findall(name)]
+    if len(parts) < 2:
+        return ""
+    database, table = parts[-2:]
+    databases = catalog.list_databases()
+    if database not in databases:
+        return did_you_mean([database], databases, before="in the lake: ")
+    return did_you_mean([table], catalog.list_tables(database), f"in {database}: ")
 
 
 def attach(
