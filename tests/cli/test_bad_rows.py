@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -212,3 +213,62 @@ def test_another_delimiter_is_noticed_before_a_table_is_made_of_one_column(
     assert shown.code == 2
     assert "give --source-option delimiter=';'" in shown.err
     assert "new" not in catalog.list_tables("shop")
+
+
+def test_numbers_of_json_become_decimals_with_all_their_digits(cli: Cli, catalog: Catalog) -> None:
+    columns = pa.schema([("price", pa.decimal128(30, 4)), ("weight", pa.float64())])
+    catalog.create_table("shop.prices", columns)
+    Path("a.json").write_text('{"price": 12345678901234567890.1234, "weight": 1.5}\n{"price": 2}')
+
+    done = cli("ingest", "a.json", "--into", "shop.prices", "--on-bad-rows", "ops.bad")
+
+    assert (done.code, done.err) == (0, "")
+    rows = catalog.get_table("shop.prices").to_arrow().to_pylist()
+    assert rows == [
+        {"price": Decimal("12345678901234567890.1234"), "weight": 1.5},
+        {"price": Decimal("2.0000"), "weight": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('{"id": 2.5}', "id: 2.5 is not a BIGINT"),
+        ('{"id": true}', "id: true is not a BIGINT"),
+        ('{"sizes": [2.5]}', "sizes: [2.5] is not a ARRAY<INT>"),
+        ('{"place": {"x": 2.5}}', 'place: {"x": 2.5} is not a ROW<x INT>'),
+        ('{"counts": {"a": 2.5}}', 'counts: {"a": 2.5} is not a MAP<STRING NOT NULL, INT>'),
+    ],
+)
+def test_no_fraction_of_a_number_in_json_is_cut_off(
+    cli: Cli, catalog: Catalog, line: str, told: str
+) -> None:
+    columns = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("sizes", pa.list_(pa.int32())),
+            ("place", pa.struct([("x", pa.int32())])),
+            ("counts", pa.map_(pa.string(), pa.int32())),
+        ]
+    )
+    catalog.create_table("shop.things", columns)
+    good = '{"id": 1, "sizes": [1, 2], "place": {"x": 3}, "counts": {"a": 4}}'
+    Path("a.json").write_text(f"{good}\n{line}")
+
+    done = cli("ingest", "a.json", "--into", "shop.things", "--on-bad-rows", "ops.bad")
+
+    assert done.code == 0
+    assert [reason for _, _, reason, _ in kept(catalog)] == [told]
+    assert catalog.get_table("shop.things").to_arrow().to_pylist() == [
+        {"id": 1, "sizes": [1, 2], "place": {"x": 3}, "counts": [("a", 4)]}
+    ]
+
+
+def test_text_in_parquet_files_is_read_as_values_of_the_columns(cli: Cli, people: Catalog) -> None:
+    pq.write_table(pa.table({"id": ["7", "x"], "name": ["ada", "bob"]}), "a.parquet")
+
+    done = cli("ingest", "a.parquet", "--into", "shop.people", "--on-bad-rows", "ops.bad")
+
+    assert done.code == 0
+    assert people.get_table("shop.people").to_arrow()["id"].to_pylist() == [7]
+    assert [reason for _, _, reason, _ in kept(people)] == ["id: 'x' is not a BIGINT"]

@@ -5,13 +5,16 @@ import takes several times as long as planning a read of ten thousand files.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 Nulls = npt.NDArray[np.bool_] | None
+
+# Polars hands out views. Arrow neither takes nor filters them.
+_PLAIN_OF_VIEW: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
 def numbers_array(numbers: npt.NDArray[np.integer[Any]], *, is_null: Nulls = None) -> pa.Array:
@@ -35,6 +38,26 @@ def used_values(array: pa.DictionaryArray) -> pa.Array:
     places = array.indices.drop_null() if array.null_count else array.indices
     counts = np.bincount(array_numbers(places), minlength=len(array.dictionary))
     return array.dictionary.take(numbers_array(np.flatnonzero(counts)))
+
+
+def decoded(array: pa.DictionaryArray) -> pa.Array:
+    """The values of a dictionary array; views become plain."""
+    plain = _PLAIN_OF_VIEW.get(array.type.value_type)
+    if plain is not None:
+        array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(plain))
+    return array.dictionary_decode()
+
+
+def without_views(table: pa.Table) -> pa.Table:
+    """The table with plain text and bytes where it has views, in dictionaries too."""
+    for index, column in enumerate(table.columns):
+        is_encoded = pa.types.is_dictionary(column.type)
+        plain = _PLAIN_OF_VIEW.get(column.type.value_type if is_encoded else column.type)
+        if plain is None:
+            continue
+        chunks = [decoded(chunk) if is_encoded else chunk.cast(plain) for chunk in column.chunks]
+        table = table.set_column(index, table.column_names[index], pa.chunked_array(chunks, plain))
+    return table
 
 
 def values_array(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:

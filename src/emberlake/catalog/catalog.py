@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from emberlake.base.extras import load_offered
 from emberlake.base.html import html_box, html_facts, html_note, html_table, html_title
 from emberlake.base.names import listed
+from emberlake.base.peer_names import AnswersPeersOfCatalogs
 from emberlake.base.secrets import shown_options
 from emberlake.catalog.declarations import Declaration
 from emberlake.catalog.rules import as_identifier
@@ -74,7 +75,7 @@ class GetTagResponse:
     tag_time_retained: str | None = None
 
 
-class Catalog(ABC):
+class Catalog(AnswersPeersOfCatalogs, ABC):
     """Databases and their tables. Catalogs pickle, and hold nothing that needs closing."""
 
     def _repr_html_(self) -> str:
@@ -246,7 +247,7 @@ class Catalog(ABC):
     def alter_table(
         self,
         identifier: str | Identifier,
-        changes: Sequence[SchemaChange],
+        changes: SchemaChange | Sequence[SchemaChange],
         ignore_if_not_exists: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
         """Change a table's schema: make all changes, or none if one of them is refused.

@@ -51,6 +51,9 @@ def declared_schema(
         types = load_extra("emberlake.spark.types", extra="spark")
         fields = types.paimon_fields(declared)
         return Schema(fields, partition_keys, primary_keys, options, comment)
+    if hasattr(declared, "__arrow_c_schema__"):  # such as the schema of a Polars DataFrame
+        columns = pa.schema(declared)
+        return Schema.from_pyarrow_schema(columns, partition_keys, primary_keys, options, comment)
     raise InvalidInput(
         f"a table is declared by a Schema, a pyarrow.Schema or a Spark StructType, not by "
         f"{type(declared).__name__}; for a pyarrow.Table or a Spark DataFrame, pass its .schema, "

@@ -262,13 +262,14 @@ class FileSystemCatalog(OpeningCatalog):
     def alter_table(
         self,
         identifier: str | Identifier,
-        changes: Sequence[SchemaChange],
+        changes: SchemaChange | Sequence[SchemaChange],
         ignore_if_not_exists: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
         """Change a table's schema by writing its next version."""
         identifier = as_identifier(identifier)
         if identifier.system_table is not None:
             raise InvalidIdentifier(f"{identifier} is a system table; it cannot be altered")
+        wanted = rules.as_changes(changes)
         layout = self._layout(identifier)
         if ignore_if_not_exists and self._find_schema(layout) is None:
             return
@@ -278,7 +279,7 @@ class FileSystemCatalog(OpeningCatalog):
             changed = rules.altered_schema(
                 identifier,
                 current,
-                changes,
+                wanted,
                 has_snapshots=SnapshotStore(self.storage, layout).latest_id() is not None,
                 time_millis=self.env.now_ms(),
             )

@@ -262,13 +262,14 @@ class RestCatalog(ServedCatalog):
     def alter_table(
         self,
         identifier: str | Identifier,
-        changes: Sequence[SchemaChange],
+        changes: SchemaChange | Sequence[SchemaChange],
         ignore_if_not_exists: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
         """Change a table's schema: the server makes all changes, or none."""
         identifier = as_identifier(identifier)
         if identifier.system_table is not None:
             raise InvalidIdentifier(f"{identifier} is a system table; it cannot be altered")
+        wanted = rules.as_changes(changes)
         try:
             current = self._find(identifier).table_schema()
         except TableNotFound:
@@ -280,12 +281,12 @@ class RestCatalog(ServedCatalog):
         changed = rules.altered_schema(
             identifier,
             current,
-            changes,
+            wanted,
             has_snapshots=has_snapshots,
             time_millis=self.env.now_ms(),
         )
         if changed.id != current.id:
-            self._api.alter_table(identifier, changes)
+            self._api.alter_table(identifier, wanted)
 
     def elsewhere(self, warehouse: str) -> Catalog:
         """The tables below a folder that no server keeps, on storages with the same options."""

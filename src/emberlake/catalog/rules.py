@@ -6,7 +6,7 @@ Pure decisions. The catalog itself decides where to store databases and schemas.
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from emberlake.base.names import did_you_mean, listed
 from emberlake.errors import (
@@ -84,6 +84,18 @@ def check_replaceable(identifier: Identifier, old: TableSchema, new: TableSchema
 def _warn_of_spelling(identifier: Identifier, keys: Iterable[str]) -> None:
     for told in misspelled(keys):
         warnings.warn(f"{identifier}: {told}", EmberlakeWarning, stacklevel=4)
+
+
+def as_changes(changes: Any) -> list[SchemaChange]:
+    """The changes of a schema that ``alter_table`` was given: one, or several."""
+    if isinstance(changes, SchemaChange):
+        return [changes]
+    if isinstance(changes, str) or not all(isinstance(one, SchemaChange) for one in changes):
+        raise InvalidInput(
+            "a schema is changed by a list such as [SchemaChange.add_column('tax', 'DOUBLE')], not "
+            f"by {changes!r}; catalog.sql takes ALTER TABLE"
+        )
+    return list(changes)
 
 
 def altered_schema(

@@ -122,7 +122,8 @@ def _parse_error(error: typer.TyperException) -> UsageError:
     text = error.format_message().strip().rstrip(".").replace(": Value error, ", ": ")
     context = getattr(error, "ctx", None)
     path = PROGRAM if context is None else context.command_path
-    return UsageError(f"{text}; try: {path} --help")
+    joined = text if text.endswith("?") else f"{text};"
+    return UsageError(f"{joined} try: {path} --help")
 
 
 def _print_version(value: bool) -> None:  # noqa: FBT001 - Typer passes it by position

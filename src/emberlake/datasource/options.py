@@ -105,10 +105,8 @@ _CATALOG_TABLE: Final = ("owner", "provider")
 _NO_CATALOG_TABLE: Final = (
     "CREATE TABLE ... USING emberlake and saveAsTable do not work, because Spark does not pass the "
     "options of its own tables to the source: use CREATE TEMPORARY VIEW ... USING emberlake "
-    "OPTIONS (path 'db.t', warehouse '...'), format(\"emberlake\") with load and save, or "
-    "read_paimon and write_paimon; tables that attach has named are overwritten by "
-    'insertInto("db.t", overwrite=True), and lake.refresh() brings back a name that Spark has '
-    "dropped"
+    "OPTIONS (path 'db.t', warehouse '...'), format(\"emberlake\") with load and save, "
+    'read_paimon and write_paimon, or lake.sql("CREATE TABLE ...") of emberlake.spark.attach'
 )
 
 
@@ -208,10 +206,7 @@ def parse_options(raw: Mapping[str, str], *uses: Use) -> SourceOptions:
         raise Unsupported(_NO_CATALOG_TABLE)
     _check_keys(raw, frozenset(uses))
     if not raw.get(PATH, "").strip():
-        raise InvalidOption(
-            'the table is missing: load("db.t"), save("db.t"), or the option path; '
-            + _NO_CATALOG_TABLE
-        )
+        raise InvalidOption(_no_table(raw, frozenset(uses)))
     columns = _parsed(raw, COLUMNS, parse_words)
     if columns == ():
         raise InvalidOption(f"{COLUMNS} names no column; leave it out to read all")
@@ -235,6 +230,23 @@ def parse_options(raw: Mapping[str, str], *uses: Use) -> SourceOptions:
         primary_keys=_parsed(raw, PRIMARY_KEYS, parse_words),
         partition_by=_parsed(raw, PARTITION_BY, parse_words),
         on_bad_rows=raw.get(ON_BAD_ROWS),
+    )
+
+
+def _no_table(raw: Mapping[str, str], uses: frozenset[Use]) -> str:
+    """What to write instead of a use that names no table, word for word."""
+    if uses != {Use.BATCH_WRITE}:
+        calls = 'load("db.t"), start("db.t"), or the option path'
+        return f"the table is missing: {calls}; {_NO_CATALOG_TABLE}"
+    place = raw.get("warehouse", "...")
+    return (
+        'the table is missing: save("db.t"). saveAsTable and CREATE TABLE ... AS do not work, '
+        "because Spark does not tell a source the name that it gives. Write "
+        f'write_paimon(df, "db.t", {{"warehouse": "{place}"}}, create=True), or '
+        f'df.write.format("emberlake").option("warehouse", "{place}").option("create", "true")'
+        '.mode("append").save("db.t"). Tables that attach has named are overwritten by '
+        'insertInto("db.t", overwrite=True), and lake.refresh() brings back a name that Spark has '
+        "dropped"
     )
 
 

@@ -226,7 +226,7 @@ def open_storage(path: str, options: Mapping[str, object]) -> tuple[Storage, str
     del options  # there are none
     # Absolute, because workers that open the same table may run in another folder. Links are not
     # followed, so the user recognizes the path.
-    return LocalStorage(), os.path.abspath(local_path(path))
+    return LocalStorage(), os.path.abspath(os.path.expanduser(local_path(path)))
 
 
 def local_path(path: str) -> str:

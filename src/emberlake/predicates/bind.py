@@ -36,7 +36,8 @@ def bind_filter(
         return None
     if not isinstance(given, Leaf | And | Or | Computed):
         raise InvalidPredicate(
-            f"a filter is text, or made by new_predicate_builder(), not {given!r}"
+            "a filter is text, such as \"city = 'paris' AND price > 5\", or made by "
+            f"new_predicate_builder(), not {given!r}"
         )
     known = {f.name: f for f in readable_fields(schema)}
     tested = [(leaf, leaf.column) for leaf in leaves_of(given)]

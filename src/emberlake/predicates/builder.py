@@ -158,7 +158,7 @@ class PredicateBuilder:
         if found is None:
             raise ColumnNotFound(
                 f"there is no column {'.'.join(parts)!r} to filter on; "
-                + choices(".".join(parts), self.field_names, "choose one of")
+                + choices(".".join(parts), names_for(self._fields, parts), "choose one of")
             )
         column, *inner = found
         return Target(column, tuple(field.name for field in inner), found[-1].type)
@@ -323,6 +323,17 @@ def find_path(fields: Sequence[DataField], parts: tuple[str, ...]) -> list[DataF
         if rest is not None:
             return [field, *rest]
     return None
+
+
+def names_for(fields: Sequence[DataField], parts: tuple[str, ...]) -> list[str]:
+    """What could be meant: the columns, and the fields of the ROW that a name leads to."""
+    names = [field.name for field in fields]
+    for length in range(len(parts) - 1, 0, -1):
+        found = find_path(fields, parts[:length])
+        if found is not None and isinstance(found[-1].type, RowType):
+            inner = found[-1].type.fields
+            return [*names, *(".".join((*parts[:length], field.name)) for field in inner)]
+    return names
 
 
 def _simplify_like(tokens: list[LikeToken]) -> tuple[Op, str]:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from emberlake.base.names import choices, listed
 from emberlake.errors import ColumnNotFound, InvalidInput
 from emberlake.predicates import Predicate, computed_of, leaves_of
+from emberlake.predicates.builder import names_for
 from emberlake.spec.key_value import KIND, RowKind
 from emberlake.types import DataField, DataType, RowType, arrow_schema
 
@@ -168,7 +169,8 @@ def project_type(fields: Sequence[DataField], read_type: Iterable[DataField]) ->
 
 def _check_found(fields: Sequence[DataField], unknown: Sequence[str]) -> None:
     if unknown:
-        known = choices(unknown, [f.name for f in fields], "the table has")
+        names = [n for name in unknown for n in names_for(fields, tuple(name.split(".")))]
+        known = choices(unknown, list(dict.fromkeys(names)), "the table has")
         raise ColumnNotFound(f"no such columns: {listed(unknown)}; {known}")
 
 

@@ -170,6 +170,11 @@ def change_clause(schema: TableSchema, values: Mapping[str, object] | None) -> C
     if values is None:
         check_changes(schema, updates=False, deletes=True, assigned=frozenset())
         return Clause(Action.DELETE)
+    if not isinstance(values, Mapping):
+        raise InvalidInput(
+            "an update takes a dictionary of columns, as in {'price': 'price * 2'}, not "
+            f"{values!r}"
+        )
     bound = bind_each(list(values.items()), schema.fields, table_scope(schema))
     check_changes(schema, updates=True, deletes=False, assigned=frozenset(bound))
     return Clause(Action.UPDATE, values=bound)

@@ -203,6 +203,11 @@ def bind_on(on: On, scope: Scope) -> MatchCondition:
         InvalidExpression: no column of one side has to equal one of the other.
     """
     aliases = [source.alias for source in scope.sources]
+    if isinstance(on, str) and on.strip().isidentifier():
+        raise InvalidInput(
+            f"on={on!r}: text is a condition, such as '{aliases[TARGET]}.{on} = "
+            f"{aliases[SOURCE]}.{on}'; columns are a list, as in on=[{on!r}]"
+        )
     if isinstance(on, str):
         typed, text = bind_condition(on, scope).typed, on
     else:

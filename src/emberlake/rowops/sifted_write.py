@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from emberlake.base.arrow_arrays import without_views
 from emberlake.commit.change import CommitResult
 from emberlake.rowops.quarantine import Origin, quarantined
 from emberlake.rowops.text_values import read_texts
@@ -92,7 +93,7 @@ def write_sifted(session: WriteSession, data: object, rejects: Rejects) -> Commi
         closing(rejects),
         closing(SiftingWriter(session.new_writer(), schema, rejects.take)) as writer,
     ):
-        for table in as_tables(data):
+        for table in map(without_views, as_tables(data)):
             writer.write_known(table, *read_texts(table, schema))
         return commit_both(session, writer, rejects)
 
@@ -112,7 +113,7 @@ def sifted_rows(session: WriteSession, data: Any, rejects: Rejects) -> pa.Table:
     """The rows that fit, all of them in memory; the others are visible in quarantine."""
     schema, good = session.store.schema, []
     with closing(rejects):
-        for table in as_tables(data):
+        for table in map(without_views, as_tables(data)):
             rows, known = read_texts(table, schema)
             bad = BadRows.of([*known, *find_bad_cells(rows, schema)])
             rejects.take(take_bad_rows(table, bad), bad)

@@ -58,6 +58,8 @@ def read_texts(data: pa.Table, schema: TableSchema) -> tuple[pa.Table, list[BadC
 
 
 def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 

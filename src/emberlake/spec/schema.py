@@ -40,6 +40,9 @@ class Schema:
         options: Mapping[str, str] | None = None,
         comment: str | None = None,
     ) -> None:
+        for name, keys in (("partition_keys", partition_keys), ("primary_keys", primary_keys)):
+            if isinstance(keys, str):
+                raise InvalidSchema(f"{name} is a list of columns, as in [{keys!r}]")
         object.__setattr__(self, "fields", tuple(fields or ()))
         object.__setattr__(self, "partition_keys", tuple(partition_keys or ()))
         object.__setattr__(self, "primary_keys", tuple(primary_keys or ()))

@@ -110,7 +110,7 @@ class ReadBuilder:
 
     def with_limit(self, limit: int | None) -> Self:
         """Read at most this many rows, whichever come first."""
-        if limit is not None and limit < 0:
+        if limit is not None and not _is_count(limit):
             raise InvalidInput(f"a limit is a number of rows, not {limit!r}")
         self._limit = limit
         return self
@@ -180,6 +180,10 @@ class ReadBuilder:
         tell = load_extra("emberlake.spark.read", extra="spark").explain_dataframe
         told = tell(self.new_read()._reader, self.new_scan().plan().splits(), spark)  # noqa: SLF001
         return replace(explained, spark=told)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and value >= 0
 
 
 def _ids(row_ids: Iterable[int]) -> tuple[int, ...]:

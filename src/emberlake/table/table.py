@@ -10,6 +10,7 @@ from emberlake import maintenance
 from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.base.html import html_box, html_note, html_title
 from emberlake.base.lazy import LazyModule
+from emberlake.base.peer_names import AnswersPeersOfTables
 from emberlake.base.secrets import shown_options
 from emberlake.errors import EmberlakeWarning, InvalidOption, InvalidSchema, TableNotFound
 from emberlake.io import RoutedStorage, open_storage
@@ -67,7 +68,7 @@ class Comment(str):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Table(VersionedTable, ShortForms, Listings, Upkeep):
+class Table(VersionedTable, ShortForms, Listings, Upkeep, AnswersPeersOfTables):
     """A table of a catalog; it pickles, so workers can use it."""
 
     def __init__(

@@ -87,6 +87,22 @@ _ZONES: Final = {
     "WITHOUT TIME ZONE": TypeRoot.TIMESTAMP,
     "WITH LOCAL TIME ZONE": TypeRoot.TIMESTAMP_LTZ,
 }
+_ROW: Final = (
+    "RowType(True, [DataField(0, 'x', AtomicType('INT'))]), in JSON as "
+    """{"type": "ROW", "fields": [{"name": "x", "type": "INT"}]}"""
+)
+_NESTED: Final = {
+    "ARRAY": (
+        "ArrayType(True, AtomicType('INT')), in JSON as "
+        """{"type": "ARRAY", "element": "INT"}"""
+    ),
+    "MAP": (
+        "MapType(True, AtomicType('STRING'), AtomicType('INT')), in JSON as "
+        """{"type": "MAP", "key": "STRING", "value": "INT"}"""
+    ),
+    "ROW": _ROW,
+    "STRUCT": _ROW,
+}
 
 
 def parse_atomic(text: str) -> dict[str, object]:
@@ -102,6 +118,8 @@ def parse_atomic(text: str) -> dict[str, object]:
     if match is None:
         raise InvalidSchema(f"{text!r} is not a type")
     name, arguments, rest = match.group(1).upper(), match.group(2), match.group(3).upper()
+    if name in _NESTED:
+        raise InvalidSchema(f"{text!r}: nested types are not given as text, but as {_NESTED[name]}")
     root, numbers, detail = _parse_root(text, name, arguments, rest)
     return {"root": root, "nullable": nullable, "detail": detail, **numbers}
 

@@ -15,6 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from emberlake.base.arrow_arrays import decoded
 from emberlake.base.names import choices
 from emberlake.errors import DataMismatch, EmberlakeError, InvalidInput
 from emberlake.formats.nested import relabelled
@@ -59,7 +60,7 @@ def align(
     is_equal = write_columns is None and data.schema.equals(arrow_schema(fields))
     if is_equal and not any(map(_needs_checks, fields)):
         return data
-    problems = {**_name_problems(data.schema.names, fields, write_columns), **lacking}
+    problems = {**_name_problems(data.schema, fields, write_columns), **lacking}
     columns: list[pa.ChunkedArray] = []
     given = set(data.schema.names)
     for field in fields:
@@ -105,8 +106,9 @@ class _Mismatch(EmberlakeError):
 
 
 def _name_problems(
-    given: list[str], fields: tuple[DataField, ...], write_columns: tuple[str, ...] | None
+    data: pa.Schema, fields: tuple[DataField, ...], write_columns: tuple[str, ...] | None
 ) -> dict[str, str]:
+    given = data.names
     known = {f.name for f in fields}
     expected = known if write_columns is None else set(write_columns)
     problems: dict[str, str] = {}
@@ -114,7 +116,11 @@ def _name_problems(
         if count > 1:
             problems[name] = "is given more than once"
         elif name not in known:
-            problems[name] = unknown_column(name, fields)
+            problems[name] = (
+                "is not a column of the table, and null has no type; cast it, or leave it out"
+                if pa.types.is_null(data.field(name).type)
+                else unknown_column(name, fields)
+            )
         elif name not in expected:
             problems[name] = "is not among the columns declared by with_write_type"
     if write_columns is not None:
@@ -152,7 +158,8 @@ def _fit_column(column: pa.ChunkedArray, field: DataField) -> pa.ChunkedArray:
         chunks = column.chunks or [pa.nulls(0, column.type)]
         fitted = pa.chunked_array([_fit(chunk, field.type) for chunk in chunks], type=target)
     if not field.type.nullable and fitted.null_count:
-        raise _Mismatch(f"holds {fitted.null_count} nulls, and the column is NOT NULL")
+        nulls = "1 null" if fitted.null_count == 1 else f"{fitted.null_count} nulls"
+        raise _Mismatch(f"holds {nulls}, and the column is NOT NULL")
     return fitted
 
 
@@ -188,7 +195,7 @@ def _check_length(array: pa.Array, data_type: AtomicType) -> None:
 
 def _fit(array: pa.Array, data_type: DataType) -> pa.Array:
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = decoded(array)
     elif pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
     target = arrow_type(data_type)
@@ -376,7 +383,7 @@ def _hint(array: pa.Array, data_type: AtomicType) -> str:
     if pa.types.is_timestamp(array.type) and data_type.root.is_timestamp:
         zone = "a time zone" if data_type.root is TypeRoot.TIMESTAMP_LTZ else "no time zone"
         return f" (the column wants {zone}: convert it first)"
-    return ""
+    return "; cast it first"
 
 
 def as_tables(data: object) -> Iterable[pa.Table]:
@@ -394,6 +401,18 @@ def as_tables(data: object) -> Iterable[pa.Table]:
         yield from as_tables(pa.RecordBatchReader.from_stream(data))
     else:
         raise InvalidInput(
-            f"cannot write {type(data).__name__}: give a pyarrow Table, RecordBatch, "
-            "RecordBatchReader or anything with __arrow_c_stream__"
+            f"cannot write {type(data).__name__}: give an Arrow table or stream, or a pandas or "
+            f"Polars DataFrame{_way_to_arrow(data)}"
         )
+
+
+def _way_to_arrow(data: object) -> str:
+    match data:
+        case dict():
+            return "; pa.table(...) makes one of columns: {'id': [1, 2]}"
+        case list() | tuple():
+            return "; pa.Table.from_pylist(...) makes one of rows: [{'id': 1}, {'id': 2}]"
+        case _ if hasattr(data, "collect"):  # a query of Polars that has not run yet
+            return ", such as .collect() returns"
+        case _:
+            return ""

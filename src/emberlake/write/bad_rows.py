@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from emberlake.base.arrow_arrays import decoded
 from emberlake.merge.plan import plan_merge
 from emberlake.options import IGNORE_UPDATE_BEFORE, PRIMARY_KEY_NULLABLE
 from emberlake.spec.key_value import RowKind
@@ -159,7 +160,7 @@ def _column_cells(
 def _value_cells(array: pa.Array, data_type: DataType) -> tuple[Positions, pa.Array]:
     """The values of an array that do not fit a type, and why."""
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = decoded(array)
     mask = _outside(array, data_type)
     if mask is None:
         found = list(_halved(array, data_type, 0))

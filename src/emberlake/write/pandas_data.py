@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from emberlake.base.names import listed
 from emberlake.errors import DataMismatch
 from emberlake.types import DataField, arrow_type
 
@@ -28,12 +29,20 @@ def from_pandas(dataframe: "pd.DataFrame", fields: Sequence[DataField]) -> pa.Ta
     Raises:
         DataMismatch: a column has no Arrow type.
     """
+    twice = dataframe.columns[dataframe.columns.duplicated()]
+    if len(twice):
+        raise DataMismatch(
+            f"the DataFrame has several columns with the names {listed(list(dict.fromkeys(twice)))}"
+        )
     wanted = {field.name for field in fields} - set(dataframe.columns)
     indexed = [name for name in dataframe.index.names if name in wanted]
     try:
         table = pa.Table.from_pandas(dataframe.reset_index(indexed), preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise DataMismatch(f"the DataFrame has no Arrow form: {error}") from error
+        problem = ": ".join(map(str, reversed(error.args)))
+        raise DataMismatch(
+            f"the DataFrame has no Arrow form: {problem}; give all values of a column one type"
+        ) from error
     return _with_integers(table, fields)
 
 

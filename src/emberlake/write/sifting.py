@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
+from emberlake.base.arrow_arrays import without_views
 from emberlake.errors import DataMismatch
 from emberlake.spec.schema import TableSchema
 from emberlake.wire import CommitMessage
@@ -39,7 +40,7 @@ class SiftingWriter:
         Raises:
             DataMismatch: the data does not fit, no matter what its rows are.
         """
-        for table in as_tables(data):
+        for table in map(without_views, as_tables(data)):
             self.write_known(table, table, (), row_kind)
 
     def write_known(

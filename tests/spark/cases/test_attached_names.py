@@ -141,3 +141,29 @@ def test_modes_of_save_as_table_are_about_the_name_in_spark_not_about_the_table_
     with pytest.raises(AnalysisException, match="does not pass the options of its own tables"):
         spark.table("lost_options").count()
     spark.sql("DROP TABLE lost_options")
+
+
+def test_a_lake_that_is_attached_again_takes_over_its_names(
+    spark: SparkSession, lake: Lake, table: Table, tmp_path: Path
+) -> None:
+    table.append(pa.table({"id": [3], "note": ["new"]}), merge_schema=True)
+
+    again = attach(spark, {"warehouse": str(tmp_path)})
+
+    assert again.left_out == {}
+    assert spark.table("named.t").where("note = 'new'").count() == 1
+    again.detach()
+    assert not spark.catalog.tableExists("named.t")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("named.tt", "in named: did you mean t?"), ("namd.t", "in the lake: did you mean named?")],
+)
+def test_a_mistyped_name_is_answered_by_the_nearest_of_the_lake(
+    lake: Lake, name: str, hint: str
+) -> None:
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND") as caught:
+        lake.sql(f"SELECT * FROM {name}").collect()
+
+    assert caught.value.__notes__ == [hint]

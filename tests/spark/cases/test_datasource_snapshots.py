@@ -103,8 +103,10 @@ def test_a_table_of_sparks_catalog_is_refused(spark: SparkSession, tmp_path: Pat
         spark.sql(f"CREATE TABLE refused {options}")
     with refused(*remedy):
         spark.sql(f"CREATE TABLE refused {options} AS SELECT 1L AS id")
-    with refused(*remedy):
-        frame(spark, ROWS).write.format("emberlake").saveAsTable("refused")
+    with refused('.option("create", "true").mode("append").save("db.t")', str(tmp_path)):
+        frame(spark, ROWS).write.format("emberlake").option("warehouse", str(tmp_path)).saveAsTable(
+            "refused"
+        )
 
     assert not spark.catalog.tableExists("refused")
 

@@ -148,7 +148,7 @@ def test_bad_rows_are_skipped_or_fail_the_write(spark: SparkSession, tmp_path: P
     table = new_table(tmp_path)
     rows = frame(spark, [*some_rows(range(3)), (None, None, None, None)])
 
-    with pytest.raises(DataMismatch, match="holds 1 nulls"):
+    with pytest.raises(DataMismatch, match="holds 1 null"):
         write_paimon(rows, "db.t", options)
     assert data_files(table) == []
     result = write_paimon(rows, "db.t", options, on_bad_rows="skip")

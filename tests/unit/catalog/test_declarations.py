@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import polars as pl
 import pyarrow as pa
 import pytest
 from pyspark.sql import types as spark
@@ -62,3 +63,17 @@ def test_arrow_columns_load_no_spark() -> None:
     )
 
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_the_schema_of_a_polars_frame_declares_a_table() -> None:
+    frame = pl.DataFrame({"id": [1], "day": ["mon"]})
+
+    schema = declared_schema(frame.schema)
+
+    assert [(f.name, str(f.type)) for f in schema.fields] == [("id", "BIGINT"), ("day", "STRING")]
+
+
+@pytest.mark.parametrize("keys", ["partition_keys", "primary_keys"])
+def test_keys_are_a_list_and_not_one_text(keys: str) -> None:
+    with pytest.raises(InvalidSchema, match=rf"{keys} is a list of columns, as in \['day'\]"):
+        declared_schema(ARROW, **{keys: "day"})

@@ -375,3 +375,21 @@ def test_new_tables_get_the_default_options_of_the_catalog(storage):
     catalog.create_table("db.t", Schema(SCHEMA.fields, options={"a": "2"}))
 
     assert dict(catalog.get_table("db.t").table_schema.options) == {"file.format": "orc", "a": "2"}
+
+
+def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    catalog = CatalogFactory.create({"warehouse": "~/lake"})
+
+    assert catalog.warehouse == f"{tmp_path}/lake"
+
+
+def test_one_change_of_a_schema_needs_no_list(catalog: FileSystemCatalog) -> None:
+    catalog.create_table("db.one", SCHEMA)
+
+    catalog.alter_table("db.one", SchemaChange.add_column("tax", "DOUBLE"))
+
+    assert catalog.get_table("db.one").field_names == ["id", "tax"]
+    with pytest.raises(InvalidInput, match=r"catalog\.sql takes ALTER TABLE"):
+        catalog.alter_table("db.one", "ADD COLUMN tax DOUBLE")

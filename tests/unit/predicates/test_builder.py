@@ -158,7 +158,7 @@ def test_a_column_that_has_a_dot_in_its_name_goes_before_a_nested_one():
     ("name", "hint"),
     [
         ("nope", "choose one of i, name, price, "),
-        ("address.nope", "did you mean address.zip or address?"),
+        ("address.nope", "did you mean address.zip or address or address.geo.x?"),
         ("i.x", "choose one of i, name, price, "),
         ("I", "did you mean i?"),
         ("", "choose one of i, name, price, "),

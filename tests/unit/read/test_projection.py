@@ -91,7 +91,8 @@ def test_every_unknown_column_is_listed_with_the_choices(table: Table) -> None:
         builder.with_projection(["id", "nope", "s.town", "id.x"])
 
     assert str(caught.value) == (
-        "no such columns: nope, s.town, id.x; the table has id, s, s.x, s_city: did you mean id?"
+        "no such columns: nope, s.town, id.x; the table has id, s, s.x, s_city, s.city, s.place: "
+        "did you mean id?"
     )
 
 

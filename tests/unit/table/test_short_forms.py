@@ -182,3 +182,49 @@ def test_a_filter_may_name_no_column(text, ids):
     for table in (of_days, plain):
         assert sorted(table.to_arrow(["id"], text)["id"].to_pylist()) == ids
         assert table.count(text) == len(ids)
+
+
+# --- what pandas and Polars are like --------------------------------------------------------------
+
+
+def test_categories_of_polars_are_written_as_their_text() -> None:
+    table = create_table(partition_keys=["day"])
+    rows = pl.DataFrame(DAYS).with_columns(pl.col("day").cast(pl.Enum(["mon", "tue"])))
+
+    table.append(rows)
+    table.append(rows.with_columns(pl.col("day").cast(pl.Categorical)))
+
+    assert table.count("day = 'tue'") == 4
+
+
+def test_text_of_polars_is_read_as_values_where_bad_rows_are_allowed() -> None:
+    table = create_table(partition_keys=["day"])
+
+    done = table.append(pl.DataFrame({"id": ["7", "x"], "day": ["mon", "mon"]}), on_bad_rows="skip")
+
+    assert (keys_of(table), done.rows_rejected) == ([7], 1)
+
+
+def test_columns_of_the_same_name_in_pandas_are_refused() -> None:
+    twice = DAYS.to_pandas().rename(columns={"day": "id"})
+
+    with pytest.raises(DataMismatch, match="several columns with the names id"):
+        create_table().append(twice)
+
+
+def test_a_pandas_column_of_mixed_values_is_named() -> None:
+    mixed = DAYS.to_pandas().assign(day=["mon", 2, "tue"])
+
+    with pytest.raises(DataMismatch, match=r"column day .*: .*; give all values of a column one"):
+        create_table(partition_keys=["day"]).append(mixed)
+
+
+def test_wrong_kinds_of_arguments_are_refused_with_an_example() -> None:
+    table = a_week()
+
+    with pytest.raises(InvalidInput, match="a limit is a number of rows, not '3'"):
+        table.to_arrow(limit="3")
+    with pytest.raises(InvalidInput, match=r"a dictionary of columns, as in \{'price'"):
+        table.update("id = 1")
+    with pytest.raises(InvalidInput, match=r"'t.id = s.id'; columns are a list, as in on=\['id'\]"):
+        table.merge(DAYS, "id").when_matched_update_all().execute()

@@ -102,7 +102,7 @@ def test_a_source_is_merged(kind: str) -> None:
     [
         (lambda u: u.delete_by_row_id([0, 99]), "_ROW_ID of no row that is in the table: 99"),
         (lambda u: u.delete_by_row_id([0, 0]), "keys: 0"),
-        (lambda u: u.delete_by_row_id([None]), "holds 1 nulls"),
+        (lambda u: u.delete_by_row_id([None]), "holds 1 null"),
         (lambda u: u.update_by_arrow_with_row_id(pa.table({"v": ["x"]})), "no column _ROW_ID"),
         (lambda u: u.update_by_arrow_with_row_id(pa.table({"_ROW_ID": [0]})), "no columns"),
         (lambda u: u.with_update_type(["nope"]), "no such columns: nope"),

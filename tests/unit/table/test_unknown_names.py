@@ -5,6 +5,7 @@ import pytest
 
 from builders import NAME, append, create_table, open_catalog, rows_of
 from emberlake import Schema, SchemaChange
+from emberlake.base.peer_names import OF_CATALOGS, OF_TABLES
 from emberlake.errors import EmberlakeError, NotFound
 from emberlake.io import MemoryStorage
 
@@ -79,3 +80,35 @@ def test_whatever_has_a_name_is_offered_by_it(what):
 
     with pytest.raises(NotFound, match=f"did you mean {meant}\\?$"):
         attempt(open_catalog(storage), table)
+
+
+def test_an_unknown_field_of_a_row_is_answered_by_the_fields_that_there_are() -> None:
+    catalog = open_catalog(MemoryStorage())
+    place = pa.struct([("street", "string"), ("town", "string")])
+    catalog.create_database("db")
+    table = catalog.create_table(NAME, pa.schema([("id", pa.int64()), ("place", place)]))
+    told = r"did you mean place\.town or place\?"
+
+    with pytest.raises(NotFound, match=told):
+        table.to_arrow(["place.twn"])
+    with pytest.raises(NotFound, match=told):
+        table.to_arrow(filter="place.twn = 'x'")
+
+
+def test_names_of_delta_lake_and_iceberg_are_answered_by_ours() -> None:
+    catalog = open_catalog(MemoryStorage())
+    table = create_table()
+
+    with pytest.raises(AttributeError, match=r"'vacuum'; use expire_snapshots\(\) and remove_orph"):
+        _ = table.vacuum
+    with pytest.raises(AttributeError, match=r"'load_table'; use get_table\(name\)"):
+        _ = catalog.load_table
+    assert not hasattr(table, "something_else")
+
+
+def test_every_name_that_is_suggested_for_those_of_peers_exists() -> None:
+    for owner, names in ((create_table(), OF_TABLES), (open_catalog(MemoryStorage()), OF_CATALOGS)):
+        for peer, told in names.items():
+            assert not hasattr(owner, peer)
+            name = told.removeprefix("catalog.").partition("(")[0].partition(",")[0]
+            assert hasattr(owner, name) or "catalog." in told or "emberlake." in told, told

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from builders import COLUMNS, append, create_table, open_catalog
-from emberlake import Schema
+from emberlake import Schema, SchemaChange
 from emberlake.io import MemoryStorage
 from emberlake.store.manifests import forget_manifests
 from emberlake.ui.app import build_app
@@ -41,9 +41,9 @@ class Site:
             storage, partition_keys=["day"], options={EVIL_OPTION: EVIL, "my.password": "hush-hush"}
         )
         append(self.table, [(1, EVIL), (2, "tue")])
-        catalog = open_catalog(storage)
+        self.catalog = open_catalog(storage)
         guard = Guard("127.0.0.1", KEY, TOKEN)
-        self.app = build_app(catalog, guard, allow_writes=allow_writes)
+        self.app = build_app(self.catalog, guard, allow_writes=allow_writes)
 
     def get(self, path: str, **headers: str) -> Reply:
         return self.ask("GET", path, {"cookie": COOKIE, **headers})
@@ -124,6 +124,16 @@ def test_secrets_in_options_are_hidden(site: Site) -> None:
 
     assert "my.password" in reply.text
     assert "hush-hush" not in reply.text
+
+
+def test_columns_without_comments_leave_the_room_to_their_names(site: Site) -> None:
+    assert "<th>role</th></tr>" in site.get("/table/db.t/overview").text
+
+    site.catalog.alter_table("db.t", SchemaChange.update_column_comment("day", "of the order"))
+
+    page = site.get("/table/db.t/overview").text
+    assert "<th>comment</th>" in page
+    assert "<td>of the order</td>" in page
 
 
 def test_every_answer_has_the_headers_that_protect_it(site: Site) -> None:

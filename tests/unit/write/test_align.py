@@ -3,6 +3,7 @@
 import datetime as dt
 from decimal import Decimal
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -49,7 +50,18 @@ def array(values, arrow):
 NOON = dt.datetime.fromisoformat("2026-06-26T12:00:00")
 TZ = dt.UTC
 
+VIEWS = pa.DictionaryArray.from_arrays(
+    pa.array([1, 0, None]), pa.array(["a", "b"], pa.string_view())
+)
+
 ACCEPTED = [
+    # what Polars makes of categories
+    (VIEWS, "STRING", ["b", "a", None]),
+    (
+        pa.LargeListArray.from_arrays([0, 3], VIEWS),
+        ArrayType(True, AtomicType("STRING")),
+        [["b", "a", None]],
+    ),
     # integers: any width and sign, when the values fit
     (array([1, None, -128], pa.int8()), "BIGINT", [1, None, -128]),
     (array([1, 127], pa.int64()), "TINYINT", [1, 127]),
@@ -409,3 +421,23 @@ def test_a_stream_shows_its_columns_before_its_batches():
 def test_what_speaks_no_arrow_is_refused():
     with pytest.raises(InvalidInput, match="cannot write dict"):
         list(as_tables({"id": [1]}))
+
+
+def test_a_column_without_a_type_is_not_said_to_be_addable() -> None:
+    with pytest.raises(DataMismatch, match=r"note: .* null has no type; cast it, or leave it out"):
+        align(pa.table({"c": [1], "note": pa.nulls(1)}), fields(c="BIGINT"))
+
+
+@pytest.mark.parametrize(
+    ("data", "remedy"),
+    [
+        ([{"id": 1}], r"pa.Table.from_pylist\(...\) makes one"),
+        ({"id": [1]}, r"pa.table\(...\) makes one"),
+        (pl.LazyFrame({"id": [1]}), r"such as .collect\(\) returns"),
+        (None, "a pandas or Polars DataFrame$"),
+    ],
+    ids=["rows", "columns", "query", "nothing"],
+)
+def test_what_is_no_data_is_refused_with_the_way_to_make_it_data(data: object, remedy: str) -> None:
+    with pytest.raises(InvalidInput, match=remedy):
+        list(as_tables(data))

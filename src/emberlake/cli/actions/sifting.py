@@ -24,6 +24,7 @@ from emberlake.errors import DataMismatch, EmberlakeError
 from emberlake.read.casts.kernels import cast_array
 from emberlake.rowops.quarantine import BadRowRule, quarantine_of
 from emberlake.rowops.sifted_write import Rejects, commit_both, new_rejects
+from emberlake.rowops.text_values import read_texts
 from emberlake.table import Table
 from emberlake.table.write_builder import BatchWriteBuilder, session_of
 from emberlake.types import AtomicType, DataField, arrow_type
@@ -125,7 +126,9 @@ def load_sifted(
                     if rows.num_rows:
                         writer.write_known(batch.given, rows, batch.known)
                 else:
-                    writer.write(_with_constants(batch, constants, table.fields))
+                    rows, unread = read_texts(batch, table.table_schema)
+                    rows = _with_constants(rows, constants, table.fields)
+                    writer.write_known(batch, rows, unread)
             done += file.stat().st_size
             bar.advance_bytes(done, total)
         result = commit_both(write, writer, rejects)

@@ -8,14 +8,15 @@ import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
+from emberlake.cli.actions.text_cells import from_json, from_text
 from emberlake.cli.actions.text_opening import (
     check_quotes,
     decoding,
@@ -25,16 +26,13 @@ from emberlake.cli.actions.text_opening import (
 )
 from emberlake.cli.choices import SourceFormat
 from emberlake.cli.failures import UsageError
-from emberlake.errors import CorruptFile, DataMismatch, Unsupported
-from emberlake.read.casts.kernels import cast_array
-from emberlake.types import AtomicType, DataField, DataType, arrow_type
+from emberlake.errors import CorruptFile
+from emberlake.types import AtomicType, DataField, TypeRoot
 from emberlake.write.bad_rows import BadCells
 
 _BATCH_ROWS: Final = 20_000
 _BLOCK_BYTES: Final = 4 << 20
 _TEXT: Final = AtomicType("STRING")
-_WHOLE: Final = r"^\s*[+-]?[0-9]+\s*$"
-_SHOWN: Final = 60  # characters of a value in a reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,11 +230,12 @@ def _torn(row: Any, lines: _CsvLines) -> Torn:
 
 def _read_json(path: Path, fields: Sequence[DataField], encoding: str) -> Iterator[TextBatch]:
     """One object per line, read by Python: Arrow stops at the first value of another type."""
+    decoder = _decoder(fields)
     with open_text(path, encoding) as text:
         batch = _JsonBatch()
         for line, written in enumerate(text, start=1):
             if written.strip():
-                batch.add(line, written.strip().lstrip("\ufeff"))
+                batch.add(line, written.strip().lstrip("\ufeff"), decoder)
             if len(batch.objects) >= _BATCH_ROWS:
                 yield batch.typed(fields)
                 batch = _JsonBatch()
@@ -246,7 +245,7 @@ def _read_json(path: Path, fields: Sequence[DataField], encoding: str) -> Iterat
 def _read_json_array(path: Path, fields: Sequence[DataField], encoding: str) -> Iterator[TextBatch]:
     with open_text(path, encoding) as text:
         content = text.read()
-    decoder, batch = json.JSONDecoder(), _JsonBatch()
+    decoder, batch = _decoder(fields), _JsonBatch()
     at, line, counted = content.index("[") + 1, 1, 0
     while True:
         while at < len(content) and content[at] in " \t\r\n,":
@@ -268,6 +267,12 @@ def _read_json_array(path: Path, fields: Sequence[DataField], encoding: str) -> 
     yield batch.typed(fields)
 
 
+def _decoder(fields: Sequence[DataField]) -> json.JSONDecoder:
+    """A decoder that keeps all digits of a number if the table has a column for them."""
+    has_decimals = any(TypeRoot.DECIMAL in str(field.type) for field in fields)
+    return json.JSONDecoder(parse_float=Decimal if has_decimals else None)
+
+
 @dataclass
 class _JsonBatch:
     objects: list[dict[str, Any]] = field(default_factory=list)
@@ -275,9 +280,9 @@ class _JsonBatch:
     lines: list[int] = field(default_factory=list)
     torn: list[Torn] = field(default_factory=list)
 
-    def add(self, line: int, text: str) -> None:
+    def add(self, line: int, text: str, decoder: json.JSONDecoder) -> None:
         try:
-            self.take(line, text, json.loads(text))
+            self.take(line, text, decoder.decode(text))
         except ValueError as error:
             self.torn.append(Torn(line, text, f"is not JSON: {error}"))
 
@@ -297,7 +302,7 @@ class _JsonBatch:
         for name in names:
             values = [value.get(name) for value in self.objects]
             target = by_name[name].type if name in by_name else _TEXT
-            columns[name], bad = _from_json(values, target)
+            columns[name], bad = from_json(values, target)
             known.append(BadCells(name, *bad))
         found = self.lines
         return TextBatch(
@@ -307,25 +312,6 @@ class _JsonBatch:
             lines=lambda positions: [found[position] for position in positions],
             torn=self.torn,
         )
-
-
-_Bad = tuple[np.ndarray[Any, np.dtype[np.int64]], pa.Array]
-
-
-def _from_json(values: list[Any], target: DataType) -> tuple[pa.Array, _Bad]:
-    """Values as a column; null where one does not fit."""
-    is_text = isinstance(target, AtomicType) and target.root.is_text
-    if is_text:
-        texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
-        return pa.array(texts, pa.string()), _no_cells()
-    if isinstance(target, AtomicType) and any(isinstance(v, str) for v in values):
-        texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
-        return _from_text(pa.array(texts, pa.string()), target)
-
-    def convert(some: list[Any]) -> pa.Array:
-        return pa.array(some, arrow_type(target))
-
-    return _sifted(values, convert, target, json.dumps)
 
 
 def _typed_batch(
@@ -340,60 +326,6 @@ def _typed_batch(
     for name in given.column_names:
         texts = given.column(name).combine_chunks()
         target = by_name[name].type if name in by_name else _TEXT
-        columns[name], bad = _from_text(texts, target)
+        columns[name], bad = from_text(texts, target)
         known.append(BadCells(name, *bad))
     return TextBatch(given, pa.table(columns), known, lines, torn)
-
-
-# --- values ---------------------------------------------------------------------------------------
-
-
-def _from_text(texts: pa.Array, target: DataType) -> tuple[pa.Array, _Bad]:
-    """Texts as values of a type; null where one does not fit."""
-    if not isinstance(target, AtomicType):
-        raise Unsupported(f"values of type {target} cannot be read from text; use JSON or Parquet")
-    if target.root.is_text:
-        return texts, _no_cells()
-    is_whole = target.root.is_integer
-
-    def convert(some: pa.Array) -> pa.Array:
-        if is_whole and not pc.all(pc.match_substring_regex(some, _WHOLE), min_count=0).as_py():
-            raise DataMismatch("it is not a whole number")  # a cast would cut a fraction off
-        return cast_array(some, _TEXT, target.with_nullable(True))
-
-    return _sifted(texts, convert, target, str)
-
-
-def _sifted(
-    values: Any, convert: Callable[[Any], pa.Array], target: DataType, shown: Callable[[Any], str]
-) -> tuple[pa.Array, _Bad]:
-    """Values that can be converted, and the positions of the others, found by halving."""
-    parts: list[pa.Array] = []
-    positions: list[int] = []
-    reasons: list[str] = []
-
-    def sift(some: Any, start: int) -> None:
-        if not len(some):
-            return
-        try:
-            parts.append(convert(some))
-            return
-        except (DataMismatch, pa.ArrowException, TypeError, ValueError, OverflowError):
-            pass
-        if len(some) > 1:
-            middle = len(some) // 2
-            sift(some[:middle], start)
-            sift(some[middle:], start + middle)
-            return
-        value = some[0].as_py() if isinstance(some, pa.Array) else some[0]
-        parts.append(pa.nulls(1, arrow_type(target)))
-        positions.append(start)
-        reasons.append(f"{shown(value):.{_SHOWN}} is not a {target.with_nullable(True)}")
-
-    sift(values, 0)
-    column = pa.concat_arrays(parts) if parts else pa.nulls(0, arrow_type(target))
-    return column, (np.array(positions, np.int64), pa.array(reasons, pa.string()))
-
-
-def _no_cells() -> _Bad:
-    return np.empty(0, np.int64), pa.array([], pa.string())

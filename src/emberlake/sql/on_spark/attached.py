@@ -133,13 +133,17 @@ class AttachedTables:
 
     def _make(self, name: str, identifier: Identifier, schema_id: int) -> None:
         path = f"{quoted(identifier.database)}.{quoted(identifier.table)}"
+        source = _source_name(self._catalog, identifier)
         if self._spark.catalog.tableExists(path):
-            self.left_out[str(identifier)] = _TAKEN
-            return
+            if self._providers(identifier.database).get(name) != source:
+                self.left_out[str(identifier)] = _TAKEN
+                return
+            # An earlier attach of the same catalog, in a cell that is run again: its columns may
+            # have changed, and this lake is the one to refresh and to detach.
+            self._spark.sql(f"DROP TABLE {path}")
         if not self._spark.catalog.databaseExists(quoted(identifier.database)):
             self._spark.sql(f"CREATE DATABASE {quoted(identifier.database)}")
             self._own_databases.append(identifier.database)
-        source = _source_name(self._catalog, identifier)
         self._spark.dataSource.register(bound_source(source, str(identifier), self._options))
         try:
             self._spark.sql(f"CREATE TABLE {path} USING {quoted(source)}")

@@ -1,11 +1,14 @@
 """A lake in a Spark session: ``attach``, ``lake.sql`` and ``sql``."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from emberlake.catalog import CatalogFactory
+from emberlake.base.names import did_you_mean
+from emberlake.catalog import Catalog, CatalogFactory
 from emberlake.errors import InvalidInput
 from emberlake.spark.sessions import find_session
 from emberlake.sql.names import TableName
@@ -16,6 +19,8 @@ from emberlake.sql.parameters import Given
 from emberlake.sql.session import SqlSession
 
 _LAKE: Final = "lake"
+_NO_TABLE: Final = "TABLE_OR_VIEW_NOT_FOUND"
+_PART: Final = re.compile(r"`((?:[^`]|``)*)`")  # of a name in Spark's errors
 _latest: dict[str, "Lake"] = {}  # the default for notebooks
 
 
@@ -66,7 +71,12 @@ class Lake:
         engine.session = SqlSession(
             shared.catalog, engine, name=shared.name, database=shared.database
         )
-        result: DataFrame = engine.session.execute(query, args)
+        try:
+            result: DataFrame = engine.session.execute(query, args)
+        except AnalysisException as error:
+            if error.getCondition() == _NO_TABLE and (hint := _nearest(error, shared.catalog)):
+                error.add_note(hint)
+            raise
         shared.database = engine.session.database
         self._attached.update()
         return result
@@ -92,6 +102,19 @@ class Lake:
     def __repr__(self) -> str:
         names = sorted(self._attached.names.values())
         return f"Lake({self.session.name}: {len(names)} tables in Spark)"
+
+
+def _nearest(error: AnalysisException, catalog: Catalog) -> str:
+    """Which table of the lake a name that Spark does not know is most like; Spark cannot tell."""
+    name = (error.getMessageParameters() or {}).get("relationName", "")
+    parts = [part.replace("``", "`") for part in _PART.findall(name)]
+    if len(parts) < 2:
+        return ""
+    database, table = parts[-2:]
+    databases = catalog.list_databases()
+    if database not in databases:
+        return did_you_mean([database], databases, before="in the lake: ")
+    return did_you_mean([table], catalog.list_tables(database), f"in {database}: ")
 
 
 def attach(

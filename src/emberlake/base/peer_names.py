@@ -1,0 +1,68 @@
+"""What methods of Delta Lake's and Iceberg's packages are called here, for errors."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
+
+_READ: Final = "to_arrow(columns, filter), to_pandas or scan"
+_ALTER: Final = "catalog.alter_table(name, changes)"
+
+OF_TABLES: Final[Mapping[str, str]] = {
+    "vacuum": "expire_snapshots() and remove_orphan_files()",
+    "optimize": "compact()",
+    "restore": "rollback_to(snapshot or tag)",
+    "version": "history()",
+    "snapshots": "history()",
+    "inspect": "history(), files() and partitions()",
+    "details": "history(), files() and partitions()",
+    "detail": "history(), files() and partitions()",
+    "alter": _ALTER,
+    "update_schema": _ALTER,
+    "manage_snapshots": "create_tag(name), rollback_to(snapshot or tag)",
+    "refresh": "catalog.get_table(name)",
+    "columns": "field_names",
+    "insert": "append(data)",
+    "write": "append(data), upsert(data) or overwrite(data)",
+    "read": _READ,
+    "load": _READ,
+    "select": _READ,
+    "where": _READ,
+    "filter": _READ,
+    "head": "to_pandas(limit=5)",
+    "show": "to_pandas(limit=20)",
+    "to_pyarrow_table": "to_arrow()",
+    "to_pyarrow_dataset": "scan(), an Arrow stream",
+    "toDF": "emberlake.spark.read_paimon(name, options)",
+}
+OF_CATALOGS: Final[Mapping[str, str]] = {
+    "load_table": "get_table(name)",
+    "table": "get_table(name)",
+    "create_namespace": "create_database(name)",
+    "drop_namespace": "drop_database(name)",
+    "list_namespaces": "list_databases()",
+    "tables": "list_tables(database)",
+    "table_exists": "list_tables(database)",
+}
+
+
+class _Answering:
+    _peer_names: ClassVar[Mapping[str, str]]
+
+    if not TYPE_CHECKING:  # or type checkers would believe that every attribute exists
+
+        def __getattr__(self, name: str) -> NoReturn:
+            told = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name in self._peer_names:
+                told = f"{told}; use {self._peer_names[name]}"
+            raise AttributeError(told, name=name, obj=self)
+
+
+class AnswersPeersOfTables(_Answering):
+    """Names that tables of peers have are answered by what there is instead."""
+
+    _peer_names = OF_TABLES
+
+
+class AnswersPeersOfCatalogs(_Answering):
+    """Names that catalogs of peers have are answered by what there is instead."""
+
+    _peer_names = OF_CATALOGS
