@@ -167,7 +167,7 @@ def test_what_makes_no_sense_is_a_usage_error(
     "arguments",
     [["--columns", "nope"], ["--where", "nope = 1"], ["--snapshot", "99"], ["--tag", "nope"]],
 )
-def test_what_is_not_there_is_told_in_one_line(
+def test_missing_things_are_reported_in_one_line(
     cli: Cli, catalog: Catalog, arguments: list[str]
 ) -> None:
     failed = cli("read", "shop.orders", *arguments)

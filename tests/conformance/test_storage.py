@@ -226,7 +226,7 @@ def test_files_are_not_created_together_where_one_exists(storage: Storage, root:
     assert storage.read(f"{root}/b") == b"1"
 
 
-def test_who_loses_a_name_is_told_what_has_it(storage: Storage, root: str) -> None:
+def test_a_creation_that_loses_its_name_reports_what_has_it(storage: Storage, root: str) -> None:
     first = storage.put_or_read(f"{root}/snapshot-1", b"ours")
     second = storage.put_or_read(f"{root}/snapshot-1", b"theirs")
 

@@ -53,7 +53,7 @@ class Used:
     log: list[str] = field(default_factory=list)
 
     def check(self, operation: str) -> None:
-        """No more requests and trips than the page says, and no fewer where it can be told."""
+        """No more requests and trips than the page says, and no fewer where that is certain."""
         requests, trips = BUDGETS[operation]
         shown = "\n".join(self.log)
         if operation in VARYING:

@@ -1,4 +1,4 @@
-"""Wrong options are one error that says which of them is wrong, within seconds, and no secret."""
+"""A wrong option is an error within seconds that names the option and shows no secret."""
 
 import socket
 import subprocess

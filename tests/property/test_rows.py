@@ -1,4 +1,4 @@
-"""Rows, their hashes, statistics, partition folders and deletion vectors, on whatever comes."""
+"""Rows, their hashes, statistics, partition folders and deletion vectors, for any values."""
 
 import math
 from decimal import Decimal

@@ -9,7 +9,7 @@ from rest_server import TOKEN, RestServer
 
 
 class Spark:
-    """A session that writes down what it is told."""
+    """A session that records its calls."""
 
     def __init__(self) -> None:
         self.sources: list[Any] = []

@@ -1,4 +1,4 @@
-"""The tasks of a write: as many as were asked for, and all of them heard of before the commit."""
+"""The tasks of a write: as many as requested, and all of them report before the commit."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -87,7 +87,7 @@ Tamper = Callable[[Reports], Reports]
 
 
 def without(number: int) -> Tamper:
-    """One report is lost on the way, whoever it is of."""
+    """One report is lost on the way, no matter which."""
     return lambda found: replace(
         found, received=tuple(r for r in found.received if r.number != number)
     )

@@ -62,7 +62,7 @@ def test_batches_without_rows_leave_gaps_that_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize(("number", "query"), [(1, QUERY), (2, "another"), (0, "another")])
-def test_a_query_that_starts_anew_is_not_taken_for_a_repetition(number: int, query: str) -> None:
+def test_a_query_that_starts_over_is_not_taken_for_a_repetition(number: int, query: str) -> None:
     table = create_table()
     for done in range(3):
         batch(table, done).commit(prepare(table, rows_of([done])))

@@ -179,8 +179,8 @@ def test_no_row_is_committed_if_bad_rows_cannot_be_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = new_table(tmp_path)
-    told = {"on-bad-rows": "db.t_bad_rows"}
-    chosen = parse_options(options(table, **told), Use.BATCH_WRITE)
+    bad_rows = {"on-bad-rows": "db.t_bad_rows"}
+    chosen = parse_options(options(table, **bad_rows), Use.BATCH_WRITE)
     writer = BatchWriter(chosen, LOOSE, overwrite=False)
     message = writer.write(with_a_bad_row())
 

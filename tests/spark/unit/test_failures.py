@@ -1,4 +1,4 @@
-"""Errors of ours reach the driver as what they are, and read as plain text on the way."""
+"""Our errors reach the driver with their types, and are plain text on the way."""
 
 import traceback
 

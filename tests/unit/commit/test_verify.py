@@ -67,10 +67,10 @@ def overwrite_with(table: Table, raw: bytes, snapshot_id: int) -> None:
 
 def of_a_peer(table: Table, snapshot_id: int, below_id: int) -> bytes:
     """The snapshot of another engine on top of one that it has read."""
-    told = json.loads(table.store.storage.read(table.store.layout.snapshot(below_id)))
-    told |= {"id": snapshot_id, "commitUser": "a-peer", "deltaRecordCount": 0, "uuid": "theirs"}
-    del told["writerVersion"]
-    return json.dumps(told).encode()
+    document = json.loads(table.store.storage.read(table.store.layout.snapshot(below_id)))
+    document |= {"id": snapshot_id, "commitUser": "a-peer", "deltaRecordCount": 0, "uuid": "theirs"}
+    del document["writerVersion"]
+    return json.dumps(document).encode()
 
 
 def test_a_snapshot_that_was_overwritten_is_reported_and_its_files_stay():
@@ -209,7 +209,7 @@ def test_snapshots_that_are_gone_on_purpose_are_no_matter():
     assert read_ids(table) == [1]
 
 
-def test_a_look_that_fails_is_told_but_does_not_undo_the_commit():
+def test_a_check_that_fails_is_reported_but_does_not_undo_the_commit():
     world = World()
     table = shared_table(world, **ALWAYS)
     append(table, rows_of([1]))

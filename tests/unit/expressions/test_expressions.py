@@ -342,7 +342,7 @@ def test_a_source_that_has_no_row_here_cannot_be_named() -> None:
 # --- assignments ----------------------------------------------------------------------------------
 
 
-def test_text_that_was_meant_as_a_value_is_told_how_to_say_so() -> None:
+def test_text_that_was_meant_as_a_value_gets_a_hint() -> None:
     field = DataField(1, "city", AtomicType("STRING"))
 
     with pytest.raises(ColumnNotFound, match=r'text is given as lit\("rome"\)'):

@@ -1,4 +1,4 @@
-"""Columns that are left out of a write to a key table, and would become null unasked."""
+"""Columns that are left out of a write to a key table, and would silently become null."""
 
 from typing import Any
 

@@ -203,7 +203,7 @@ def _created(session: Session, identifier: str, schema: Schema) -> Iterator[Tabl
 
 
 def _recognised(asked: Asked, source: Source) -> Asked:
-    """A JSON file may be one array, which Spark reads only if it is told."""
+    """The load, with the option by which Spark reads JSON files that are one array."""
     if source.format is SourceFormat.CSV:
         for file in (file for root in source.roots for file in iter_data_files(root)):
             check_delimiter(file, asked.source_options)
@@ -224,8 +224,8 @@ def _is_array(asked: Asked, source: Source) -> bool:
 
     So starting Spark gains nothing, and Spark would read their paths as patterns.
     """
-    is_told = asked.source_options.get("multiLine") == "true"
-    return is_told and bool(source.roots) and not asked.merge_schema
+    has_arrays = asked.source_options.get("multiLine") == "true"
+    return has_arrays and bool(source.roots) and not asked.merge_schema
 
 
 def _rule_of(asked: Asked) -> BadRowRule:

@@ -63,7 +63,7 @@ class ServeOptions:
 
 
 def serve(session: Session, options: ServeOptions) -> None:
-    """Serve until the process is told to end."""
+    """Serve until the process is asked to stop."""
     check_installed()
     settings = _settings(session, options)
     with listen(settings.host, settings.port) as listening:

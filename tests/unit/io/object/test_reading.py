@@ -104,7 +104,7 @@ def test_a_long_range_comes_in_pieces() -> None:
     ]
 
 
-def test_so_much_is_fetched_ahead_and_no_more() -> None:
+def test_no_more_than_the_bound_is_fetched_ahead() -> None:
     part = 8 * MEBIBYTE
     source = Bytes(100 * part)
     opened = source.open()
