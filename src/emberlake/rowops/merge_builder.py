@@ -59,11 +59,6 @@ class MergeBuilder:
         clauses = "".join(f", {clause.name}" for clause in self._clauses)
         return f"{type(self).__name__}({table}, on={self._on!r}{clauses})"
 
-    def telling(self, when_grown: Callable[[TableStore], None]) -> Self:
-        """Call this after a commit with ``merge_schema``, with the table as it is then."""
-        self._when_grown = when_grown
-        return self
-
     # --- clauses ----------------------------------------------------------------------------------
 
     def when_matched_update(self, set: Mapping[str, object], where: Any = None) -> Self:  # noqa: A002
@@ -301,7 +296,7 @@ class Outline:
         return Outline(plan.on.text, sets, pruning, source_rows)
 
 
-def new_merge(
+def new_merge(  # noqa: PLR0913 - the options of a merge
     session: WriteSession,
     source: Any,
     on: On,
@@ -310,8 +305,11 @@ def new_merge(
     target_alias: str = "t",
     merge_schema: bool = False,
     isolation: str = "snapshot",
+    when_grown: Callable[[TableStore], None] | None = None,
 ) -> MergeBuilder:
     """Start a merge of a source into a table.
+
+    ``when_grown`` is called after a commit with ``merge_schema``, with the table as it is then.
 
     Raises:
         InvalidInput: the source is not tabular data, or an argument is wrong.
@@ -321,7 +319,8 @@ def new_merge(
     if source_alias == target_alias:
         raise InvalidInput(f"both sides have the alias {source_alias!r}")
     rows = source_rows(source, session.store.schema)
-    return MergeBuilder(session, rows, on, (target_alias, source_alias), merge_schema)
+    aliases = (target_alias, source_alias)
+    return MergeBuilder(session, rows, on, aliases, merge_schema, _when_grown=when_grown)
 
 
 def upsert_by(

@@ -147,7 +147,8 @@ class ShortForms(ShortReads):
             target_alias=target_alias,
             merge_schema=merge_schema,
             isolation=isolation,
-        ).telling(self._have)
+            when_grown=self._have,
+        )
 
     def overwrite(
         self,

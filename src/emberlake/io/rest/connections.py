@@ -18,7 +18,6 @@ from emberlake.base.extras import load_extra
 from emberlake.errors import InvalidOption
 
 _POOLED: Final = 16  # connections to one server
-_MOST_OF_AN_ANSWER: Final = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
