@@ -66,7 +66,7 @@ def test_an_update_of_all_rows_asks_first(cli: Cli) -> None:
     assert (asked.code, "This changes all rows of shop.orders" in asked.err) == (2, True)
 
 
-def test_nothing_to_change_is_said(cli: Cli) -> None:
+def test_having_nothing_to_change_is_reported(cli: Cli) -> None:
     done = cli("delete", "shop.orders", "--where", "order_id = -1", "--yes")
 
     assert (done.code, done.out) == (0, "no row of shop.orders changes\n")

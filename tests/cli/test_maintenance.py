@@ -43,7 +43,7 @@ def test_a_dry_run_of_compact_names_buckets_and_merges_nothing(cli: Cli, catalog
     assert len(cli("snapshots", "shop.orders", "--json").json["snapshots"]) == 5
 
 
-def test_a_dry_run_of_compact_tells_dates_as_dates(cli: Cli, catalog: Catalog) -> None:
+def test_a_dry_run_of_compact_shows_dates_as_dates(cli: Cli, catalog: Catalog) -> None:
     columns = pa.schema([("id", pa.int64()), ("d", pa.date32())])
     catalog.create_table("shop.days", Schema.from_pyarrow_schema(columns, partition_keys=["d"]))
     for day in (date(2020, 1, 18), None):
@@ -58,7 +58,7 @@ def test_a_dry_run_of_compact_tells_dates_as_dates(cli: Cli, catalog: Catalog) -
 
 @pytest.mark.parametrize("table", ["shop.orders", "shop.customers", "shop.later"])
 @pytest.mark.parametrize("full", [[], ["--full"]])
-def test_a_dry_run_of_compact_tells_what_the_run_deletes(
+def test_a_dry_run_of_compact_shows_what_the_run_deletes(
     cli: Cli, catalog: Catalog, table: str, full: list[str]
 ) -> None:
     later = Schema.from_pyarrow_schema(CUSTOMERS, primary_keys=["id"], options={"bucket": "-2"})

@@ -183,7 +183,7 @@ def test_a_person_sees_the_first_rows_and_a_pipe_gets_all(catalog: Catalog) -> N
     assert len(piped.stdout.splitlines()) == 2 + 30
 
 
-def test_a_reader_that_stops_early_is_no_error(catalog: Catalog) -> None:
+def test_a_reader_that_stops_early_is_not_an_error(catalog: Catalog) -> None:
     table = catalog.get_table("shop.orders")
     append(table, orders_of(4, 20_000))
     process = subprocess.Popen(
@@ -230,7 +230,7 @@ def test_a_person_is_asked_before_something_is_destroyed(catalog: Catalog) -> No
         (["tags", "nope", "shop.orders"], 2),
     ],
 )
-def test_exit_codes_tell_failures_from_mistakes(
+def test_exit_codes_distinguish_failures_from_mistakes(
     cli: Cli, catalog: Catalog, arguments: list[str], code: int
 ) -> None:
     ended = cli(*arguments)

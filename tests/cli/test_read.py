@@ -78,7 +78,7 @@ def test_csv_has_a_header_even_without_rows(cli: Cli, catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.parquet"])
-def test_the_name_of_the_file_tells_its_format(
+def test_the_name_of_the_file_shows_its_format(
     cli: Cli, catalog: Catalog, tmp_path: Path, name: str
 ) -> None:
     wrote = cli("read", "shop.orders", "--out", str(tmp_path / name), "--json")

@@ -61,7 +61,7 @@ def test_damage_is_reported_in_the_list(cli: Cli, catalog: Catalog, warehouse: P
     assert "cannot be read: " in cli("table", "list").out
 
 
-def test_show_tells_columns_keys_and_the_latest_snapshot(cli: Cli, catalog: Catalog) -> None:
+def test_show_lists_columns_keys_and_the_latest_snapshot(cli: Cli, catalog: Catalog) -> None:
     shown = cli("table", "show", "shop.orders").out
 
     assert "partitioned by  dt" in shown

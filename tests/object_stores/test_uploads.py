@@ -152,7 +152,7 @@ def test_where_uploads_cannot_be_listed_the_orphans_still_go(
     assert (done.paths, done.uploads) == ((orphan,), 0)
 
 
-def test_a_listing_whose_answer_is_lost_is_asked_for_again(
+def test_a_listing_whose_answer_is_lost_is_requested_again(
     s3: Server, plain: Storage, storage: Storage, proxy: Proxy, root: str
 ) -> None:
     begin_upload(s3, f"{root}/file")

@@ -21,7 +21,7 @@ class Spark:
         self.said.append(text)
 
 
-def test_a_source_of_a_table_has_the_token_and_tells_it_to_nobody(server: RestServer) -> None:
+def test_a_source_of_a_table_has_the_token_and_shows_it_to_nobody(server: RestServer) -> None:
     catalog = server.open()
     catalog.create_database("db")
     catalog.create_table("db.t", COLUMNS)

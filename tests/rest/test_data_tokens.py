@@ -162,7 +162,7 @@ def test_a_token_travels_with_its_table_and_is_not_shown(
     assert options["s3.credentials-provider"]()["access_key_id"] == "key1"
 
 
-def test_a_token_may_last_for_ever(server: RestServer, world: FakeEnv) -> None:
+def test_a_token_may_last_forever(server: RestServer, world: FakeEnv) -> None:
     Vendor(server, world, life_ms=2**63 - 1 - world.time_ms)
 
     options = vended_options("s3://bucket/t", {}, source(server, world))

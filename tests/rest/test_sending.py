@@ -109,7 +109,7 @@ def test_a_change_whose_answer_is_lost_is_not_repeated(
     assert len(server.asked("POST .*/databases$")) == 1
 
 
-def test_what_had_its_effect_though_the_server_asked_for_patience_is_no_error(
+def test_a_request_that_took_effect_before_a_retry_is_not_an_error(
     server: RestServer,
 ) -> None:
     catalog = connect(server)
@@ -139,7 +139,7 @@ def test_a_missing_server_is_reported_with_its_address() -> None:
         CatalogFactory.create({**options, "rest.client.max-retries": 0})
 
 
-def test_a_server_that_does_not_answer_is_not_waited_for_for_ever() -> None:
+def test_a_server_that_does_not_answer_is_not_waited_for_forever() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         options = {"metastore": "rest", "uri": f"http://127.0.0.1:{port}", "token": TOKEN}

@@ -296,7 +296,7 @@ class Outline:
         return Outline(plan.on.text, sets, pruning, source_rows)
 
 
-def new_merge(  # noqa: PLR0913 - the options of a merge
+def new_merge(
     session: WriteSession,
     source: Any,
     on: On,
@@ -305,11 +305,8 @@ def new_merge(  # noqa: PLR0913 - the options of a merge
     target_alias: str = "t",
     merge_schema: bool = False,
     isolation: str = "snapshot",
-    when_grown: Callable[[TableStore], None] | None = None,
 ) -> MergeBuilder:
     """Start a merge of a source into a table.
-
-    ``when_grown`` is called after a commit with ``merge_schema``, with the table as it is then.
 
     Raises:
         InvalidInput: the source is not tabular data, or an argument is wrong.
@@ -319,8 +316,13 @@ def new_merge(  # noqa: PLR0913 - the options of a merge
     if source_alias == target_alias:
         raise InvalidInput(f"both sides have the alias {source_alias!r}")
     rows = source_rows(source, session.store.schema)
-    aliases = (target_alias, source_alias)
-    return MergeBuilder(session, rows, on, aliases, merge_schema, _when_grown=when_grown)
+    return MergeBuilder(session, rows, on, (target_alias, source_alias), merge_schema)
+
+
+def watched(builder: MergeBuilder, when_grown: Callable[[TableStore], None]) -> MergeBuilder:
+    """The same merge; after a commit that added columns, it passes on the table with them."""
+    builder._when_grown = when_grown  # noqa: SLF001
+    return builder
 
 
 def upsert_by(

@@ -10,8 +10,8 @@
 
 Commits to several tables that wait are made together (``commit_together``).
 
-A server that dies before the file has changed nothing; after it, whoever looks next finds the file
-and records it.
+A server that dies before the file exists has changed nothing. If it dies afterwards, the next
+request finds the file and records it.
 """
 
 import json
@@ -238,7 +238,7 @@ def _record(
         try:
             record(heads, warehouse, chosen)
         except EmberlakeError as error:
-            # Whatever the error is, the files are there: nobody may hear that nothing happened.
+            # The files are there, so no answer may say that nothing happened.
             unknown = StorageError(f"the snapshot cannot be recorded: {error}")
             for place in places:
                 outcomes[place] = unknown

@@ -203,7 +203,7 @@ class WriteSession:
             check_overwritten(messages)
 
     def check_files(self, messages: Sequence[CommitMessage]) -> None:
-        """Refuse messages whose files are not there any more."""
+        """Refuse messages whose files no longer exist."""
         self._committer.check_files(append_change(messages))
 
     def newest_identifier(self) -> int | None:

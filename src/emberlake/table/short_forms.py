@@ -139,7 +139,7 @@ class ShortForms(ShortReads):
         Raises:
             InvalidInput: the source is not tabular data, or an argument is wrong.
         """
-        return rowops.merge_builder.new_merge(
+        builder = rowops.merge_builder.new_merge(
             self._session(),
             _rows_of(source),
             on,
@@ -147,8 +147,8 @@ class ShortForms(ShortReads):
             target_alias=target_alias,
             merge_schema=merge_schema,
             isolation=isolation,
-            when_grown=self._have,
         )
+        return rowops.merge_builder.watched(builder, self._have)
 
     def overwrite(
         self,

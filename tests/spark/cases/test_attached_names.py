@@ -96,7 +96,7 @@ def test_refresh_brings_back_a_name_that_spark_has_dropped(
     assert lake.left_out == {}
 
 
-def test_refresh_tells_that_spark_has_given_a_name_to_a_table_of_its_own(
+def test_refresh_reports_that_spark_has_given_a_name_to_a_table_of_its_own(
     spark: SparkSession, lake: Lake, rows: DataFrame, table: Table
 ) -> None:
     rows.write.mode("overwrite").saveAsTable("named.t")

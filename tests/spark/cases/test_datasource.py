@@ -136,7 +136,7 @@ def test_an_overwrite_replaces_the_partitions_that_it_touches(
     assert rows_of(table) == sorted([*new, *(row for row in ROWS if row[1] != DAYS[0])])
 
 
-def test_an_overwrite_of_everything_is_said_by_an_option(
+def test_an_option_makes_an_overwrite_replace_everything(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = new_table(tmp_path, partition_keys=["day"])

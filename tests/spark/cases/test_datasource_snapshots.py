@@ -67,7 +67,7 @@ def test_a_view_stays_at_its_snapshot_and_writes_to_the_table(
     spark.catalog.dropTempView("items")
 
 
-def test_a_dataframe_and_a_view_whose_files_are_gone_tell_why(
+def test_a_dataframe_and_a_view_whose_files_are_gone_fail_with_the_reason(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = new_table(tmp_path)

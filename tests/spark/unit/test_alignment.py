@@ -212,7 +212,7 @@ def test_a_declared_subset_is_neither_more_nor_less():
 REPLACED = {"keys": ("id",), "id": "INT NOT NULL", "a": "INT", "b": "INT"}
 
 
-def test_rows_that_replace_others_have_all_columns_unless_that_is_said():
+def test_rows_that_replace_others_have_all_columns_unless_declared():
     schema = a_schema(**REPLACED)
     frame = a_frame(id=t.IntegerType(), a=t.IntegerType())
 

@@ -29,7 +29,7 @@ def written(table: Table, ids: list[int]) -> list[CommitMessage]:
     return writer.prepare()
 
 
-def test_a_batch_is_one_snapshot_under_its_number_and_tells_the_query() -> None:
+def test_a_batch_is_one_snapshot_under_its_number_and_names_the_query() -> None:
     table = create_table()
 
     assert batch(table, 4).commit(prepare(table, rows_of([1, 2])))

@@ -111,7 +111,7 @@ def test_an_option_of_another_use_is_refused(key: str, use: Use, message: str) -
         parse_options({**TABLE, key: "1"}, use)
 
 
-def test_what_spark_tells_of_a_query_is_no_option_of_ours() -> None:
+def test_what_spark_passes_about_a_query_is_not_our_option() -> None:
     raw = {**TABLE, "queryname": "q", "checkpointlocation": "/c", "commit-user": "me"}
 
     options = parse_options(raw, Use.STREAM_WRITE)

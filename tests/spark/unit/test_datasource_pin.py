@@ -109,7 +109,7 @@ def test_a_snapshot_that_is_gone_is_reported_with_the_remedy(tmp_path: Path) -> 
         ids(form)
 
 
-def test_what_a_batch_cannot_read_is_said_by_the_read(tmp_path: Path) -> None:
+def test_the_read_reports_what_a_batch_cannot_read(tmp_path: Path) -> None:
     form = kept(source(tmp_path), with_schema=True)  # there is no table yet
 
     new_table(tmp_path)
@@ -143,7 +143,7 @@ def test_a_table_of_sparks_catalog_is_refused_when_it_is_made(tmp_path: Path) ->
         EmberlakeDataSource({**from_catalog, "warehouse": warehouse}).schema()
 
 
-def test_a_source_without_options_tells_of_them_too() -> None:
+def test_a_source_without_options_asks_for_them() -> None:
     with pytest.raises(InvalidOption, match=r"the table is missing: .* CREATE TEMPORARY VIEW"):
         EmberlakeDataSource({}).reader(IDS)
 

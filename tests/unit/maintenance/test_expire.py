@@ -216,7 +216,7 @@ def test_files_that_later_snapshots_have_stay():
     check_whole(table)
 
 
-def test_the_result_tells_bytes_and_a_dry_run_deletes_nothing():
+def test_the_result_has_bytes_and_a_dry_run_deletes_nothing():
     table = a_table(4)
     before = files_under(table.store.storage, "")
 

@@ -53,9 +53,7 @@ def test_a_limit_is_a_reason(table: Table) -> None:
 
 
 @pytest.mark.parametrize("where", [None, "id = 3", "day = 'mon'", "id > 1000", "day IS NULL"])
-def test_the_files_that_are_said_to_be_read_are_the_planned_ones(
-    table: Table, where: str | None
-) -> None:
+def test_the_files_reported_as_read_are_the_planned_ones(table: Table, where: str | None) -> None:
     explained = table.new_read_builder().with_filter(where).explain()
 
     read = sorted(file.path.rpartition("/")[2] for file in explained.files_read)

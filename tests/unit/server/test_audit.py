@@ -67,7 +67,7 @@ def wait_for(rows: Rows, *names: str) -> None:
         ({"principal": "\ud800\0"}, 'db.t {"principal": "\\ud800\\u0000"}'),
     ],
 )
-def test_an_entry_tells_what_the_path_and_the_body_name(body: object, resource: str) -> None:
+def test_an_entry_names_what_the_path_and_the_body_name(body: object, resource: str) -> None:
     assert resource_text(["db", "t"], body) == resource
 
 

@@ -239,7 +239,7 @@ def test_a_failure_of_the_program_in_a_batch_is_that_of_one_commit(
 
 
 @pytest.mark.parametrize("error", [InvalidInput("no text"), StorageError("no answer")])
-def test_a_snapshot_that_is_there_is_never_said_to_be_refused(
+def test_a_snapshot_that_is_there_is_never_reported_as_refused(
     client: Client, monkeypatch: pytest.MonkeyPatch, error: EmberlakeError
 ) -> None:
     client.table()

@@ -248,7 +248,7 @@ def test_messages_of_another_table_or_branch_are_refused_and_their_files_stay(pa
     assert read_ids(ours) == [1]
 
 
-def test_messages_are_of_a_table_whoever_opened_it():
+def test_messages_are_of_a_table_no_matter_who_opened_it():
     table = create_table()
     messages = prepare(table, rows_of([1]))
 

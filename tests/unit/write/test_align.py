@@ -406,6 +406,6 @@ def test_a_stream_shows_its_columns_before_its_batches():
     assert {t.schema for t in tables} == {reader.schema}
 
 
-def test_what_speaks_no_arrow_is_refused():
+def test_objects_that_do_not_speak_arrow_are_refused():
     with pytest.raises(InvalidInput, match="cannot write dict"):
         list(as_tables({"id": [1]}))

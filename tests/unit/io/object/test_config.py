@@ -322,7 +322,7 @@ def test_keys_that_are_given_count_more_than_a_web_identity_of_the_environment()
         parse("s3://lake", {**given, "s3.web-identity-token-file": "/token"})
 
 
-def test_a_profile_says_who_asks() -> None:
+def test_a_profile_identifies_the_caller() -> None:
     assert without_credentials(Cloud.S3, {"s3.profile": "p", "s3.region": "r"}) == {
         "s3.region": "r"
     }
