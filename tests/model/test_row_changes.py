@@ -25,7 +25,7 @@ from emberlake.rowops.attempts import present
 from emberlake.rowops.result import RowChangeResult
 from emberlake.session.write_session import WriteSession
 from emberlake.table import Table
-from emberlake.table.short_forms import session_of
+from emberlake.table.write_builder import session_of
 from emberlake.wire import CommitMessage
 from table_reads import check_whole
 from tracked_tables import EVOLVING, TRACKED, VECTORS

@@ -67,7 +67,7 @@ def test_names_of_a_query_are_tables_of_the_lake(spark: SparkSession, lake: Lake
         lake.sql("SELECT * FROM shop.People")
     with pytest.raises(AnalysisException, match=r"Did you mean .*`price`"):
         lake.sql("SELECT pric FROM shop.orders WHERE id > 1")  # price is not in the scan
-    with pytest.raises(InvalidInput, match="no DataFrame"):
+    with pytest.raises(InvalidInput, match="not a Spark DataFrame"):
         lake.sql("SELECT * FROM x", x=[1])  # type: ignore[arg-type]
 
 
