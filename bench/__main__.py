@@ -111,8 +111,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--size", choices=SIZES, default="full")
     parser.add_argument("--jobs", nargs="+", metavar="JOB", help=f"some of: {', '.join(every)}")
     place = parser.add_mutually_exclusive_group()
-    for name, told in ASKED_FOR.items():
-        place.add_argument(f"--{name}", action="store_true", help=f"the jobs {told}, and no others")
+    for name, which in ASKED_FOR.items():
+        place.add_argument(
+            f"--{name}", action="store_true", help=f"the jobs {which}, and no others"
+        )
     names = list({**LOCAL, **ROWS, **ROW_CHANGES})
     parser.add_argument("--engines", nargs="+", choices=names, default=names)
     parser.add_argument(
@@ -207,8 +209,8 @@ def steps(console: Console, count: int) -> Iterator[Callable[[str], None]]:
 def print_rates(console: Console, bench: Bench) -> None:
     """How fast bytes come from the server: far slower with latency would be the proxy's fault."""
     rates = store_of(bench).rates()
-    told = ", ".join(f"{rate:,.0f} MB/s at {delay} ms" for delay, rate in rates.items())
-    console.print(f"one stream from the S3 server: {told}")
+    speeds = ", ".join(f"{rate:,.0f} MB/s at {delay} ms" for delay, rate in rates.items())
+    console.print(f"one stream from the S3 server: {speeds}")
 
 
 def show(console: Console, results: list[Result], points: list[growth.Point]) -> None:

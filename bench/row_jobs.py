@@ -88,7 +88,7 @@ def row_jobs() -> list[Job]:
     """All jobs."""
     jobs = []
     for style in OPTIONS:
-        told = "files rewritten" if style == "rewrite" else "deletion vectors"
+        how = "files rewritten" if style == "rewrite" else "deletion vectors"
         for name, operation, share in (
             ("merge-1", "merge", 100),
             ("merge-10", "merge", 10),
@@ -96,7 +96,7 @@ def row_jobs() -> list[Job]:
             ("update-1", "update", CHANGED_SHARE),
         ):
             percent = 100 // share
-            title = f"{operation} of {percent} % of the rows, {told}"
+            title = f"{operation} of {percent} % of the rows, {how}"
             run = changing(operation, style, share)
             jobs.append(Job(f"rows-{name}-{style}", title, dict(ROWS), run, "rows"))
     return jobs

@@ -44,7 +44,7 @@ _WORLDS = itertools.count()
 
 @dataclass
 class FakeEnv:
-    """A world of one's own: time stands still but for sleeping, ids count, chance is fixed."""
+    """A deterministic environment: time moves only by sleeping, ids count, randomness is fixed."""
 
     time_ms: int = 1_750_000_000_000
     slept: list[float] = field(default_factory=list)

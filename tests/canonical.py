@@ -21,7 +21,7 @@ def canonical_rows(table: pa.Table, *, kinds: Sequence[str] | None = None) -> li
 
 
 def sorted_rows(rows: Iterable[Row], *, unordered: Iterable[int] = ()) -> list[Row]:
-    """Rows in an order of their own; lists at the positions in `unordered` are sorted too."""
+    """Rows in a fixed order; lists at the positions in `unordered` are sorted too."""
     loose = frozenset(unordered)
     prepared = [
         [

@@ -1,4 +1,4 @@
-"""Merge engines as plain Python says them: one record at a time, one value at a time.
+"""Merge engines in plain Python: one record at a time, one value at a time.
 
 Written from format.md, "Merge engines". Values are those of ``emberlake.spec.values``.
 """

@@ -226,9 +226,9 @@ def marks(about: Mapping[str, Any]) -> dict[str, str]:
 
 
 def listed(about: Mapping[str, Any]) -> str:
-    told = {"Key": about["name"], "LastModified": about["updated"], "Size": about["size"]}
-    told["ETag"] = f'"{about["etag"]}"'
-    inner = "".join(f"<{name}>{escape(str(value))}</{name}>" for name, value in told.items())
+    fields = {"Key": about["name"], "LastModified": about["updated"], "Size": about["size"]}
+    fields["ETag"] = f'"{about["etag"]}"'
+    inner = "".join(f"<{name}>{escape(str(value))}</{name}>" for name, value in fields.items())
     return f"<Contents>{inner}</Contents>"
 
 

@@ -1,4 +1,4 @@
-"""Records of primary-key tables for tests, and how plain Python says that they are merged."""
+"""Records of primary-key tables for tests, and how a plain-Python model merges them."""
 
 import functools
 import math

@@ -6,7 +6,7 @@ import pytest
 
 
 def lacking(reason: str) -> None:
-    """Skip a test for want of something, but never in CI: there it must be installed.
+    """Skip a test because something is missing, but never in CI: there it must be installed.
 
     A clone on a machine without, say, a JDK can run the other tests.
     """

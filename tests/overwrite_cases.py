@@ -1,8 +1,8 @@
 """What every way to overwrite replaces, as data: the cases, and a plain-Python model of them.
 
-A table has one row in each of three partitions. A case says how the builder was told, how the
-commit is called, what the table option says and which partitions get new rows; ``expected`` says
-which rows are there afterwards, or that the case is refused.
+A table has one row in each of three partitions. A case says how the builder and the commit are
+called, what the table option says and which partitions get new rows; ``expected`` says which rows
+are there afterwards, or that the case is refused.
 """
 
 import itertools
@@ -25,14 +25,14 @@ BEFORE: Final = (Row(1, "mon", "old"), Row(2, "tue", "old"), Row(3, "wed", "old"
 MONDAY: Final = {"day": "mon"}
 APPEND: Final = "append"
 
-# How a builder is told and how a commit is called: the argument of overwrite(), or not at all.
-TOLD: Final[Mapping[str, Partition | str]] = {
+# How a builder and a commit are called: the argument of overwrite(), or APPEND.
+BUILDER_CALLS: Final[Mapping[str, Partition | str]] = {
     "append": APPEND,
     "overwrite()": None,
     "overwrite(mon)": MONDAY,
     "overwrite({})": {},
 }
-CALLED: Final[Mapping[str, Partition | str]] = {
+COMMIT_CALLS: Final[Mapping[str, Partition | str]] = {
     "commit()": APPEND,
     "commit.overwrite()": None,
     "commit.overwrite(mon)": MONDAY,
@@ -47,25 +47,27 @@ DATA: Final[Mapping[str, tuple[Row, ...]]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One way to write; ``told``, ``called`` and ``data`` are keys of the mappings above."""
+    """One way to write; all but ``is_dynamic`` are keys of the mappings above."""
 
-    told: str
-    called: str
+    builder_call: str
+    commit_call: str
     is_dynamic: bool  # the option dynamic-partition-overwrite
     data: str
 
     def __str__(self) -> str:
         option = "dynamic" if self.is_dynamic else "static"
-        return f"{self.told}, {self.called}, {option}, {self.data}"
+        return f"{self.builder_call}, {self.commit_call}, {option}, {self.data}"
 
     @property
     def rows(self) -> tuple[Row, ...]:
         return DATA[self.data]
 
 
-CASES: Final = [Case(*parts) for parts in itertools.product(TOLD, CALLED, (True, False), DATA)]
+CASES: Final = [
+    Case(*parts) for parts in itertools.product(BUILDER_CALLS, COMMIT_CALLS, (True, False), DATA)
+]
 # Those that the builder decides alone, which is all that other ways to write have.
-BUILDER_CASES: Final = [case for case in CASES if case.called == "commit()"]
+BUILDER_CASES: Final = [case for case in CASES if case.commit_call == "commit()"]
 
 
 class Refused(Exception):
@@ -78,17 +80,17 @@ def expected(case: Case, *, has_partitions: bool, has_key: bool) -> list[Row]:
     Raises:
         Refused: it must be refused.
     """
-    told, called = TOLD[case.told], CALLED[case.called]
-    _check(told, case.rows, has_partitions=has_partitions)
-    if called == APPEND:
-        if told == APPEND:
+    builder_call, commit_call = BUILDER_CALLS[case.builder_call], COMMIT_CALLS[case.commit_call]
+    _check(builder_call, case.rows, has_partitions=has_partitions)
+    if commit_call == APPEND:
+        if builder_call == APPEND:
             return _sorted(BEFORE, case.rows, has_key=has_key, has_partitions=has_partitions)
-        only_touched = case.is_dynamic and has_partitions and told != {}
-        what = told
+        only_touched = case.is_dynamic and has_partitions and builder_call != {}
+        what = builder_call
     else:
-        _check(called, case.rows, has_partitions=has_partitions)
-        only_touched = called is None
-        what = called
+        _check(commit_call, case.rows, has_partitions=has_partitions)
+        only_touched = commit_call is None
+        what = commit_call
     touched = {row.day if has_partitions else "" for row in case.rows}
     kept = [
         row

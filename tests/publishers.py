@@ -1,4 +1,4 @@
-"""A server that publishes snapshots, as a REST catalog has one, and a table that it does it for."""
+"""A server that publishes snapshots, as REST catalogs do, and a table whose snapshots it has."""
 
 import threading
 from collections.abc import Callable, Sequence

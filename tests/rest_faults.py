@@ -85,12 +85,12 @@ class Tried:
     """What became of operations whose requests were broken one after the other."""
 
     attempts: int = 0
-    told: int = 0  # errors that the user has seen
+    failures: int = 0  # errors that the user has seen
     unknown: int = 0  # of them, those that could not say whether a commit was made
 
     def note(self, error: EmberlakeError | None) -> None:
         self.attempts += 1
-        self.told += error is not None
+        self.failures += error is not None
         self.unknown += isinstance(error, CommitUnknown)
 
 
@@ -138,7 +138,7 @@ def break_writes(server: Breakable, change: Change = append, step: int = 1) -> T
 
 
 def break_reads(server: Breakable, step: int = 1) -> Tried:
-    """Break every request of a read; the user is told, or gets the right rows."""
+    """Break every request of a read; the user gets an error, or the right rows."""
     tried = Tried()
     faults = _faults(server, lambda: read_ids(server.open()), step)
     expected = read_ids(server.table())

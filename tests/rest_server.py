@@ -40,7 +40,6 @@ from servers import Server
 
 TOKEN = "token-of-the-tests"
 PREFIX = "a prefix"
-E404 = 404
 
 
 @dataclass

@@ -111,7 +111,7 @@ def left_over(table: Table) -> set[str]:
 
 
 def check_whole(table: Table) -> None:
-    """Every snapshot's files exist, with the size that is told of them; its counts are right."""
+    """Every snapshot's files exist, with the size that its metadata has; its counts are right."""
     storage, store = table.store.storage, table.store
     assert referenced_manifests(table) <= manifest_files(table)
     for snapshot_id in store.snapshots.list_ids():

@@ -42,11 +42,11 @@ class TokenService:
             try:
                 self.credentials(60)
             except urllib.error.HTTPError as error:
-                told = error.read().decode()
+                message = error.read().decode()
                 # On a busy machine it may know issuers before it knows its own policies.
-                is_starting = error.code == 503 or "policies" in told
+                is_starting = error.code == 503 or "policies" in message
                 if not is_starting or time.monotonic() > deadline:
-                    raise RuntimeError(told) from error
+                    raise RuntimeError(message) from error
                 time.sleep(0.1)
             else:
                 return
@@ -82,16 +82,16 @@ class TokenService:
         with urllib.request.urlopen(request, timeout=20) as answer:
             said = answer.read().decode()
 
-        def told(name: str) -> str:
+        def value_of(name: str) -> str:
             found = re.search(rf"<{name}>([^<]+)</{name}>", said)
             assert found is not None
             return found[1]
 
         return {
-            "access_key_id": told("AccessKeyId"),
-            "secret_access_key": told("SecretAccessKey"),
-            "token": told("SessionToken"),
-            "expires_at": datetime.fromisoformat(told("Expiration")),
+            "access_key_id": value_of("AccessKeyId"),
+            "secret_access_key": value_of("SecretAccessKey"),
+            "token": value_of("SessionToken"),
+            "expires_at": datetime.fromisoformat(value_of("Expiration")),
         }
 
 
@@ -115,10 +115,10 @@ def token_service(folder: Path) -> Iterator[TokenService]:
 @contextmanager
 def issuing(key: Path) -> Iterator[str]:
     """The address of an issuer, which publishes the key that its tokens are signed with."""
-    told = subprocess.run(
+    output = subprocess.run(
         ["openssl", "rsa", "-in", str(key), "-noout", "-modulus"], check=True, capture_output=True
     ).stdout.decode()
-    modulus = base64url(bytes.fromhex(told.strip().partition("=")[2]))
+    modulus = base64url(bytes.fromhex(output.strip().partition("=")[2]))
     published = {"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "1", "e": "AQAB", "n": modulus}
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""A storage that tells of every call, before and after its effect, and can be made to fail."""
+"""A storage that reports every call, before and after its effect, and can be made to fail."""
 
 import threading
 from collections.abc import Callable
@@ -52,10 +52,10 @@ class WatchedStorage(OneByOne):
 
     @property
     def traits(self) -> StorageTraits:
-        return replace(self.inner.traits, spark_reads=False)  # Spark's reads would not be told
+        return replace(self.inner.traits, spark_reads=False)  # we would not see Spark's reads
 
     def local_file(self, path: str) -> None:
-        """None: whoever opened the file by its name would not be told of."""
+        """None: reads of a file that is opened by its name would not be seen."""
 
     def open_output(self, path: str, target: int | None = None) -> Output:
         call = self._tell("open_output", path)

@@ -242,7 +242,7 @@ class ServerError(StorageError):
 
 
 class NotAuthenticated(ServerError):
-    """The server of a catalog does not know who asks: the token is missing, wrong or over."""
+    """The server of a catalog does not know the caller: the token is missing, wrong or expired."""
 
 
 class NoPermission(ServerError):

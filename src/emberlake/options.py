@@ -1,4 +1,4 @@
-"""Table options that emberlake acts on, with their defaults and parsers.
+"""Table options that emberlake knows, with their defaults and parsers.
 
 Raw option strings are parsed once, by ``TableOptions``; everything inside asks for typed values:
 ``options.value(BUCKET)``. Keys that emberlake does not know are kept as they are: other engines use
@@ -167,6 +167,7 @@ MANIFEST_MERGE_MIN_COUNT: Final = Option("manifest.merge-min-count", 30, parse_i
 MANIFEST_FULL_COMPACTION_SIZE: Final = Option(
     "manifest.full-compaction-threshold-size", 16 * MEBIBYTE, parse_size
 )
+# Accepted without effect: emberlake may always keep the statistics.
 MANIFEST_DELETE_DROP_STATS: Final = Option("manifest.delete-file-drop-stats", False, parse_bool)
 
 COMMIT_MAX_RETRIES: Final = Option("commit.max-retries", 10, parse_int)
@@ -179,6 +180,7 @@ COMMIT_VERIFY_WINDOW_MS: Final = Option[int | None](
     "commit.verify-window", None, _optional(parse_duration_ms)
 )
 DYNAMIC_PARTITION_OVERWRITE: Final = Option("dynamic-partition-overwrite", True, parse_bool)
+# Accepted without effect: an empty append never makes a snapshot.
 IGNORE_EMPTY_COMMIT: Final = Option[bool | None](
     "snapshot.ignore-empty-commit", None, _optional(parse_bool)
 )
@@ -278,6 +280,7 @@ GLOBAL_INDEX_UPDATE: Final = Option("global-index.column-update-action", "throw_
 DATA_EVOLUTION: Final = Option("data-evolution.enabled", False, parse_bool)
 QUERY_AUTH: Final = Option("query-auth.enabled", False, parse_bool)
 CHAIN_TABLE: Final = Option("chain-table.enabled", False, parse_bool)
+# Accepted without effect: types are only ever widened.
 DISABLE_EXPLICIT_CAST: Final = Option("disable-explicit-type-casting", False, parse_bool)
 ADD_COLUMN_BEFORE_PARTITION: Final = Option("add-column-before-partition", False, parse_bool)
 NULL_TO_NOT_NULL_DISABLED: Final = Option(

@@ -1,4 +1,4 @@
-"""What the README says was measured is what was measured."""
+"""The figures in the README are those that were measured."""
 
 import json
 import runpy

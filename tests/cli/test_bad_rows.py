@@ -46,8 +46,8 @@ def test_rows_of_csv_that_do_not_fit_are_kept_with_file_line_and_reason(
 
     done = cli("ingest", "a.csv", "--into", "shop.people", "--on-bad-rows", "ops.bad", "--json")
 
-    told = json.loads(done.out)
-    assert (done.code, told["rows_added"], told["rows_rejected"]) == (0, 3, 4)
+    document = json.loads(done.out)
+    assert (done.code, document["rows_added"], document["rows_rejected"]) == (0, 3, 4)
     rows = people.get_table("shop.people").to_arrow().to_pylist()
     assert [(r["id"], r["name"]) for r in rows] == [(10, "ada"), (11, "a\nb"), (13, None)]
     assert sorted(kept(people), key=lambda row: row[1]) == [
@@ -125,7 +125,7 @@ def test_folders_and_flags_give_columns(cli: Cli, catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("--on-bad-rows", "quarantine"), "expected fail, skip, or a table that keeps them"),
         (("--on-bad-rows", "skip", "--merge-schema"), "load in two steps"),
@@ -135,14 +135,14 @@ def test_folders_and_flags_give_columns(cli: Cli, catalog: Catalog) -> None:
     ],
 )
 def test_what_cannot_be_done_is_refused(
-    cli: Cli, people: Catalog, arguments: tuple[str, ...], told: str
+    cli: Cli, people: Catalog, arguments: tuple[str, ...], message: str
 ) -> None:
     Path("a.csv").write_text("id,name\n1,a\n")
 
     shown = cli("ingest", "a.csv", "--into", "shop.people", *arguments)
 
     assert shown.code != 0
-    assert told in shown.err
+    assert message in shown.err
     assert people.get_table("shop.people").latest_snapshot() is None
 
 
@@ -157,7 +157,7 @@ def test_a_column_that_the_table_lacks_is_not_the_fault_of_rows(cli: Cli, people
 
 
 @pytest.mark.parametrize(
-    ("content", "arguments", "told"),
+    ("content", "arguments", "message"),
     [
         ("id,name\n1,café\n".encode("latin1"), (), "line 2 is not UTF-8; if the file has another"),
         (b"id,name\n1,a\n", ("encoding=lattin",), "unknown encoding: lattin"),
@@ -168,7 +168,7 @@ def test_a_column_that_the_table_lacks_is_not_the_fault_of_rows(cli: Cli, people
     ids=["encoding", "unknown encoding", "delimiter", "quote", "empty"],
 )
 def test_a_file_that_is_not_what_it_seems_is_refused_with_a_remedy(
-    cli: Cli, people: Catalog, content: bytes, arguments: tuple[str, ...], told: str
+    cli: Cli, people: Catalog, content: bytes, arguments: tuple[str, ...], message: str
 ) -> None:
     Path("a.csv").write_bytes(content)
     options = [word for option in arguments for word in ("--source-option", option)]
@@ -177,7 +177,7 @@ def test_a_file_that_is_not_what_it_seems_is_refused_with_a_remedy(
 
     assert shown.code != 0
     assert "a.csv" in shown.err or arguments
-    assert told in shown.err
+    assert message in shown.err
     assert people.get_table("shop.people").latest_snapshot() is None
 
 

@@ -33,10 +33,10 @@ def test_a_dry_run_counts_and_changes_nothing(cli: Cli, catalog: Catalog) -> Non
     before, count = rows_of(catalog.get_table("shop.orders")), snapshots(cli, "shop.orders")
     paris = sum(row["city"] == "paris" for row in before)
 
-    told = cli("delete", "shop.orders", "--where", "city = 'paris'", "--dry-run")
+    preview = cli("delete", "shop.orders", "--where", "city = 'paris'", "--dry-run")
     counted = cli("update", "shop.orders", "--set", "city='x'", "--dry-run", "--json").json
 
-    assert told.out == f"shop.orders: would have deleted {paris} rows\n"
+    assert preview.out == f"shop.orders: would have deleted {paris} rows\n"
     assert (counted["rows_updated"], counted["snapshot"]) == (len(before), None)
     assert rows_of(catalog.get_table("shop.orders")) == before
     assert snapshots(cli, "shop.orders") == count
@@ -66,7 +66,7 @@ def test_an_update_of_all_rows_asks_first(cli: Cli) -> None:
     assert (asked.code, "This changes all rows of shop.orders" in asked.err) == (2, True)
 
 
-def test_nothing_to_change_is_said(cli: Cli) -> None:
+def test_having_nothing_to_change_is_reported(cli: Cli) -> None:
     done = cli("delete", "shop.orders", "--where", "order_id = -1", "--yes")
 
     assert (done.code, done.out) == (0, "no row of shop.orders changes\n")

@@ -104,7 +104,7 @@ def test_a_named_file_must_exist(tmp_path: Path) -> None:
         options(tmp_path, config=tmp_path / "no.toml")
 
 
-def test_a_file_that_is_not_toml_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_file_that_is_not_toml_is_reported_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "emberlake.toml"
     file.write_text("[default\n", encoding="utf-8")
 

@@ -35,12 +35,12 @@ def test_a_database_with_tables_is_not_dropped_without_cascade(cli: Cli, catalog
 
 
 def test_a_dry_run_says_what_a_drop_takes_and_takes_nothing(cli: Cli, catalog: Catalog) -> None:
-    told = cli("db", "drop", "shop", "--cascade", "--dry-run", "--json")
+    preview = cli("db", "drop", "shop", "--cascade", "--dry-run", "--json")
 
-    assert told.code == 0
-    assert told.json["tables"] == ["customers", "orders"]
-    assert told.json["files"] > 0
-    assert told.json["dropped"] is False
+    assert preview.code == 0
+    assert preview.json["tables"] == ["customers", "orders"]
+    assert preview.json["files"] > 0
+    assert preview.json["dropped"] is False
     assert catalog.list_databases() == ["shop"]
 
 

@@ -28,7 +28,7 @@ warehouse = "warehouse"
 
 @dataclass(frozen=True)
 class Example:
-    """A command, and what it is to print."""
+    """A command and its expected output."""
 
     command: str
     expected: str
@@ -52,7 +52,7 @@ def examples_of(block: str) -> Iterator[Example]:
 def shop(
     catalog: Catalog, warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    """The folder that the page has in mind."""
+    """The folder that the page assumes."""
     del catalog
     monkeypatch.delenv("EMBERLAKE_WAREHOUSE")
     assert warehouse == tmp_path / "warehouse"

@@ -112,11 +112,11 @@ def test_overwriting_says_what_it_replaces_and_asks(
     overwrite = ("ingest", str(source), "--into", "shop.orders", "--mode", "overwrite")
 
     refused = cli(*overwrite)
-    told = cli(*overwrite, "--dry-run", "--json").json
+    preview = cli(*overwrite, "--dry-run", "--json").json
 
     assert refused.code == 2
     assert "the partitions of shop.orders that the source has rows for" in refused.err
-    assert told["replaced_partitions"] == ["dt=2026-06-02"]
+    assert preview["replaced_partitions"] == ["dt=2026-06-02"]
     assert len(rows_of(catalog.get_table("shop.orders"))) == 30
 
     done = cli(*overwrite, "--yes", "--json")
@@ -164,11 +164,11 @@ def test_a_dry_run_shows_how_columns_fit_and_writes_nothing(
 ) -> None:
     pq.write_table(orders_of(4, 5), source / "a.parquet")
 
-    told = cli("ingest", str(source), "--into", "shop.new", "--create", "--dry-run")
+    preview = cli("ingest", str(source), "--into", "shop.new", "--create", "--dry-run")
 
-    assert told.code == 0, told.err
-    assert told.out.startswith("would create and load shop.new (append)\n")
-    assert "price     decimal(10,2)  DECIMAL(10, 2)" in told.out
+    assert preview.code == 0, preview.err
+    assert preview.out.startswith("would create and load shop.new (append)\n")
+    assert "price     decimal(10,2)  DECIMAL(10, 2)" in preview.out
     assert "new" not in catalog.list_tables("shop")
 
 
@@ -244,7 +244,7 @@ def test_a_source_without_rows_changes_nothing(cli: Cli, catalog: Catalog, sourc
         ),
     ],
 )
-def test_mistakes_are_told_apart_from_failures(
+def test_mistakes_are_distinguished_from_failures(
     cli: Cli, catalog: Catalog, source: Path, changes: dict[str, Any], code: int
 ) -> None:
     pq.write_table(orders_of(4, 1), source / "a.parquet")
@@ -263,7 +263,7 @@ def test_spark_compacts_on_request(cli: Cli, catalog: Catalog) -> None:
     assert (done.code, done.json["files_deleted"], done.json["files_added"]) == (0, 2, 1), done.err
 
 
-def test_files_of_several_formats_need_to_be_told_apart(
+def test_files_of_several_formats_must_be_distinguished(
     cli: Cli, catalog: Catalog, source: Path
 ) -> None:
     (source / "a.csv").write_text("id\n1\n")

@@ -89,8 +89,8 @@ def test_partitions_are_listed_with_and_without_the_word_list(cli: Cli, catalog:
 def test_partitions_are_dropped_after_a_look_at_them(cli: Cli, catalog: Catalog) -> None:
     drop = ("partitions", "drop", "shop.orders", "dt=2026-06-01", "dt=2026-06-03")
     assert cli(*drop).code == 2
-    told = cli(*drop, "--dry-run", "--json").json
-    assert (told["rows"], told["files"], told["snapshot"]) == (20, 2, None)
+    preview = cli(*drop, "--dry-run", "--json").json
+    assert (preview["rows"], preview["files"], preview["snapshot"]) == (20, 2, None)
 
     dropped = cli(*drop, "--yes", "--json").json
 
@@ -100,19 +100,19 @@ def test_partitions_are_dropped_after_a_look_at_them(cli: Cli, catalog: Catalog)
 
 def test_what_a_drop_names_is_what_it_deletes(cli: Cli, hours: Table) -> None:
     drop = ("partitions", "drop", "shop.hours", "hour=3", "hour=04", "--json")
-    told = cli(*drop, "--dry-run").json
+    preview = cli(*drop, "--dry-run").json
 
     done = cli(*drop, "--yes").json
 
-    assert told["partitions"] == done["partitions"] == [{"hour": "3"}, {"hour": "4"}]
+    assert preview["partitions"] == done["partitions"] == [{"hour": "3"}, {"hour": "4"}]
     assert (done["rows"], done["files"]) == (2, 2)
     assert [row["hour"] for row in rows_of(hours)] == [5]
 
 
 def test_a_partition_is_found_by_its_value_rather_than_its_text(cli: Cli, hours: Table) -> None:
-    told = cli("partitions", "drop", "shop.hours", "hour=05", "--dry-run")
+    preview = cli("partitions", "drop", "shop.hours", "hour=05", "--dry-run")
 
-    assert told.out.startswith("would delete 1 row in 1 partition of shop.hours\n")
+    assert preview.out.startswith("would delete 1 row in 1 partition of shop.hours\n")
 
 
 def test_a_value_that_its_partition_column_cannot_have_is_a_usage_error(
@@ -139,7 +139,7 @@ def test_what_is_no_partition_is_a_usage_error(cli: Cli, catalog: Catalog, parti
 
 
 @pytest.mark.parametrize("command", ["snapshots", "files", "manifests", "partitions", "schemas"])
-def test_a_table_that_is_not_there_is_told_with_where_to_look(
+def test_a_missing_table_is_reported_with_where_to_look(
     cli: Cli, catalog: Catalog, command: str
 ) -> None:
     failed = cli(command, "shop.nope")

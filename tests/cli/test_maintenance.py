@@ -36,29 +36,29 @@ def test_a_dry_run_of_compact_names_buckets_and_merges_nothing(cli: Cli, catalog
     append(table, orders_of(1, 5))
     append(table, orders_of(2, 5))
 
-    told = cli("compact", "shop.orders", "--full", "--where", "dt = '2026-06-01'", "--dry-run")
+    preview = cli("compact", "shop.orders", "--full", "--where", "dt = '2026-06-01'", "--dry-run")
 
-    assert told.out.startswith("would compact 2 files in 1 bucket of shop.orders\n")
-    assert "dt=2026-06-01       0      2" in told.out
+    assert preview.out.startswith("would compact 2 files in 1 bucket of shop.orders\n")
+    assert "dt=2026-06-01       0      2" in preview.out
     assert len(cli("snapshots", "shop.orders", "--json").json["snapshots"]) == 5
 
 
-def test_a_dry_run_of_compact_tells_dates_as_dates(cli: Cli, catalog: Catalog) -> None:
+def test_a_dry_run_of_compact_shows_dates_as_dates(cli: Cli, catalog: Catalog) -> None:
     columns = pa.schema([("id", pa.int64()), ("d", pa.date32())])
     catalog.create_table("shop.days", Schema.from_pyarrow_schema(columns, partition_keys=["d"]))
     for day in (date(2020, 1, 18), None):
         for number in range(2):
             append(catalog.get_table("shop.days"), pa.table([[number], [day]], schema=columns))
 
-    told = cli("compact", "shop.days", "--full", "--dry-run").out
+    preview = cli("compact", "shop.days", "--full", "--dry-run").out
 
-    assert "\nd=2020-01-18 " in told
-    assert "\nd=__DEFAULT_PARTITION__ " in told
+    assert "\nd=2020-01-18 " in preview
+    assert "\nd=__DEFAULT_PARTITION__ " in preview
 
 
 @pytest.mark.parametrize("table", ["shop.orders", "shop.customers", "shop.later"])
 @pytest.mark.parametrize("full", [[], ["--full"]])
-def test_a_dry_run_of_compact_tells_what_the_run_deletes(
+def test_a_dry_run_of_compact_shows_what_the_run_deletes(
     cli: Cli, catalog: Catalog, table: str, full: list[str]
 ) -> None:
     later = Schema.from_pyarrow_schema(CUSTOMERS, primary_keys=["id"], options={"bucket": "-2"})
@@ -71,20 +71,20 @@ def test_a_dry_run_of_compact_tells_what_the_run_deletes(
         eve = pa.table({"id": [1], "name": ["eve"]}, schema=CUSTOMERS)
         append(catalog.get_table("shop.customers"), eve)
 
-    told = cli("compact", table, *full, "--dry-run", "--json").json
+    preview = cli("compact", table, *full, "--dry-run", "--json").json
     done = cli("compact", table, *full, "--json").json
 
-    assert told["files"] == done["files_deleted"] > 0
+    assert preview["files"] == done["files_deleted"] > 0
 
 
 @pytest.mark.parametrize("full", [[], ["--full"]])
 def test_a_dry_run_of_compact_says_so_when_there_is_nothing_to_merge(
     cli: Cli, catalog: Catalog, full: list[str]
 ) -> None:
-    told = cli("compact", "shop.orders", *full, "--dry-run")
+    preview = cli("compact", "shop.orders", *full, "--dry-run")
 
-    assert told.out == cli("compact", "shop.orders", *full).out
-    assert told.out == "nothing to compact in shop.orders\n"
+    assert preview.out == cli("compact", "shop.orders", *full).out
+    assert preview.out == "nothing to compact in shop.orders\n"
 
 
 def test_a_filter_of_rows_is_refused_in_words_of_the_command_line(
@@ -142,13 +142,13 @@ def test_all_that_are_due_expire_unless_a_limit_is_given(cli: Cli, catalog: Cata
     expire = ("expire", "shop.orders", "--retain-max", "1", "--retain-min", "1")
 
     some = cli(*expire, "--yes", "--max-deletes", "1")
-    told = cli(*expire, "--dry-run", "--max-deletes", "1", "--json").json
+    preview = cli(*expire, "--dry-run", "--max-deletes", "1", "--json").json
     rest = cli(*expire, "--yes")
 
     assert some.out.splitlines()[1] == (
         "2 more are due: run it again, or leave out --max-deletes to expire them all"
     )
-    assert (told["snapshots"], told["remaining"]) == ([2], 1)
+    assert (preview["snapshots"], preview["remaining"]) == ([2], 1)
     assert rest.out.startswith("expired 2 snapshots of shop.orders (2 to 3) with ")
     assert "due" not in rest.out
 
@@ -206,8 +206,8 @@ def test_orphans_are_deleted_after_a_look_at_them(
     assert future.code == 2
     assert future.err.startswith("error: --older-than 2100-01-01 is in the future: ")
 
-    told = cli("orphans", "shop.orders", "--older-than", "0s", "--dry-run", "--json").json
-    assert told["files"] == [str(orphan)]
+    preview = cli("orphans", "shop.orders", "--older-than", "0s", "--dry-run", "--json").json
+    assert preview["files"] == [str(orphan)]
     assert cli("orphans", "shop.orders", "--older-than", "0s").code == 2
     assert orphan.exists()
 
@@ -233,8 +233,8 @@ def test_unfinished_uploads_are_shown_and_ended(
     shown = f"{what}\n  bucket-0/lost (unfinished upload)\n"
 
     assert cli("orphans", "shop.orders", "--dry-run").out == f"would delete {shown}"
-    told = cli("orphans", "shop.orders", "--dry-run", "--json").json
-    assert told["uploads"] == [str(warehouse / "shop.db" / "orders" / "bucket-0" / "lost")]
+    preview = cli("orphans", "shop.orders", "--dry-run", "--json").json
+    assert preview["uploads"] == [str(warehouse / "shop.db" / "orders" / "bucket-0" / "lost")]
     assert cli("orphans", "shop.orders").code == 2  # it asks first
     assert ended == []
 
@@ -243,7 +243,7 @@ def test_unfinished_uploads_are_shown_and_ended(
 
 
 @pytest.mark.filterwarnings("default::emberlake.errors.EmberlakeWarning")
-def test_uploads_that_cannot_be_listed_are_told(
+def test_uploads_that_cannot_be_listed_are_reported(
     cli: Cli, catalog: Catalog, warehouse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(self: LocalStorage, path: str) -> None:
@@ -279,7 +279,7 @@ def test_damage_is_found_and_is_a_failure(cli: Cli, catalog: Catalog, warehouse:
     assert shown.out.startswith("shop.orders has 2 problems: ")
 
 
-def test_what_nothing_refers_to_is_told_with_the_command_that_deletes_it(
+def test_unreferenced_files_are_reported_with_the_command_that_deletes_them(
     cli: Cli, catalog: Catalog, warehouse: Path
 ) -> None:
     orphan = lost_file(warehouse)

@@ -58,7 +58,7 @@ def test_without_the_extra_it_says_what_to_install(
 
 
 @pytest.mark.thorough
-def test_the_server_tells_its_address_and_ends_with_ctrl_c(
+def test_the_server_prints_its_address_and_ends_with_ctrl_c(
     catalog: Catalog, warehouse: Path
 ) -> None:
     del catalog

@@ -119,7 +119,7 @@ def test_without_a_command_the_help_is_shown_and_it_is_a_usage_error(cli: Cli) -
     assert "Usage: emberlake" in shown.out + shown.err
 
 
-def test_the_shell_is_told_how_to_complete() -> None:
+def test_the_shell_learns_how_to_complete() -> None:
     typed = {"COMP_WORDS": "emberlake ta", "COMP_CWORD": "1"}
 
     done = run(**typed, _EMBERLAKE_COMPLETE="complete_bash")
@@ -183,7 +183,7 @@ def test_a_person_sees_the_first_rows_and_a_pipe_gets_all(catalog: Catalog) -> N
     assert len(piped.stdout.splitlines()) == 2 + 30
 
 
-def test_a_reader_that_stops_early_is_no_error(catalog: Catalog) -> None:
+def test_a_reader_that_stops_early_is_not_an_error(catalog: Catalog) -> None:
     table = catalog.get_table("shop.orders")
     append(table, orders_of(4, 20_000))
     process = subprocess.Popen(
@@ -230,7 +230,7 @@ def test_a_person_is_asked_before_something_is_destroyed(catalog: Catalog) -> No
         (["tags", "nope", "shop.orders"], 2),
     ],
 )
-def test_exit_codes_tell_failures_from_mistakes(
+def test_exit_codes_distinguish_failures_from_mistakes(
     cli: Cli, catalog: Catalog, arguments: list[str], code: int
 ) -> None:
     ended = cli(*arguments)
@@ -283,13 +283,13 @@ def test_common_options_stand_before_or_behind_the_command(
     assert cli("db", "list").code == 2
 
 
-def test_what_is_no_error_of_ours_is_told_as_unexpected() -> None:
+def test_an_error_that_is_not_ours_is_reported_as_unexpected() -> None:
     assert message_of(ZeroDivisionError("x")) == (
         "unexpected ZeroDivisionError: x; run it again with --debug for the traceback"
     )
 
 
-def test_of_a_long_message_the_first_line_is_told() -> None:
+def test_the_first_line_of_a_long_message_is_shown() -> None:
     assert "at java" not in message_of(RuntimeError("failed\n\tat java.lang"))
 
 
@@ -300,7 +300,7 @@ def test_every_error_is_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "message"),
     [
         (
             TableNotFound("shop.order does not exist; did you mean orders?"),
@@ -325,9 +325,9 @@ def test_every_error_is_one_line() -> None:
     ],
 )
 def test_messages_of_the_engine_are_put_into_words_that_can_be_typed(
-    error: EmberlakeError, told: str
+    error: EmberlakeError, message: str
 ) -> None:
-    assert message_of(error) == told
+    assert message_of(error) == message
 
 
 def test_conflicts_have_an_exit_code_of_their_own() -> None:
@@ -338,7 +338,7 @@ def test_conflicts_have_an_exit_code_of_their_own() -> None:
     ]
 
 
-def test_a_missing_extra_is_told_with_what_installs_it(tmp_path: Path) -> None:
+def test_a_missing_extra_is_reported_with_what_installs_it(tmp_path: Path) -> None:
     (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('no', name='typer')")
 
     done = run("--help", PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))
@@ -441,10 +441,10 @@ def test_the_help_names_its_own_flag_like_others(cli: Cli, monkeypatch: pytest.M
     for width, shown in (("60", "  -h, --help"), ("100", "--help")):
         monkeypatch.setenv("COLUMNS", width)
 
-        told = cli("read", "--help").out
+        help_text = cli("read", "--help").out
 
-        assert shown in told
-        assert "<bool>" not in told
+        assert shown in help_text
+        assert "<bool>" not in help_text
 
 
 @pytest.mark.parametrize("group", [(), ("table",)])
@@ -481,8 +481,8 @@ def test_the_answer_to_an_interrupt_is_one_line(catalog: Catalog) -> None:
 
     process.send_signal(signal.SIGINT)
 
-    _, told = process.communicate(timeout=60)
-    assert (process.returncode, told) == (130, "interrupted\n")
+    _, output = process.communicate(timeout=60)
+    assert (process.returncode, output) == (130, "interrupted\n")
 
 
 # --- names that are nearly right ------------------------------------------------------------------
@@ -509,11 +509,11 @@ def test_near_names_are_suggested(cli: Cli, catalog: Catalog) -> None:
         ("table", "alter", "shop.orders", "--drop-column", "ctiy"): "did you mean city?",
         ("db", "drop", "shp", "-y"): "did you mean shop?",
     }
-    for arguments, told in expected.items():
+    for arguments, message in expected.items():
         shown = cli(*arguments)
 
         assert shown.code != 0, arguments
-        assert told in shown.err, (arguments, shown.err)
+        assert message in shown.err, (arguments, shown.err)
 
 
 def test_an_option_that_is_nearly_right_is_noted(warehouse: Path, catalog: Catalog) -> None:

@@ -17,7 +17,7 @@ from emberlake import Catalog
 # The process that is forked for a terminal becomes another program at once.
 pytestmark = pytest.mark.filterwarnings("ignore:lance is not fork-safe")
 
-PROMPT = "\x1b[?2004h"  # the terminal is told so whenever a prompt begins to read
+PROMPT = "\x1b[?2004h"  # sent to the terminal whenever a prompt begins to read
 CODES = re.compile(r"\x1b\[[?0-9;]*[A-Za-z]")
 STATE = "state"
 LONG = "SELECT count(*) FROM range(1000000000000) WHERE id % 7 = 3;"

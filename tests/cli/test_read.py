@@ -78,7 +78,7 @@ def test_csv_has_a_header_even_without_rows(cli: Cli, catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.parquet"])
-def test_the_name_of_the_file_tells_its_format(
+def test_the_name_of_the_file_shows_its_format(
     cli: Cli, catalog: Catalog, tmp_path: Path, name: str
 ) -> None:
     wrote = cli("read", "shop.orders", "--out", str(tmp_path / name), "--json")
@@ -167,7 +167,7 @@ def test_what_makes_no_sense_is_a_usage_error(
     "arguments",
     [["--columns", "nope"], ["--where", "nope = 1"], ["--snapshot", "99"], ["--tag", "nope"]],
 )
-def test_what_is_not_there_is_told_in_one_line(
+def test_missing_things_are_reported_in_one_line(
     cli: Cli, catalog: Catalog, arguments: list[str]
 ) -> None:
     failed = cli("read", "shop.orders", *arguments)

@@ -13,8 +13,8 @@ def test_tags_are_created_listed_renamed_and_deleted(cli: Cli, catalog: Catalog)
     assert [t["tag_name"] for t in cli("tags", "shop.orders", "--json").json["tags"]] == ["start"]
 
     assert cli("tags", "delete", "shop.orders", "start").code == 2
-    told = cli("tags", "delete", "shop.orders", "start", "--dry-run")
-    assert told.out == "would delete tag start of shop.orders, which keeps snapshot 1\n"
+    preview = cli("tags", "delete", "shop.orders", "start", "--dry-run")
+    assert preview.out == "would delete tag start of shop.orders, which keeps snapshot 1\n"
     assert cli("tags", "delete", "shop.orders", "start", "--yes").code == 0
 
     assert catalog.get_table("shop.orders").list_tags() == []
@@ -40,8 +40,8 @@ def test_a_branch_is_created_written_and_taken_over(cli: Cli, catalog: Catalog) 
     assert cli("branches", "shop.orders", "--json").json["branches"][0]["branch_name"] == "trial"
 
     assert cli("branches", "fast-forward", "shop.orders", "trial").code == 2
-    told = cli("branches", "fast-forward", "shop.orders", "trial", "--dry-run", "--json").json
-    assert told["snapshot"] == 4
+    preview = cli("branches", "fast-forward", "shop.orders", "trial", "--dry-run", "--json").json
+    assert preview["snapshot"] == 4
     assert len(rows_of(catalog.get_table("shop.orders"))) == 30
     assert cli("branches", "fast-forward", "shop.orders", "trial", "--yes").code == 0
 
@@ -66,7 +66,7 @@ def test_a_branch_is_deleted_only_when_that_is_meant(cli: Cli, catalog: Catalog)
         ["read", "shop.orders$branch_nope"],
     ],
 )
-def test_a_branch_that_is_not_there_is_told_with_where_to_look(
+def test_a_missing_branch_is_reported_with_where_to_look(
     cli: Cli, catalog: Catalog, command: list[str]
 ) -> None:
     failed = cli(*command)
@@ -80,10 +80,10 @@ def test_a_branch_that_is_not_there_is_told_with_where_to_look(
 def test_a_rollback_says_what_is_lost_before_it_loses_it(cli: Cli, catalog: Catalog) -> None:
     cli("tags", "create", "shop.orders", "late", "--snapshot", "3")
 
-    told = cli("rollback", "shop.orders", "--snapshot", "1", "--dry-run", "--json").json
+    preview = cli("rollback", "shop.orders", "--snapshot", "1", "--dry-run", "--json").json
 
-    assert (told["deleted_snapshots"], told["deleted_tags"]) == ([2, 3], ["late"])
-    assert (told["rows"], told["rows_changed"]) == (10, -20)
+    assert (preview["deleted_snapshots"], preview["deleted_tags"]) == ([2, 3], ["late"])
+    assert (preview["rows"], preview["rows_changed"]) == (10, -20)
     assert cli("rollback", "shop.orders", "--snapshot", "1").code == 2
     assert len(rows_of(catalog.get_table("shop.orders"))) == 30
 

@@ -115,7 +115,7 @@ def check_pages(home: Path) -> None:
     assert TOKEN not in page
 
 
-def test_a_server_that_refuses_is_told_in_one_line(
+def test_a_server_that_refuses_is_reported_in_one_line(
     server: Catalog, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAKE_TOKEN", "wrong-token")

@@ -112,7 +112,7 @@ def test_rows_that_are_not_shown_are_counted(catalog: Catalog, cli: Cli) -> None
     assert cli("sql", "SELECT * FROM range(20000)", "-n", "5", "--csv").out.count("\n") == 6
 
 
-def test_timing_is_said_on_stderr(catalog: Catalog, cli: Cli) -> None:
+def test_timing_is_shown_on_stderr(catalog: Catalog, cli: Cli) -> None:
     assert cli("sql", "SELECT 1", "--csv", "--timing").err.startswith("time: ")
 
 

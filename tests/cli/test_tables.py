@@ -50,7 +50,7 @@ def test_a_table_that_is_damaged_does_not_hide_the_others(
     assert "shop.orders" in listed.out
 
 
-def test_damage_is_told_in_the_list(cli: Cli, catalog: Catalog, warehouse: Path) -> None:
+def test_damage_is_reported_in_the_list(cli: Cli, catalog: Catalog, warehouse: Path) -> None:
     for file in (warehouse / "shop.db" / "orders" / "manifest").iterdir():
         file.unlink()
 
@@ -61,7 +61,7 @@ def test_damage_is_told_in_the_list(cli: Cli, catalog: Catalog, warehouse: Path)
     assert "cannot be read: " in cli("table", "list").out
 
 
-def test_show_tells_columns_keys_and_the_latest_snapshot(cli: Cli, catalog: Catalog) -> None:
+def test_show_lists_columns_keys_and_the_latest_snapshot(cli: Cli, catalog: Catalog) -> None:
     shown = cli("table", "show", "shop.orders").out
 
     assert "partitioned by  dt" in shown
@@ -151,7 +151,7 @@ def test_a_table_is_created_like_a_data_file(
     assert created.json["columns"]["price"] == ("DECIMAL(10, 2)" if exact else "DOUBLE")
 
 
-def test_a_file_that_is_not_what_its_name_says_is_told(
+def test_a_file_that_is_not_what_its_name_says_is_reported(
     cli: Cli, catalog: Catalog, tmp_path: Path
 ) -> None:
     file = tmp_path / "orders.parquet"
@@ -210,7 +210,7 @@ def test_what_cannot_be_a_table_is_a_usage_error(
     assert "new" not in catalog.list_tables("shop")
 
 
-def test_a_key_that_is_no_column_is_told_with_its_flag(cli: Cli, catalog: Catalog) -> None:
+def test_a_key_that_is_not_a_column_is_reported_with_its_flag(cli: Cli, catalog: Catalog) -> None:
     refused = cli("table", "create", "shop.n", "--column", "a INT", "--primary-key", "b")
 
     assert refused.err == "error: --primary-key b: there is no such column; columns are a\n"
@@ -226,9 +226,9 @@ def test_a_schema_file_that_makes_no_table_is_no_usage_error(
 
 
 def test_a_dry_run_creates_nothing(cli: Cli, catalog: Catalog) -> None:
-    told = cli("table", "create", "shop.n", "--column", "a INT", "--dry-run")
+    preview = cli("table", "create", "shop.n", "--column", "a INT", "--dry-run")
 
-    assert told.out.startswith("would create table shop.n: 1 column, append")
+    assert preview.out.startswith("would create table shop.n: 1 column, append")
     assert "n" not in catalog.list_tables("shop")
 
 
@@ -251,11 +251,11 @@ def test_a_dry_run_creates_nothing(cli: Cli, catalog: Catalog) -> None:
 def test_a_dry_run_refuses_what_would_be_refused(
     cli: Cli, catalog: Catalog, arguments: list[str]
 ) -> None:
-    told = cli("table", "create", *arguments, "--dry-run")
+    preview = cli("table", "create", *arguments, "--dry-run")
     done = cli("table", "create", *arguments)
 
-    assert told.code in (1, 2)
-    assert (told.code, told.err) == (done.code, done.err)
+    assert preview.code in (1, 2)
+    assert (preview.code, preview.err) == (done.code, done.err)
 
 
 def test_creating_twice_is_an_error_unless_ignored(cli: Cli, catalog: Catalog) -> None:
@@ -323,9 +323,9 @@ def test_a_change_that_changes_nothing_lists_no_change(
 
 
 def test_a_dry_run_of_alter_changes_nothing(cli: Cli, catalog: Catalog) -> None:
-    told = cli("table", "alter", "shop.orders", "--drop-column", "city", "--dry-run")
+    preview = cli("table", "alter", "shop.orders", "--drop-column", "city", "--dry-run")
 
-    assert told.out == "would change shop.orders: schema 0 -> 1\n  drop column city\n"
+    assert preview.out == "would change shop.orders: schema 0 -> 1\n  drop column city\n"
     assert "city" in catalog.get_table("shop.orders").field_names
 
 
@@ -341,8 +341,8 @@ def test_a_table_is_renamed(cli: Cli, catalog: Catalog) -> None:
 
 def test_a_table_is_dropped_only_when_that_is_meant(cli: Cli, catalog: Catalog) -> None:
     assert cli("table", "drop", "shop.orders").code == 2
-    told = cli("table", "drop", "shop.orders", "--dry-run")
-    assert told.out.startswith("would drop table shop.orders with all its data: ")
+    preview = cli("table", "drop", "shop.orders", "--dry-run")
+    assert preview.out.startswith("would drop table shop.orders with all its data: ")
     assert catalog.list_tables("shop") == ["customers", "orders"]
 
     assert cli("table", "drop", "shop.orders", "--yes").code == 0

@@ -430,7 +430,7 @@ def test_an_overwrite_replaces_what_others_wrote_whatever_its_numbers():
 # --- snapshots that are not there any more --------------------------------------------------------
 
 
-def test_when_what_happened_has_expired_the_live_files_tell():
+def test_the_live_files_decide_when_the_history_has_expired():
     table = with_old_rows()
     upsert(table, [(0, "old")])
     mine = prepare(table, [(1, "mine")])

@@ -141,16 +141,16 @@ def test_a_tag_becomes_the_latest_though_its_snapshot_has_expired(world: World) 
 
 def test_snapshots_expire_with_their_files(world: World) -> None:
     overwrite(world.table, rows_of([4]))
-    told: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
 
     result = world.table.expire_snapshots(
-        retain_max=1, retain_min=1, progress=lambda *args: told.append(args)
+        retain_max=1, retain_min=1, progress=lambda *args: calls.append(args)
     )
 
     assert result.snapshots == (1, 2, 3)
     assert world.table.snapshot_manager().list_ids() == (4,)
     assert world.table.snapshot_manager().earliest_id() == 4
-    assert told == [(n + 1, len(told)) for n in range(len(told))]
+    assert calls == [(n + 1, len(calls)) for n in range(len(calls))]
     assert read_ids(world.table) == [4]
     check_whole(world.table)
     assert append(world.table, rows_of([5])).snapshot_id == 5
@@ -181,7 +181,7 @@ def test_a_branch_that_began_empty_takes_the_place_of_everything(world: World) -
     assert world.table.snapshot_manager().list_ids() == (1,)
 
 
-def test_a_commit_in_the_middle_of_a_fast_forward_is_told(following: World) -> None:
+def test_a_commit_in_the_middle_of_a_fast_forward_is_reported(following: World) -> None:
     world = following
     world.table.create_branch("b", "v2")
     append(world.branch(), rows_of([7]))

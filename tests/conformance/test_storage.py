@@ -192,7 +192,7 @@ def test_an_input_is_seekable(storage: Storage, root: str) -> None:
 
 
 @pytest.mark.parametrize("said", [10, 9, 20_000_000])
-def test_an_input_is_of_the_file_as_it_is_whatever_its_size_was_said_to_be(
+def test_an_input_shows_the_file_as_it_is_whatever_size_was_given(
     storage: Storage, root: str, said: int
 ) -> None:
     storage.put(f"{root}/file", b"0123456789")
@@ -226,7 +226,7 @@ def test_files_are_not_created_together_where_one_exists(storage: Storage, root:
     assert storage.read(f"{root}/b") == b"1"
 
 
-def test_who_loses_a_name_is_told_what_has_it(storage: Storage, root: str) -> None:
+def test_a_creation_that_loses_its_name_reports_what_has_it(storage: Storage, root: str) -> None:
     first = storage.put_or_read(f"{root}/snapshot-1", b"ours")
     second = storage.put_or_read(f"{root}/snapshot-1", b"theirs")
 
@@ -253,7 +253,7 @@ def test_an_output_becomes_a_file(storage: Storage, root: str) -> None:
     assert storage.read(f"{root}/p=1/bucket-0/data") == b"abcdef"
 
 
-def test_an_output_may_be_closed_by_whoever_writes_to_it(storage: Storage, root: str) -> None:
+def test_an_output_may_be_closed_by_its_writer(storage: Storage, root: str) -> None:
     with storage.open_output(f"{root}/data") as sink:
         sink.write(b"abc")
         sink.close()
@@ -270,7 +270,7 @@ def test_an_output_that_fails_leaves_nothing(storage: Storage, root: str) -> Non
     assert names(storage, root) == []
 
 
-def test_an_output_counts_its_bytes_and_tells_its_size(storage: Storage, root: str) -> None:
+def test_an_output_counts_its_bytes_and_returns_its_size(storage: Storage, root: str) -> None:
     output = storage.open_output(f"{root}/data")
 
     assert (output.write(b"abc"), output.write(memoryview(b"de")), output.position) == (3, 2, 5)
@@ -348,7 +348,7 @@ def test_a_listing_is_one_level_deep_and_sorted(storage: Storage, root: str) -> 
     ]
 
 
-def test_a_listing_tells_when_a_file_was_written(storage: Storage, root: str) -> None:
+def test_a_listing_shows_when_a_file_was_written(storage: Storage, root: str) -> None:
     storage.put(f"{root}/file", b"")
 
     (info,) = storage.list(root)

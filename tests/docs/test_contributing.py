@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md says of the tests, and of what runs them, is so."""
+"""CONTRIBUTING.md describes the tests, and the tools that run them, as they are."""
 
 import os
 import subprocess

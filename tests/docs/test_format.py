@@ -1,4 +1,4 @@
-"""The reference of the format: what the code cites is there, and what it states in bytes is so."""
+"""The reference of the format: cited headings exist, and stated bytes are right."""
 
 import json
 import re

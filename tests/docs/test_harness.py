@@ -1,4 +1,4 @@
-"""What finds the code of pages and runs it does so itself."""
+"""The harness finds the code of pages and runs it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What `make` installs, and what it says of it."""
+"""What `make` installs, and what it prints about that."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ EXTRAS = re.compile(r"-e '\.\[(.*?)\]'")
 
 
 def would_run(*arguments: str) -> str:
-    """What make would run, were nothing there."""
+    """The commands that make would run in an empty checkout."""
     done = subprocess.run(
         ["make", "--dry-run", "--always-make", *arguments],
         cwd=ROOT,

@@ -191,7 +191,7 @@ WRITES: dict[str, tuple[dict[str, Any], Callable[[Table], object], type[Emberlak
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_what_is_wrong_with_a_write_is_said_and_nothing_is_written(name: str) -> None:
+def test_a_wrong_write_is_reported_and_nothing_is_written(name: str) -> None:
     given, action, error, word = WRITES[name]
     given = dict(given)
     has_rows = given.pop("first", True)

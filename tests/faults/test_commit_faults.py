@@ -255,7 +255,7 @@ def test_a_table_that_is_dropped_right_before_a_commit_stays_away():
 
 
 @pytest.mark.memory_only  # what an object store has answered is durable
-def test_manifests_that_may_not_be_on_the_disk_are_written_anew():
+def test_manifests_that_may_not_be_on_the_disk_are_written_again():
     """A disk tells of a failed flush once: a second one of the same file would succeed."""
 
     class Failing(WatchedStorage):

@@ -1,7 +1,7 @@
-"""Statements that Java's Spark connector ran, said with the API: the same rows after each of them.
+"""Statements that Java's Spark connector ran, run with the API: the same rows after each of them.
 
-README.md says what the scripts are. A statement that the API cannot say, or that means something
-else with it, is named here with the reason; the table is then given the rows that Java left, so
+README.md describes the scripts. A statement that the API cannot express, or that means something
+else in it, is named here with the reason; the table is then given the rows that Java left, so
 that the script goes on.
 """
 
@@ -17,7 +17,7 @@ import pytest
 from canonical import canonical_rows, sorted_rows
 from emberlake import CatalogFactory, EmberlakeError
 from emberlake.catalog.catalog import Catalog
-from golden.spoken import NotSaid, Speaker
+from golden.api_calls import ApiRunner, NotInApi
 
 SCRIPTS = json.loads(Path(__file__).with_name("paimon-2.0.0-row-changes.json").read_text())
 
@@ -69,7 +69,7 @@ class Script:
     """A script as far as it has been said."""
 
     name: str
-    speaker: Speaker
+    runner: ApiRunner
     catalog: Catalog
     problems: list[str] = field(default_factory=list)
     said: int = 0
@@ -82,9 +82,9 @@ class Script:
     def _problems(self, number: int, statement: dict[str, Any]) -> Iterator[str]:
         expected = self._expected(number, statement)
         try:
-            answer = self.speaker.say(statement["sql"])
+            answer = self.runner.run(statement["sql"])
             outcome = "done"
-        except NotSaid:
+        except NotInApi:
             outcome = "not said"
         except EmberlakeError:
             outcome = "refused"
@@ -154,7 +154,7 @@ class Script:
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_rows_are_those_of_java_after_every_statement(name: str, tmp_path: Path) -> None:
     catalog = CatalogFactory.create({"warehouse": str(tmp_path)})
-    script = Script(name, Speaker(catalog), catalog)
+    script = Script(name, ApiRunner(catalog), catalog)
 
     script.run()
 

@@ -28,7 +28,7 @@ def test_every_system_table_of_every_table_can_be_read(catalog):
             assert found or name in MAY_BE_EMPTY, f"{table}${name}"
 
 
-def test_files_are_where_they_are_said_to_be(catalog):
+def test_files_are_where_their_paths_say(catalog):
     for table in catalog.list_tables("golden"):
         for row in rows(catalog, f"{table}$files"):
             path = Path(row["file_path"])

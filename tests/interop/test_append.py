@@ -1,4 +1,4 @@
-"""Append tables, both ways: what emberlake writes the others read, and what they write it reads."""
+"""Append tables in both directions: emberlake and the others read what each of them writes."""
 
 import datetime as dt
 from collections.abc import Callable

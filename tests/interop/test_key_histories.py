@@ -1,4 +1,4 @@
-"""What random histories of primary-key tables leave behind, read by the others, row for row."""
+"""Primary-key tables after random histories, read by the other engines, row for row."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -194,7 +194,7 @@ def test_others_merge_with_every_engine(
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_an_overwrite_starts_anew(reader: str, tmp_path: Path) -> None:
+def test_an_overwrite_starts_over(reader: str, tmp_path: Path) -> None:
     table = create(tmp_path, bucket="-1")
     write(table, FIRST)
     write(table, SECOND)

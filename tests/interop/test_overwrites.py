@@ -9,7 +9,7 @@ import pytest
 from canonical import canonical_rows, sorted_rows
 from emberlake import Catalog, CatalogFactory, Schema
 from interop.judges import JudgeError, Peer, peer
-from overwrite_cases import APPEND, BEFORE, BUILDER_CASES, TOLD, Case, Refused, expected
+from overwrite_cases import APPEND, BEFORE, BUILDER_CALLS, BUILDER_CASES, Case, Refused, expected
 
 pytestmark = pytest.mark.interop
 
@@ -22,7 +22,7 @@ KINDS = {
     "key": (["day"], ["day", "id"], {"bucket": "1"}),
     "key, unpartitioned": ([], ["id"], {"bucket": "1"}),
 }
-OVERWRITES = [case for case in BUILDER_CASES if TOLD[case.told] != APPEND]
+OVERWRITES = [case for case in BUILDER_CASES if BUILDER_CALLS[case.builder_call] != APPEND]
 
 
 def ours(case: Case, kind: str):
@@ -44,13 +44,13 @@ def theirs(case: Case, kind: str):
     """
     has_partitions = bool(KINDS[kind][0])
     if has_partitions and case.is_dynamic:
-        case = replace(case, told="overwrite()")
+        case = replace(case, builder_call="overwrite()")
     return ours(case, kind)
 
 
 def differences() -> set[tuple[str, str, str]]:
     return {
-        (kind, case.told, case.data)
+        (kind, case.builder_call, case.data)
         for kind in KINDS
         for case in OVERWRITES
         if ours(case, kind) != theirs(case, kind)
@@ -59,9 +59,9 @@ def differences() -> set[tuple[str, str, str]]:
 
 def test_these_are_all_the_differences():
     assert differences() == {
-        (kind, told, data)
+        (kind, builder_call, data)
         for kind in ("append", "key")
-        for told, data in [
+        for builder_call, data in [
             ("overwrite(mon)", "several partitions"),  # we refuse the rows of other days
             ("overwrite({})", "one partition"),  # we replace all days
             ("overwrite({})", "several partitions"),
@@ -96,7 +96,7 @@ def overwritten_by(
     with builder.new_write() as write, builder.new_commit() as commit:
         write.write_arrow(as_arrow(BEFORE))
         commit.commit(write.prepare_commit())
-    partition = TOLD[case.told]
+    partition = BUILDER_CALLS[case.builder_call]
     try:
         other.write(
             warehouse, name, as_arrow(case.rows), overwrite=True if partition is None else partition

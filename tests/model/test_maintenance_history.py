@@ -1,4 +1,4 @@
-"""Random histories of writes and maintenance: what anybody may read stays readable, row for row.
+"""Random histories of writes and maintenance: every retained row stays readable.
 
 The model knows the rows of every snapshot and tag of every branch. After each step all of them are
 read, the table is checked, and once in a while orphans are removed.
@@ -183,16 +183,16 @@ class History:
         self.table(branch).remove_orphan_files(older_than=self.world.time_ms)
         assert self.table(branch).remove_orphan_files(older_than=self.world.time_ms).paths == ()
 
-    def check(self, told: str) -> None:
+    def check(self, steps: str) -> None:
         for branch, line in self.lines.items():
             table = self.table(branch)
-            assert table.snapshot_manager().list_ids() == tuple(sorted(line.snapshots)), told
+            assert table.snapshot_manager().list_ids() == tuple(sorted(line.snapshots)), steps
             for number, rows in line.snapshots.items():
-                assert rows_at(table, "scan.snapshot-id", number) == rows, (told, branch, number)
-            assert table.list_tags() == sorted(line.tags), told
+                assert rows_at(table, "scan.snapshot-id", number) == rows, (steps, branch, number)
+            assert table.list_tags() == sorted(line.tags), steps
             for name, rows in line.tagged.items():
-                assert rows_at(table, "scan.tag-name", name) == rows, (told, branch, name)
-            assert table.check().problems == (), (told, branch)
+                assert rows_at(table, "scan.tag-name", name) == rows, (steps, branch, name)
+            assert table.check().problems == (), (steps, branch)
 
 
 def cut(line: Line, number: int) -> None:
@@ -220,8 +220,8 @@ def rows_at(table: Table, option: str, value: object) -> Rows:
 )
 def test_what_anybody_may_read_stays_readable(seed: int, shape: str) -> None:
     history = History(seed, shape)
-    told = []
+    steps = []
 
     for _ in range(25):
-        told.append(history.step())
-        history.check(" -> ".join(told))
+        steps.append(history.step())
+        history.check(" -> ".join(steps))

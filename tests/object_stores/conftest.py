@@ -12,7 +12,7 @@ from servers import Proxy, Server, proxy_of
 
 @pytest.fixture(autouse=True)
 def no_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody's own credentials are used, nor is the machine's cloud asked for any."""
+    """Tests use no credentials of the user or of the machine's cloud."""
     monkeypatch.delenv("AWS_PROFILE", raising=False)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, os.devnull)

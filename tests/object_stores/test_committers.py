@@ -43,7 +43,7 @@ def create(options: Mapping[str, str]) -> Table:
 
 
 def commit_all(options: Mapping[str, str], commits: int) -> dict[int, int]:
-    """Each writer opens the table for itself; the snapshot that each commit has reported."""
+    """Let each writer open the table and commit; returns the snapshot that each commit reported."""
 
     def work(writer: int) -> dict[int, int]:
         table = CatalogFactory.create(options).get_table("db.t")
@@ -58,12 +58,12 @@ def commit_all(options: Mapping[str, str], commits: int) -> dict[int, int]:
         return {n: s for part in pool.map(work, range(WRITERS)) for n, s in part.items()}
 
 
-def check_each_once(table: Table, told: Mapping[int, int]) -> None:
-    count = len(told)
+def check_each_once(table: Table, committed: Mapping[int, int]) -> None:
+    count = len(committed)
     assert sorted(table.to_arrow()["id"].to_pylist()) == list(range(count))
-    assert sorted(told.values()) == list(range(1, count + 1))
+    assert sorted(committed.values()) == list(range(1, count + 1))
     store = table.store
-    for number, snapshot_id in told.items():
+    for number, snapshot_id in committed.items():
         delta = store.manifests.read_list(store.snapshots.load(snapshot_id).delta_manifest_list)
         (entry,) = store.manifests.read_manifests(delta).entries()
         path = store.data_file_path(entry.partition, entry.bucket, entry.file)
@@ -75,9 +75,9 @@ def test_sixteen_committers_commit_each_row_once(s3: Server) -> None:
     options = warehouse_of(s3)
     table = create(options)
 
-    told = commit_all(options, 2 * WRITERS)
+    committed = commit_all(options, 2 * WRITERS)
 
-    check_each_once(table, told)
+    check_each_once(table, committed)
 
 
 def test_commits_whose_answers_get_lost_are_made_once(s3: Server, proxy: Proxy) -> None:
@@ -87,9 +87,9 @@ def test_commits_whose_answers_get_lost_are_made_once(s3: Server, proxy: Proxy) 
         for how in ("drop", "503"):
             proxy.fail(method="PUT", match=r"/snapshot/snapshot-\d+$", how=how, when=when)
 
-    told = commit_all({**straight, "s3.endpoint": proxy.endpoint}, WRITERS)
+    committed = commit_all({**straight, "s3.endpoint": proxy.endpoint}, WRITERS)
 
-    check_each_once(table, told)
+    check_each_once(table, committed)
 
 
 @pytest.mark.slow
@@ -101,9 +101,9 @@ def test_a_thousand_commits_with_many_lost_answers(s3: Server, proxy: Proxy) -> 
         rule = {"method": method, "how": how, "when": when, "chance": chance}
         proxy.fail(match="/wh/", times=10**9, **rule)
 
-    told = commit_all({**straight, "s3.endpoint": proxy.endpoint}, 1000)
+    committed = commit_all({**straight, "s3.endpoint": proxy.endpoint}, 1000)
 
-    check_each_once(table, told)
+    check_each_once(table, committed)
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_committers_on_other_stores_whose_answers_get_lost_commit_each_row_once(
         for method, how, when, chance in FAULTS:
             proxy.fail(method=method, how=how, when=when, chance=chance, times=10_000)
 
-        told = commit_all(options, 48)
+        committed = commit_all(options, 48)
 
         assert proxy.clear() == []
-        check_each_once(table, told)
+        check_each_once(table, committed)

@@ -125,7 +125,7 @@ def test_a_provider_is_found_by_its_name(s3: Server, root: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("somewhere", "write module:function"),
         ("no_such_module:keys", "cannot be imported: No module named"),
@@ -133,8 +133,8 @@ def test_a_provider_is_found_by_its_name(s3: Server, root: str) -> None:
         ("json:__doc__", "is not a function"),
     ],
 )
-def test_a_name_that_leads_to_no_provider_is_refused(s3: Server, name: str, told: str) -> None:
-    with pytest.raises(InvalidOption, match=told):
+def test_a_name_that_leads_to_no_provider_is_refused(s3: Server, name: str, message: str) -> None:
+    with pytest.raises(InvalidOption, match=message):
         open_storage(s3.root, without_keys(s3, **{"s3.credentials-provider": name}))
 
 
@@ -200,7 +200,7 @@ def test_an_upload_goes_on_with_new_credentials_when_its_own_end(
     assert len(calls) > 5
 
 
-def test_an_upload_whose_credentials_end_unforeseen_is_told_and_leaves_no_file(
+def test_an_upload_whose_credentials_expire_early_is_reported_and_leaves_no_file(
     tmp_path: Path, calls: list[str]
 ) -> None:
     with upload_with(Guests(GUESTS, seconds=None), tmp_path) as (storage, output):
@@ -223,7 +223,7 @@ def test_keys_that_the_store_no_longer_knows_are_renewed(
     assert calls == ["asked"] * 2
 
 
-def test_credentials_that_have_ended_for_good_are_told(
+def test_credentials_that_have_expired_for_good_are_reported(
     open_proxied: Callable[..., Storage], proxy: Proxy, root: str, calls: list[str]
 ) -> None:
     storage = open_proxied(access_key=None, secret_key=None, credentials_provider=Provider("gone"))
@@ -330,7 +330,7 @@ def test_a_program_is_asked_for_keys_again_before_they_end(
     assert len((tmp_path / "asked").read_text().split()) == 2
 
 
-def test_a_program_that_fails_is_told_without_what_it_said(
+def test_a_program_that_fails_is_reported_without_its_output(
     s3: Server, root: str, config_file: Path
 ) -> None:
     config_file.write_text(f"[profile lake]\ncredential_process = echo {SECRET}")

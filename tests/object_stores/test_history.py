@@ -103,7 +103,7 @@ def dropped(catalog: Catalog) -> None:
         catalog.get_database("db")
 
 
-def test_a_database_that_cannot_be_deleted_is_not_said_to_be(s3: Server) -> None:
+def test_a_database_that_cannot_be_deleted_is_not_reported_as_deleted(s3: Server) -> None:
     """Other programs write objects whose names end in a slash, which the client cannot name."""
     folder = f"{uuid.uuid4()}/wh"
     for key in (f"{folder}/db.db/", f"{folder}/db.db/t/"):

@@ -197,7 +197,7 @@ def test_a_hint_is_not_repeated(
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_a_listing_that_breaks_off_is_asked_for_again(
+def test_a_listing_that_breaks_off_is_requested_again(
     storage: Storage, plain: Storage, proxy: Proxy, root: str, times: int
 ) -> None:
     paths = [f"{root}/t/{number:04}" for number in range(1100)]

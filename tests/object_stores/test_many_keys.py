@@ -67,7 +67,7 @@ def test_a_look_at_the_first_files_takes_one_request(
 
 
 def start_peak() -> int:
-    """Forget the most that this process has held so far, and tell what it holds."""
+    """Reset the peak memory of this process; returns its current memory."""
     Path("/proc/self/clear_refs").write_text("5")
     return status("VmRSS")
 

@@ -1,4 +1,4 @@
-"""OSS, as far as S3's protocol goes: no server of its own is to be had.
+"""OSS, as far as S3's protocol goes: there is no test server for OSS itself.
 
 A server of S3's protocol stands in, which knows its buckets by their host names and checks every
 signature. The stand-in for what only OSS has is a proxy: it turns OSS's header for new objects into
@@ -139,7 +139,7 @@ def test_the_endpoint_may_be_in_the_path(oss: Oss) -> None:
     assert oss.seen[0][1].startswith(f"http://lake.{DOMAIN}/")
 
 
-def test_wrong_keys_are_told(oss: Oss, root: str) -> None:
+def test_wrong_keys_are_reported(oss: Oss, root: str) -> None:
     storage, _ = open_storage(root, oss.options(**{"fs.oss.accessKeySecret": "of-somebody-else"}))
 
     with pytest.raises(StorageError, match="the secret key does not match"):

@@ -100,7 +100,7 @@ def table_path(azure: Server) -> str:
     return warehouse
 
 
-def test_who_may_only_read_reads_and_is_told_so_when_writing(
+def test_a_user_who_may_only_read_reads_and_gets_an_error_when_writing(
     azure: Server, table_path: str
 ) -> None:
     options = with_signature(azure, "rl", timedelta(hours=1))
@@ -115,7 +115,7 @@ def test_who_may_only_read_reads_and_is_told_so_when_writing(
 
 
 @pytest.mark.parametrize("option", ["azure.sas-token", "azure.account-key"])
-def test_credentials_of_azure_that_do_not_open_are_told(azure: Server, option: str) -> None:
+def test_credentials_that_azure_refuses_are_reported(azure: Server, option: str) -> None:
     ended, wrong = signature("rl", timedelta(hours=-1)), base64.b64encode(b"nobody").decode()
     secret = ended if option == "azure.sas-token" else wrong
     storage, root = open_storage(azure.root, {"azure.endpoint": azure.endpoint, option: secret})

@@ -104,7 +104,7 @@ def run(program: str, options: Mapping[str, str], **names: object) -> subprocess
     )
 
 
-def test_the_child_of_a_process_that_used_a_store_is_told_so(s3: Server) -> None:
+def test_the_child_of_a_process_that_used_a_store_gets_an_error(s3: Server) -> None:
     with run(FORK, s3.options, is_used=True, name="forked-used") as process:
         said, _ = process.communicate(timeout=30)
 

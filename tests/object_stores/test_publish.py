@@ -79,7 +79,9 @@ def test_a_single_writer_that_cannot_look_does_not_claim_that_nothing_happened(
     assert not caught.value.had_no_effect
 
 
-def test_credentials_that_end_during_an_upload_are_told_as_such(s3: Server, proxy: Proxy) -> None:
+def test_credentials_that_expire_during_an_upload_are_reported_as_such(
+    s3: Server, proxy: Proxy
+) -> None:
     """An upload goes on with the keys that it began with; its parts are not sent twice."""
     storage, folder = opened(s3, proxy, **{"s3.credentials-provider": keys_of(s3)})
     proxy.fail(method="PUT", match="partNumber=2", how="403-ExpiredToken", when="before")

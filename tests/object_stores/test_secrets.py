@@ -1,4 +1,4 @@
-"""No text that anybody sees has a secret in it."""
+"""No visible text contains a secret."""
 
 import logging
 import traceback
@@ -23,7 +23,7 @@ SECRETS = (SECRET, TOKEN, *OPTIONS.values())
 
 
 def shown(thing: object) -> Iterator[str]:
-    """What is printed of an object."""
+    """Every printed form of an object."""
     yield from (repr(thing), str(thing))
     html = getattr(thing, "_repr_html_", None)
     if html is not None:
@@ -65,7 +65,7 @@ def new_database(options: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"warehouse": "s3://no-such-bucket/w"}, "no-such-bucket"),
         ({"s3.endpoint": "http://127.0.0.1:1"}, "127.0.0.1:1"),
@@ -79,7 +79,7 @@ def new_database(options: dict[str, str]) -> None:
 )
 @pytest.mark.filterwarnings("ignore::emberlake.EmberlakeWarning")
 def test_no_error_and_no_log_shows_a_secret(
-    s3: Server, root: str, caplog: pytest.LogCaptureFixture, change: dict[str, str], told: str
+    s3: Server, root: str, caplog: pytest.LogCaptureFixture, change: dict[str, str], message: str
 ) -> None:
     options = {"warehouse": root, **s3.options, **change, "s3.attempts.maximum": "1"}
     caplog.set_level(logging.DEBUG)
@@ -87,7 +87,7 @@ def test_no_error_and_no_log_shows_a_secret(
     with pytest.raises(EmberlakeError) as raised:
         new_database({key: value for key, value in options.items() if value})
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)
     chain = "".join(traceback.format_exception(raised.value))
     assert_hidden(chain, caplog.text)
 

@@ -109,7 +109,7 @@ def with_rights(service: TokenService, resource: str, *actions: str) -> dict[str
     return with_keys(service, service.credentials(900, policy))
 
 
-def test_who_may_only_read_reads_and_is_told_so_when_writing(
+def test_a_user_who_may_only_read_reads_and_gets_an_error_when_writing(
     service: TokenService, warehouse: str
 ) -> None:
     given = with_rights(service, "lake*", "GetObject", "ListBucket")
@@ -123,7 +123,7 @@ def test_who_may_only_read_reads_and_is_told_so_when_writing(
     assert table.snapshot_manager().latest_id() == 1
 
 
-def test_a_bucket_without_any_right_is_told(service: TokenService, warehouse: str) -> None:
+def test_a_bucket_without_any_right_is_reported(service: TokenService, warehouse: str) -> None:
     given = with_rights(service, "pond*", "GetObject", "PutObject", "ListBucket")
     catalog = CatalogFactory.create({"warehouse": warehouse, **given})
 
@@ -132,7 +132,7 @@ def test_a_bucket_without_any_right_is_told(service: TokenService, warehouse: st
             call()
 
 
-def test_keys_that_have_ended_are_told_so(service: TokenService, warehouse: str) -> None:
+def test_expired_keys_are_reported(service: TokenService, warehouse: str) -> None:
     storage, root = open_storage(warehouse, with_keys(service, service.credentials(1)))
     time.sleep(2.5)
 

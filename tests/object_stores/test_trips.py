@@ -53,7 +53,7 @@ class Used:
     log: list[str] = field(default_factory=list)
 
     def check(self, operation: str) -> None:
-        """No more requests and trips than the page says, and no fewer where it can be told."""
+        """No more requests and trips than the page says, and no fewer where that is certain."""
         requests, trips = BUDGETS[operation]
         shown = "\n".join(self.log)
         if operation in VARYING:
@@ -164,7 +164,7 @@ def test_a_plan_of_what_is_known_asks_whether_it_is_the_latest(store: Store) -> 
     with store.counting() as changed:
         plan = table.new_read_builder().new_scan().plan()
 
-    again.check("plan again, nothing was committed")
+    again.check("plan again, with no commit in between")
     changed.check("plan again after somebody else's commit")
     assert sum(len(split.files) for split in plan.splits()) == 4
 

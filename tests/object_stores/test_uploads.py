@@ -75,8 +75,8 @@ def test_the_upload_of_a_killed_writer_is_found_and_ended(
 
     young = table.remove_orphan_files()
     assert (young.uploads, young.paths) == (0, ())
-    told = table.remove_orphan_files(older_than=now, dry_run=True)
-    assert (told.uploads, told.upload_paths, told.paths) == (1, (lost,), ())
+    preview = table.remove_orphan_files(older_than=now, dry_run=True)
+    assert (preview.uploads, preview.upload_paths, preview.paths) == (1, (lost,), ())
     assert len([*plain.unfinished_uploads(table.table_path)]) == 1
 
     done = table.remove_orphan_files(older_than=now)
@@ -152,7 +152,7 @@ def test_where_uploads_cannot_be_listed_the_orphans_still_go(
     assert (done.paths, done.uploads) == ((orphan,), 0)
 
 
-def test_a_listing_whose_answer_is_lost_is_asked_for_again(
+def test_a_listing_whose_answer_is_lost_is_requested_again(
     s3: Server, plain: Storage, storage: Storage, proxy: Proxy, root: str
 ) -> None:
     begin_upload(s3, f"{root}/file")
@@ -164,7 +164,7 @@ def test_a_listing_whose_answer_is_lost_is_asked_for_again(
     assert [*plain.unfinished_uploads(root)] == []
 
 
-def test_a_store_that_does_not_answer_in_time_is_told(
+def test_a_store_that_does_not_answer_in_time_is_reported(
     open_proxied: Callable[..., Storage], proxy: Proxy, root: str
 ) -> None:
     storage = open_proxied(**{"connection.timeout": "300 ms", "attempts.maximum": 1})
@@ -174,7 +174,7 @@ def test_a_store_that_does_not_answer_in_time_is_told(
         [*storage.unfinished_uploads(root)]
 
 
-def test_wrong_keys_are_told_without_them(s3: Server, root: str) -> None:
+def test_wrong_keys_are_reported_without_showing_them(s3: Server, root: str) -> None:
     storage, _ = open_storage(root, {**s3.options, "s3.secret-key": "not-the-secret"})
 
     with pytest.raises(StorageError, match="the secret key does not match") as raised:

@@ -1,4 +1,4 @@
-"""Wrong options are one error that says which of them is wrong, within seconds, and no secret."""
+"""A wrong option is an error within seconds that names the option and shows no secret."""
 
 import socket
 import subprocess
@@ -193,7 +193,7 @@ def test_a_single_writer_may_use_a_store_that_ignores_conditions(careless: Serve
     assert storage.read(f"{root}/snapshot-1") == b"first"
 
 
-def test_every_call_tells_that_a_store_cannot_be_reached() -> None:
+def test_every_call_reports_that_a_store_cannot_be_reached() -> None:
     (port,) = free_ports(1)
     given = {"s3.endpoint": f"127.0.0.1:{port}", "s3.connection.ssl.enabled": "false"}
     storage, root = open_storage("s3://lake", {**given, "s3.anonymous": "true"})

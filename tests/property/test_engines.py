@@ -1,4 +1,4 @@
-"""Engines that make new rows equal what plain Python says, whatever records come."""
+"""Engines that build new rows equal a plain-Python model, for any records."""
 
 from collections.abc import Mapping
 from decimal import Decimal

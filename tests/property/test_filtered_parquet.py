@@ -1,4 +1,4 @@
-"""Whatever row groups and filters there are: a filtered read has every row that matches."""
+"""A filtered read has every row that matches, for any row groups and filters."""
 
 import io
 from unittest import mock

@@ -1,4 +1,4 @@
-"""Merging equals what plain Python says, on whatever keys, orders, kinds and cuts come."""
+"""Merging equals a plain-Python model, for any keys, orders, kinds and cuts."""
 
 from decimal import Decimal
 from itertools import pairwise

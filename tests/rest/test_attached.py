@@ -9,7 +9,7 @@ from rest_server import TOKEN, RestServer
 
 
 class Spark:
-    """A session that writes down what it is told."""
+    """A session that records its calls."""
 
     def __init__(self) -> None:
         self.sources: list[Any] = []
@@ -21,7 +21,7 @@ class Spark:
         self.said.append(text)
 
 
-def test_a_source_of_a_table_has_the_token_and_tells_it_to_nobody(server: RestServer) -> None:
+def test_a_source_of_a_table_has_the_token_and_shows_it_to_nobody(server: RestServer) -> None:
     catalog = server.open()
     catalog.create_database("db")
     catalog.create_table("db.t", COLUMNS)

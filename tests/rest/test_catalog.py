@@ -138,7 +138,7 @@ def test_names_may_have_blanks_and_letters_of_any_alphabet(catalog: RestCatalog)
     assert catalog.list_tables("db") == ["a b+c é~%"]
 
 
-def test_what_is_forbidden_is_told_with_what_was_asked(
+def test_a_forbidden_request_is_reported_with_what_was_asked(
     catalog: RestCatalog, server: RestServer
 ) -> None:
     body = {"resourceType": "TABLE", "resourceName": "t", "message": "not for you", "code": 403}

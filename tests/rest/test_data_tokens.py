@@ -123,7 +123,7 @@ def test_a_token_that_is_good_yet_is_used_while_the_server_is_away(
     assert key_of(tokens) == "key2"
 
 
-def test_a_server_that_gives_no_token_is_told(server: RestServer, world: FakeEnv) -> None:
+def test_a_server_that_gives_no_token_is_reported(server: RestServer, world: FakeEnv) -> None:
     Vendor(server, world, life_ms=HOUR)
     tokens = source(server, world)
     server.fail(TOKENS, status=403)
@@ -162,7 +162,7 @@ def test_a_token_travels_with_its_table_and_is_not_shown(
     assert options["s3.credentials-provider"]()["access_key_id"] == "key1"
 
 
-def test_a_token_may_last_for_ever(server: RestServer, world: FakeEnv) -> None:
+def test_a_token_may_last_forever(server: RestServer, world: FakeEnv) -> None:
     Vendor(server, world, life_ms=2**63 - 1 - world.time_ms)
 
     options = vended_options("s3://bucket/t", {}, source(server, world))

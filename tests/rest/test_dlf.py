@@ -81,7 +81,7 @@ def test_the_role_of_a_machine_is_asked_for_and_then_its_keys(server: RestServer
 
 
 @pytest.mark.parametrize("address", ["{}/nothing/", "http://127.0.0.1:1/gone/"])
-def test_a_metadata_service_that_is_not_there_is_told(server: RestServer, address: str) -> None:
+def test_a_missing_metadata_service_is_reported(server: RestServer, address: str) -> None:
     keys = DlfKeys(DlfInstance(address.format(server.uri), "role"))
 
     with pytest.raises(NotAuthenticated, match="cannot be loaded from http"):

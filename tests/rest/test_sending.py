@@ -109,7 +109,7 @@ def test_a_change_whose_answer_is_lost_is_not_repeated(
     assert len(server.asked("POST .*/databases$")) == 1
 
 
-def test_what_had_its_effect_though_the_server_asked_for_patience_is_no_error(
+def test_a_request_that_took_effect_before_a_retry_is_not_an_error(
     server: RestServer,
 ) -> None:
     catalog = connect(server)
@@ -129,7 +129,7 @@ def test_what_had_its_effect_though_the_server_asked_for_patience_is_no_error(
     assert catalog.list_databases() == []
 
 
-def test_a_server_that_is_not_there_is_told_with_its_address() -> None:
+def test_a_missing_server_is_reported_with_its_address() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -139,7 +139,7 @@ def test_a_server_that_is_not_there_is_told_with_its_address() -> None:
         CatalogFactory.create({**options, "rest.client.max-retries": 0})
 
 
-def test_a_server_that_does_not_answer_is_not_waited_for_for_ever() -> None:
+def test_a_server_that_does_not_answer_is_not_waited_for_forever() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         options = {"metastore": "rest", "uri": f"http://127.0.0.1:{port}", "token": TOKEN}
@@ -150,7 +150,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for_for_ever() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"uri": ""}, "needs the option 'uri'"),
         ({"uri": "ftp://x"}, "is not an address"),
@@ -167,10 +167,10 @@ def test_a_server_that_does_not_answer_is_not_waited_for_for_ever() -> None:
         ({"rest.client.ca-file": "/no/such/file"}, "cannot be read"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, str], told: str) -> None:
+def test_options_that_make_no_sense_are_refused(options: dict[str, str], message: str) -> None:
     given = {"metastore": "rest", "uri": "http://localhost", "token": "hidden", **options}
 
-    with pytest.raises(InvalidOption, match=told) as refused:
+    with pytest.raises(InvalidOption, match=message) as refused:
         CatalogFactory.create(given)
 
     assert "hidden" not in str(refused.value)
@@ -197,7 +197,7 @@ def test_a_token_comes_from_the_environment_or_a_file_that_may_change(
         catalog.list_databases()
 
 
-def test_pages_are_put_together_and_a_server_that_goes_in_circles_is_told(
+def test_pages_are_put_together_and_a_server_that_goes_in_circles_is_reported(
     server: RestServer,
 ) -> None:
     server.page_size = 2
@@ -214,7 +214,7 @@ def test_pages_are_put_together_and_a_server_that_goes_in_circles_is_told(
         catalog.list_databases()
 
 
-def test_an_answer_that_is_not_of_the_protocol_is_told(server: RestServer) -> None:
+def test_an_answer_that_is_not_of_the_protocol_is_reported(server: RestServer) -> None:
     catalog = connect(server)
     server.fail("GET .*/databases/db$", status=200, body={"unheard": "of"})
 

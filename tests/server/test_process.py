@@ -177,7 +177,7 @@ def test_a_second_server_on_the_same_file_is_refused(tmp_path: Path) -> None:
     assert "postgresql://" in text
 
 
-def test_an_extra_that_is_missing_is_told_before_anything_is_done(
+def test_a_missing_extra_is_reported_before_anything_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
@@ -189,7 +189,7 @@ def test_an_extra_that_is_missing_is_told_before_anything_is_done(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_port_that_is_taken_is_told_before_anything_is_done(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_reported_before_anything_is_done(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
 

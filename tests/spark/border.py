@@ -1,4 +1,4 @@
-"""Values that are hard on a border: the ends of every type, and what engines disagree about.
+"""Values that are hard to pass between engines: the ends of every type, and disputed ones.
 
 Values are in the form that the engine has them (``emberlake.spec.values``).
 """
@@ -206,7 +206,7 @@ class Through:
 
 @dataclass(frozen=True)
 class Witness:
-    """A task that tells what it was given, exactly."""
+    """A task that reports exactly what it received."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -109,7 +109,7 @@ def give_packages(home: Path, *, but: str) -> None:
 
 @pytest.mark.skipif(MODE == "connect", reason="the Python of a server is the server's affair")
 @pytest.mark.parametrize("package", ["emberlake", pytest.param("pyarrow", marks=pytest.mark.slow)])
-def test_workers_that_lack_a_package_are_told_of_before_the_job(
+def test_workers_that_lack_a_package_are_reported_before_the_job(
     spark: SparkSession,
     tmp_path: Path,
     python_without: Path,

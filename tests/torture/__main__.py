@@ -2,7 +2,7 @@
 
 Rounds of all parts follow one another, each with a new seed; in a round every part has its share of
 the time on every place where it can be. What was done is added up in a file, whose totals are
-printed at the end. What was wrong is told with the seed that does it again, is kept in the file,
+printed at the end. A failure is printed with the seed that repeats it, is kept in the file,
 and makes the exit code 1.
 """
 
@@ -128,8 +128,8 @@ def _part(place: str, name: str, seed: int, seconds: float, total: Total) -> Non
     done, new = run(steps, seconds=seconds), Total()
     for violation in new.add(place, name, seed, done)[:10]:
         sys.stdout.write(f"  {violation}\n")
-    told = ", ".join(f"{count:,} {what}" for what, count in done.counts.items())
-    sys.stdout.write(f"  {told or 'nothing'} in {done.seconds:.0f} s\n")
+    counts = ", ".join(f"{count:,} {what}" for what, count in done.counts.items())
+    sys.stdout.write(f"  {counts or 'nothing'} in {done.seconds:.0f} s\n")
     sys.stdout.flush()
     total.merge(new)
     add_to_file(new)

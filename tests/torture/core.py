@@ -74,7 +74,7 @@ def check_clean(report: Report, *counted: str) -> None:
 
 
 def chance_of(seed: int, *names: object) -> Random:
-    """Chance of one's own, so that steps do not depend on what was done before them."""
+    """A random generator of its own, so that steps do not depend on what was done before them."""
     return Random(" ".join(map(str, (seed, *names))))
 
 

@@ -98,7 +98,7 @@ def _fork(job: Any, arguments: dict[str, Any]) -> int:
     try:
         job(**arguments)
         status = 0
-    except BaseException:  # noqa: BLE001 - what it is, is told; then the process ends
+    except BaseException:  # noqa: BLE001 - it is reported, and then the process ends
         traceback.print_exc()
     finally:
         sys.stderr.flush()

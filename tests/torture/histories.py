@@ -394,7 +394,7 @@ def tell(name: str, seed: int, peers: tuple[str, ...]) -> Step:
             if (name, peer) not in GAPS and history.table.latest_snapshot() is not None:
                 assert READERS[peer](warehouse) == history.expected(), f"{peer} reads other rows"
                 counts[f"read by {peer}"] = 1
-    except Exception:  # noqa: BLE001 - whatever it is, it is told
+    except Exception:  # noqa: BLE001 - every error is reported
         problem = f"{getattr(history, 'done', [])}: {traceback.format_exc(limit=-3)}"
     finally:
         shutil.rmtree(warehouse)

@@ -138,8 +138,8 @@ def _judge(
         return f"the table cannot be read: {type(error).__name__}: {error}", 0
     rows = len(found[1])
     if found not in _explanations(subject, operations, errors):
-        told = [f"{o}: {e}" for o, e in zip(operations, errors, strict=True) if e]
-        return f"no serial order explains {found}; refused: {told}", rows
+        refusals = [f"{o}: {e}" for o, e in zip(operations, errors, strict=True) if e]
+        return f"no serial order explains {found}; refused: {refusals}", rows
     if left_behind(copy):
         return f"manifests were left behind: {left_behind(copy)}", rows
     return _go_on(storage), rows

@@ -122,8 +122,10 @@ def nesting(seed: int) -> Steps:
             diary = Path(folder) / str(number)
             pid = forks.start("swallow", place=place, name=name, diary=str(diary), most=BYTES)
             status = forks.wait(pid)
-            told = diary.read_text() if diary.exists() else "nothing"
-            problem = None if status == 0 and told == "fine" else f"{told}; it ended with {status}"
+            outcome = diary.read_text() if diary.exists() else "nothing"
+            problem = (
+                None if status == 0 and outcome == "fine" else f"{outcome}; it ended with {status}"
+            )
             yield Step(f"{name} {place}", {"deep and huge files": 1}, problem)
 
 

@@ -269,16 +269,16 @@ def _starve(forks: Forks, site: Site, kind: str, operation: str, size: int) -> s
 
 def _judge_outcome(site: Site, kind: str, operation: str, old: list[tuple[int, int]]) -> str | None:
     """Either it is done, or there is a typed error and all is as before; the next one works."""
-    told = lines_of(site.diary)[-1]
-    if told[0] == "raw":
-        return f"an error is not typed: {told}"
+    outcome = lines_of(site.diary)[-1]
+    if outcome[0] == "raw":
+        return f"an error is not typed: {outcome}"
     try:
         table = open_table(site.options)
         check_whole(table)
         rows = sorted(read(table))
-        if told[0] == "typed" and rows != old and kind != "vectors":
-            return f"an error was raised, and the rows are there: {told}"
-        if told[0] == "fine" and rows == old and operation not in ("compact", "read"):
+        if outcome[0] == "typed" and rows != old and kind != "vectors":
+            return f"an error was raised, and the rows are there: {outcome}"
+        if outcome[0] == "fine" and rows == old and operation not in ("compact", "read"):
             return "no error was raised, and nothing has changed"
         write_batch(table, 7)
         if 7 not in {batch for _, batch in read(table)}:
@@ -347,8 +347,8 @@ def _lock(
     (root / folder).chmod(0o777)
     if status:
         return f"the process ended with {status}"
-    told = lines_of(site.diary)[-1]
-    if told[0] == "fine" and mode == 0 and folder != "bucket-0":
+    outcome = lines_of(site.diary)[-1]
+    if outcome[0] == "fine" and mode == 0 and folder != "bucket-0":
         return "nothing could be looked into, and no error was raised"
     return _judge_outcome(site, kind, operation, old)
 

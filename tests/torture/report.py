@@ -1,4 +1,4 @@
-"""What was done and found, added up over all runs: a file that lasts, in nobody's repository."""
+"""Results added up over all runs, in a file that stays on the machine."""
 
 import fcntl
 import json

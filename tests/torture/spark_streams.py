@@ -45,7 +45,7 @@ def _flow(seed: int, number: int, seconds: float) -> Step:
         try:
             drivers = flows.run(end - time.monotonic())
             rows = flows.check()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told
+        except Exception as error:  # noqa: BLE001 - every error is reported
             problem = f"{type(error).__name__}: {str(error)[-3000:]}"
         counts = {
             "kills": len(plan) - flows.planned,

@@ -32,7 +32,7 @@ def test_runs_add_up_and_what_was_wrong_stays_with_how_to_repeat_it(tmp_path: Pa
     assert add_to_file(Total(), path) == total
 
 
-def test_a_part_that_fails_itself_is_told_of_with_what_it_had_done() -> None:
+def test_a_part_that_fails_is_reported_with_what_it_had_done() -> None:
     def failing() -> Steps:
         yield Step("kill 1", {"kills": 3})
         raise ValueError("no more")

@@ -96,9 +96,9 @@ def _crowd(proxy: Proxy, broken: Place, chance: Random, number: int) -> Step:
     _break(proxy, chance, 0.3)
     problem = None
     try:
-        told = commit_all({**broken.options, **warehouse}, COMMITS)
-        check_each_once(table, told)
-    except Exception as error:  # noqa: BLE001 - it is told
+        committed = commit_all({**broken.options, **warehouse}, COMMITS)
+        check_each_once(table, committed)
+    except Exception as error:  # noqa: BLE001 - it is reported
         problem = f"{type(error).__name__}: {error}"
     faults = proxy.broken()
     proxy.clear()

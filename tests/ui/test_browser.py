@@ -27,7 +27,7 @@ def colours(page: Page) -> tuple[str, str]:
 
 
 def contrast(one: str, other: str) -> float:
-    """How well two colours are told apart, as WCAG counts it."""
+    """The contrast between two colours, as WCAG defines it."""
 
     def light(colour: str) -> float:
         parts = [int(n) / 255 for n in re.findall(r"\d+", colour)[:3]]

@@ -1,4 +1,4 @@
-"""Errors: what they say of what is missing, and as what they can be caught."""
+"""Errors: their messages, and the types by which they can be caught."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Traps that users of other engines fell into, each told as what happens here instead."""
+"""Traps that users of other engines fell into; each test shows what happens here instead."""
 
 import datetime as dt
 from typing import Any

@@ -1,4 +1,4 @@
-"""How the text of options is read."""
+"""How the text of options is parsed."""
 
 import pytest
 

@@ -63,7 +63,7 @@ class _Threads:
             result, error = _attempt(work) if is_wanted else (None, None)
             with self._lock:
                 self._open -= 1
-            # Only now: whoever waits may submit the next task immediately. This thread can take it.
+            # Only now: the waiting thread may submit the next task, which this thread can take.
             if error is not None:
                 future.set_exception(error)
             elif is_wanted:

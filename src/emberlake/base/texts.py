@@ -1,6 +1,6 @@
 """Counts, sizes, durations and times as people read them."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 _UNITS: Final = ("kB", "MB", "GB", "TB", "PB", "EB")
@@ -40,8 +40,3 @@ def seconds_text(seconds: float) -> str:
 def time_text(time: datetime | None) -> str | None:
     """``2026-06-26 14:03:07``: the wall clock, without fractions of a second."""
     return None if time is None else time.strftime("%Y-%m-%d %H:%M:%S")
-
-
-def local_time(instant_ms: int) -> datetime:
-    """The wall clock of this machine at an instant."""
-    return datetime.fromtimestamp(instant_ms / 1000, tz=UTC).astimezone()

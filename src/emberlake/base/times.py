@@ -1,10 +1,30 @@
-"""Instants and the wall clock of this machine's zone.
+"""Instants, and the wall clock of this machine's zone.
 
 Snapshots store instants; data files store the wall clock of their writer. System tables show the
 wall clock throughout, as other engines do, so that columns of different tables can be compared.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def to_millis(moment: datetime | int) -> int:
+    """Milliseconds since the epoch; a datetime without a zone is in local time."""
+    if isinstance(moment, datetime):
+        return (moment.astimezone() - _EPOCH) // timedelta(milliseconds=1)
+    return moment
+
+
+def local_time(instant_ms: int) -> datetime:
+    """An instant in local time, with its zone."""
+    return (_EPOCH + timedelta(milliseconds=instant_ms)).astimezone()
+
+
+def wall_clock(instant_ms: int) -> datetime:
+    """An instant as local time, without a zone."""
+    return local_time(instant_ms).replace(tzinfo=None)
 
 
 def wall_clock_ms(instant_ms: int) -> int:

@@ -17,6 +17,7 @@ from emberlake.base.html import html_box, html_facts, html_note, html_table, htm
 from emberlake.base.names import listed
 from emberlake.base.peer_names import AnswersPeersOfCatalogs
 from emberlake.base.secrets import shown_options
+from emberlake.base.times import to_millis
 from emberlake.catalog.declarations import Declaration
 from emberlake.catalog.rules import as_identifier
 from emberlake.commit.change import CommitResult
@@ -29,7 +30,6 @@ from emberlake.errors import (
     Unsupported,
 )
 from emberlake.inspect import SystemTable
-from emberlake.maintenance.moments import to_millis
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.instant import Instant, SnapshotInstant, TagInstant
 from emberlake.spec.listing import PagedList, Partition

@@ -27,7 +27,7 @@ class CatalogFactory:
             options: ``warehouse`` is the folder of the databases; ``metastore`` is by default
                 ``filesystem``; ``table-default.<key>`` is an option that new tables get. With
                 ``metastore=rest``, ``uri`` is the address of a server, ``warehouse`` a name that
-                the server knows, and ``token`` says who asks.
+                the server knows, and ``token`` identifies the caller.
                 Options of object stores begin with ``s3.``, ``gs.``, ``azure.`` or ``fs.oss.``.
 
         Raises:

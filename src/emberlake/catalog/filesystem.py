@@ -329,13 +329,13 @@ class FileSystemCatalog(OpeningCatalog):
 
     def _load_store(self, identifier: Identifier) -> TableStore:
         layout = self._layout(identifier)
-        # Whoever opens a table mostly reads or writes it next, and that begins with this snapshot.
+        # A table is usually opened to be read or written, and that begins with this snapshot.
         snapshots = SnapshotStore(self.storage, layout)
         at_once = self.storage.traits.requests_at_once
         latest = begin(snapshots.latest, at_once) if at_once > 1 else None
         schema = self._load_schema(identifier, layout)
         if latest is not None:
-            with suppress(EmberlakeError):  # whoever needs it meets the failure again
+            with suppress(EmberlakeError):  # a caller that needs it meets the failure again
                 latest()
         identity = TableIdentity(identifier)
         store = TableStore(

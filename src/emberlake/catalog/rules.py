@@ -82,8 +82,8 @@ def check_replaceable(identifier: Identifier, old: TableSchema, new: TableSchema
 
 
 def _warn_of_spelling(identifier: Identifier, keys: Iterable[str]) -> None:
-    for told in misspelled(keys):
-        warnings.warn(f"{identifier}: {told}", EmberlakeWarning, stacklevel=4)
+    for message in misspelled(keys):
+        warnings.warn(f"{identifier}: {message}", EmberlakeWarning, stacklevel=4)
 
 
 def as_changes(changes: Any) -> list[SchemaChange]:

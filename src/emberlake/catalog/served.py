@@ -40,7 +40,7 @@ class ServedCatalog(OpeningCatalog):
         Args:
             session: The server, with its prefix.
             options: The options of the user, merged with those of the server.
-            env: Clock and chance.
+            env: The clock and randomness.
         """
         self._api = RestApi(session, env)
         self._options = dict(options)

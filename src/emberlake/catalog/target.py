@@ -84,9 +84,9 @@ class TargetRules:
             "partition_by": partition_by,
             "table_options": table_options,
         }
-        told = [name for name, value in described.items() if value is not None]
-        if told and not (create or chosen.creates or problems):
-            problems.append(f"{', '.join(told)} describe a new table: add create=True")
+        given = [name for name, value in described.items() if value is not None]
+        if given and not (create or chosen.creates or problems):
+            problems.append(f"{', '.join(given)} describe a new table: add create=True")
         problems += [
             f"{name} is a list of columns, as in [{value!r}]"
             for name, value in list(described.items())[:2]

@@ -1,4 +1,4 @@
-"""The commands of the prompt that are not SQL, and what they do."""
+"""The prompt's own commands, which are not SQL, and what they do."""
 
 from typing import Final
 

@@ -125,5 +125,5 @@ def _parameter_entry(parameter: Any) -> Entry:
     default = parameter.default
     if getattr(parameter, "show_default", False) and default not in (None, False, [], ()):
         notes.append(f"default: {default}")
-    told = f" ({'; '.join(notes)})" if notes else ""
-    return Entry(f"{term}{told}", " ".join((parameter.help or "").split()))
+    suffix = f" ({'; '.join(notes)})" if notes else ""
+    return Entry(f"{term}{suffix}", " ".join((parameter.help or "").split()))

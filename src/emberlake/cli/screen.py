@@ -70,8 +70,8 @@ def show_error(error: BaseException, *, as_json: bool) -> None:
     if as_json:
         write_json(document_of(error), sys.stderr)
         return
-    is_wish = isinstance(error, KeyboardInterrupt)  # by the person who reads this
-    prefix = "" if is_wish else "error: "
+    is_interrupt = isinstance(error, KeyboardInterrupt)
+    prefix = "" if is_interrupt else "error: "
     text = Text.assemble((prefix, "bold red"), message_of(error))
     console_for(sys.stderr).print(text)
 

@@ -49,7 +49,7 @@ class Change:
     unused: tuple[ManifestEntry, ...] = ()
     # The snapshots that the writers saw. A commit of these files can only come after them.
     bases: frozenset[BaseSnapshot | None] = frozenset()
-    # Commits of others since then that make it wrong, by kind: what was read decided about it.
+    # The kinds of commits by others since then that make it wrong: it depends on what was read.
     stale_after: frozenset[CommitKind] = frozenset()
     # The name of a new statistics file, and whether all manifests are rewritten.
     statistics: str | None = None
@@ -104,11 +104,11 @@ class CommitResult:
         return asdict(self)
 
     def __repr__(self) -> str:
-        told = {"snapshot_id": self.snapshot_id, **self._facts()}
-        return f"{type(self).__name__}({', '.join(f'{k}={v!s}' for k, v in told.items())})"
+        shown = {"snapshot_id": self.snapshot_id, **self._facts()}
+        return f"{type(self).__name__}({', '.join(f'{k}={v!s}' for k, v in shown.items())})"
 
     def _facts(self) -> dict[str, Any]:
-        """What is worth telling: counts that are not zero."""
+        """The counts worth showing: those that are not zero."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "snapshot_id"}
         return {name: value for name, value in values.items() if value}
 

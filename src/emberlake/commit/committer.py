@@ -63,7 +63,7 @@ STANDS_REMEDY: Final = "compact the table; do not write the rows again"
 
 @dataclass(frozen=True)
 class CommitCallbackContext:
-    """What a callback is told about a commit."""
+    """The argument of a callback: what a commit did."""
 
     snapshot: Snapshot
     commit_entries: tuple[ManifestEntry, ...]

@@ -121,7 +121,7 @@ class History:
             for snapshot in snapshots
             if snapshot is not None
         ]
-        with suppress(EmberlakeError):  # whoever needs it meets the failure again
+        with suppress(EmberlakeError):  # a caller that needs it meets the failure again
             deltas = self._store.manifests.read_lists(lists)
             self._store.manifests.read_manifests([m for delta in deltas for m in delta])
         return iter(snapshots)
@@ -160,7 +160,7 @@ class History:
         if not self._reads_changes:
             return []
         theirs = self._store.manifests.read_manifests(delta_manifests_of(self._store, snapshot))
-        relevant = theirs.take(self._speaks_of_us(theirs)).entries()
+        relevant = theirs.take(self._concerns_us(theirs)).entries()
         _raise(check_already_committed(self._names, relevant, snapshot_id=snapshot.id))
         _raise(check_levels(self._compacted, relevant))
         if self._change.kind is not CommitKind.OVERWRITE:
@@ -187,7 +187,7 @@ class History:
         _raise(check_already_committed(self._names, present, snapshot_id=latest.id))
         return live.take(_in_partitions(live, self._claimed_partitions)).entries()
 
-    def _speaks_of_us(self, entries: ManifestEntries) -> npt.NDArray[np.bool_]:
+    def _concerns_us(self, entries: ManifestEntries) -> npt.NDArray[np.bool_]:
         """Which entries name our files or, in bucketed tables, our partitions."""
         ours = {entry.partition for entry in self._change.added if entry.total_buckets > 0}
         ours |= self._claimed_partitions

@@ -200,7 +200,7 @@ def _check_rows(
 def _check_still_there(
     store: TableStore, base: BaseSnapshot | None, latest: Snapshot | None
 ) -> None:
-    """After a rollback, ids are given again: ids that a writer has read may name other rows now."""
+    """After a rollback, ids are reused: ids that a writer has read may name other rows now."""
     if base is None or latest is None:
         return
     now = latest if latest.id == base.id else next(store.snapshots.find_each([base.id]))

@@ -2,7 +2,7 @@
 
 If several writers create ``snapshot-N``, one wins. On object stores other engines do not create it:
 they check whether it exists and then write it, whatever is there by then. Such a write replaces a
-snapshot that was published in between, and nobody is told. So we read the snapshot again after a
+snapshot that was published in between, without any error. So we read the snapshot again after a
 while.
 """
 

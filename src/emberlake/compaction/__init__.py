@@ -1,1 +1,1 @@
-"""Compaction of buckets: which files are due, how they are rewritten, and the messages of it."""
+"""Compaction of buckets: which files are due, how they are rewritten, and the messages for it."""

@@ -113,8 +113,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
                     MicroBatch(store, user, query_id, batchId).commit(rejected)
         if written:
             count = sum(reports.counts())
-            told = {_REJECTED_PROPERTY: str(count)} if count else {}
-            MicroBatch(self._store, user, query_id, batchId).commit(written, told)
+            properties = {_REJECTED_PROPERTY: str(count)} if count else {}
+            MicroBatch(self._store, user, query_id, batchId).commit(written, properties)
 
     @property
     def _stores(self) -> tuple[TableStore, ...]:
@@ -151,13 +151,13 @@ class MicroBatch:
         self._session = WriteSession(store, commit_user)
 
     def commit(
-        self, messages: Sequence[CommitMessage], told: Mapping[str, str] | None = None
+        self, messages: Sequence[CommitMessage], properties: Mapping[str, str] | None = None
     ) -> bool:
         """Commit the messages; if the batch is already in the table, delete their files instead.
 
         Args:
             messages: Of all tasks.
-            told: What else the snapshot says about the batch.
+            properties: More properties of the snapshot, about the batch.
 
         Returns:
             Whether the batch was committed now.
@@ -168,7 +168,7 @@ class MicroBatch:
             self._check_same_query(newest)
             self._finish(newest)
             return False
-        properties = {_QUERY_PROPERTY: self._query_id, **(told or {})}
+        properties = {_QUERY_PROPERTY: self._query_id, **(properties or {})}
         try:
             self._session.commit_or_abort(messages, self._identifier, properties)
         except AlreadyCommitted:  # another driver of the same query was faster

@@ -71,8 +71,8 @@ def write_rows(
     )
     sifter = None
     if bad_rows is not None:
-        told = bad_rows.sifting, bad_rows.job, bad_rows.place
-        sifter = TaskSifter(writer, store.schema, *told)
+        arguments = bad_rows.sifting, bad_rows.job, bad_rows.place
+        sifter = TaskSifter(writer, store.schema, *arguments)
     taking = sifter or writer
     with closing(taking):  # deletes what was not returned
         for table in gathered(batches):

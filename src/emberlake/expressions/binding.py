@@ -103,7 +103,7 @@ def equality(left: Column, right: Column) -> Typed:
 
 
 def bind_assignment(value: object, field: DataField, scope: Scope) -> Expression:
-    """The new value of a column: an expression if it is text, else the value itself.
+    """The new value of a column: an expression if it is text, otherwise the value itself.
 
     Raises:
         InvalidExpression: it does not fit the column.

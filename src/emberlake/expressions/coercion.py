@@ -22,7 +22,6 @@ INT: Final = AtomicType("INT")
 BIGINT: Final = AtomicType("BIGINT")
 DOUBLE: Final = AtomicType("DOUBLE")
 
-_INTEGERS: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
 _FLOATS: Final = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
 _DIGITS: Final = {  # of the decimal that holds every integer of a type
     TypeRoot.TINYINT: 3,

@@ -60,8 +60,8 @@ def parse_filter(
         raise _with_hint(error, text) from error
     except InvalidExpression as error:
         # If the text is not a condition at all, the smaller language explains it better.
-        told = refused if _is_syntax(error) else error
-        raise InvalidPredicate(str(told)) from error
+        reason = refused if _is_syntax(error) else error
+        raise InvalidPredicate(str(reason)) from error
     return _predicate(bound.typed, now_ms())
 
 

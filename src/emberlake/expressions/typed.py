@@ -1,7 +1,7 @@
 """Expressions that are tied to columns and have types: what is evaluated.
 
-Binding makes them. Every implicit cast is a ``CAST`` of its own, so whoever evaluates them (on
-Arrow, or with the functions of another engine) knows the types of all arguments.
+Binding makes them. Every implicit cast is a ``CAST`` of its own, so a back end that evaluates them
+(on Arrow, or with the functions of another engine) knows the types of all arguments.
 """
 
 from collections.abc import Iterator

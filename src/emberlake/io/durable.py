@@ -1,7 +1,7 @@
 """A storage whose files are durable as soon as they are written.
 
 Usually the files of a commit are made durable together with the snapshot that refers to them, by
-whoever writes the snapshot. If a server writes it, the writer of the files cannot rely on that.
+the writer of the snapshot. If a server writes it, the writer of the files cannot rely on that.
 """
 
 from collections.abc import Sequence

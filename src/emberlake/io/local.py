@@ -217,10 +217,6 @@ def _new_file(target: str) -> "io.BufferedWriter[Any]":
     return io.BufferedWriter(io.FileIO(target, "xb"))
 
 
-def _emptied_file(target: str) -> "io.BufferedWriter[Any]":
-    return io.BufferedWriter(io.FileIO(target, "wb"))
-
-
 def open_storage(path: str, options: Mapping[str, object]) -> tuple[Storage, str]:
     """The local disk, and the path of a folder on it in its normal form."""
     del options  # there are none

@@ -60,7 +60,7 @@ Part = Sequence[Range]  # of a file, which a reader needs together
 
 
 class PartedInput(Protocol):
-    """An input that fetches parts of a file ahead, if it is told which."""
+    """An input that can fetch given parts of a file ahead."""
 
     def each_part(self, parts: Sequence[Part]) -> Iterator[int]:
         """The numbers of the parts, in order. When a number comes, its ranges have been fetched.
@@ -234,7 +234,7 @@ class Storage(Protocol):
         """Create or replace a small file atomically and durably (tags, consumers)."""
 
     def put_hint(self, path: str, data: bytes) -> None:
-        """Create or replace a small file that nobody trusts: it may be read half, or be lost."""
+        """Create or replace a small file on which nobody relies: part or all of it may be lost."""
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or a folder."""

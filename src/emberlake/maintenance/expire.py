@@ -12,11 +12,11 @@ from typing import Final
 from emberlake.base.html import html_box, html_facts, html_title
 from emberlake.base.parallel import parallel_map
 from emberlake.base.texts import size_text
+from emberlake.base.times import to_millis
 from emberlake.errors import InvalidInput, InvalidState, SnapshotNotFound, Unsupported
 from emberlake.maintenance.deletion import Deletion, Progress
 from emberlake.maintenance.expire_files import Doomed, find_doomed
 from emberlake.maintenance.holders import Holder, load_holders, tag_paths
-from emberlake.maintenance.moments import to_millis
 from emberlake.options import (
     CHANGELOG_RETAIN_MAX,
     CHANGELOG_RETAIN_MIN,

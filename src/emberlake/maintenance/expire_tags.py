@@ -5,7 +5,7 @@ Only the tags are deleted. Files that nobody else needs become orphans.
 
 from datetime import datetime
 
-from emberlake.maintenance.moments import wall_clock
+from emberlake.base.times import wall_clock
 from emberlake.spec.layout import TAG_PREFIX
 from emberlake.store.table_store import TableStore
 

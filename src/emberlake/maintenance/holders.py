@@ -1,7 +1,7 @@
 """What keeps files alive: every snapshot of any branch that somebody may read, and every tag.
 
 A file is needed if one of them refers to it. Tags and branches share files with the snapshots that
-they were made from, so whoever deletes files must ask all of them.
+they were made from, so code that deletes files must ask all of them.
 """
 
 import re

@@ -24,6 +24,7 @@ from emberlake.base.html import (
 )
 from emberlake.base.parallel import parallel_map
 from emberlake.base.texts import size_text
+from emberlake.base.times import to_millis
 from emberlake.errors import (
     CredentialsExpired,
     EmberlakeWarning,
@@ -34,7 +35,6 @@ from emberlake.errors import (
 from emberlake.io.storage import FileInfo, Upload
 from emberlake.maintenance.deletion import Deletion, Progress
 from emberlake.maintenance.holders import find_named, load_holders, load_metadata
-from emberlake.maintenance.moments import to_millis
 from emberlake.maintenance.orphans_listing import files_of_stale_branches, list_files
 from emberlake.store.table_store import TableStore
 

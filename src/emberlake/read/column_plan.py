@@ -297,11 +297,11 @@ def _plan_input(
 ) -> Input:
     """Where a column comes from; what must be read for it is added to the reads of its file."""
     if is_tracked and is_hidden(field):
-        told = RowIds() if field.id == ROW_ID_FIELD.id else Constant(SEQUENCE)
-        # The newest file tells when its rows changed; those beside it say nothing about that.
+        known = RowIds() if field.id == ROW_ID_FIELD.id else Constant(SEQUENCE)
+        # Only the newest file knows when its rows changed.
         holders = files[:1] if field.id == SEQUENCE_FIELD.id else files
         found = _plan_stored(holders, field, reads)
-        return Input(field, FirstOf(found, told) if isinstance(found, Stored) else told)
+        return Input(field, FirstOf(found, known) if isinstance(found, Stored) else known)
     if field.name in constants:
         return Input(field, Constant(field.name))
     return Input(field, _plan_stored(files, field, reads))

@@ -121,7 +121,7 @@ class FileRead:
     def table(self, *, use_threads: bool) -> pa.Table:
         """The rows at once."""
         plan = self.plan
-        # A read of the whole file at once does not tell where the rows are that it returns.
+        # A read of the whole file at once does not return the positions of its rows.
         has_gaps = plan.numbers_rows and plan.skipping is not None
         if self.vector is not None or self.rows is not None or has_gaps:
             tables = list(self.tables())

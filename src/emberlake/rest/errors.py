@@ -161,7 +161,7 @@ class ErrorAnswer:
                 )
             case Code.FORBIDDEN:
                 return NoPermission(
-                    f"{text}; ask whoever manages the catalog for the permission",
+                    f"{text}; ask an administrator of the catalog for the permission",
                     had_no_effect=True,
                     code=self.code,
                 )

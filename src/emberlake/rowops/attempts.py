@@ -117,6 +117,6 @@ def _settled(session: WriteSession) -> tuple[WriteSession, Snapshot | None]:
         buckets = list(existing_buckets(current.store, snapshot, waiting).values())
         with current.store.decoding_rows():
             messages = compact_buckets(current.store, buckets, snapshot, full=False)
-        with suppress(CommitConflict):  # whoever wrote the rows compacts them, too
+        with suppress(CommitConflict):  # the writer of the rows compacts them, too
             WriteSession(current.store, session.commit_user).commit_or_abort(messages)
     return present(session)

@@ -44,7 +44,7 @@ class Reason(StrEnum):
         return self in (Reason.READ, Reason.ALL_ROWS_MATCH)
 
 
-# Each can be told from the others, in the light and in the dark.
+# They are easy to tell apart on light and on dark backgrounds.
 _COLOURS: Final = {
     Reason.READ: "#d9622b",
     Reason.ALL_ROWS_MATCH: "#e9a23b",

@@ -123,7 +123,7 @@ def _prune(
     if is_kept.all():
         return bucket
     is_single = profile.keeps_levels_apart and bool((entries.level[bucket.files] > 0).all())
-    # Otherwise a value that no record has, no row has.
+    # If an engine builds rows, a row may match although no record does.
     builds_rows = profile.merge_engine.builds_rows
     sections: list[Section] = []
     for section in bucket.sections:

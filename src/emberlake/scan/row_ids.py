@@ -96,7 +96,7 @@ def refuse_partial_rows(store: TableStore, added: ManifestEntries, before: Snaps
     """Refuse changes that only rewrote some columns of rows that were there before.
 
     Their files have no values for the other columns, so a read of the changes would return rows
-    that never were.
+    that never existed.
 
     Args:
         store: The table.

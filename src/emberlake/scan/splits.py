@@ -256,7 +256,7 @@ def _flags(
 
 
 def attach_folders(splits: Iterable[DataSplit], folder_of: FolderOf) -> None:
-    """Tell new splits where their files are, in place: copies would cost time."""
+    """Set the folders of new splits, in place: copies would cost time."""
     for split in splits:
         object.__setattr__(split, "folder_of", folder_of)
 

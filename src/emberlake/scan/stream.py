@@ -109,7 +109,7 @@ class StreamScan:
     # --- the start --------------------------------------------------------------------------------
 
     def start(self) -> StreamStart | None:
-        """Where to begin: where the consumer left off, else as the options say.
+        """Where to begin: where the consumer left off, otherwise as the options say.
 
         None if it begins with the state of a table, but the table has no snapshot yet.
         """

@@ -192,7 +192,7 @@ def _local_millis(option: Option[Any], text: str) -> int:
 
 
 def _version(store: TableStore, version: str) -> Snapshot:
-    """A tag of that name if there is one, else a watermark or a snapshot id."""
+    """A tag of that name if there is one, otherwise a watermark or a snapshot id."""
     try:
         return store.tags.load(version)
     except TagNotFound:

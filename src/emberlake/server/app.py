@@ -1,4 +1,4 @@
-"""HTTP: an ASGI application that routes requests, knows who asks, and answers errors as JSON.
+"""HTTP: an ASGI application that routes requests, identifies callers, and returns errors as JSON.
 
 The most frequent requests (for a table or its latest snapshot) are answered on the event loop, with
 one query. Everything else runs in threads; commits that arrive together are made together.

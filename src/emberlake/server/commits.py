@@ -10,8 +10,8 @@
 
 Commits to several tables that wait are made together (``commit_together``).
 
-A server that dies before the file has changed nothing; after it, whoever looks next finds the file
-and records it.
+A server that dies before the file exists has changed nothing. If it dies afterwards, the next
+request finds the file and records it.
 """
 
 import json

@@ -37,7 +37,7 @@ _REPEATABLE: Final = frozenset(
 def answer_of(
     error: Exception, endpoint: Endpoint | None, names: Mapping[str, str], request_id: str
 ) -> ErrorAnswer:
-    """What a client is told about an error. Only errors of the engine keep their own messages."""
+    """The answer to an error. Only errors of the engine keep their own messages."""
     match error:
         case Refused():
             answer = error.answer

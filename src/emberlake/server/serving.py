@@ -160,7 +160,7 @@ def check_installed() -> None:
 
 
 def run_server(server: Server, listening: Listening | None = None) -> None:
-    """Serve until the process is told to end; requests that were begun are finished.
+    """Serve until the process is asked to stop; requests that were begun are finished.
 
     Args:
         server: What to run.

@@ -23,7 +23,7 @@ class Limits:
     answer_seconds: float = 150.0  # until most of an answer has been read
     work_seconds: float = 150.0  # until a request is answered; clients wait for 180
     threads: int = 16
-    waiting: int = 256  # requests that wait for a thread; more are told to try again
+    waiting: int = 256  # requests that wait for a thread; further ones must try again later
 
 
 @dataclass(frozen=True, kw_only=True)

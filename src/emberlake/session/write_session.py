@@ -133,7 +133,7 @@ class WriteSession:
         try:
             return self.commit(messages, identifier, properties)
         except SnapshotOverwritten:
-            raise  # whoever saw the snapshot while it existed may have built on its files
+            raise  # a writer that saw the snapshot while it existed may have built on its files
         except (CommitConflict, InvalidInput, ServerError) as error:
             # A server that failed, rather than refused, may have taken the commit.
             if not isinstance(error, ServerError) or error.had_no_effect:
@@ -203,7 +203,7 @@ class WriteSession:
             check_overwritten(messages)
 
     def check_files(self, messages: Sequence[CommitMessage]) -> None:
-        """Refuse messages whose files are not there any more."""
+        """Refuse messages whose files no longer exist."""
         self._committer.check_files(append_change(messages))
 
     def newest_identifier(self) -> int | None:

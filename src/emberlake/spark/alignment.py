@@ -120,7 +120,7 @@ def _problems(
             yield f"{column.name}: is not among the columns declared by with_write_type"
         elif counts[column.name] == 1:
             yield from _column_problems(column, field)
-    yield from _absent_problems(frozenset(counts), schema, write_columns, tells_kinds=bool(kinds))
+    yield from _absent_problems(frozenset(counts), schema, write_columns, has_kinds=bool(kinds))
 
 
 def _absent_problems(
@@ -128,7 +128,7 @@ def _absent_problems(
     schema: TableSchema,
     write_columns: Sequence[str] | None,
     *,
-    tells_kinds: bool,
+    has_kinds: bool,
 ) -> Iterator[str]:
     """Problems with columns that the DataFrame lacks."""
     declared = frozenset(write_columns or ())
@@ -148,7 +148,7 @@ def _absent_problems(
         plan_merge(schema, schema.fields),
         given,
         is_declared=write_columns is not None,
-        has_adds=not tells_kinds and kind_field is None,
+        has_adds=not has_kinds and kind_field is None,
     )
     yield from (f"{names}: {problem}" for names, problem in lacking.items())
 

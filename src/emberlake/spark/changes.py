@@ -68,7 +68,7 @@ from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 from emberlake.write.align import align
 
-_TOLD: Final = 4  # columns that identify rows in messages, if no keys are given
+_SHOWN_COLUMNS: Final = 4  # columns that identify rows in messages, if no keys are given
 
 Decide = Callable[[LocatedRows], DataFrame]
 
@@ -160,13 +160,13 @@ def prepare_changes(
     place = (sql.col(f"{PLACE}.{part}").alias(part) for part in (FILE, POSITION))
     rows = with_units(located, changes.select(*place, action, *sent))
     update, delete, insert = actions.clauses(columns.fields)
-    told = keys or schema.field_names[:_TOLD]
+    shown = keys or schema.field_names[:_SHOWN_COLUMNS]
     work = FileWork(
         (update, delete),
         (insert,) if actions.inserts else (),
         columns,
         located.store.env.now_ms(),
-        keys=tuple(_column(schema, name) for name in told),
+        keys=tuple(_column(schema, name) for name in shown),
     )
     return change_files(located, rows, work, is_dry=is_dry)
 

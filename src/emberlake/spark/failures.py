@@ -76,8 +76,8 @@ def _note(error: EmberlakeError) -> str:
     arguments = [str(value) for value in reduced[1]]
     name, plain = type(error).__name__, f"({_NOTE})"
     fields = _fields_beyond(error, _made(name, arguments))
-    told = error_in("".join((*format_exception_only(error), plain)))
-    if type(told) is type(error) and arguments == [str(told)] and not fields:
+    rebuilt = error_in("".join((*format_exception_only(error), plain)))
+    if type(rebuilt) is type(error) and arguments == [str(rebuilt)] and not fields:
         return plain
     parts = [*arguments, fields] if fields else arguments
     return f"({_NOTE}: {name}({json.dumps(parts, ensure_ascii=False)[1:-1]}))"
@@ -96,7 +96,7 @@ def _fields_beyond(error: EmberlakeError, made: EmberlakeError | None) -> dict[s
 def _parsed(arguments: str) -> list[object]:
     try:
         values: list[object] = json.loads(f"[{arguments}]")
-    except ValueError:  # somebody else's text
+    except ValueError:  # not our text
         return []
     return values
 
@@ -114,7 +114,7 @@ def _made(name: str, parts: Sequence[object]) -> EmberlakeError | None:
             error: EmberlakeError = kind(ConflictReason(reason), *rest)
         else:
             error = kind(*arguments)
-    except (ValueError, TypeError):  # somebody else's text
+    except (ValueError, TypeError):  # not our text
         return None
     vars(error).update(fields)
     return error

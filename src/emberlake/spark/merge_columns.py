@@ -157,7 +157,7 @@ class ColumnMerge:
                 new = self._new(source, matched, located)
                 changes = changes.unionByName(new, allowMissingColumns=True)
             return prepare_changes(
-                located, changes, self.actions, keys=self._told(schema), is_dry=is_dry
+                located, changes, self.actions, keys=self._key_columns(schema), is_dry=is_dry
             )
 
     def _ranges(self, source: DataFrame) -> KeyRanges:
@@ -167,7 +167,7 @@ class ColumnMerge:
         keys = [sql.col(backquoted(field.name)) for _, field in plain]
         return key_ranges([pair for pair, _ in plain], source, keys)
 
-    def _told(self, schema: TableSchema) -> list[str]:
+    def _key_columns(self, schema: TableSchema) -> list[str]:
         """The columns that identify rows of the table."""
         pairs = (pair.columns for pair in self.keys)
         return [pair[0] for pair in pairs if pair is not None and pair[0] in schema.field_by_name]

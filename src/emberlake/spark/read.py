@@ -1,4 +1,4 @@
-"""Read splits as a DataFrame, with Spark's own reader if it returns our rows, else in workers.
+"""Read splits as a DataFrame: with Spark's own reader if it returns our rows, or in workers.
 
 Nothing is read before an action. Spark's own reader reads only the columns and row groups that an
 action needs. Python workers read all that the projection and the filter of the read ask for,
@@ -85,14 +85,14 @@ def explain_dataframe(reader: TableReader, splits: Sequence[DataSplit], spark: S
     else:
         division = divide(reader, splits, files.opens)
     left = sum(len(split.files) for split in division.rest)
-    told = f"{len(division.files)} files by Spark's own reader, {left} by Python workers"
+    counts = f"{len(division.files)} files by Spark's own reader, {left} by Python workers"
     reasons = [f"{what}: {why}" for what, why in files.refused.items()]
     if division.files and reader.store.schema.partition_keys:
         fields = NativeScan(reader).fields
         problem = why_not(spark, reader.store, fields, division.files)
         prunes = "Spark prunes partitions by its own conditions"
         reasons.append(prunes if problem is None else f"partitions: {problem}")
-    return "; ".join([told, *reasons])
+    return "; ".join([counts, *reasons])
 
 
 def _check_partitions(count: int | None) -> None:

@@ -17,7 +17,6 @@ from emberlake.spec.values import Value
 from emberlake.types import AtomicType, DataField, TypeRoot
 
 _ESCAPED: Final = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
-_ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 # White space as Java defines it: Unicode separators except those that forbid a line break.
 _BLANK: Final = re.compile(
     "[\t-\r\x1c-\x20\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]*"
@@ -48,29 +47,11 @@ def partition_spec(
     }
 
 
-def parse_partition_path(path: str) -> dict[str, str]:
-    """The texts in a folder made by ``partition_path``, unescaped."""
-    spec: dict[str, str] = {}
-    for part in path.strip("/").split("/") if path.strip("/") else ():
-        key, separator, value = part.partition("=")
-        if not separator or not key or not value:
-            raise InvalidInput(
-                f"{part!r} in {path!r} is not a partition folder: expected key=value"
-            )
-        spec[unescape_path_name(key)] = unescape_path_name(value)
-    return spec
-
-
 def escape_path_name(name: str) -> str:
     """Escape the characters that have a meaning in file systems and paths."""
     if not name:
         raise InvalidInput("an empty text cannot be part of a partition path")
     return _ESCAPED.sub(lambda match: f"%{ord(match.group()):02X}", name)
-
-
-def unescape_path_name(name: str) -> str:
-    """Undo ``escape_path_name``."""
-    return _ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), name)
 
 
 def _text(field: DataField, value: Any, legacy_name: bool) -> str:  # noqa: FBT001

@@ -195,7 +195,7 @@ class RestSnapshots(Snapshots):
         first_retained: int,
         on_deleted: Callable[[], None] = lambda: None,
     ) -> None:
-        """Delete the files of snapshots; servers leave that to whoever expires them."""
+        """Delete the files of snapshots; servers leave that to the client that expires them."""
         self._files.delete_expired(ids, first_retained, on_deleted)
 
     def drop(self) -> None:

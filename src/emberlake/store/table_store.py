@@ -295,5 +295,5 @@ class TableStore:
 
 def _wait_for(answers: Iterable[Callable[[], object]]) -> None:
     for answer in answers:
-        with suppress(EmberlakeError):  # whoever needs the list meets the failure again
+        with suppress(EmberlakeError):  # a caller that needs the list meets the failure again
             answer()

@@ -5,7 +5,6 @@ of its file are written again, to other files.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from emberlake.errors import CorruptFile, FileNotFound
 from emberlake.io.storage import Storage
@@ -22,7 +21,6 @@ from emberlake.spec.manifest import DELETION_VECTORS_INDEX, DeletionVectorRange,
 from emberlake.store.table_store import TableStore
 
 Vectors = Mapping[str, DeletionVector]  # by the name of the data file
-NO_VECTORS: Final[Vectors] = {}
 
 
 def load_vector(storage: Storage, path: str, place: DeletionVectorRange) -> DeletionVector:

@@ -8,9 +8,9 @@ from datetime import timedelta
 
 from emberlake.base.option_texts import parse_duration
 from emberlake.base.parallel import parallel_map
+from emberlake.base.times import wall_clock
 from emberlake.errors import InvalidInput, SchemaNotFound
 from emberlake.maintenance.branches import create_branch, fast_forward
-from emberlake.maintenance.moments import wall_clock
 from emberlake.spec.layout import MAIN_BRANCH, TableLayout
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot

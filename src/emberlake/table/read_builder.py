@@ -177,9 +177,9 @@ class ReadBuilder:
         )
         if spark is None:
             return explained
-        tell = load_extra("emberlake.spark.read", extra="spark").explain_dataframe
-        told = tell(self.new_read()._reader, self.new_scan().plan().splits(), spark)  # noqa: SLF001
-        return replace(explained, spark=told)
+        explain = load_extra("emberlake.spark.read", extra="spark").explain_dataframe
+        reader = explain(self.new_read()._reader, self.new_scan().plan().splits(), spark)  # noqa: SLF001
+        return replace(explained, spark=reader)
 
 
 def _is_count(value: object) -> bool:

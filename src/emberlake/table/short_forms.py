@@ -234,8 +234,8 @@ class ShortForms(ShortReads):
         merge_schema: bool,  # noqa: FBT001
         on_bad_rows: "str | ShortForms",
     ) -> "ShortWrite":
-        told = on_bad_rows.store if isinstance(on_bad_rows, ShortForms) else on_bad_rows
-        target = rowops.short_writes.BadRowTarget.of(self.store, told)
+        quarantine = on_bad_rows.store if isinstance(on_bad_rows, ShortForms) else on_bad_rows
+        target = rowops.short_writes.BadRowTarget.of(self.store, quarantine)
         session = write_builder.session_of(builder)
         return rowops.short_writes.ShortWrite(session, merge_schema, target)
 
@@ -281,9 +281,9 @@ class ShortForms(ShortReads):
         scan = builder.new_scan()
         splits = scan.plan().splits()
         has_keys = self.store.schema.profile.has_keys
-        told = [_told_rows(split, has_keys=has_keys) for split in splits]
-        unknown = [split for split, rows in zip(splits, told, strict=True) if rows is None]
-        counted = sum(rows for rows in told if rows is not None)
+        counts = [_known_row_count(split, has_keys=has_keys) for split in splits]
+        unknown = [split for split, rows in zip(splits, counts, strict=True) if rows is None]
+        counted = sum(rows for rows in counts if rows is not None)
         if not unknown:
             return counted
         # One column is enough, and those of the filter must be read anyway.
@@ -299,7 +299,7 @@ def _rows_of(data: object) -> object:
     return data.to_arrow() if isinstance(data, ShortReads) else data
 
 
-def _told_rows(split: DataSplit, *, has_keys: bool) -> int | None:
+def _known_row_count(split: DataSplit, *, has_keys: bool) -> int | None:
     """The number of rows of a split, if metadata is enough to know it."""
     if not all(split.is_exact) or (has_keys and any(map(may_retract, split.files))):
         return None

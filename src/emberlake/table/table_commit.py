@@ -69,7 +69,7 @@ class BatchTableCommit(TableCommit):
             MessageMismatch: the messages are of another table, or were written to append and this
                 overwrites, or the other way round; nothing changes.
             AlreadyCommitted: these messages are in the table; nothing changes.
-            FilesMissing: files of the messages are not there any more; nothing changes.
+            FilesMissing: files of the messages no longer exist; nothing changes.
             CommitConflict: a concurrent change makes this commit wrong; nothing changes, unless
                 the error says that a snapshot stands.
             CommitUnknown: the storage failed, and the outcome cannot be found out.

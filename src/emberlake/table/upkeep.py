@@ -1,4 +1,4 @@
-"""Upkeep of a table, which changes no row: compaction, sorting, buckets, statistics."""
+"""Maintenance that changes no row: compaction, sorting, buckets, statistics."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from emberlake import maintenance
+from emberlake.base.times import to_millis
 from emberlake.errors import InvalidInput, InvalidState, SnapshotNotFound
 from emberlake.maintenance.expire_tags import expire_tags
-from emberlake.maintenance.moments import to_millis
 from emberlake.maintenance.rollback import rollback_to_snapshot, rollback_to_tag
 from emberlake.options import TAG_RETAINED
 from emberlake.scan.travel import is_incremental, is_travelling

@@ -256,11 +256,11 @@ class BatchTableWrite(TableWrite):
         if self._is_prepared or self._writer.has_rows:
             raise InvalidState("write_spark makes a commit of its own; open a new writer for it")
         builder = self._builder
-        told = builder.replaces
-        if told is None or not isinstance(overwrite, bool):
-            match = told.match if told else None
-            told = Replacement.chosen(self._store.schema, match, overwrite=overwrite)
-            builder = replace(builder, _replaces=told)
+        replaces = builder.replaces
+        if replaces is None or not isinstance(overwrite, bool):
+            match = replaces.match if replaces else None
+            replaces = Replacement.chosen(self._store.schema, match, overwrite=overwrite)
+            builder = replace(builder, _replaces=replaces)
         job: WriteJob = spark.WriteJob(
             session=session_of(builder),
             write_columns=self._writer.write_columns,

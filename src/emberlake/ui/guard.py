@@ -53,7 +53,7 @@ class Guard:
         return given is not None and _equal(given, self.form_token)
 
     def refusal(self, method: str, headers: Mapping[str, str]) -> str | None:
-        """Why a request is refused, whoever makes it; None if it is not."""
+        """Why a request is refused, no matter who makes it; None if it is not."""
         host = headers.get("host", "")
         if not self._is_ours(host):
             return (

@@ -283,8 +283,8 @@ def _why(table: Table, columns: Sequence[str]) -> Callable[[Sequence[ExplainedFi
     """Tells what the statistics of files say about some columns."""
 
     def why(files: Sequence[ExplainedFile]) -> list[str]:
-        told = {Reason.STATISTICS, Reason.READ, Reason.ALL_ROWS_MATCH}
-        names = {_name_of(file) for file in files if file.reason in told}
+        judged = {Reason.STATISTICS, Reason.READ, Reason.ALL_ROWS_MATCH}
+        names = {_name_of(file) for file in files if file.reason in judged}
         if not columns or not names:
             return [""] * len(files)
         store = table.store

@@ -12,7 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from emberlake._version import __version__
-from emberlake.base.texts import count_text, local_time, size_text
+from emberlake.base.texts import count_text, size_text
+from emberlake.base.times import local_time
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.layout import MAIN_BRANCH
 from emberlake.ui import charts

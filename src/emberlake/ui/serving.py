@@ -1,4 +1,4 @@
-"""Serves the pages on a port of this machine until it is told to stop."""
+"""Serves the pages on a port of this machine until it is interrupted."""
 
 import asyncio
 from collections.abc import Callable

@@ -78,12 +78,12 @@ class BadRows:
             [pa.repeat(pa.scalar(cell.column), len(cell.positions)) for cell in found]
         ).take(pa.array(order))
         reasons = pa.concat_arrays([cell.reasons for cell in found]).take(pa.array(order))
-        told = pc.binary_join_element_wise(names, reasons, ": ")
+        described = pc.binary_join_element_wise(names, reasons, ": ")
         positions, first, counts = np.unique(at[order], return_index=True, return_counts=True)
         ends = np.append(first, len(order)).astype(np.int32)
-        joined = told.take(pa.array(first))
+        joined = described.take(pa.array(first))
         if (counts > 1).any():
-            lists = pa.ListArray.from_arrays(pa.array(ends), told)
+            lists = pa.ListArray.from_arrays(pa.array(ends), described)
             joined = pc.binary_join(lists, "; ")
         return BadRows(positions, names.take(pa.array(first)), joined)
 
@@ -119,8 +119,8 @@ def find_bad_cells(data: pa.Table, schema: TableSchema) -> list[BadCells]:
     Raises:
         DataMismatch: the data does not fit, no matter what its rows are.
     """
-    told = kind_column_of(data, schema)
-    is_beside = told is not None and told[0] not in schema.field_by_name
+    kinds = kind_column_of(data, schema)
+    is_beside = kinds is not None and kinds[0] not in schema.field_by_name
     plain = data.drop_columns([ROW_KIND_COLUMN]) if is_beside else data
     given = tuple(f for f in schema.fields if f.name in set(plain.column_names))
     names = list(enumerate(plain.column_names))
@@ -133,8 +133,8 @@ def find_bad_cells(data: pa.Table, schema: TableSchema) -> list[BadCells]:
     # Refuse what is wrong with all rows alike.
     align(plain.slice(0, 0).select(known), given, lacking=unknown)
     found = [cells for f in given for cells in _column_cells(plain.column(f.name), f, schema)]
-    if told is not None and schema.profile.has_keys:
-        found += _kind_cells(*told, schema)
+    if kinds is not None and schema.profile.has_keys:
+        found += _kind_cells(*kinds, schema)
     return found
 
 

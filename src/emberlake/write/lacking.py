@@ -53,8 +53,8 @@ def lacking_columns(
     if not has_adds:
         return problems
     nulled = plan.nulled_without(given)
-    told = {*problems, *ordering}
-    names = [f.name for f in missing if f.name in nulled and f.name not in told]
+    named = {*problems, *ordering}
+    names = [f.name for f in missing if f.name in nulled and f.name not in named]
     if names:
         problems[", ".join(names)] = _replacement(plan.engine)
     return problems

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def is_pandas(data: object) -> bool:
-    """Whether data is a DataFrame. Whoever has one has loaded pandas."""
+    """Whether data is a DataFrame. A caller that has one has loaded pandas."""
     pandas: Any = sys.modules.get("pandas")
     return pandas is not None and isinstance(data, pandas.DataFrame)
 

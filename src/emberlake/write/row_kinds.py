@@ -117,7 +117,7 @@ def check_kinds(rows: pa.Table, plan: MergePlan) -> None:
 
 
 def kind_column_of(data: pa.Table, schema: TableSchema) -> tuple[str, pa.ChunkedArray] | None:
-    """The column of the data that tells row kinds, and its name; None if there is none."""
+    """The column of the data that holds row kinds, and its name; None if there is none."""
     column = _kind_column(data, schema)
     if column is not None:
         return ROW_KIND_COLUMN, column

@@ -33,7 +33,7 @@ class RowBuffer:
         self._kinds: list[str | None] = []
         self._bytes = 0
         options = schema.options
-        self._tells_kinds = schema.profile.has_keys and options.value(ROWKIND_FIELD) is None
+        self._takes_kinds = schema.profile.has_keys and options.value(ROWKIND_FIELD) is None
         self._names: tuple[str, ...] = ()  # of the columns of the collected rows
 
     def add(self, row: object, row_kind: str | None = None) -> None:
@@ -111,9 +111,9 @@ class RowBuffer:
             return tuple(row), tuple(row.values()), None
         if isinstance(row, GenericRow):
             kind = row.row_kind
-            is_told = self._tells_kinds or kind is not RowKind.INSERT
+            is_given = self._takes_kinds or kind is not RowKind.INSERT
             names = tuple(f.name for f in row.fields)
-            return names, row.values, kind.symbol if is_told else None
+            return names, row.values, kind.symbol if is_given else None
         if isinstance(row, str | bytes) or not isinstance(row, Sequence):
             raise DataMismatch(f"a row is a dict, a tuple or a GenericRow, not {row!r}")
         return tuple(self._writer.write_columns or self._schema.field_names), row, None

@@ -1,4 +1,4 @@
-"""A writer that takes the rows that fit and hands the others to somebody else.
+"""A writer that writes the rows that fit and passes the others on.
 
 Data that fits costs nothing more: bad rows are looked for only after a write was refused.
 """

@@ -139,7 +139,7 @@ def _nulls_last(row: Row) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("kind", ["key", "deletion vectors", "dynamic buckets"])
-def test_of_two_writers_of_the_same_keys_both_land_or_one_is_told_of_the_other(
+def test_two_writers_of_the_same_keys_both_land_or_one_gets_a_conflict(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     table = write(new_table(tmp_path, **KINDS[kind]), range(60))

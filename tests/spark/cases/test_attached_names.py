@@ -96,15 +96,15 @@ def test_refresh_brings_back_a_name_that_spark_has_dropped(
     assert lake.left_out == {}
 
 
-def test_refresh_tells_that_spark_has_given_a_name_to_a_table_of_its_own(
+def test_refresh_reports_that_spark_has_given_a_name_to_a_table_of_its_own(
     spark: SparkSession, lake: Lake, rows: DataFrame, table: Table
 ) -> None:
     rows.write.mode("overwrite").saveAsTable("named.t")
 
-    with pytest.warns(EmberlakeWarning, match=r"named\.t is now .*parquet") as told:
+    with pytest.warns(EmberlakeWarning, match=r"named\.t is now .*parquet") as warned:
         lake.refresh()
 
-    assert told[0].filename == __file__
+    assert warned[0].filename == __file__
     assert lake.left_out == {"named.t": "Spark has a table or view of that name"}
     assert spark.table("named.t").count() == 3
     assert lake.sql("SELECT * FROM named.t").count() == table.count() == 2

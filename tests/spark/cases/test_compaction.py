@@ -156,7 +156,7 @@ def test_a_write_that_lands_during_a_compaction_stays(
     assert rows_of(table) == rows + meanwhile
 
 
-def test_of_two_compactions_at_once_one_is_told_of_the_other(
+def test_one_of_two_compactions_at_once_gets_a_conflict(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = new_table(tmp_path, **KEY, bucket="2")

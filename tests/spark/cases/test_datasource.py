@@ -64,7 +64,7 @@ def setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
 
 @contextmanager
 def refused(*texts: str) -> Iterator[None]:
-    """Spark tells of our error in the text of its own."""
+    """Spark includes our error in the text of its own."""
     with pytest.raises(PySparkException) as error:
         yield
     for text in texts:
@@ -136,7 +136,7 @@ def test_an_overwrite_replaces_the_partitions_that_it_touches(
     assert rows_of(table) == sorted([*new, *(row for row in ROWS if row[1] != DAYS[0])])
 
 
-def test_an_overwrite_of_everything_is_said_by_an_option(
+def test_an_option_makes_an_overwrite_replace_everything(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = new_table(tmp_path, partition_keys=["day"])
@@ -240,7 +240,7 @@ def test_any_task_may_write_any_bucket_of_a_key_table(
     assert collected(read(spark, table)) == sorted(expected.values(), key=repr)
 
 
-def test_the_newest_row_of_a_key_is_told_by_the_sequence_field(
+def test_the_sequence_field_decides_which_row_of_a_key_is_newest(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = new_table(tmp_path, primary_keys=["id"], bucket="1", sequence__field="price")

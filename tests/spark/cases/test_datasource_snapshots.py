@@ -67,7 +67,7 @@ def test_a_view_stays_at_its_snapshot_and_writes_to_the_table(
     spark.catalog.dropTempView("items")
 
 
-def test_a_dataframe_and_a_view_whose_files_are_gone_tell_why(
+def test_a_dataframe_and_a_view_whose_files_are_gone_fail_with_the_reason(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = new_table(tmp_path)
@@ -117,17 +117,17 @@ def test_a_table_without_options_is_where_a_statement_says(
     table = new_table(tmp_path)
     write(frame(spark, FIRST), table)
     spark.sql(
-        "CREATE TABLE told (id BIGINT, day STRING, name STRING, price DOUBLE) USING emberlake"
+        "CREATE TABLE declared (id BIGINT, day STRING, name STRING, price DOUBLE) USING emberlake"
     )
     place = f"path = 'db.t', warehouse = '{tmp_path}'"
-    count = "SELECT count(*) FROM told WITH"
+    count = "SELECT count(*) FROM declared WITH"
     try:
-        spark.sql(f"INSERT INTO told WITH ({place}) VALUES (99, 'a', 'b', 1.0)")
+        spark.sql(f"INSERT INTO declared WITH ({place}) VALUES (99, 'a', 'b', 1.0)")
         table.create_tag("all", 2)
 
         now = spark.sql(f"{count} ({place})").first()[0]
         spark.sql(
-            f"INSERT OVERWRITE told WITH ({place}) SELECT * FROM told WITH ({place}, "
+            f"INSERT OVERWRITE declared WITH ({place}) SELECT * FROM declared WITH ({place}, "
             "filter = 'id > 3')"
         )
         then = [
@@ -136,8 +136,8 @@ def test_a_table_without_options_is_where_a_statement_says(
         ]
 
         assert (now, then) == (11, [10, 11, 11])
-        assert collected(spark.sql(f"SELECT id FROM told WITH ({place})"))[0] == (4,)
+        assert collected(spark.sql(f"SELECT id FROM declared WITH ({place})"))[0] == (4,)
         with refused("the table is missing", "CREATE TEMPORARY VIEW"):
-            spark.sql("SELECT * FROM told").collect()
+            spark.sql("SELECT * FROM declared").collect()
     finally:
-        spark.sql("DROP TABLE told")
+        spark.sql("DROP TABLE declared")

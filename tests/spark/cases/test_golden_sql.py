@@ -1,4 +1,4 @@
-"""What Java's connector answered to SQL, and left in the table, ``lake.sql`` does as well."""
+"""``lake.sql`` gives the same answers, and leaves the same tables, as Java's connector."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -141,7 +141,7 @@ def assert_hidden(*texts: str) -> None:
     assert [text for text in texts if SECRET in text] == []
 
 
-def test_an_error_of_the_store_in_a_task_is_told_as_it_is(lake: Lake, proxy: Proxy) -> None:
+def test_an_error_of_the_store_in_a_task_is_reported_as_it_is(lake: Lake, proxy: Proxy) -> None:
     lake.create()
     proxy.fail(method="PUT", match="bucket-0", how="403-AccessDenied", when="before", times=99)
 

@@ -39,14 +39,14 @@ class Call(NamedTuple):
     @property
     def case(self) -> Case:
         """The same in the words of the model."""
-        told = "overwrite()" if self.partition is None else "overwrite(mon)"
+        builder_call = "overwrite()" if self.partition is None else "overwrite(mon)"
         match self.overwrite:
             case "all":
                 return Case("overwrite({})", "commit()", True, self.data)
             case "dynamic" | "static":
-                return Case(told, "commit()", self.overwrite == "dynamic", self.data)
+                return Case(builder_call, "commit()", self.overwrite == "dynamic", self.data)
         is_dynamic = self.option_is_dynamic and self.partition is None
-        return Case(told, "commit()", is_dynamic, self.data)
+        return Case(builder_call, "commit()", is_dynamic, self.data)
 
 
 # Every word with every option, kind of data and kind of table; not all of them with each other.
@@ -121,16 +121,16 @@ def test_all_that_is_below_a_static_partition_is_replaced(
     assert rows_of(table) == [(3, "tue", "old", 1), (4, "mon", "new", 1)]
 
 
-def test_a_writer_says_it_too_for_what_its_builder_was_told(
+def test_a_writer_says_it_too_for_what_its_builder_was_given(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = three_days(tmp_path, Call(True, None, True, NONE))
     nothing = frame(spark, [], SPARK_COLUMNS)
 
-    def write(overwrite: Any, told: Mapping[str, str] | None = None) -> list[Any]:
+    def write(overwrite: Any, partition: Mapping[str, str] | None = None) -> list[Any]:
         builder = reopened(table).new_batch_write_builder()
-        if told is not None:
-            builder.overwrite(told)
+        if partition is not None:
+            builder.overwrite(partition)
         with builder.new_write() as opened:
             opened.write_spark(nothing, overwrite=overwrite)
         return [row[1] for row in rows_of(table)]

@@ -545,7 +545,9 @@ def test_files_of_pruned_partitions_are_not_opened(spark: SparkSession, tmp_path
 
 
 @pytest.mark.on_disk
-def test_a_file_of_a_partition_that_is_gone_is_loud(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_of_a_partition_that_is_gone_fails_loudly(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     table = write(new_table(tmp_path, partition_keys=["day"]))
     reader, splits = planned(table)
     next(path_of(table.table_path).rglob("day=2026-01-01/*/*.parquet")).unlink()
@@ -596,7 +598,7 @@ def lost_file(table: Table) -> str:
 
 
 @pytest.mark.parametrize("kind", ["plain", "keyed"])
-def test_nothing_is_read_before_an_action_and_a_lost_file_is_loud(
+def test_nothing_is_read_before_an_action_and_a_lost_file_fails_loudly(
     spark: SparkSession, request: pytest.FixtureRequest, kind: str
 ) -> None:
     table: Table = request.getfixturevalue(kind)
@@ -610,7 +612,7 @@ def test_nothing_is_read_before_an_action_and_a_lost_file_is_loud(
         df.collect()
 
 
-def test_a_damaged_file_is_loud(spark: SparkSession, plain: Table) -> None:
+def test_a_damaged_file_fails_loudly(spark: SparkSession, plain: Table) -> None:
     path = next(path_of(plain.table_path).rglob("data-*.parquet"))
     path.write_bytes(b"PAR1" + bytes(path.stat().st_size - 8) + b"PAR1")
 

@@ -108,7 +108,7 @@ def test_rows_are_inserted_deleted_updated_and_merged(spark: SparkSession, lake:
     ]
 
 
-def test_spark_knows_attached_tables_and_reads_them_anew(
+def test_spark_knows_attached_tables_and_reads_their_current_rows(
     spark: SparkSession, lake: Lake, tmp_path: Path
 ) -> None:
     catalog = catalog_in(tmp_path)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 from pyspark.sql import SparkSession
 
 from emberlake import Catalog, CatalogFactory
@@ -16,6 +15,7 @@ from emberlake.cli import main
 from emberlake.errors import InvalidInput
 from emberlake.spark import Lake, attach
 from emberlake.sql.on_spark.results import SparkResult
+from notebook_shell import notebook_shell
 
 pytestmark = pytest.mark.on_disk
 
@@ -134,17 +134,8 @@ def test_rows_of_one_task_at_a_time_are_held(lake: Lake) -> None:
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    InteractiveShell.clear_instance()
-    shell = InteractiveShell.instance(colors="nocolor")
-    shell.history_manager.enabled = False
-    try:
-        shell.run_line_magic("load_ext", "emberlake")
+    with notebook_shell(tmp_path, monkeypatch) as shell:
         yield shell
-    finally:
-        shell.run_line_magic("unload_ext", "emberlake")
-        shell.history_manager.end_session()
-        InteractiveShell.clear_instance()
 
 
 def test_a_cell_runs_on_spark_when_a_lake_is_attached(

@@ -180,7 +180,7 @@ def test_changes_of_a_key_table_make_the_same_table(
     assert kinds == [CommitKind.APPEND] * 2
 
 
-def test_a_checkpoint_that_is_started_anew_is_another_query(new_flow: Callable[..., Flow]) -> None:
+def test_a_checkpoint_that_is_started_over_is_another_query(new_flow: Callable[..., Flow]) -> None:
     flow = new_flow()
     flow.add(some_rows(range(3)))
     flow.run()
@@ -244,7 +244,7 @@ def test_rows_that_do_not_fit_and_other_modes_are_refused(new_flow: Callable[...
 # --- where a stream starts, and how much it reads at once -----------------------------------------
 
 
-def test_a_stream_starts_where_it_is_told(new_flow: Callable[..., Flow]) -> None:
+def test_a_stream_starts_where_its_options_say(new_flow: Callable[..., Flow]) -> None:
     flow = new_flow()
     for number in range(4):
         flow.add(some_rows([number]))

@@ -1,4 +1,4 @@
-"""The tasks of a write: as many as were asked for, and all of them heard of before the commit."""
+"""The tasks of a write: as many as requested, and all of them report before the commit."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -87,7 +87,7 @@ Tamper = Callable[[Reports], Reports]
 
 
 def without(number: int) -> Tamper:
-    """One report is lost on the way, whoever it is of."""
+    """One report is lost on the way, no matter which."""
     return lambda found: replace(
         found, received=tuple(r for r in found.received if r.number != number)
     )
@@ -125,7 +125,7 @@ def tamper(monkeypatch: pytest.MonkeyPatch, module: Any, change: Tamper) -> None
 
 
 @pytest.mark.parametrize("change", TAMPERS.values(), ids=TAMPERS)
-def test_a_write_of_which_not_all_is_heard_is_not_committed(
+def test_a_write_with_missing_reports_is_not_committed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Tamper
 ) -> None:
     table = write_locally(new_table(tmp_path), range(9))
@@ -152,7 +152,7 @@ def test_a_report_that_comes_twice_counts_once(
 
 
 @pytest.mark.parametrize("change", [without(0), without(1), of_another_job])
-def test_a_compaction_of_which_not_all_is_heard_is_not_committed(
+def test_a_compaction_with_missing_reports_is_not_committed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Tamper
 ) -> None:
     table = new_table(tmp_path, **KEY, bucket="2")

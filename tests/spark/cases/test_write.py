@@ -402,8 +402,8 @@ def test_a_null_key_found_in_a_task_is_the_same_error_as_without_spark(
     with pytest.raises(DataMismatch, match="id") as refused:
         write_paimon(df, "db.t", {"warehouse": str(tmp_path)})
 
-    told = f"emberlake.errors.DataMismatch: {refused.value}\n(in a task of emberlake)"
-    assert told in str(refused.value.__context__)  # as it stands in Spark's logs
+    logged = f"emberlake.errors.DataMismatch: {refused.value}\n(in a task of emberlake)"
+    assert logged in str(refused.value.__context__)  # as it stands in Spark's logs
     assert data_files(table) == []
     assert reopened(table).latest_snapshot() is None
 

@@ -58,8 +58,8 @@ def main(home: str, jars: str, raw: str) -> None:
     plan = explained(read)
     assert "s3a://" in plan, plan
     assert "MapInArrow" not in plan, plan
-    told = appended.new_read_builder().explain(spark=spark).spark
-    assert told == "3 files by Spark's own reader, 0 by Python workers", told
+    readers = appended.new_read_builder().explain(spark=spark).spark
+    assert readers == "3 files by Spark's own reader, 0 by Python workers", readers
 
     merged = read_paimon("db.k", options)
     assert merged.count() == 30

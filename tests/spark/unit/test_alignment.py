@@ -212,7 +212,7 @@ def test_a_declared_subset_is_neither_more_nor_less():
 REPLACED = {"keys": ("id",), "id": "INT NOT NULL", "a": "INT", "b": "INT"}
 
 
-def test_rows_that_replace_others_have_all_columns_unless_that_is_said():
+def test_rows_that_replace_others_have_all_columns_unless_declared():
     schema = a_schema(**REPLACED)
     frame = a_frame(id=t.IntegerType(), a=t.IntegerType())
 
@@ -225,11 +225,11 @@ def test_rows_that_replace_others_have_all_columns_unless_that_is_said():
 
 def test_whether_all_rows_are_deletes_is_seen_by_the_tasks():
     frame = a_frame(id=t.IntegerType(), _row_kind=t.StringType())
-    told = a_frame(id=t.IntegerType(), kind=t.StringType())
+    with_kind = a_frame(id=t.IntegerType(), kind=t.StringType())
     telling = a_schema(**REPLACED, kind="STRING", options={"rowkind.field": "kind"})
 
     assert problems(frame, a_schema(**REPLACED)) == []
-    assert problems(told, telling) == []
+    assert problems(with_kind, telling) == []
 
 
 def test_the_partition_is_never_left_out_of_a_key_table():

@@ -355,7 +355,7 @@ def test_names_are_taken_as_they_are(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("count", [-2, -1, 0])
-def test_only_a_fixed_number_of_buckets_tells_the_bucket(count: int) -> None:
+def test_only_a_fixed_number_of_buckets_determines_the_bucket(count: int) -> None:
     with pytest.raises(InvalidInput, match=f"bucket is {count}"):
         bucket_column(table_schema([AtomicType("INT")], count))
 

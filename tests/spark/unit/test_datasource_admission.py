@@ -1,4 +1,4 @@
-"""Limits of a batch: told to Spark where it asks for them, refused where it does not."""
+"""Limits of a batch: passed to Spark if it asks for them, refused if it does not."""
 
 import pytest
 from pyspark.sql.streaming.datasource import (
@@ -14,7 +14,7 @@ from emberlake.errors import Unsupported
 
 
 @pytest.mark.parametrize(
-    ("limits", "told"),
+    ("limits", "limit"),
     [
         (ReadLimits(), ReadAllAvailable()),
         (ReadLimits(files=3), ReadMaxFiles(3)),
@@ -23,9 +23,9 @@ from emberlake.errors import Unsupported
     ],
     ids=str,
 )
-def test_spark_is_told_a_limit(limits: ReadLimits, told: object) -> None:
-    assert admission.to_read_limit(limits) == told
-    assert admission.is_read_all(told) == limits.is_unbounded
+def test_spark_gets_a_limit(limits: ReadLimits, limit: object) -> None:
+    assert admission.to_read_limit(limits) == limit
+    assert admission.is_read_all(limit) == limits.is_unbounded
 
 
 def test_a_spark_that_reads_all_at_once_gets_no_limits(monkeypatch: pytest.MonkeyPatch) -> None:

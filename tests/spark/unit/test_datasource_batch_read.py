@@ -35,7 +35,7 @@ def ids(reader: BatchReader) -> list[int]:
     return sorted(row for batch in batches for row in batch.column("id").to_pylist())
 
 
-def test_a_spark_that_mixes_filters_up_gets_all_of_them_back_and_is_told_why(
+def test_a_spark_that_mixes_filters_up_gets_all_of_them_back_with_a_warning(
     reader: BatchReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch_read, "KEEPS_FILTERS_APART", False)

@@ -29,7 +29,7 @@ def written(table: Table, ids: list[int]) -> list[CommitMessage]:
     return writer.prepare()
 
 
-def test_a_batch_is_one_snapshot_under_its_number_and_tells_the_query() -> None:
+def test_a_batch_is_one_snapshot_under_its_number_and_names_the_query() -> None:
     table = create_table()
 
     assert batch(table, 4).commit(prepare(table, rows_of([1, 2])))
@@ -62,7 +62,7 @@ def test_batches_without_rows_leave_gaps_that_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize(("number", "query"), [(1, QUERY), (2, "another"), (0, "another")])
-def test_a_query_that_starts_anew_is_not_taken_for_a_repetition(number: int, query: str) -> None:
+def test_a_query_that_starts_over_is_not_taken_for_a_repetition(number: int, query: str) -> None:
     table = create_table()
     for done in range(3):
         batch(table, done).commit(prepare(table, rows_of([done])))

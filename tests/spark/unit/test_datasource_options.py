@@ -78,7 +78,7 @@ def test_an_unknown_option_is_refused_by_its_name(use: Use) -> None:
         ("write-buffer-sice", "write-buffer-size"),
     ],
 )
-def test_an_option_that_is_nearly_right_is_told_what_is(slip: str, meant: str) -> None:
+def test_an_option_that_is_nearly_right_is_corrected(slip: str, meant: str) -> None:
     with pytest.raises(InvalidOption, match=f"unknown option {slip}: did you mean .*{meant}"):
         parse_options({**TABLE, slip: "1"}, Use.STREAM_READ)
 
@@ -86,7 +86,7 @@ def test_an_option_that_is_nearly_right_is_told_what_is(slip: str, meant: str) -
 @pytest.mark.parametrize(
     ("known", "here"), [("versionAsOf", "snapshot-id"), ("timestampAsOf", "timestamp")]
 )
-def test_options_of_delta_are_told_what_they_are_called_here(known: str, here: str) -> None:
+def test_options_of_delta_are_refused_with_their_names_here(known: str, here: str) -> None:
     with pytest.raises(InvalidOption, match=f"unknown option {known.lower()}: the option {here} "):
         parse_options({**TABLE, known.lower(): "1"}, Use.BATCH_READ)
 
@@ -97,7 +97,7 @@ def test_all_wrong_options_are_named_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "use", "told"),
+    ("key", "use", "message"),
     [
         ("tag", Use.STREAM_READ, "option tag is for batch reads, not for stream reads"),
         ("columns", Use.BATCH_WRITE, "option columns is for batch reads and stream reads"),
@@ -106,12 +106,12 @@ def test_all_wrong_options_are_named_at_once() -> None:
         ("checkpointlocation", Use.BATCH_WRITE, "is for stream writes, not for batch writes"),
     ],
 )
-def test_an_option_of_another_use_is_refused(key: str, use: Use, told: str) -> None:
-    with pytest.raises(InvalidOption, match=told):
+def test_an_option_of_another_use_is_refused(key: str, use: Use, message: str) -> None:
+    with pytest.raises(InvalidOption, match=message):
         parse_options({**TABLE, key: "1"}, use)
 
 
-def test_what_spark_tells_of_a_query_is_no_option_of_ours() -> None:
+def test_what_spark_passes_about_a_query_is_not_our_option() -> None:
     raw = {**TABLE, "queryname": "q", "checkpointlocation": "/c", "commit-user": "me"}
 
     options = parse_options(raw, Use.STREAM_WRITE)

@@ -1,4 +1,4 @@
-"""One source, one snapshot: what Spark keeps of a DataFrame reads the same rows for ever."""
+"""One source, one snapshot: the source that Spark keeps always reads the same rows."""
 
 import pickle
 from pathlib import Path
@@ -92,7 +92,7 @@ def test_where_options_travel_to_is_found_once(tmp_path: Path, options: dict[str
     assert ids(kept(source(tmp_path, **options))) == [*before, 2]
 
 
-def test_a_snapshot_that_is_gone_is_told_with_the_remedy(tmp_path: Path) -> None:
+def test_a_snapshot_that_is_gone_is_reported_with_the_remedy(tmp_path: Path) -> None:
     table = write(new_table(tmp_path), range(2))
     form = kept(source(tmp_path))
     reader = pickle.loads(form).reader(IDS)
@@ -109,7 +109,7 @@ def test_a_snapshot_that_is_gone_is_told_with_the_remedy(tmp_path: Path) -> None
         ids(form)
 
 
-def test_what_a_batch_cannot_read_is_said_by_the_read(tmp_path: Path) -> None:
+def test_the_read_reports_what_a_batch_cannot_read(tmp_path: Path) -> None:
     form = kept(source(tmp_path), with_schema=True)  # there is no table yet
 
     new_table(tmp_path)
@@ -132,13 +132,18 @@ def test_what_a_batch_cannot_read_is_said_by_the_read(tmp_path: Path) -> None:
 def test_a_table_of_sparks_catalog_is_refused_when_it_is_made(tmp_path: Path) -> None:
     new_table(tmp_path)
     warehouse = str(tmp_path)
-    told = {"owner": "me", "provider": "emberlake", "path": "db.t", "option.warehouse": warehouse}
+    from_catalog = {
+        "owner": "me",
+        "provider": "emberlake",
+        "path": "db.t",
+        "option.warehouse": warehouse,
+    }
 
     with pytest.raises(Unsupported, match=r"CREATE TABLE .* use CREATE TEMPORARY VIEW .* or read_"):
-        EmberlakeDataSource({**told, "warehouse": warehouse}).schema()
+        EmberlakeDataSource({**from_catalog, "warehouse": warehouse}).schema()
 
 
-def test_a_source_without_options_tells_of_them_too() -> None:
+def test_a_source_without_options_asks_for_them() -> None:
     with pytest.raises(InvalidOption, match=r"the table is missing: .* CREATE TEMPORARY VIEW"):
         EmberlakeDataSource({}).reader(IDS)
 

@@ -181,7 +181,7 @@ def test_rows_of_one_key_stay_in_one_unit_of_the_state() -> None:
     assert ids_between(units, units.start(), Position(3, full=False)) == [1, 2, 3]
 
 
-def test_an_expired_snapshot_is_told_with_what_to_do() -> None:
+def test_an_expired_snapshot_is_reported_with_what_to_do() -> None:
     table = table_with_files(1, 1, 1)
     table.store.snapshots.delete(1)
     units = units_of(table)
@@ -192,7 +192,7 @@ def test_an_expired_snapshot_is_told_with_what_to_do() -> None:
         units.end_after(Position(1, full=True), NO_LIMITS, 3)
 
 
-def test_a_table_that_was_rolled_back_is_told() -> None:
+def test_a_table_that_was_rolled_back_is_reported() -> None:
     table = table_with_files(1, 1, 1)
     table.rollback_to(1)
     units = units_of(table)

@@ -58,7 +58,7 @@ def test_a_stream_from_a_snapshot_that_has_expired_begins_with_the_first_that_is
     assert ids_of(stream(table, snapshot_id="1")) == [2, 3]
 
 
-def test_the_checkpoint_of_a_query_wins_over_where_it_is_told_to_begin(tmp_path: Path) -> None:
+def test_the_checkpoint_of_a_query_overrides_its_start_option(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     for number in range(3):
         write(table, [number])

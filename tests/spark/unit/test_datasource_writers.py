@@ -179,8 +179,8 @@ def test_no_row_is_committed_if_bad_rows_cannot_be_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = new_table(tmp_path)
-    told = {"on-bad-rows": "db.t_bad_rows"}
-    chosen = parse_options(options(table, **told), Use.BATCH_WRITE)
+    bad_rows = {"on-bad-rows": "db.t_bad_rows"}
+    chosen = parse_options(options(table, **bad_rows), Use.BATCH_WRITE)
     writer = BatchWriter(chosen, LOOSE, overwrite=False)
     message = writer.write(with_a_bad_row())
 
@@ -222,7 +222,7 @@ def check_refused(table: Table, commit: Callable[[], None]) -> None:
 
 
 @pytest.mark.parametrize("tamper", TAMPERS.values(), ids=TAMPERS)
-def test_a_batch_of_which_not_all_is_heard_is_not_committed(
+def test_a_batch_with_missing_reports_is_not_committed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tamper: Callable[[Tasks], Tasks]
 ) -> None:
     table = new_table(tmp_path)
@@ -242,7 +242,7 @@ def test_a_batch_of_which_not_all_is_heard_is_not_committed(
 
 
 @pytest.mark.parametrize("tamper", TAMPERS.values(), ids=TAMPERS)
-def test_a_micro_batch_of_which_not_all_is_heard_is_not_committed(
+def test_a_micro_batch_with_missing_reports_is_not_committed(
     tmp_path: Path, tamper: Callable[[Tasks], Tasks]
 ) -> None:
     table = new_table(tmp_path)
@@ -251,7 +251,7 @@ def test_a_micro_batch_of_which_not_all_is_heard_is_not_committed(
     check_refused(table, lambda: stream_writer(table).commit(tamper(tasks), 0))
 
 
-def test_a_micro_batch_of_which_not_all_is_heard_keeps_its_files_when_spark_aborts_it(
+def test_a_micro_batch_with_missing_reports_keeps_its_files_when_spark_aborts_it(
     tmp_path: Path,
 ) -> None:
     table = new_table(tmp_path)

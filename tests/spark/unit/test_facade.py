@@ -9,7 +9,7 @@ from emberlake import Unsupported
 
 
 @pytest.mark.parametrize("name", emberlake.spark.__all__)
-def test_without_pyspark_every_name_tells_what_installs_it(
+def test_without_pyspark_every_name_says_what_installs_it(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(vars(emberlake.spark), name, raising=False)

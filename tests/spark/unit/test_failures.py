@@ -1,4 +1,4 @@
-"""Errors of ours reach the driver as what they are, and read as plain text on the way."""
+"""Our errors reach the driver with their types, and are plain text on the way."""
 
 import traceback
 
@@ -69,7 +69,7 @@ def test_an_error_of_a_task_is_the_same_error_on_the_driver(error: EmberlakeErro
         ),
     ],
 )
-def test_logs_tell_an_error_once_and_in_plain_text(error: EmberlakeError, end: str) -> None:
+def test_logs_show_an_error_once_and_in_plain_text(error: EmberlakeError, end: str) -> None:
     text = traceback_of(error)
 
     assert text.endswith(end)

@@ -51,7 +51,7 @@ def test_files_of_a_job_have_its_id_in_their_names() -> None:
     assert all(JOB in path for path in written)
 
 
-def test_nothing_tells_of_a_job_that_is_over() -> None:
+def test_nothing_is_left_of_a_job_that_is_over() -> None:
     table = partitioned()
     before = files_under(table.store.storage, table.table_path)
 

@@ -26,7 +26,7 @@ def replaced(table: Table) -> Table:
     return table
 
 
-def test_files_that_are_gone_with_their_snapshot_tell_the_cause_and_the_remedy() -> None:
+def test_files_that_are_gone_with_their_snapshot_fail_with_cause_and_remedy() -> None:
     table = create_table()
     append(table, rows_of([1]))
     rows = reading(table)
@@ -39,7 +39,7 @@ def test_files_that_are_gone_with_their_snapshot_tell_the_cause_and_the_remedy()
         assert part in str(gone.value)
 
 
-def test_a_plan_of_a_snapshot_that_is_gone_tells_the_same() -> None:
+def test_a_plan_of_a_snapshot_that_is_gone_fails_with_the_same_error() -> None:
     table = create_table()
     append(table, rows_of([1]))
     manifests = table.latest_snapshot().base_manifest_list

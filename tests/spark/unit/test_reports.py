@@ -1,4 +1,4 @@
-"""A job is committed when every one of its tasks was heard of, and not otherwise."""
+"""A job is committed only if all of its tasks have reported."""
 
 from dataclasses import replace
 

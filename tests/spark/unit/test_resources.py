@@ -1,4 +1,4 @@
-"""A resource profile is refused before the job where it could only fail or wait for ever."""
+"""A profile with which a job could only fail or wait forever is refused before it starts."""
 
 from typing import Any
 

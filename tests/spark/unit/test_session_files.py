@@ -1,4 +1,4 @@
-"""Whether Spark reads an object store by itself: its JVM is asked once, and not for long."""
+"""Whether Spark reads an object store by itself: its JVM is asked once, with a time limit."""
 
 import time
 import uuid
@@ -84,29 +84,29 @@ def test_files_are_sparks_where_its_client_finds_one_of_them(table: Table) -> No
         assert all(path.startswith(f"{root}/bucket-0/data-") for path in division.paths)
         assert division.rest == ()
     assert len(jvm.asked) == 1  # for all files, and both reads
-    told = explain_dataframe(reader, splits, session)
-    assert told == "3 files by Spark's own reader, 0 by Python workers"
+    explained = explain_dataframe(reader, splits, session)
+    assert explained == "3 files by Spark's own reader, 0 by Python workers"
 
 
 @pytest.mark.parametrize(
-    ("jvm", "told"),
+    ("jvm", "reason"),
     [
         (Jvm(1, has_client=False), "the session has no file system for s3a:// (hadoop-aws)"),
         (Jvm(None), "the session's s3a:// does not find the table's files: Py4JError"),
         (Jvm(1), "the session's s3a:// finds another file of the same name"),
     ],
 )
-def test_files_are_ours_where_its_client_does_not(table: Table, jvm: Jvm, told: str) -> None:
+def test_files_are_ours_where_its_client_does_not(table: Table, jvm: Jvm, reason: str) -> None:
     session = session_on(jvm)
     reader, splits = planned(table)
 
     for _ in range(2):
         assert explain_dataframe(reader, splits, session) == (
-            f"0 files by Spark's own reader, 3 by Python workers; s3://lake: {told}"
+            f"0 files by Spark's own reader, 3 by Python workers; s3://lake: {reason}"
         )
     assert len(jvm.asked) <= 1
     lines = str(table.new_read_builder().explain(spark=session)).splitlines()
-    shown = f"  spark      0 files by Spark's own reader, 3 by Python workers; s3://lake: {told}"
+    shown = f"  spark      0 files by Spark's own reader, 3 by Python workers; s3://lake: {reason}"
     assert shown in lines
 
 

@@ -1,4 +1,4 @@
-"""What Spark says in many lines of Java is told in one."""
+"""Spark's failures, which are many lines of Java, become one line."""
 
 from emberlake.errors import DataMismatch, InvalidState
 from emberlake.spark.source_failures import source_error
@@ -16,7 +16,7 @@ Caused by: java.lang.NumberFormatException: For input string: "seven"
 """
 
 
-def test_a_value_that_cannot_be_read_is_told_with_its_file() -> None:
+def test_a_value_that_cannot_be_read_is_reported_with_its_file() -> None:
     error = source_error(BAD_VALUE)
 
     assert isinstance(error, DataMismatch)

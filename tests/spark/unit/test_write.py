@@ -1,4 +1,4 @@
-"""What a write on Spark refuses before it touches the DataFrame."""
+"""Writes on Spark that are refused before the DataFrame is touched."""
 
 from typing import Any
 

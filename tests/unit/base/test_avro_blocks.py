@@ -240,13 +240,13 @@ def zstd_stream(data: bytes) -> bytes:
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 300, 65_791, 65_792, 1 << 20])
 def test_zstd_frames_are_read_whether_or_not_they_say_their_size(size: int) -> None:
     plain = bytes(range(256)) * (size // 256) + bytes(size % 256)
-    told = pa.compress(plain, codec="zstd", asbytes=True)
+    with_size = pa.compress(plain, codec="zstd", asbytes=True)
     decompress = decompressor("zstandard")
 
-    assert decompress(told) == plain
+    assert decompress(with_size) == plain
     assert decompress(zstd_stream(plain)) == plain
-    assert decompress(told + told) == plain * 2  # several frames in one block
-    assert decompress(told + zstd_stream(plain)) == plain * 2
+    assert decompress(with_size + with_size) == plain * 2  # several frames in one block
+    assert decompress(with_size + zstd_stream(plain)) == plain * 2
 
 
 @pytest.mark.parametrize("codec", ["zstandard", "snappy"])

@@ -33,7 +33,7 @@ def test_few_choices_are_listed_with_the_one_that_was_meant() -> None:
     assert choices("x", [], "the tags are:") == "the tags are: none"
 
 
-def test_of_many_choices_those_are_told_that_were_meant() -> None:
+def test_the_nearest_of_many_choices_are_suggested() -> None:
     assert choices("pric", MANY, "the table has") == "did you mean price or Prices?"
     assert choices("zzz", MANY, "the table has") == f"the table has {listed(MANY)}"
 

@@ -212,7 +212,7 @@ class LeavesFolders(MemoryStorage):
         self.make_folder(path)
 
 
-def test_a_database_that_is_still_there_is_not_said_to_be_dropped():
+def test_a_database_that_is_still_there_is_not_reported_as_dropped():
     catalog = FileSystemCatalog(LeavesFolders(), "/w")
     catalog.create_database("db")
 

@@ -308,7 +308,7 @@ def test_a_callback_may_be_an_object_with_a_method():
 @pytest.mark.parametrize(
     "error", [ValueError("no"), CommitConflict(ConflictReason.SCHEMA_CHANGED, "a", "b")]
 )
-def test_the_failure_of_a_callback_is_told_and_the_commit_stands(error):
+def test_the_failure_of_a_callback_is_reported_and_the_commit_stands(error):
     table = create_table()
     commit = table.new_batch_write_builder().new_commit()
     messages = prepare(table, rows_of([1]))
@@ -416,7 +416,7 @@ def test_messages_are_recognised_when_their_snapshot_expired_and_their_rows_are_
     assert read_ids(table) == [3]
 
 
-def test_messages_are_recognised_after_a_rollback_that_gave_ids_anew():
+def test_messages_are_recognised_after_a_rollback_that_reused_ids():
     table = create_table()
     for number in range(4):
         append(table, rows_of([number]))

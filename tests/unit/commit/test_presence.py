@@ -160,7 +160,7 @@ def test_files_that_were_committed_and_expired_are_recognised_by_the_snapshot_th
         batch(table).commit(messages)
 
 
-def test_where_no_snapshot_tells_the_error_does_not_advise_to_write_again_at_once():
+def test_without_a_snapshot_to_look_at_the_error_does_not_advise_to_write_again():
     table, messages = committed_and_compacted_away()
     append(table, rows_of([3]))
     table.expire_snapshots(retain_max=1, retain_min=1)

@@ -60,6 +60,16 @@ def shared_table(world: World, **options: str) -> Table:
     return create_table(SharedStorage(MemoryStorage()), options=options, env=world.env())
 
 
+def overwritten_table() -> Table:
+    """A table with one row; while its next commit waits, a peer overwrites its snapshot."""
+    world = World()
+    table = shared_table(world, **ALWAYS)
+    append(table, rows_of([1]))
+    theirs = of_a_peer(table, 2, below_id=1)
+    world.meanwhile = lambda: overwrite_with(table, theirs, 2)
+    return table
+
+
 def overwrite_with(table: Table, raw: bytes, snapshot_id: int) -> None:
     """What another engine does: a plain write of the snapshot that it has made of the one below."""
     table.store.storage.put(table.store.layout.snapshot(snapshot_id), raw)
@@ -67,19 +77,15 @@ def overwrite_with(table: Table, raw: bytes, snapshot_id: int) -> None:
 
 def of_a_peer(table: Table, snapshot_id: int, below_id: int) -> bytes:
     """The snapshot of another engine on top of one that it has read."""
-    told = json.loads(table.store.storage.read(table.store.layout.snapshot(below_id)))
-    told |= {"id": snapshot_id, "commitUser": "a-peer", "deltaRecordCount": 0, "uuid": "theirs"}
-    del told["writerVersion"]
-    return json.dumps(told).encode()
+    document = json.loads(table.store.storage.read(table.store.layout.snapshot(below_id)))
+    document |= {"id": snapshot_id, "commitUser": "a-peer", "deltaRecordCount": 0, "uuid": "theirs"}
+    del document["writerVersion"]
+    return json.dumps(document).encode()
 
 
 def test_a_snapshot_that_was_overwritten_is_reported_and_its_files_stay():
-    world = World()
-    table = shared_table(world, **ALWAYS)
-    append(table, rows_of([1]))
+    table = overwritten_table()
     messages = prepare(table, rows_of([2]))
-    theirs = of_a_peer(table, 2, below_id=1)
-    world.meanwhile = lambda: overwrite_with(table, theirs, 2)
 
     with pytest.raises(SnapshotOverwritten) as caught:
         table.new_batch_write_builder().new_commit().commit(messages)
@@ -96,12 +102,8 @@ def test_a_snapshot_that_was_overwritten_is_reported_and_its_files_stay():
 
 
 def test_what_was_overwritten_is_committed_again_with_the_same_messages():
-    world = World()
-    table = shared_table(world, **ALWAYS)
-    append(table, rows_of([1]))
+    table = overwritten_table()
     messages = prepare(table, rows_of([2]))
-    theirs = of_a_peer(table, 2, below_id=1)
-    world.meanwhile = lambda: overwrite_with(table, theirs, 2)
     commit = table.new_batch_write_builder().new_commit
     with pytest.raises(SnapshotOverwritten):
         commit().commit(messages)
@@ -111,11 +113,7 @@ def test_what_was_overwritten_is_committed_again_with_the_same_messages():
 
 
 def test_the_short_forms_leave_the_files_too():
-    world = World()
-    table = shared_table(world, **ALWAYS)
-    append(table, rows_of([1]))
-    theirs = of_a_peer(table, 2, below_id=1)
-    world.meanwhile = lambda: overwrite_with(table, theirs, 2)
+    table = overwritten_table()
 
     with pytest.raises(SnapshotOverwritten):
         table.append(as_arrow(rows_of([2])))
@@ -162,11 +160,7 @@ def test_a_successor_that_was_built_on_the_other_snapshot_does_not_count():
 
 
 def test_deletes_that_were_overwritten_are_reported():
-    world = World()
-    table = shared_table(world, **ALWAYS)
-    append(table, rows_of([1]))
-    theirs = of_a_peer(table, 2, below_id=1)
-    world.meanwhile = lambda: overwrite_with(table, theirs, 2)
+    table = overwritten_table()
 
     with pytest.raises(SnapshotOverwritten) as caught:
         table.new_batch_write_builder().new_commit().truncate_table()
@@ -209,7 +203,7 @@ def test_snapshots_that_are_gone_on_purpose_are_no_matter():
     assert read_ids(table) == [1]
 
 
-def test_a_look_that_fails_is_told_but_does_not_undo_the_commit():
+def test_a_check_that_fails_is_reported_but_does_not_undo_the_commit():
     world = World()
     table = shared_table(world, **ALWAYS)
     append(table, rows_of([1]))

@@ -321,7 +321,7 @@ def test_a_condition_is_a_condition() -> None:
 TWO = Scope((Source("t", FIELDS[:2]), Source("s", FIELDS[:1])))
 
 
-def test_an_alias_tells_the_sources_apart() -> None:
+def test_an_alias_distinguishes_the_sources() -> None:
     left, right = pa.table({"i": [1], "j": [2]}), pa.table({"i": [5]})
     both = Frame(1, {0: left, 1: right})
     assert evaluate(bind_expression("t.i + s.i + j", TWO), both).to_pylist() == [8]
@@ -342,7 +342,7 @@ def test_a_source_that_has_no_row_here_cannot_be_named() -> None:
 # --- assignments ----------------------------------------------------------------------------------
 
 
-def test_text_that_was_meant_as_a_value_is_told_how_to_say_so() -> None:
+def test_text_that_was_meant_as_a_value_gets_a_hint() -> None:
     field = DataField(1, "city", AtomicType("STRING"))
 
     with pytest.raises(ColumnNotFound, match=r'text is given as lit\("rome"\)'):

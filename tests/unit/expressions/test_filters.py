@@ -174,19 +174,19 @@ def test_system_tables_take_conditions():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ('city = "Paris"', "if it is text, write 'Paris': double quotes are for names"),
         ("upper(cty) = 'X'", "there is no column 'cty'.*did you mean city"),
     ],
 )
-def test_an_unknown_column_is_named(text, told):
-    with pytest.raises(ColumnNotFound, match=told):
+def test_an_unknown_column_is_named(text, message):
+    with pytest.raises(ColumnNotFound, match=message):
         append_table().count(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("city", "a condition is true or false, but 'city' is STRING"),
         ("uper(city) = 'X'", "there is no function UPER.*UPPER"),
@@ -197,8 +197,8 @@ def test_an_unknown_column_is_named(text, told):
         ("id = 1 price", "expected AND, OR or the end"),
     ],
 )
-def test_what_is_no_condition_is_refused(text, told):
-    with pytest.raises(InvalidPredicate, match=told):
+def test_what_is_no_condition_is_refused(text, message):
+    with pytest.raises(InvalidPredicate, match=message):
         append_table().count(text)
 
 

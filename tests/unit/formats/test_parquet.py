@@ -610,7 +610,7 @@ def test_pages_of_writers_that_know_no_checksums_are_read() -> None:
 
 
 class PartedStorage(MemoryStorage):
-    """Its inputs are told which parts are needed, and hand out no others beside the end."""
+    """Its inputs learn which parts are needed, and return nothing else except the end."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -638,7 +638,7 @@ class Parted(pa.PythonFile):
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-def test_an_input_is_told_which_column_chunks_of_which_groups_are_needed(at_once: bool) -> None:
+def test_an_input_learns_which_column_chunks_of_which_groups_are_needed(at_once: bool) -> None:
     fields = fields_of(k="BIGINT", v="BIGINT", w="STRING")
     parts = [table_of(fields, [n, n + 1], [n, n], ["a", "b"]) for n in (0, 10, 20)]
     raw = write_file("parquet", fields, *parts).read(PATH)

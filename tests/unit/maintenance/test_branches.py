@@ -309,7 +309,7 @@ def test_who_only_looked_whether_a_name_is_free_hides_nothing():
     assert files_under(table.store.storage, f"{table.table_path}/branch") == set()
 
 
-def test_a_branch_that_is_deleted_while_it_is_made_is_told():
+def test_a_branch_that_is_deleted_while_it_is_made_is_reported():
     table = a_table()
     watched = WatchedStorage(table.store.storage)
 
@@ -322,7 +322,7 @@ def test_a_branch_that_is_deleted_while_it_is_made_is_told():
         open_table(watched).create_branch("b", "v2")
 
 
-def test_a_write_to_a_branch_that_is_renamed_is_told_and_kept():
+def test_a_write_to_a_branch_that_is_renamed_is_reported_and_kept():
     table = a_table()
     table.create_branch("b", "v2")
     watched = WatchedStorage(table.store.storage)
@@ -432,7 +432,7 @@ def test_an_empty_branch_and_the_branch_itself_are_refused():
     assert read_ids(table) == [1, 2, 3]
 
 
-def test_a_commit_in_between_is_told_and_the_next_try_takes_over():
+def test_a_commit_in_between_is_reported_and_the_next_try_takes_over():
     table = a_table()
     table.create_branch("b", "v2")
     branch = branch_of(table)

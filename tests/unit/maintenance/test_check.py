@@ -143,12 +143,12 @@ def test_an_empty_table_has_no_problems():
     assert report.snapshots == report.files == 0
 
 
-def test_progress_is_told_of_every_file():
-    told = []
+def test_progress_is_reported_for_every_file():
+    calls = []
 
-    an_append_table().check(progress=lambda *args: told.append(args))
+    an_append_table().check(progress=lambda *args: calls.append(args))
 
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert calls == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_one_snapshot_can_be_checked_by_itself():

@@ -1,4 +1,4 @@
-"""Distinct values are told apart by hashes, whatever their type and length."""
+"""Distinct values are counted by their hashes, whatever their type and length."""
 
 from datetime import date
 from decimal import Decimal

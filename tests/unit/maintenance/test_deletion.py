@@ -32,12 +32,12 @@ def test_files_are_deleted_in_batches_for_all_workers(count):
     paths = [f"t/{number}" for number in range(count)]
     for path in paths[:10]:
         storage.put(path, b"")
-    told = []
+    calls = []
 
-    Deletion(storage, count, lambda *args: told.append(args)).delete(paths)
+    Deletion(storage, count, lambda *args: calls.append(args)).delete(paths)
 
     assert [info.path for info in storage.list_all("t")] == ["t/stays"]
     assert sum(storage.sizes) == count
     assert max(storage.sizes, default=0) <= 1000
     assert len(storage.sizes) >= min(count, 2 * default_workers())
-    assert told == [(number, count) for number in range(1, count + 1)]
+    assert calls == [(number, count) for number in range(1, count + 1)]

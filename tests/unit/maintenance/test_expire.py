@@ -83,7 +83,7 @@ def test_too_many_snapshots_go_however_young():
     assert first(retention(at_most=4)) == 7
 
 
-def test_so_many_go_at_once():
+def test_the_limit_bounds_one_run():
     assert first(retention(at_most=1, limit=3)) == 4
     assert first(retention(at_most=1, limit=0)) == 1
 
@@ -216,7 +216,7 @@ def test_files_that_later_snapshots_have_stay():
     check_whole(table)
 
 
-def test_the_result_tells_bytes_and_a_dry_run_deletes_nothing():
+def test_the_result_has_bytes_and_a_dry_run_deletes_nothing():
     table = a_table(4)
     before = files_under(table.store.storage, "")
 
@@ -232,16 +232,16 @@ def test_the_result_tells_bytes_and_a_dry_run_deletes_nothing():
     assert done.bytes > 0
 
 
-def test_progress_is_told_of_every_file():
+def test_progress_is_reported_for_every_file():
     table = a_table(4)
-    told = []
+    calls = []
 
     done = table.expire_snapshots(
-        retain_max=1, retain_min=1, progress=lambda *args: told.append(args)
+        retain_max=1, retain_min=1, progress=lambda *args: calls.append(args)
     )
 
     total = done.data_files + done.metadata_files
-    assert told == [(number, total) for number in range(1, total + 1)]
+    assert calls == [(number, total) for number in range(1, total + 1)]
 
 
 def test_a_tag_keeps_its_files_and_no_others():
@@ -414,7 +414,7 @@ def test_changelogs_that_outlive_snapshots_are_refused():
         table.expire_snapshots(retain_max=1, retain_min=1)
 
 
-def test_nothing_is_deleted_when_what_is_needed_cannot_be_told():
+def test_nothing_is_deleted_when_the_needed_files_are_unknown():
     table = a_table(3)
     table.create_tag("v1", snapshot_id=1)
     store = table.store

@@ -119,19 +119,19 @@ def test_the_future_is_refused():
         world.table.remove_orphan_files(older_than=world.fake.time_ms + 1)
 
 
-def test_a_dry_run_deletes_nothing_and_progress_is_told_of_every_file():
+def test_a_dry_run_deletes_nothing_and_progress_is_reported_for_every_file():
     world = a_world()
     prepare(world.table, rows_of([9]))
     world.pass_days(2)
     before = world.files()
-    told = []
+    calls = []
 
     planned = world.table.remove_orphan_files(dry_run=True)
     assert world.files() == before
-    done = world.table.remove_orphan_files(progress=lambda *args: told.append(args))
+    done = world.table.remove_orphan_files(progress=lambda *args: calls.append(args))
 
     assert planned.paths == done.paths
-    assert told == [(n, len(done.paths)) for n in range(1, len(done.paths) + 1)]
+    assert calls == [(n, len(done.paths)) for n in range(1, len(done.paths) + 1)]
 
 
 def test_what_a_rollback_left_goes_and_what_a_tag_keeps_stays():
@@ -409,8 +409,8 @@ def test_uploads_that_began_a_day_ago_are_ended():
     world = a_world_with_uploads()
     old, young = world.storage.begun
 
-    told = world.table.remove_orphan_files(dry_run=True)
-    assert (told.uploads, told.upload_paths) == (1, (old.path,))
+    preview = world.table.remove_orphan_files(dry_run=True)
+    assert (preview.uploads, preview.upload_paths) == (1, (old.path,))
     assert world.storage.begun == [old, young]
 
     assert world.table.remove_orphan_files().upload_paths == (old.path,)
@@ -428,7 +428,7 @@ def test_uploads_are_as_old_as_files_have_to_be():
 
 
 @pytest.mark.parametrize(
-    "error", [Unsupported("told"), StorageError("told", had_no_effect=True)], ids=type
+    "error", [Unsupported("why"), StorageError("why", had_no_effect=True)], ids=type
 )
 def test_uploads_that_cannot_be_listed_leave_the_search_for_orphans_as_it_is(error: EmberlakeError):
     world = a_world_with_uploads()
@@ -436,7 +436,7 @@ def test_uploads_that_cannot_be_listed_leave_the_search_for_orphans_as_it_is(err
     prepare(world.table, rows_of([9]))
     world.pass_days(2)
 
-    with pytest.warns(EmberlakeWarning, match="were not searched for: told") as warned:
+    with pytest.warns(EmberlakeWarning, match="were not searched for: why") as warned:
         result = world.table.remove_orphan_files()
 
     assert warned[0].filename == __file__
@@ -456,7 +456,7 @@ def test_uploads_that_were_listed_before_a_refusal_are_ended():
 
 
 @pytest.mark.parametrize(
-    "error", [StorageError("told"), CredentialsExpired("told", had_no_effect=True)], ids=type
+    "error", [StorageError("why"), CredentialsExpired("why", had_no_effect=True)], ids=type
 )
 def test_a_failure_that_may_pass_is_an_error_and_nothing_is_deleted(error: EmberlakeError):
     world = a_world_with_uploads()
@@ -465,7 +465,7 @@ def test_a_failure_that_may_pass_is_an_error_and_nothing_is_deleted(error: Ember
     world.pass_days(2)
     before = world.files()
 
-    with pytest.raises(StorageError, match="told"):
+    with pytest.raises(StorageError, match="why"):
         world.table.remove_orphan_files()
 
     assert world.files() == before

@@ -334,7 +334,7 @@ def test_several_groups_can_remove_the_row() -> None:
     assert merged == [(2, 20, 2, 2, 3, "+I"), (5, 5, 5, 5, 5, "+I")]
 
 
-def test_functions_begin_anew_after_a_removal() -> None:
+def test_functions_start_over_after_a_removal() -> None:
     options = {**TWO_GROUPS, REMOVE: "s1", "fields.b.aggregate-function": "sum"}
     rows = [(1, 1, 1, 1, 100), (1, 2, 2, 2, 10), (1, 3, 3, 3, 5)]
 

@@ -375,7 +375,7 @@ def test_every_form_can_be_empty(form: str) -> None:
         assert rows_by(form, table.new_read_builder()) == []
 
 
-def test_a_duckdb_connection_of_ones_own_is_used() -> None:
+def test_a_given_duckdb_connection_is_used() -> None:
     duckdb = pytest.importorskip("duckdb")
     table = create_table()
     append(table, rows_of([1, 2]))

@@ -111,6 +111,6 @@ def test_an_error_of_the_engine_becomes_an_answer(
     assert (again.code, again.message) == (code, str(error))
 
 
-def test_a_missing_snapshot_is_told_from_a_missing_table() -> None:
+def test_a_missing_snapshot_is_not_a_missing_table() -> None:
     assert ErrorAnswer(Code.NOT_FOUND, "", ResourceType.SNAPSHOT).is_about_snapshot
     assert not ErrorAnswer(Code.NOT_FOUND, "", ResourceType.TABLE).is_about_snapshot

@@ -310,7 +310,7 @@ def test_a_table_at_an_earlier_snapshot_is_not_changed() -> None:
 
 
 @pytest.mark.parametrize("column", ["id", "day"])
-def test_columns_that_tell_rows_apart_are_not_updated(column: str) -> None:
+def test_columns_that_identify_rows_are_not_updated(column: str) -> None:
     table = create_key_table(COLUMNS, ("day", "id"), ("day",))
     with pytest.raises(Unsupported, match="tell rows apart"):
         table.update({column: f"{column}"})

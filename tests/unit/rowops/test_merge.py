@@ -213,11 +213,11 @@ def test_other_aliases_and_another_table_as_source() -> None:
 def test_files_that_cannot_match_are_not_read() -> None:
     table = filled("rewrite")
     merge = table.merge(SOURCE.slice(0, 1), ["id"]).when_matched_update({"n": 0})
-    told = merge.explain()
-    assert "strategy: rewrite" in told
-    assert "files that may be touched: 1 of 2" in told
-    assert "only rows with: id IN (2)" in told
-    assert "columns that matched rows may change: n" in told
+    explained = merge.explain()
+    assert "strategy: rewrite" in explained
+    assert "files that may be touched: 1 of 2" in explained
+    assert "only rows with: id IN (2)" in explained
+    assert "columns that matched rows may change: n" in explained
     assert merge.dry_run().rows_updated == 1
     assert merge.execute().files_removed == 1
 
@@ -225,9 +225,9 @@ def test_files_that_cannot_match_are_not_read() -> None:
 def test_many_keys_prune_by_their_range() -> None:
     table = filled("rewrite")
     source = pa.table({"id": range(4, 3000)})
-    told = table.merge(source, ["id"]).when_matched_delete().explain()
-    assert "1 of 2" in told
-    assert "id BETWEEN 4 AND 2999" in told
+    explained = table.merge(source, ["id"]).when_matched_delete().explain()
+    assert "1 of 2" in explained
+    assert "id BETWEEN 4 AND 2999" in explained
 
 
 @pytest.mark.parametrize("kind", ["tracked", "tracked vectors", "columns"])

@@ -40,7 +40,7 @@ def test_every_file_has_a_reason(table: Table) -> None:
     )
 
 
-def test_files_whose_rows_all_match_are_told_apart(table: Table) -> None:
+def test_files_whose_rows_all_match_are_marked(table: Table) -> None:
     assert reasons(table, "id >= 100").count(Reason.ALL_ROWS_MATCH) == 2
     assert reasons(table, "day = 'tue'").count(Reason.ALL_ROWS_MATCH) == 2
     assert set(reasons(table, None)) == {Reason.READ}
@@ -53,9 +53,7 @@ def test_a_limit_is_a_reason(table: Table) -> None:
 
 
 @pytest.mark.parametrize("where", [None, "id = 3", "day = 'mon'", "id > 1000", "day IS NULL"])
-def test_the_files_that_are_said_to_be_read_are_the_planned_ones(
-    table: Table, where: str | None
-) -> None:
+def test_the_files_reported_as_read_are_the_planned_ones(table: Table, where: str | None) -> None:
     explained = table.new_read_builder().with_filter(where).explain()
 
     read = sorted(file.path.rpartition("/")[2] for file in explained.files_read)
@@ -108,7 +106,7 @@ def test_files_that_are_read_come_before_those_that_are_not() -> None:
     assert (len(explained.files_read), len(explained.files_skipped)) == (25, 25)
 
 
-def test_of_many_columns_the_first_are_told() -> None:
+def test_the_first_of_many_columns_are_listed() -> None:
     names = ["id", *(f"c{number}" for number in range(499))]
     table = create_table(columns=pa.schema([(name, pa.int32()) for name in names]))
 
@@ -203,7 +201,7 @@ def test_what_has_nothing_to_decide_on_is_not_there(table: Table) -> None:
     assert unpinned.bucket_pruning is None
 
 
-def test_splits_are_told_to_those_who_ask_for_everything(table: Table) -> None:
+def test_splits_are_listed_on_request(table: Table) -> None:
     found = table.new_read_builder().with_filter("day = 'tue'").explain(verbose=True)
 
     assert [(s.partition, s.bucket) for s in found.splits] == [

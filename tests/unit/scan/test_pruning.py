@@ -492,7 +492,7 @@ def test_a_name_that_moved_to_another_column_takes_no_statistics_along() -> None
     check(table, "id IS NULL", lambda r: r["day"] == "mon", files=1)
 
 
-def test_swapped_names_are_told_apart_by_their_ids() -> None:
+def test_swapped_names_are_distinguished_by_their_ids() -> None:
     columns = pa.schema([("a", pa.int64()), ("b", pa.int64())])
     table = create_table(columns=columns)
     append(table, pa.table([[1], [100]], columns))

@@ -114,7 +114,7 @@ def test_only_the_row_groups_of_a_slice_are_decoded(monkeypatch: pytest.MonkeyPa
     assert decoded == [2, 3]
 
 
-def test_a_split_says_how_many_rows_of_it_are_meant(table: Table) -> None:
+def test_a_split_knows_how_many_of_its_rows_are_read(table: Table) -> None:
     (split,) = table.new_read_builder().new_scan().with_slice(3, 6).plan().splits()
 
     assert (split.row_count, split.merged_row_count()) == (3, 3)

@@ -135,7 +135,7 @@ def test_a_checkpoint_is_where_to_go_on() -> None:
     assert next_rows(builder, scan) == ["+I a1", "+I a2"]
 
 
-def test_a_consumer_goes_on_where_it_said_it_was() -> None:
+def test_a_consumer_goes_on_where_it_left_off() -> None:
     table = create_key_table(NUMBERED)
     upsert(table, numbered([1]))
     builder, scan = follow(table, {"consumer-id": "me"})
@@ -174,7 +174,7 @@ def test_a_consumer_id_that_is_no_file_name_is_refused() -> None:
         builder.new_streaming_scan().plan()
 
 
-def test_an_expired_snapshot_is_said_to_be_so() -> None:
+def test_an_expired_snapshot_is_reported_as_expired() -> None:
     table = create_key_table(NUMBERED)
     for number in (1, 2, 3):
         upsert(table, numbered([number]))

@@ -197,7 +197,7 @@ async def send_slowly(client: Client) -> int:
     return status
 
 
-def test_unknown_paths_and_methods_are_told_apart(client: Client) -> None:
+def test_unknown_paths_and_methods_are_distinguished(client: Client) -> None:
     assert client.send("GET", "!/").status == 404
     assert client.send("GET", "!/v1").status == 404
     assert client.send("GET", "!/v1/nope/databases").status == 404

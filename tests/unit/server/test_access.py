@@ -214,7 +214,7 @@ def test_nobody_learns_by_a_refusal_what_exists(roles: dict[str, Client]) -> Non
     assert roles["creator"].get("/databases/db/tables/t").error == (403, "TABLE", "t")
 
 
-def test_whoever_creates_something_owns_it(roles: dict[str, Client]) -> None:
+def test_the_creator_of_something_owns_it(roles: dict[str, Client]) -> None:
     creator = roles["creator"]
 
     creator.table("mine")

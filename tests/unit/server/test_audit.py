@@ -55,7 +55,7 @@ def wait_for(rows: Rows, *names: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "resource"),
     [
         (None, "db.t"),
         ([1], "db.t"),
@@ -67,8 +67,8 @@ def wait_for(rows: Rows, *names: str) -> None:
         ({"principal": "\ud800\0"}, 'db.t {"principal": "\\ud800\\u0000"}'),
     ],
 )
-def test_an_entry_tells_what_the_path_and_the_body_name(body: object, told: str) -> None:
-    assert resource_text(["db", "t"], body) == told
+def test_an_entry_names_what_the_path_and_the_body_name(body: object, resource: str) -> None:
+    assert resource_text(["db", "t"], body) == resource
 
 
 def test_entries_wait_for_a_database_that_does_not_answer(

@@ -358,7 +358,7 @@ def test_a_lost_commit_that_cannot_be_recorded_is_in_doubt_alone(
 
 
 @pytest.mark.parametrize("error", [InvalidInput("no text"), StorageError("no answer")])
-def test_a_snapshot_that_is_there_is_never_said_to_be_refused(
+def test_a_snapshot_that_is_there_is_never_reported_as_refused(
     client: Client, monkeypatch: pytest.MonkeyPatch, error: EmberlakeError
 ) -> None:
     client.table()

@@ -66,7 +66,7 @@ def test_names_are_form_encoded(client: Client, name: str, encoded: str) -> None
     assert client.get(f"/databases/db/tables/{encoded}").json["name"] == name
 
 
-def test_missing_things_are_told_apart(client: Client) -> None:
+def test_missing_things_are_distinguished(client: Client) -> None:
     client.table()
 
     assert client.get("/databases/nope").error == (404, "DATABASE", "nope")
@@ -85,7 +85,7 @@ def test_missing_things_are_told_apart(client: Client) -> None:
     assert client.post("/databases/nope/tables", body).error == (404, "DATABASE", "nope")
 
 
-def test_taken_names_are_told_apart(client: Client) -> None:
+def test_taken_names_are_distinguished(client: Client) -> None:
     client.table()
     view = {
         "identifier": {"database": "db", "object": "v"},

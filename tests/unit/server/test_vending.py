@@ -100,7 +100,9 @@ def test_readers_and_writers_get_keys_of_their_own(
     assert service.asked[2]["name"].startswith("bob@x_y-")
 
 
-def test_clients_can_be_told_a_later_end(service: Service, now: list[int], lake: Warehouse) -> None:
+def test_clients_can_be_given_a_later_expiry(
+    service: Service, now: list[int], lake: Warehouse
+) -> None:
     rules = VendingRules(role=Role(arn="arn"), seconds=3600, said_longer_ms=55 * 60_000)
     role = RoleVending(Env(now_ms=lambda: now[0]), rules)
 

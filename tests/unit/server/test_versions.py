@@ -138,7 +138,7 @@ def test_main_follows_a_branch(client: Client) -> None:
     assert client.get("/databases/db/tables/t%24branch_c").status == 404
 
 
-def test_a_branch_of_the_same_name_begins_anew(client: Client) -> None:
+def test_a_branch_of_the_same_name_starts_over(client: Client) -> None:
     client.table()
     client.commits(1)
     client.post(f"{T}/branches", {"branch": "b"})

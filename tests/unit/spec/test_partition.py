@@ -5,10 +5,8 @@ import pytest
 from emberlake.errors import InvalidInput, Unsupported
 from emberlake.spec.partition import (
     escape_path_name,
-    parse_partition_path,
     partition_path,
     partition_spec,
-    unescape_path_name,
 )
 from emberlake.types import ArrayType, AtomicType, DataField
 
@@ -98,7 +96,6 @@ def test_a_path_joins_escaped_keys_and_values() -> None:
     path = partition_path(fields, ["p=1", 7], default_name=DEFAULT, legacy_name=True)
 
     assert path == "dt=p%3D1/a%2Fb=7"
-    assert parse_partition_path(path) == {"dt": "p=1", "a/b": "7"}
 
 
 def test_the_folders_of_the_reference() -> None:
@@ -113,7 +110,6 @@ def test_the_folders_of_the_reference() -> None:
 
 def test_an_unpartitioned_table_has_no_folder() -> None:
     assert partition_path([], [], default_name=DEFAULT, legacy_name=True) == ""
-    assert parse_partition_path("") == {}
 
 
 def test_only_what_has_a_meaning_in_paths_is_escaped() -> None:
@@ -121,17 +117,6 @@ def test_only_what_has_a_meaning_in_paths_is_escaped() -> None:
 
     assert escape_path_name("\x00\n\x1f\x7f\"#%'*/:=?\\{}[]^") == escaped
     assert escape_path_name("a @+,~ü☃") == "a @+,~ü☃"
-
-
-def test_text_that_only_looks_escaped_stays() -> None:
-    assert unescape_path_name("100%") == "100%"
-    assert unescape_path_name("%zz%3a") == "%zz:"
-
-
-@pytest.mark.parametrize("path", ["dt", "dt=", "=x", "a=1//b=2"])
-def test_a_path_that_is_no_partition_is_refused(path: str) -> None:
-    with pytest.raises(InvalidInput):
-        parse_partition_path(path)
 
 
 @pytest.mark.parametrize("data_type", [AtomicType("BYTES"), ArrayType(True, AtomicType("INT"))])

@@ -8,26 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
 from emberlake import CatalogFactory
 from emberlake.errors import InvalidInput, InvalidSql
+from notebook_shell import notebook_shell
 
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A notebook that has loaded the extension."""
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    InteractiveShell.clear_instance()
-    shell = InteractiveShell.instance(colors="nocolor")
-    shell.history_manager.enabled = False
-    try:
-        shell.run_line_magic("load_ext", "emberlake")
+    with notebook_shell(tmp_path, monkeypatch) as shell:
         yield shell
-    finally:
-        shell.run_line_magic("unload_ext", "emberlake")
-        shell.history_manager.end_session()
-        InteractiveShell.clear_instance()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Records decoded side by side: what is guessed must be proven, or nothing comes of it."""
+"""Records decoded side by side: a guess that is not proven is not used."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What is remembered of metadata is counted as what it takes, and bounded."""
+"""Cached metadata is counted by the memory it takes, and bounded."""
 
 import gc
 import itertools

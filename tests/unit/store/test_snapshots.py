@@ -229,7 +229,7 @@ def test_with_more_snapshots_than_one_request_lists_the_hints_count(remote: Remo
     assert store.latest() == a_snapshot(1001)
 
 
-def test_among_so_many_a_snapshot_that_was_replaced_is_read_again(remote: RemoteStorage) -> None:
+def test_a_replaced_snapshot_is_read_again_among_many(remote: RemoteStorage) -> None:
     store = SnapshotStore(remote, TableLayout("t"))
     publish(store, *range(1, 1002))
     store.write_latest_hint(1001)
@@ -241,7 +241,7 @@ def test_among_so_many_a_snapshot_that_was_replaced_is_read_again(remote: Remote
     assert store.latest() == a_snapshot(1001, time_millis=7)
 
 
-def test_who_claims_an_id_is_told_whose_it_is(store: SnapshotStore) -> None:
+def test_claiming_an_id_returns_whose_it_is(store: SnapshotStore) -> None:
     ours, theirs = a_snapshot(1), a_snapshot(1, time_millis=7)
 
     assert store.claim(ours) == ours

@@ -196,7 +196,7 @@ def test_an_index_has_a_folder_of_its_own(catalog: FileSystemCatalog, tmp_path: 
     assert table.check().ok
 
 
-def test_the_files_table_tells_where_files_are(catalog: FileSystemCatalog, tmp_path: Path) -> None:
+def test_the_files_table_shows_where_files_are(catalog: FileSystemCatalog, tmp_path: Path) -> None:
     table = create(catalog, outside(tmp_path))
     append(table, rows_of([1]))
 
@@ -269,7 +269,7 @@ def test_a_database_is_dropped_with_all_that_is_outside(
     assert not on_disk(tmp_path)
 
 
-def test_a_damaged_table_is_dropped_and_tells_what_stays(
+def test_a_damaged_table_is_dropped_and_reports_what_stays(
     catalog: FileSystemCatalog, tmp_path: Path
 ) -> None:
     table = create(catalog, outside(tmp_path))

@@ -121,7 +121,7 @@ def test_a_mismatch_is_an_invalid_input():
 
 
 @pytest.mark.parametrize("options", KEY_TABLES.values(), ids=KEY_TABLES)
-def test_messages_of_an_append_can_be_told_to_replace(options):
+def test_messages_of_an_append_can_replace(options):
     table = create_key_table(**options)
     upsert(table, [(1, "z old"), (2, "z old")])
     upsert(table, [(1, "z old"), (3, "z old")])
@@ -147,7 +147,7 @@ def test_deletes_of_an_append_that_replaces_bring_nothing_back():
     assert values(table) == []
 
 
-def test_postponed_rows_can_be_told_to_replace():
+def test_postponed_rows_can_replace():
     table = create_key_table(bucket="-2")
     upsert(table, [(1, "old"), (2, "old")])
     table.compact()
@@ -248,7 +248,7 @@ def test_messages_of_another_table_or_branch_are_refused_and_their_files_stay(pa
     assert read_ids(ours) == [1]
 
 
-def test_messages_are_of_a_table_whoever_opened_it():
+def test_messages_are_of_a_table_no_matter_who_opened_it():
     table = create_table()
     messages = prepare(table, rows_of([1]))
 

@@ -10,7 +10,6 @@ from places import new_storage
 from table_reads import data_files
 from watched_storage import Call, WatchedStorage
 
-PLAIN = {"div", "b", "span", "table", "thead", "tbody", "tr", "th", "td", "details", "summary"}
 HOSTILE = "<script>alert('x')</script>&\"'"
 
 

@@ -87,7 +87,7 @@ def test_rows_outside_of_the_partition_are_refused_before_anything_is_written(op
     assert write.prepare_commit() == []
 
 
-def test_a_commit_can_be_told_to_overwrite():
+def test_a_commit_can_overwrite():
     table = a_week()
     commit = table.new_batch_write_builder().new_commit()
 

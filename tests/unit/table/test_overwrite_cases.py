@@ -7,7 +7,17 @@ from builders import copy_of, open_catalog, open_table
 from emberlake import Schema
 from emberlake.errors import InvalidInput
 from emberlake.io import MemoryStorage
-from overwrite_cases import APPEND, BEFORE, CALLED, CASES, TOLD, Case, Refused, Row, expected
+from overwrite_cases import (
+    APPEND,
+    BEFORE,
+    BUILDER_CALLS,
+    CASES,
+    COMMIT_CALLS,
+    Case,
+    Refused,
+    Row,
+    expected,
+)
 from table_reads import check_whole, read
 
 pytestmark = pytest.mark.thorough
@@ -49,16 +59,16 @@ def three_days(partition_keys, primary_keys, options) -> MemoryStorage:
 
 def write(table, case, rows):
     builder = table.new_batch_write_builder()
-    if TOLD[case.told] != APPEND:
-        builder.overwrite(TOLD[case.told])
+    if BUILDER_CALLS[case.builder_call] != APPEND:
+        builder.overwrite(BUILDER_CALLS[case.builder_call])
     with builder.new_write() as writer, builder.new_commit() as commit:
         if rows:
             writer.write_arrow(as_arrow(rows))
         messages = writer.prepare_commit()
-        if CALLED[case.called] == APPEND:
+        if COMMIT_CALLS[case.commit_call] == APPEND:
             commit.commit(messages)
         else:
-            commit.overwrite(messages, CALLED[case.called])
+            commit.overwrite(messages, COMMIT_CALLS[case.commit_call])
 
 
 def check(storage: MemoryStorage, case: Case, want) -> None:
@@ -106,7 +116,11 @@ def dependent(request):
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.is_dynamic], ids=str)
 def test_plain_messages_replace_only_where_they_can(dependent, case):
-    is_plain = TOLD[case.told] == APPEND and CALLED[case.called] != APPEND and case.rows
+    is_plain = (
+        BUILDER_CALLS[case.builder_call] == APPEND
+        and COMMIT_CALLS[case.commit_call] != APPEND
+        and case.rows
+    )
     want = Refused if is_plain else wanted(case, has_partitions=True, has_key=True)
 
     check(dependent, case, want)

@@ -64,7 +64,7 @@ def test_rows_that_do_not_fit_change_nothing():
     [(None, [1, 9]), ({"day": "tue"}, [1, 9]), ({}, [9])],
     ids=["touched", "one", "all"],
 )
-def test_an_overwrite_replaces_what_it_is_told(option, partition, ids):
+def test_an_overwrite_replaces_what_its_argument_says(option, partition, ids):
     table = a_week(**{"dynamic-partition-overwrite": option})
 
     table.overwrite(pa.table({"id": [9], "day": ["tue"]}), partition)

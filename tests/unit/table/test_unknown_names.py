@@ -1,4 +1,4 @@
-"""A name that there is not is answered by the nearest ones, in a message that can be read."""
+"""The error for an unknown name suggests the nearest ones, and stays short."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""What is shipped with the pages names no other host, and what is not ours has its licence."""
+"""The shipped assets name no other host, and those of others have their licence."""
 
 import hashlib
 import re

@@ -21,7 +21,7 @@ def test_any_other_name_may_be_a_rebound_one(host: str) -> None:
     assert "does not answer to the name" in str(LOCAL.refusal("GET", {"host": host}))
 
 
-def test_a_server_for_other_machines_takes_addresses_and_names_that_it_was_told() -> None:
+def test_a_server_for_other_machines_takes_the_addresses_and_names_it_was_given() -> None:
     assert OPEN.refusal("GET", {"host": "10.0.0.7:80"}) is None
     assert OPEN.refusal("GET", {"host": "lake.example:80"}) is None
     assert OPEN.refusal("GET", {"host": "evil.example:80"}) is not None

@@ -1,4 +1,4 @@
-"""Which data fits which columns, what becomes of it, and how what does not fit is told."""
+"""Which data fits which columns, what it becomes, and how errors describe what does not fit."""
 
 import datetime as dt
 from decimal import Decimal
@@ -301,9 +301,9 @@ def test_a_required_field_is_null_with_its_struct_inside_a_map():
     ids=str,
 )
 def test_rules_hold_inside_of_nested_types(given, data_type, reasons):
-    told = problem(given, data_type)
+    message = problem(given, data_type)
 
-    assert [reason for reason in reasons if reason not in told] == []
+    assert [reason for reason in reasons if reason not in message] == []
 
 
 def test_rules_hold_inside_of_nested_types_when_the_arrow_type_is_equal():
@@ -384,17 +384,17 @@ def test_every_problem_is_in_one_error():
 def test_a_declared_subset_is_neither_more_nor_less():
     columns = fields(a="INT", b="INT", c="INT NOT NULL")
 
-    def told(data, declared):
+    def problem_of(data, declared):
         with pytest.raises(DataMismatch) as caught:
             align(data, columns, write_columns=declared)
         return str(caught.value)
 
     full = pa.table({name: array([1], pa.int32()) for name in "abc"}, schema=arrow_schema(columns))
-    assert "b: is not among the columns declared by with_write_type" in told(full, ("a", "c"))
-    assert "b: is declared by with_write_type but not given" in told(
+    assert "b: is not among the columns declared by with_write_type" in problem_of(full, ("a", "c"))
+    assert "b: is declared by with_write_type but not given" in problem_of(
         full.select(["a", "c"]), ("a", "b", "c")
     )
-    assert "c: is missing, and the column is NOT NULL" in told(full.select(["a"]), ("a",))
+    assert "c: is missing, and the column is NOT NULL" in problem_of(full.select(["a"]), ("a",))
     assert align(full.select(["c"]), columns, write_columns=("c",)).to_pylist() == [
         {"a": None, "b": None, "c": 1}
     ]
@@ -418,7 +418,7 @@ def test_a_stream_shows_its_columns_before_its_batches():
     assert {t.schema for t in tables} == {reader.schema}
 
 
-def test_what_speaks_no_arrow_is_refused():
+def test_objects_that_do_not_speak_arrow_are_refused():
     with pytest.raises(InvalidInput, match="cannot write dict"):
         list(as_tables({"id": [1]}))
 

@@ -55,7 +55,7 @@ def test_each_row_that_does_not_fit_is_named_with_every_reason() -> None:
     assert reasons[3].startswith("at: ")
 
 
-def test_the_first_column_at_fault_is_told_apart_from_the_reasons() -> None:
+def test_the_first_column_at_fault_is_separate_from_the_reasons() -> None:
     data = pa.table({"id": pa.array([None], pa.int64()), "at": pa.array([1], pa.timestamp("us"))})
 
     bad = BadRows.of(find_bad_cells(data, table_schema()))

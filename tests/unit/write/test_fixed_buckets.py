@@ -59,7 +59,7 @@ def test_partitions_keep_the_number_of_buckets_that_they_have() -> None:
     assert counts == {("mon", 3), ("tue", 2)}
 
 
-def test_an_overwrite_begins_anew() -> None:
+def test_an_overwrite_starts_over() -> None:
     table = create_key_table(NUMBERED, **THREE)
     write(table, numbered(range(20)))
 

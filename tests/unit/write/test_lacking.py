@@ -1,4 +1,4 @@
-"""Columns that are left out of a write to a key table, and would become null unasked."""
+"""Columns that are left out of a write to a key table, and would silently become null."""
 
 from typing import Any
 
@@ -116,7 +116,7 @@ def test_a_stream_that_says_nothing_of_kinds_is_refused_before_its_first_batch()
         write_arrow(create_key_table(COLUMNS), empty)
 
 
-def test_kinds_that_a_column_of_the_table_tells_count_as_well() -> None:
+def test_kinds_from_a_column_of_the_table_count_as_well() -> None:
     table = create_key_table(COLUMNS, **{"rowkind.field": "v"})
 
     write(table, id=[1], v=["-D"])

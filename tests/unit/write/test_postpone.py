@@ -1,4 +1,4 @@
-"""Rows that wait for their bucket are written as they come, but not what no engine would merge."""
+"""Rows that wait for their bucket are written as they come, unless no engine would merge them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Routing equals asking row by row, whatever the partitions and buckets."""
+"""Routing whole columns gives the same result as routing row by row."""
 
 import datetime as dt
 from decimal import Decimal

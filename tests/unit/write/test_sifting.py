@@ -1,4 +1,4 @@
-"""A writer that takes the rows that fit and hands over the others."""
+"""A writer that writes the rows that fit and passes the others on."""
 
 import pyarrow as pa
 import pytest

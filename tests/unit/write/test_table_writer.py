@@ -87,7 +87,7 @@ def test_sequence_numbers_of_a_bucket_go_on_from_commit_to_commit():
     assert ranges == [(0, 2), (3, 4)]
 
 
-def test_file_names_tell_their_format():
+def test_file_names_show_their_format():
     for options, end in [
         ({"file.format": "orc"}, ".orc"),
         ({"file.suffix.include.compression": "true"}, ".zstd.parquet"),

@@ -13,7 +13,7 @@ from emberlake.spec.schema_evolution import apply_changes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class AlterRequest:
     """The requested changes, as they were typed."""
 
     add: tuple[str, ...] = ()
@@ -26,9 +26,11 @@ class Asked:
     comment: str | None = None
 
 
-def alter(session: Session, identifier: str, asked: Asked, *, dry_run: bool, yes: bool) -> Report:
+def alter(
+    session: Session, identifier: str, request: AlterRequest, *, dry_run: bool, yes: bool
+) -> Report:
     """Apply all changes, or none; a dry run refuses what a real run would refuse."""
-    changes = list(iter_changes(asked))
+    changes = list(iter_changes(request))
     if not changes:
         raise UsageError(
             "nothing to change: give --add-column, --drop-column, --rename-column, --type, "
@@ -45,8 +47,8 @@ def alter(session: Session, identifier: str, asked: Asked, *, dry_run: bool, yes
         time_millis=before.time_millis,
     )
     if not dry_run:
-        if asked.drop:
-            session.confirm(f"This drops {_columns_text(asked.drop)} of {identifier}", yes=yes)
+        if request.drop:
+            session.confirm(f"This drops {_columns_text(request.drop)} of {identifier}", yes=yes)
         session.catalog.alter_table(identifier, [change for change, _ in changes])
         table = session.table(identifier)
         after = table.table_schema
@@ -65,32 +67,32 @@ def _columns_text(names: Sequence[str]) -> str:
     return f"{noun} {', '.join(names)} with {them} values"
 
 
-def iter_changes(asked: Asked) -> Iterator[tuple[SchemaChange, str]]:
+def iter_changes(request: AlterRequest) -> Iterator[tuple[SchemaChange, str]]:
     """Every change with its description, in an order in which they do not depend on each other."""
-    for old, new in asked.rename.items():
+    for old, new in request.rename.items():
         yield SchemaChange.rename_column(_path(old), new), f"rename column {old} to {new}"
-    for name in asked.drop:
+    for name in request.drop:
         yield SchemaChange.drop_column(_path(name)), f"drop column {name}"
-    for text in asked.add:
+    for text in request.add:
         column = parse_column(text)
         change = SchemaChange.add_column(_path(column.name), column.type)
         yield change, f"add column {column.name} {column.type}"
-    for text in asked.types:
+    for text in request.types:
         column = parse_column(text)
         # A type without NOT NULL says nothing about nulls.
         keep = column.type.nullable
         change_type = SchemaChange.update_column_type(_path(column.name), column.type, keep)
         yield change_type, f"change column {column.name} to {column.type}"
-    for name, comment in asked.comments.items():
+    for name, comment in request.comments.items():
         described = SchemaChange.update_column_comment(_path(name), comment or None)
         yield described, f"describe column {name}: {comment}"
-    for key, value in asked.set_options.items():
+    for key, value in request.set_options.items():
         yield SchemaChange.set_option(key, value), f"set {key} = {value}"
-    for key in asked.unset_options:
+    for key in request.unset_options:
         yield SchemaChange.remove_option(key), f"unset {key}"
-    if asked.comment is not None:
-        change_comment = SchemaChange.update_comment(asked.comment or None)
-        yield change_comment, f"describe the table: {asked.comment}"
+    if request.comment is not None:
+        change_comment = SchemaChange.update_comment(request.comment or None)
+        yield change_comment, f"describe the table: {request.comment}"
 
 
 def _path(name: str) -> list[str]:

@@ -52,7 +52,7 @@ def update(
 
 
 @dataclass(frozen=True, kw_only=True)
-class MergeAsked:
+class MergeRequest:
     """A merge as it was typed."""
 
     sources: tuple[str, ...]
@@ -68,20 +68,20 @@ class MergeAsked:
 
 
 def merge(
-    session: Session, identifier: str, asked: MergeAsked, *, dry_run: bool, yes: bool
+    session: Session, identifier: str, request: MergeRequest, *, dry_run: bool, yes: bool
 ) -> Report:
     """Merge files into a table."""
-    _check(asked)
+    _check(request)
     table = session.table(identifier)
     with progress("reading the source"):
-        rows = _read(asked)
-    builder = _builder(table, rows, asked)
-    if not dry_run and (asked.deletes_matched or asked.deletes_unmatched):
+        rows = _read(request)
+    builder = _builder(table, rows, request)
+    if not dry_run and (request.deletes_matched or request.deletes_unmatched):
         kinds = [
             text
             for is_asked, text in (
-                (asked.deletes_matched, "match a row of the source"),
-                (asked.deletes_unmatched, "match none"),
+                (request.deletes_matched, "match a row of the source"),
+                (request.deletes_unmatched, "match none"),
             )
             if is_asked
         ]
@@ -92,47 +92,47 @@ def merge(
     return _report(identifier, result, dry_run=dry_run)
 
 
-def _check(asked: MergeAsked) -> None:
+def _check(request: MergeRequest) -> None:
     matched = {
-        "--keep-matched": asked.keeps_matched,
-        "--delete-matched": asked.deletes_matched,
-        "--set": bool(asked.values),
+        "--keep-matched": request.keeps_matched,
+        "--delete-matched": request.deletes_matched,
+        "--set": bool(request.values),
     }
     given = [flag for flag, is_given in matched.items() if is_given]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} contradict each other: give one of them")
-    if asked.keeps_matched and asked.when:
+    if request.keeps_matched and request.when:
         raise UsageError("--when is about matched rows, which --keep-matched leaves alone")
-    if asked.keeps_matched and not (asked.inserts or asked.deletes_unmatched):
+    if request.keeps_matched and not (request.inserts or request.deletes_unmatched):
         raise UsageError("nothing is left to do: --keep-matched and --no-insert")
 
 
-def _read(asked: MergeAsked) -> pa.Table:
-    source = find_source(asked.sources, asked.source_format)
+def _read(request: MergeRequest) -> pa.Table:
+    source = find_source(request.sources, request.source_format)
     if source.files is None:
         raise UsageError("a merge reads files of this machine; use emberlake ingest for others")
     names = [str(file) for root in source.roots for file in iter_data_files(root)]
     try:
         rows: pa.Table = ds.dataset(names, format=source.format.value).to_table()
     except (pa.ArrowException, OSError) as error:
-        raise CorruptFile(", ".join(asked.sources), f"{error}") from error
+        raise CorruptFile(", ".join(request.sources), f"{error}") from error
     return rows
 
 
-def _builder(table: Table, rows: pa.Table, asked: MergeAsked) -> MergeBuilder:
-    is_condition = any(symbol in asked.on for symbol in "=<>")
-    columns = [name.strip() for name in asked.on.split(",")]
-    on = asked.on if is_condition else columns
-    builder = table.merge(rows, on, merge_schema=asked.merges_schema)
-    if asked.deletes_matched:
-        builder.when_matched_delete(asked.when)
-    elif asked.values:
-        builder.when_matched_update(asked.values, asked.when)
-    elif not asked.keeps_matched:
-        builder.when_matched_update_all(asked.when)
-    if asked.inserts:
+def _builder(table: Table, rows: pa.Table, request: MergeRequest) -> MergeBuilder:
+    is_condition = any(symbol in request.on for symbol in "=<>")
+    columns = [name.strip() for name in request.on.split(",")]
+    on = request.on if is_condition else columns
+    builder = table.merge(rows, on, merge_schema=request.merges_schema)
+    if request.deletes_matched:
+        builder.when_matched_delete(request.when)
+    elif request.values:
+        builder.when_matched_update(request.values, request.when)
+    elif not request.keeps_matched:
+        builder.when_matched_update_all(request.when)
+    if request.inserts:
         builder.when_not_matched_insert_all()
-    if asked.deletes_unmatched:
+    if request.deletes_unmatched:
         builder.when_not_matched_by_source_delete()
     return builder
 

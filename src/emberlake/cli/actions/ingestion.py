@@ -37,7 +37,7 @@ _SHOWN_PARTITIONS: Final = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class IngestRequest:
     """The rows and the table, as they were typed."""
 
     sources: tuple[str, ...]
@@ -77,18 +77,20 @@ class Stages:
         self._since = now
 
 
-def ingest(session: Session, asked: Asked, where: Where, *, dry_run: bool, yes: bool) -> Report:
+def ingest(
+    session: Session, request: IngestRequest, where: Where, *, dry_run: bool, yes: bool
+) -> Report:
     """Load files into a table in one commit."""
-    source = find_source(asked.sources, asked.source_format)
-    asked = _recognised(asked, source)
-    rule = _rule_of(asked)
-    table = _find_table(session, asked)
+    source = find_source(request.sources, request.source_format)
+    request = _recognised(request, source)
+    rule = _rule_of(request)
+    table = _find_table(session, request)
     if table is not None:
-        mode = choose_mode(asked, table.table_schema)
+        mode = choose_mode(request, table.table_schema)
         if mode is IngestMode.OVERWRITE and not dry_run:
-            session.confirm(f"This replaces {_replaced(asked, table)}", yes=yes)
-    if not rule.fails or (_is_array(asked, source) and table is not None and not dry_run):
-        return _sift(asked, source, table, rule, dry_run=dry_run)
+            session.confirm(f"This replaces {_replaced(request, table)}", yes=yes)
+    if not rule.fails or (_is_array(request, source) and table is not None and not dry_run):
+        return _sift(request, source, table, rule, dry_run=dry_run)
     load_extra("pyspark", extra="spark")
     local = load_extra("emberlake.spark.local", extra="spark")
     failures = load_extra("emberlake.spark.source_failures", extra="spark")
@@ -96,66 +98,67 @@ def ingest(session: Session, asked: Asked, where: Where, *, dry_run: bool, yes: 
     with (
         progress("starting Spark") as bar,
         local.local_session(where.master, where.settings, verbose=session.settings.debug) as spark,
-        _located(asked, source, table),
+        _located(request, source, table),
         failures.source_errors(),
     ):
         stages.lap("start")
         bar.name("looking at the source")
-        rows = _read(spark, asked, source, table)
-        if table is not None and asked.merge_schema:
+        rows = _read(spark, request, source, table)
+        if table is not None and request.merge_schema:
             table = _growing(table, rows)
-        schema = _new_schema(asked, rows) if table is None else None
+        schema = _new_schema(request, rows) if table is None else None
         stages.lap("read")
         if dry_run:
-            return _plan(asked, source, rows, table, schema)
+            return _plan(request, source, rows, table, schema)
         if schema is None:
             assert table is not None
-            return _write(asked, source, rows, table, bar, stages)
-        with _created(session, asked.into, schema) as new:
-            return _write(asked, source, rows, new, bar, stages)
+            return _write(request, source, rows, table, bar, stages)
+        with _created(session, request.into, schema) as new:
+            return _write(request, source, rows, new, bar, stages)
 
 
-def choose_mode(asked: Asked, schema: TableSchema) -> IngestMode:
+def choose_mode(request: IngestRequest, schema: TableSchema) -> IngestMode:
     """The mode that was asked for, or the default of this kind of table.
 
     Raises:
         UsageError: the mode is for another kind of table, or --partition does not fit.
     """
-    check_partition_columns(asked.into, schema.partition_keys, asked.partition)
-    if asked.mode is IngestMode.UPSERT and not schema.profile.has_keys:
-        raise UsageError(f"{asked.into} has no primary key to upsert by; use --mode append")
-    if asked.mode is IngestMode.APPEND and schema.profile.has_keys:
+    check_partition_columns(request.into, schema.partition_keys, request.partition)
+    if request.mode is IngestMode.UPSERT and not schema.profile.has_keys:
+        raise UsageError(f"{request.into} has no primary key to upsert by; use --mode append")
+    if request.mode is IngestMode.APPEND and schema.profile.has_keys:
         raise UsageError(
-            f"{asked.into} has a primary key: a row replaces the row with its key; use --mode "
+            f"{request.into} has a primary key: a row replaces the row with its key; use --mode "
             "upsert"
         )
-    return asked.mode or (IngestMode.UPSERT if schema.profile.has_keys else IngestMode.APPEND)
+    return request.mode or (IngestMode.UPSERT if schema.profile.has_keys else IngestMode.APPEND)
 
 
-def _find_table(session: Session, asked: Asked) -> Table | None:
+def _find_table(session: Session, request: IngestRequest) -> Table | None:
     """The table to load into; None if it must be created."""
     try:
-        table = session.table(asked.into)
+        table = session.table(request.into)
     except TableNotFound as error:
-        if not asked.create:
+        if not request.create:
             raise TableNotFound(
-                f"{asked.into} does not exist; --create creates it with the columns of the source",
+                f"{request.into} does not exist; --create creates it with the columns of the "
+                "source",
                 identifier=error.identifier,
             ) from error
-        _check_database(session, Identifier.parse(asked.into).database)
+        _check_database(session, Identifier.parse(request.into).database)
         return None
     declared = [
         flag
         for flag, value in (
-            ("--primary-key", asked.primary_keys),
-            ("--partition-by", asked.partition_keys),
-            ("--option", asked.options),
+            ("--primary-key", request.primary_keys),
+            ("--partition-by", request.partition_keys),
+            ("--option", request.options),
         )
         if value
     ]
     if declared:
         raise UsageError(
-            f"{asked.into} exists: {', '.join(declared)} would change nothing; leave it out"
+            f"{request.into} exists: {', '.join(declared)} would change nothing; leave it out"
         )
     return table
 
@@ -167,30 +170,33 @@ def _check_database(session: Session, name: str) -> None:
         raise UsageError(f"{error}; create it with: emberlake db create {name}") from error
 
 
-def _read(spark: Any, asked: Asked, source: Source, table: Table | None) -> Any:
+def _read(spark: Any, request: IngestRequest, source: Source, table: Table | None) -> Any:
     sources = load_extra("emberlake.spark.sources", extra="spark")
     fields = None if table is None else table.fields
     # New columns need types; otherwise every column of a CSV file would be text.
-    options = {**({"inferSchema": "true"} if asked.merge_schema else {}), **asked.source_options}
+    options = {
+        **({"inferSchema": "true"} if request.merge_schema else {}),
+        **request.source_options,
+    }
     rows = sources.read_source(spark, source.paths, source.format.value, fields, options)
-    given = {key: value for key, value in asked.partition.items() if key not in rows.columns}
-    if len(given) < len(asked.partition) and asked.mode is not IngestMode.OVERWRITE:
-        own = ", ".join(key for key in asked.partition if key not in given)
+    given = {key: value for key, value in request.partition.items() if key not in rows.columns}
+    if len(given) < len(request.partition) and request.mode is not IngestMode.OVERWRITE:
+        own = ", ".join(key for key in request.partition if key not in given)
         raise UsageError(f"the source already has {own}; leave out --partition, or overwrite")
     return sources.with_constants(rows, given, fields)
 
 
-def _new_schema(asked: Asked, rows: Any) -> Schema:
+def _new_schema(request: IngestRequest, rows: Any) -> Schema:
     types = load_extra("emberlake.spark.types", extra="spark")
     fields = types.paimon_fields(rows.schema)
-    check_key_flags(fields, asked.primary_keys, asked.partition_keys)
+    check_key_flags(fields, request.primary_keys, request.partition_keys)
     schema = Schema(
         fields,
-        asked.partition_keys or tuple(asked.partition),
-        asked.primary_keys,
-        asked.options,
+        request.partition_keys or tuple(request.partition),
+        request.primary_keys,
+        request.options,
     )
-    choose_mode(asked, build_table_schema(schema, time_millis=0))
+    choose_mode(request, build_table_schema(schema, time_millis=0))
     return schema
 
 
@@ -202,13 +208,13 @@ def _created(session: Session, identifier: str, schema: Schema) -> Iterator[Tabl
         yield table
 
 
-def _recognised(asked: Asked, source: Source) -> Asked:
-    """A JSON file may be one array, which Spark reads only if it is told."""
+def _recognised(request: IngestRequest, source: Source) -> IngestRequest:
+    """The load, with the option by which Spark reads JSON files that are one array."""
     if source.format is SourceFormat.CSV:
         for file in (file for root in source.roots for file in iter_data_files(root)):
-            check_delimiter(file, asked.source_options)
+            check_delimiter(file, request.source_options)
     if source.format is not SourceFormat.JSON or not source.roots:
-        return asked
+        return request
     arrays = {is_json_array(file) for root in source.roots for file in iter_data_files(root)}
     if len(arrays) > 1:
         raise UsageError(
@@ -216,26 +222,26 @@ def _recognised(asked: Asked, source: Source) -> Asked:
             "two steps"
         )
     options = {"multiLine": "true"} if True in arrays else {}
-    return replace(asked, source_options={**options, **asked.source_options})
+    return replace(request, source_options={**options, **request.source_options})
 
 
-def _is_array(asked: Asked, source: Source) -> bool:
+def _is_array(request: IngestRequest, source: Source) -> bool:
     """Whether the source is JSON arrays, which are held in memory as a whole, even by Spark.
 
     So starting Spark gains nothing, and Spark would read their paths as patterns.
     """
-    is_told = asked.source_options.get("multiLine") == "true"
-    return is_told and bool(source.roots) and not asked.merge_schema
+    has_arrays = request.source_options.get("multiLine") == "true"
+    return has_arrays and bool(source.roots) and not request.merge_schema
 
 
-def _rule_of(asked: Asked) -> BadRowRule:
+def _rule_of(request: IngestRequest) -> BadRowRule:
     try:
-        rule = BadRowRule.parse(asked.on_bad_rows)
+        rule = BadRowRule.parse(request.on_bad_rows)
     except InvalidInput as error:
         raise UsageError(
-            f"--on-bad-rows {asked.on_bad_rows}: expected fail, skip, or a table that keeps them"
+            f"--on-bad-rows {request.on_bad_rows}: expected fail, skip, or a table that keeps them"
         ) from error
-    if not rule.fails and asked.merge_schema:
+    if not rule.fails and request.merge_schema:
         raise UsageError(
             "--merge-schema adds columns for all rows, --on-bad-rows leaves some out: load in two "
             "steps"
@@ -244,20 +250,20 @@ def _rule_of(asked: Asked) -> BadRowRule:
 
 
 @contextmanager
-def _located(asked: Asked, source: Source, table: Table | None) -> Iterator[None]:
+def _located(request: IngestRequest, source: Source, table: Table | None) -> Iterator[None]:
     """Spark names the file of a value that does not fit; this finds its line and column."""
     try:
         yield
     except DataMismatch as error:
-        where = None if table is None else first_misfit(_load(asked, source), table)
+        where = None if table is None else first_misfit(_load(request, source), table)
         if where is None:
             raise
         raise DataMismatch(f"{where}; --on-bad-rows skip or TABLE loads the others") from error
 
 
-def _load(asked: Asked, source: Source) -> Load:
-    options = {key: value for key, value in asked.source_options.items() if key != "multiLine"}
-    return Load(source, options, asked.partition)
+def _load(request: IngestRequest, source: Source) -> Load:
+    options = {key: value for key, value in request.source_options.items() if key != "multiLine"}
+    return Load(source, options, request.partition)
 
 
 def _growing(table: Table, rows: Any) -> Table:
@@ -267,7 +273,7 @@ def _growing(table: Table, rows: Any) -> Table:
 
 
 def _sift(
-    asked: Asked,
+    request: IngestRequest,
     source: Source,
     table: Table | None,
     rule: BadRowRule,
@@ -278,18 +284,18 @@ def _sift(
     if table is None:
         raise UsageError(
             "--on-bad-rows needs a table that exists: its columns say which rows are bad; create "
-            f"it with: emberlake table create {asked.into} --from {asked.sources[0]}"
+            f"it with: emberlake table create {request.into} --from {request.sources[0]}"
         )
     if dry_run:
         raise UsageError("--dry-run reads no rows, so it cannot say which are bad")
-    mode = choose_mode(asked, table.table_schema)
+    mode = choose_mode(request, table.table_schema)
     stages = Stages()
     with progress("loading") as bar:
-        builder = _builder(asked, table, mode)
-        done = load_sifted(table, builder, _load(asked, source), rule, bar)
+        builder = _builder(request, table, mode)
+        done = load_sifted(table, builder, _load(request, source), rule, bar)
     stages.lap("load")
     document = {
-        "table": asked.into,
+        "table": request.into,
         "mode": mode.value,
         "dry_run": False,
         "source": _source_document(source),
@@ -298,7 +304,7 @@ def _sift(
         "quarantine": done.quarantine,
         "seconds": {stage: round(took, 3) for stage, took in stages.seconds.items()},
     }
-    what = f"{count_text(done.result.rows_added, 'row')} into {asked.into} ({mode.value})"
+    what = f"{count_text(done.result.rows_added, 'row')} into {request.into} ({mode.value})"
     blocks: list[Block] = [Done(f"loaded {what}")]
     if done.result.snapshot_id is not None:
         blocks.append(Facts([("source", _source_text(source)), *commit_facts(done.result)]))
@@ -309,14 +315,14 @@ def _sift(
     return Report(document, blocks)
 
 
-def _builder(asked: Asked, table: Table, mode: IngestMode) -> BatchWriteBuilder:
+def _builder(request: IngestRequest, table: Table, mode: IngestMode) -> BatchWriteBuilder:
     if mode is not IngestMode.OVERWRITE:
         return table.new_batch_write_builder()
     # A named partition is replaced even if the source has no rows for it. Without a name, only
     # partitions that the source has rows for are replaced, whatever the table's options say.
-    target = table.copy({DYNAMIC_PARTITION_OVERWRITE.key: not asked.partition})
+    target = table.copy({DYNAMIC_PARTITION_OVERWRITE.key: not request.partition})
     builder = target.new_batch_write_builder()
-    builder.overwrite(dict(asked.partition) or None)
+    builder.overwrite(dict(request.partition) or None)
     return builder
 
 
@@ -325,18 +331,18 @@ def _show_read(bar: Progress, total: int | None, done: int, rows: int) -> None:
 
 
 def _write(
-    asked: Asked, source: Source, rows: Any, table: Table, bar: Progress, stages: Stages
+    request: IngestRequest, source: Source, rows: Any, table: Table, bar: Progress, stages: Stages
 ) -> Report:
     local = load_extra("emberlake.spark.local", extra="spark")
-    mode = choose_mode(asked, table.table_schema)
-    builder = _builder(asked, table, mode)
+    mode = choose_mode(request, table.table_schema)
+    builder = _builder(request, table, mode)
     bar.name("writing")
     read = partial(_show_read, bar, source.bytes)
     with builder.new_write() as write, local.watch_input(rows.sparkSession, read):
-        result = write.write_spark(rows, concurrency=asked.concurrency)
+        result = write.write_spark(rows, concurrency=request.concurrency)
     seconds = {**stages.seconds, **result.seconds}
     document = {
-        "table": asked.into,
+        "table": request.into,
         "mode": mode.value,
         "dry_run": False,
         "source": _source_document(source),
@@ -344,14 +350,14 @@ def _write(
         "seconds": {stage: round(took, 3) for stage, took in seconds.items()},
     }
     if result.snapshot_id is None:
-        return Report(document, [Done(f"the source has no rows; {asked.into} is unchanged")])
+        return Report(document, [Done(f"the source has no rows; {request.into} is unchanged")])
     times = ", ".join(f"{stage} {seconds_text(took)}" for stage, took in seconds.items())
     facts = [
         ("source", _source_text(source)),
         *commit_facts(result),
         ("time", f"{seconds_text(sum(seconds.values()))}: {times}"),
     ]
-    what = f"{count_text(result.rows_added, 'row')} into {asked.into} ({mode.value})"
+    what = f"{count_text(result.rows_added, 'row')} into {request.into} ({mode.value})"
     return Report(document, [Done(f"loaded {what}"), Facts(facts)])
 
 
@@ -359,21 +365,21 @@ def _write(
 
 
 def _plan(
-    asked: Asked, source: Source, rows: Any, table: Table | None, new: Schema | None
+    request: IngestRequest, source: Source, rows: Any, table: Table | None, new: Schema | None
 ) -> Report:
     schema = build_table_schema(new, time_millis=0) if new is not None else None
     if schema is None:
         assert table is not None
         schema = table.table_schema
-    mode = choose_mode(asked, schema)
+    mode = choose_mode(request, schema)
     load_extra("emberlake.spark.alignment", extra="spark").check_alignment(rows.schema, schema)
-    facts = [("source", _source_text(source)), ("into", f"{asked.into}, {kind_of(schema)}")]
+    facts = [("source", _source_text(source)), ("into", f"{request.into}, {kind_of(schema)}")]
     replaced: list[str] = []
     if mode is IngestMode.OVERWRITE and table is not None:
-        facts.append(("replaces", _replaced(asked, table)))
-        replaced = _touched(asked, rows, schema)
+        facts.append(("replaces", _replaced(request, table)))
+        replaced = _touched(request, rows, schema)
     document = {
-        "table": asked.into,
+        "table": request.into,
         "mode": mode.value,
         "dry_run": True,
         "creates": table is None,
@@ -382,7 +388,7 @@ def _plan(
         "replaced_partitions": replaced,
     }
     verb = "create and load" if table is None else "load"
-    blocks: list[Block] = [Done(f"would {verb} {asked.into} ({mode.value})"), Facts(facts)]
+    blocks: list[Block] = [Done(f"would {verb} {request.into} ({mode.value})"), Facts(facts)]
     columns = [(f.name, f.dataType.simpleString(), _type_in(schema, f.name)) for f in rows.schema]
     blocks.append(Grid([words("column"), words("in the source"), words("in the table")], columns))
     if replaced:
@@ -398,9 +404,9 @@ def _type_in(schema: TableSchema, name: str) -> str | None:
     return None if found is None else str(found.type)
 
 
-def _touched(asked: Asked, rows: Any, schema: TableSchema) -> list[str]:
+def _touched(request: IngestRequest, rows: Any, schema: TableSchema) -> list[str]:
     """The names of the partitions that the rows belong to."""
-    if asked.partition or not schema.partition_keys:
+    if request.partition or not schema.partition_keys:
         return []
     keys = list(schema.partition_keys)
     found = rows.select([f"`{key}`" for key in keys]).distinct().collect()
@@ -409,15 +415,17 @@ def _touched(asked: Asked, rows: Any, schema: TableSchema) -> list[str]:
     return sorted(map(partition_text, texts))
 
 
-def _replaced(asked: Asked, table: Table) -> str:
+def _replaced(request: IngestRequest, table: Table) -> str:
     snapshot = table.latest_snapshot()
     count = 0 if snapshot is None else snapshot.total_record_count
     all_rows = count_text(count, "row")
-    if asked.partition:
-        return f"partition {partition_text(asked.partition)} of {asked.into}"
+    if request.partition:
+        return f"partition {partition_text(request.partition)} of {request.into}"
     if table.partition_keys:
-        return f"the partitions of {asked.into} that the source has rows for (it holds {all_rows})"
-    return f"all {all_rows} of {asked.into}"
+        return (
+            f"the partitions of {request.into} that the source has rows for (it holds {all_rows})"
+        )
+    return f"all {all_rows} of {request.into}"
 
 
 def _source_text(source: Source) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from emberlake.base.texts import count_text, size_text
 from emberlake.cli.actions.partitions import match_typed, parse_partition
-from emberlake.cli.actions.reading import Asked, with_request
+from emberlake.cli.actions.reading import ReadRequest, with_request
 from emberlake.cli.report import Cell, Column, Done, Grid, Report, numbers, words
 from emberlake.cli.session import Session
 from emberlake.inspect import load_partition_totals
@@ -22,13 +22,13 @@ Row: TypeAlias = Mapping[str, Any]
 Shown: TypeAlias = tuple[Column, Callable[[Row], Cell]]
 
 
-def snapshots(session: Session, asked: Asked) -> Report:
+def snapshots(session: Session, request: ReadRequest) -> Report:
     """List the snapshots of a table, newest first, with the tags that keep them."""
     tags: dict[int, list[str]] = {}
-    for tag in load_system(session, Asked(table=asked.table), "tags"):
+    for tag in load_system(session, ReadRequest(table=request.table), "tags"):
         tags.setdefault(tag["snapshot_id"], []).append(tag["tag_name"])
     # The limit counts from the newest, but they are stored oldest first.
-    rows = load_system(session, replace(asked, limit=None), "snapshots")[::-1][: asked.limit]
+    rows = load_system(session, replace(request, limit=None), "snapshots")[::-1][: request.limit]
     rows = [{**row, "tags": tags.get(row["snapshot_id"], [])} for row in rows]
     shown: list[Shown] = [
         (numbers("id"), lambda row: str(row["snapshot_id"])),
@@ -41,12 +41,12 @@ def snapshots(session: Session, asked: Asked) -> Report:
         (words("user"), lambda row: row["commit_user"]),
     ]
     empty = "no snapshots: nothing has been written to the table yet"
-    return listing(asked.table, "snapshots", rows, shown, empty)
+    return listing(request.table, "snapshots", rows, shown, empty)
 
 
-def files(session: Session, asked: Asked) -> Report:
+def files(session: Session, request: ReadRequest) -> Report:
     """List the data files of a snapshot."""
-    rows = load_system(session, asked, "files")
+    rows = load_system(session, request, "files")
     shown: list[Shown] = [
         (words("partition", 32), lambda row: row["partition"] or ""),
         (numbers("bucket"), lambda row: str(row["bucket"])),
@@ -61,12 +61,12 @@ def files(session: Session, asked: Asked) -> Report:
     # Tables without partitions, buckets or levels have nothing to show there.
     empty = {key for key in ("partition", "bucket", "level") if not any(row[key] for row in rows)}
     shown = [(column, text) for column, text in shown if column.name not in empty]
-    return listing(asked.table, "files", rows, shown, "no files: the table is empty")
+    return listing(request.table, "files", rows, shown, "no files: the table is empty")
 
 
-def manifests(session: Session, asked: Asked) -> Report:
+def manifests(session: Session, request: ReadRequest) -> Report:
     """List the manifests of a snapshot."""
-    rows = load_system(session, asked, "manifests")
+    rows = load_system(session, request, "manifests")
     shown: list[Shown] = [
         (words("manifest", 24), lambda row: row["file_name"]),
         (numbers("size"), lambda row: size_text(row["file_size"])),
@@ -76,12 +76,12 @@ def manifests(session: Session, asked: Asked) -> Report:
         (words("partitions from", 16), lambda row: row["min_partition_stats"]),
         (words("to", 16), lambda row: row["max_partition_stats"]),
     ]
-    return listing(asked.table, "manifests", rows, shown, "no manifests")
+    return listing(request.table, "manifests", rows, shown, "no manifests")
 
 
-def partitions(session: Session, asked: Asked) -> Report:
+def partitions(session: Session, request: ReadRequest) -> Report:
     """List the partitions of a table."""
-    rows = load_system(session, asked, "partitions")
+    rows = load_system(session, request, "partitions")
     shown: list[Shown] = [
         (words("partition", 32), lambda row: row["partition"] or "(not partitioned)"),
         (numbers("rows"), lambda row: count(row["record_count"])),
@@ -90,7 +90,7 @@ def partitions(session: Session, asked: Asked) -> Report:
         (Column("last write"), lambda row: clock(row["last_update_time"])),
         (numbers("buckets"), lambda row: count(row["total_buckets"])),
     ]
-    return listing(asked.table, "partitions", rows, shown, "no partitions")
+    return listing(request.table, "partitions", rows, shown, "no partitions")
 
 
 def schemas(session: Session, table: str) -> Report:
@@ -103,7 +103,7 @@ def schemas(session: Session, table: str) -> Report:
             "primary_keys": json.loads(row["primary_keys"]),
             "options": json.loads(row["options"]),
         }
-        for row in load_system(session, Asked(table=table), "schemas")[::-1]
+        for row in load_system(session, ReadRequest(table=table), "schemas")[::-1]
     ]
     shown: list[Shown] = [
         (numbers("id"), lambda row: str(row["schema_id"])),
@@ -156,10 +156,10 @@ def drop_partitions(
     return Report({**document, "snapshot": result.snapshot_id}, [done, grid])
 
 
-def load_system(session: Session, asked: Asked, name: str) -> list[dict[str, Any]]:
+def load_system(session: Session, request: ReadRequest, name: str) -> list[dict[str, Any]]:
     """The rows of a system table of a table, or of a branch."""
-    table = str(replace(Identifier.parse(asked.table), system_table=name))
-    builder = with_request(session.open(table), asked)
+    table = str(replace(Identifier.parse(request.table), system_table=name))
+    builder = with_request(session.open(table), request)
     rows = builder.new_read().to_arrow(builder.new_scan().plan().splits())
     return list(iter_json_rows(rows))
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from emberlake.base.env import SYSTEM_ENV
 from emberlake.base.extras import load_extra
-from emberlake.base.texts import count_text, local_time, seconds_text, size_text
+from emberlake.base.texts import count_text, seconds_text, size_text
+from emberlake.base.times import local_time
 from emberlake.cli.actions.compaction_plan import iter_picked
 from emberlake.cli.actions.moments import parse_moment
 from emberlake.cli.actions.outcome import commit_document, commit_facts

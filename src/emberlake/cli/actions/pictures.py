@@ -17,7 +17,7 @@ from emberlake.cli.session import Session
 
 
 @dataclass(frozen=True)
-class Wish:
+class ReportRequest:
     """What a report should have in it."""
 
     filters: Sequence[str]
@@ -51,7 +51,7 @@ def serve(
 
 
 def write_report(
-    session: Session, identifier: str, out: Path, wish: Wish, *, force: bool
+    session: Session, identifier: str, out: Path, request: ReportRequest, *, force: bool
 ) -> Report:
     """Write the pictures of a table into a file."""
     if out.exists() and not force:
@@ -59,9 +59,9 @@ def write_report(
     page = _load("report").render_report(
         session.table(identifier),
         made_ms=SYSTEM_ENV.now_ms(),
-        filters=wish.filters,
-        read_data=wish.read_data,
-        with_rows=wish.with_rows,
+        filters=request.filters,
+        read_data=request.read_data,
+        with_rows=request.with_rows,
     )
     with whole_file(out) as file:
         file.write_text(page, encoding="utf-8")

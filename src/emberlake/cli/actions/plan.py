@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from emberlake.base.texts import size_text
-from emberlake.cli.actions.reading import Asked, with_request
+from emberlake.cli.actions.reading import ReadRequest, with_request
 from emberlake.cli.report import Block, Column, Facts, Grid, Note, Report, numbers, words
 from emberlake.cli.session import Session
 from emberlake.scan.explanation import ExplainedFile, Explanation, Reason
@@ -21,26 +21,26 @@ _SHORT: Final = {
 }
 
 
-def explain(session: Session, asked: Asked, *, all_files: bool) -> Report:
+def explain(session: Session, request: ReadRequest, *, all_files: bool) -> Report:
     """Explain what a read would do."""
-    builder = with_request(session.table(asked.table), asked)
+    builder = with_request(session.table(request.table), request)
     plan = builder.explain(verbose=True)
-    blocks: list[Block] = [Facts(_facts(asked, plan)), _reasons(plan)]
+    blocks: list[Block] = [Facts(_facts(request, plan)), _reasons(plan)]
     for files, what in ((plan.files_read, "read"), (plan.files_skipped, "skipped")):
         shown = files if all_files else files[:_SHOWN_FILES]
         if shown:
             blocks.append(_file_grid(plan, shown))
         if left := len(files) - len(shown):
             blocks.append(Note(f"... and {left:,} more {what}; --all lists them"))
-    return Report(_document(asked, plan), blocks)
+    return Report(_document(request, plan), blocks)
 
 
-def _facts(asked: Asked, plan: Explanation) -> list[tuple[str, str]]:
+def _facts(request: ReadRequest, plan: Explanation) -> list[tuple[str, str]]:
     read = plan.files_read
     rows, size = sum(f.row_count for f in read), sum(f.file_size for f in read)
     files = f"{len(read):,} of {len(plan.files):,} read: {rows:,} rows, {size_text(size)}"
     return [
-        ("table", asked.table),
+        ("table", request.table),
         ("snapshot", "none yet" if plan.snapshot_id is None else str(plan.snapshot_id)),
         ("filter", plan.predicate or "none"),
         ("manifests", f"{plan.manifests_read:,} of {plan.manifests:,} read"),
@@ -83,10 +83,10 @@ def _file_grid(plan: Explanation, files: Sequence[ExplainedFile]) -> Grid:
     )
 
 
-def _document(asked: Asked, plan: Explanation) -> dict[str, object]:
+def _document(request: ReadRequest, plan: Explanation) -> dict[str, object]:
     read = plan.files_read
     return {
-        "table": asked.table,
+        "table": request.table,
         "snapshot": plan.snapshot_id,
         "filter": plan.predicate,
         "columns": list(plan.columns),

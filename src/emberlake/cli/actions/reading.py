@@ -47,7 +47,7 @@ _FORMAT_OF_SUFFIX: Final = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ReadRequest:
     """Which rows to read."""
 
     table: str
@@ -76,44 +76,44 @@ class Rows:
     stream: pa.RecordBatchReader
 
 
-def read(session: Session, asked: Asked, target: Target) -> Report:
+def read(session: Session, request: ReadRequest, target: Target) -> Report:
     """Read rows and write them to the target."""
     found = _choose_format(target)
     if session.settings.as_json and target.out is None:
         if target.format not in (None, ReadFormat.JSON):
             raise UsageError(f"--json and --format {target.format}: choose one of them")
-        rows = _open_rows(session, asked, asked.limit or None)
-        _write_document(asked, rows)
+        rows = _open_rows(session, request, request.limit or None)
+        _write_document(request, rows)
         return Report(None)
     if found is ReadFormat.TABLE:
-        return _as_grid(session, asked)
-    rows = _open_rows(session, asked, asked.limit or None)
+        return _as_grid(session, request)
+    rows = _open_rows(session, request, request.limit or None)
     if target.out is not None:
-        return _to_file(asked, rows, found, target.out, force=target.force)
+        return _to_file(request, rows, found, target.out, force=target.force)
     _to_stdout(rows, found)
     return Report(None)
 
 
-def with_request(table: Table | SystemTable, asked: Asked) -> Any:
+def with_request(table: Table | SystemTable, request: ReadRequest) -> Any:
     """A read builder for what was asked.
 
     Raises:
         UsageError: both a snapshot and a tag were given.
     """
-    if asked.snapshot_id is not None and asked.tag_name is not None:
+    if request.snapshot_id is not None and request.tag_name is not None:
         raise UsageError("a read takes one snapshot: give --snapshot or --tag, not both")
-    if asked.snapshot_id is not None:
-        table = table.copy({SCAN_SNAPSHOT_ID.key: str(asked.snapshot_id)})
-    if asked.tag_name is not None:
-        table = table.copy({SCAN_TAG_NAME.key: asked.tag_name})
+    if request.snapshot_id is not None:
+        table = table.copy({SCAN_SNAPSHOT_ID.key: str(request.snapshot_id)})
+    if request.tag_name is not None:
+        table = table.copy({SCAN_TAG_NAME.key: request.tag_name})
     builder: ReadBuilder | SystemReadBuilder = table.new_read_builder()
-    builder.with_filter(asked.where)
-    builder.with_projection(None if asked.columns is None else list(asked.columns))
-    return builder.with_limit(asked.limit)
+    builder.with_filter(request.where)
+    builder.with_projection(None if request.columns is None else list(request.columns))
+    return builder.with_limit(request.limit)
 
 
-def _open_rows(session: Session, asked: Asked, limit: int | None) -> Rows:
-    builder = with_request(session.open(asked.table), asked).with_limit(limit)
+def _open_rows(session: Session, request: ReadRequest, limit: int | None) -> Rows:
+    builder = with_request(session.open(request.table), request).with_limit(limit)
     plan = builder.new_scan().plan()
     stream = builder.new_read().to_arrow_batch_reader(plan.splits())
     return Rows(tuple(builder.read_type()), plan.snapshot_id, stream)
@@ -134,12 +134,12 @@ def _choose_format(target: Target) -> ReadFormat:
 # --- to the screen --------------------------------------------------------------------------------
 
 
-def _as_grid(session: Session, asked: Asked) -> Report:
+def _as_grid(session: Session, request: ReadRequest) -> Report:
     # A person sees the first rows; a pipe gets all of them.
     shown_rows = SHOWN_ROWS if sys.stdout.isatty() else None
-    limit = shown_rows if asked.limit is None else asked.limit or None
+    limit = shown_rows if request.limit is None else request.limit or None
     # One more row than is shown tells whether there are more.
-    rows = _open_rows(session, asked, None if limit is None else limit + 1)
+    rows = _open_rows(session, request, None if limit is None else limit + 1)
     columns = grid_columns(rows.stream.schema)
     cells = (row for batch in rows.stream for row in cells_of(batch))
     grid = Grid(
@@ -160,10 +160,10 @@ def _rest_of(cells: Iterator[Sequence[str | None]], limit: int | None) -> str | 
 # --- streams --------------------------------------------------------------------------------------
 
 
-def _write_document(asked: Asked, rows: Rows) -> None:
+def _write_document(request: ReadRequest, rows: Rows) -> None:
     """Write all rows as one JSON document while they are read."""
     columns = [{"name": f.name, "type": str(f.type)} for f in rows.fields]
-    head = {"table": asked.table, "snapshot": rows.snapshot_id, "columns": columns}
+    head = {"table": request.table, "snapshot": rows.snapshot_id, "columns": columns}
     write_document(head, rows.stream, sys.stdout)
 
 
@@ -185,7 +185,7 @@ def _to_stdout(rows: Rows, output_format: ReadFormat) -> None:
 
 
 def _to_file(
-    asked: Asked, rows: Rows, output_format: ReadFormat, out: Path, *, force: bool
+    request: ReadRequest, rows: Rows, output_format: ReadFormat, out: Path, *, force: bool
 ) -> Report:
     if out.exists() and not force:
         raise UsageError(f"{out} exists; give --force to replace it")
@@ -197,7 +197,7 @@ def _to_file(
                 count = write_rows(rows.stream, output_format, stream, bar)
     size = out.stat().st_size
     document = {
-        "table": asked.table,
+        "table": request.table,
         "snapshot": rows.snapshot_id,
         "out": str(out),
         "format": output_format.value,

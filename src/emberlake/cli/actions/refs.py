@@ -3,7 +3,7 @@
 from emberlake.base.names import did_you_mean, listed
 from emberlake.base.texts import count_text
 from emberlake.cli.actions.inspection import Shown, clock, count, listing, load_system
-from emberlake.cli.actions.reading import Asked
+from emberlake.cli.actions.reading import ReadRequest
 from emberlake.cli.failures import UsageError
 from emberlake.cli.report import Block, Column, Done, Report, numbers, words
 from emberlake.cli.session import Session
@@ -15,7 +15,7 @@ from emberlake.table import Table
 
 def list_tags(session: Session, table: str) -> Report:
     """List the tags of a table and the snapshots that they keep."""
-    rows = load_system(session, Asked(table=table), "tags")
+    rows = load_system(session, ReadRequest(table=table), "tags")
     shown: list[Shown] = [
         (words("tag"), lambda row: row["tag_name"]),
         (numbers("snapshot"), lambda row: str(row["snapshot_id"])),
@@ -72,7 +72,7 @@ def delete_tag(
 
 def list_branches(session: Session, table: str) -> Report:
     """List the branches of a table."""
-    rows = load_system(session, Asked(table=table), "branches")
+    rows = load_system(session, ReadRequest(table=table), "branches")
     shown: list[Shown] = [
         (words("branch"), lambda row: row["branch_name"]),
         (Column("created"), lambda row: clock(row["create_time"])),

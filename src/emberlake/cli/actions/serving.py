@@ -63,7 +63,7 @@ class ServeOptions:
 
 
 def serve(session: Session, options: ServeOptions) -> None:
-    """Serve until the process is told to end."""
+    """Serve until the process is asked to stop."""
     check_installed()
     settings = _settings(session, options)
     with listen(settings.host, settings.port) as listening:
@@ -159,7 +159,7 @@ def _announce(server: Server) -> None:
     if server.new_token is not None:
         out.write(f"  the token of the administrator, shown once: {server.new_token}\n")
     if settings.anonymous:
-        out.write("  whoever is on this machine may do everything, without a token\n")
+        out.write("  anyone on this machine may do everything, without a token\n")
     out.flush()
 
 

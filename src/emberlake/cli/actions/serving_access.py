@@ -25,7 +25,7 @@ def add_principal(session: Session, database: str | None, name: str, *, is_admin
 
 
 def remove_principal(session: Session, database: str | None, name: str, *, yes: bool) -> Report:
-    """Remove somebody, with all tokens and grants."""
+    """Remove a principal, with all tokens and grants."""
     session.confirm(f"This removes {name} with all tokens and grants", yes=yes)
     with opened(session, database) as (services, _):
         services.principals.drop(name)

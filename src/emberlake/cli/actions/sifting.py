@@ -142,8 +142,8 @@ def first_misfit(load: Load, table: Table) -> str | None:
     try:
         for file in _files(load.source):
             for batch in _batches(file, load, table.fields):
-                if isinstance(batch, TextBatch) and (told := _first_of(batch)) is not None:
-                    line, what = told
+                if isinstance(batch, TextBatch) and (misfit := _first_of(batch)) is not None:
+                    line, what = misfit
                     return f"{file}, line {line}: {what}"
     except (EmberlakeError, OSError):  # Spark has already reported the problem
         return None

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from emberlake.base.texts import local_time, size_text, time_text
+from emberlake.base.texts import size_text, time_text
+from emberlake.base.times import local_time
 from emberlake.catalog import Catalog
 from emberlake.catalog.rules import plain_table
 from emberlake.cli.actions.footprint import footprint_of

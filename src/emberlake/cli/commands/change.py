@@ -144,7 +144,7 @@ def merge(  # noqa: PLR0913
 
     In expressions, t.column is the table's and s.column the source's. It asks before it deletes.
     """
-    asked = actions.changes.MergeAsked(
+    request = actions.changes.MergeRequest(
         sources=tuple(source),
         source_format=source_format,
         on=on,
@@ -156,4 +156,4 @@ def merge(  # noqa: PLR0913
         deletes_unmatched=delete_unmatched,
         merges_schema=merge_schema,
     )
-    return actions.changes.merge(session, table, asked, dry_run=dry_run, yes=yes)
+    return actions.changes.merge(session, table, request, dry_run=dry_run, yes=yes)

@@ -162,7 +162,7 @@ def ingest(  # noqa: PLR0913
 
     Readers see all of it or nothing. Overwriting asks first.
     """
-    asked = actions.ingestion.Asked(
+    request = actions.ingestion.IngestRequest(
         sources=tuple(source),
         into=into,
         mode=mode,
@@ -178,4 +178,4 @@ def ingest(  # noqa: PLR0913
         on_bad_rows=on_bad_rows,
     )
     where = actions.ingestion.Where(master, pairs_of(conf, "--conf"))
-    return actions.ingestion.ingest(session, asked, where, dry_run=dry_run, yes=yes)
+    return actions.ingestion.ingest(session, request, where, dry_run=dry_run, yes=yes)

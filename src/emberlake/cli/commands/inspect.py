@@ -39,7 +39,7 @@ def snapshots(
 ) -> Report:
     """List the snapshots of a table, newest first."""
     return actions.inspection.snapshots(
-        session, actions.reading.Asked(table=table, where=where, limit=limit or None)
+        session, actions.reading.ReadRequest(table=table, where=where, limit=limit or None)
     )
 
 
@@ -54,10 +54,10 @@ def files(
     tag: TagOption = None,
 ) -> Report:
     """List the data files of a snapshot, the latest by default."""
-    asked = actions.reading.Asked(
+    request = actions.reading.ReadRequest(
         table=table, where=where, limit=limit or None, snapshot_id=snapshot, tag_name=tag
     )
-    return actions.inspection.files(session, asked)
+    return actions.inspection.files(session, request)
 
 
 @section.command("manifests")
@@ -70,8 +70,10 @@ def manifests(
     tag: TagOption = None,
 ) -> Report:
     """List the manifests of a snapshot, the latest by default."""
-    asked = actions.reading.Asked(table=table, where=where, snapshot_id=snapshot, tag_name=tag)
-    return actions.inspection.manifests(session, asked)
+    request = actions.reading.ReadRequest(
+        table=table, where=where, snapshot_id=snapshot, tag_name=tag
+    )
+    return actions.inspection.manifests(session, request)
 
 
 partition_group = section.group(
@@ -90,10 +92,10 @@ def list_partitions(
     tag: TagOption = None,
 ) -> Report:
     """List the partitions of a table with their rows and files."""
-    asked = actions.reading.Asked(
+    request = actions.reading.ReadRequest(
         table=table, where=where, limit=limit or None, snapshot_id=snapshot, tag_name=tag
     )
-    return actions.inspection.partitions(session, asked)
+    return actions.inspection.partitions(session, request)
 
 
 @command(partition_group, "drop")

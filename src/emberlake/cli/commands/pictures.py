@@ -84,6 +84,8 @@ def report(
         session,
         table,
         out,
-        actions.pictures.Wish(filters=where or [], read_data=read_data, with_rows=not no_rows),
+        actions.pictures.ReportRequest(
+            filters=where or [], read_data=read_data, with_rows=not no_rows
+        ),
         force=force,
     )

@@ -80,7 +80,7 @@ def read_rows(  # noqa: PLR0913
     force: Annotated[bool, flag("--force", help="Replace the --out file if it exists.")] = False,
 ) -> Report:
     """Read rows: show a few on the screen, or write all of them to a file or a pipe."""
-    asked = actions.reading.Asked(
+    request = actions.reading.ReadRequest(
         table=table,
         columns=tuple(words_of(columns)) or None,
         where=where,
@@ -89,7 +89,7 @@ def read_rows(  # noqa: PLR0913
         tag_name=tag,
     )
     return actions.reading.read(
-        session, asked, actions.reading.Target(output_format, out, force=force)
+        session, request, actions.reading.Target(output_format, out, force=force)
     )
 
 
@@ -118,7 +118,7 @@ def explain(  # noqa: PLR0913
     ] = False,
 ) -> Report:
     """Explain a read: which files it opens, which it skips, and why."""
-    asked = actions.reading.Asked(
+    request = actions.reading.ReadRequest(
         table=table,
         columns=tuple(words_of(columns)) or None,
         where=where,
@@ -126,4 +126,4 @@ def explain(  # noqa: PLR0913
         snapshot_id=snapshot,
         tag_name=tag,
     )
-    return actions.plan.explain(session, asked, all_files=all_files)
+    return actions.plan.explain(session, request, all_files=all_files)

@@ -228,7 +228,7 @@ def alter_table(  # noqa: PLR0913
 
     Fields of ROW columns are named with dots: address.city.
     """
-    asked = actions.alter.Asked(
+    request = actions.alter.AlterRequest(
         add=tuple(add_column or ()),
         drop=tuple(drop_column or ()),
         rename=pairs_of(rename_column, "--rename-column"),
@@ -238,7 +238,7 @@ def alter_table(  # noqa: PLR0913
         unset_options=tuple(unset_option or ()),
         comment=comment,
     )
-    return actions.alter.alter(session, table, asked, dry_run=dry_run, yes=yes)
+    return actions.alter.alter(session, table, request, dry_run=dry_run, yes=yes)
 
 
 @command(group, "drop")

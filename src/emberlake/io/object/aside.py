@@ -7,7 +7,7 @@ Python.
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
@@ -44,8 +44,6 @@ class _Helper:
 
 
 _helpers: list[_Helper] = []  # none, or the one of the main thread
-_pools: list[ThreadPoolExecutor] = []  # none, or the one for second calls
-_SECOND_CALLS: Final = 32
 _BRIEFLY_S: Final = 3.0
 _lock = threading.Lock()
 _hanging: set["Future[None]"] = set()  # brief calls that took too long
@@ -64,14 +62,6 @@ def run_aside(work: Callable[[], _T]) -> _T:
         _helpers.clear()
         helper.dismiss()
         raise
-
-
-def run_both(one: Callable[[], _T], other: Callable[[], _T]) -> tuple[_T, _T]:
-    """The results of two calls that are made at the same time."""
-    if not _pools:
-        _pools.append(ThreadPoolExecutor(_SECOND_CALLS, thread_name_prefix="emberlake-store"))
-    second = _pools[0].submit(other)
-    return one(), second.result()
 
 
 def run_briefly(work: Callable[[], object]) -> None:
@@ -109,4 +99,3 @@ def forget_helpers() -> None:
     _lock = threading.Lock()
     _hanging.clear()
     _helpers.clear()
-    _pools.clear()

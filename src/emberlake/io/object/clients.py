@@ -28,7 +28,7 @@ _HINT_MS: Final = 5_000
 
 
 class Purpose(Enum):
-    """What a client is for. This decides how patient it is."""
+    """What a client is for, which decides how patient it is."""
 
     DATA = auto()
     PUBLISH = auto()  # one request per call: the publisher decides what to repeat

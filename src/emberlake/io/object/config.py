@@ -36,7 +36,7 @@ _ENCRYPTIONS: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class StoreConfig:
-    """How to reach a store. It travels between processes; no text of it shows a secret."""
+    """How to reach a store. It travels between processes; its repr shows no secret."""
 
     cloud: Cloud
     endpoint: str  # the address, or the name of the cloud's own

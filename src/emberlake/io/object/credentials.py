@@ -26,7 +26,7 @@ CredentialsProvider = Callable[[], Mapping[str, Any]]
 
 @runtime_checkable
 class KeepingProvider(Protocol):
-    """A provider that keeps its credentials, and is told when the store rejects them."""
+    """A provider that keeps its credentials until it learns that the store rejects them."""
 
     def __call__(self) -> Mapping[str, Any]: ...
 
@@ -68,7 +68,7 @@ _AZURE_CLIENT: Final = ("client_id", "client_secret", "tenant_id")
 
 @dataclass(frozen=True)
 class Credentials:
-    """What a client needs to prove who it is. No text of it shows a secret."""
+    """What a client needs to prove who it is. Its repr shows no secret."""
 
     settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     provider: CredentialsProvider | None = field(default=None, repr=False, hash=False)

@@ -157,8 +157,8 @@ def typed(failure: Failure, config: StoreConfig, location: Location, action: str
 
 def _lacks_bucket(failure: Failure, action: str) -> bool:
     # Some stores only say 404. If we write or list, it can mean nothing else.
-    is_told = failure.status == 404 and failure.code is None and action in _WITHOUT_OBJECT
-    return failure.code in _NO_BUCKET or is_told
+    is_bare = failure.status == 404 and failure.code is None and action in _WITHOUT_OBJECT
+    return failure.code in _NO_BUCKET or is_bare
 
 
 def _reason(failure: Failure, config: StoreConfig, location: Location, action: str) -> str:
@@ -175,11 +175,11 @@ def _reason(failure: Failure, config: StoreConfig, location: Location, action: s
         )
     if failure.code == "RequestTimeTooSkewed":
         return f"this machine's clock differs too much from that of {endpoint}; correct it"
-    told = failure.code or failure.status
+    code = failure.code or failure.status
     if failure.status == 401:
-        return f"{endpoint} does not accept the credentials ({told}); get new ones"
+        return f"{endpoint} does not accept the credentials ({code}); get new ones"
     if failure.status == 403:
-        return f"these credentials may not {action} {location.path} at {endpoint} ({told})"
+        return f"these credentials may not {action} {location.path} at {endpoint} ({code})"
     return _network_reason(failure, config, location, action)
 
 
@@ -200,18 +200,18 @@ def _provider_reason(failure: Failure, config: StoreConfig) -> str:
     """Why there are no credentials: their provider failed, or returned something unusable."""
     provider = config.credentials.provider
     raised = re.search(r"ProviderFailed: (\w+)", failure.text)
-    told = f"failed{f' with {raised[1]}' if raised else ''}"
+    outcome = f"failed{f' with {raised[1]}' if raised else ''}"
     if "ProviderFailed" not in failure.text:
-        told = "returned no usable credentials"
+        outcome = "returned no usable credentials"
     elif not isinstance(provider, AssumedRole):
-        told += "; call it yourself to see why"
+        outcome += "; call it yourself to see why"
     match provider:
         case ProcessKeys():
-            return f"the credential_process of the profile {provider.profile} {told}"
+            return f"the credential_process of the profile {provider.profile} {outcome}"
         case AssumedRole():
-            return f"assuming the role {provider.role} at {provider.service.address} {told}"
+            return f"assuming the role {provider.role} at {provider.service.address} {outcome}"
         case _:
-            return f"the {PREFIXES[config.cloud][0]}credentials-provider function {told}"
+            return f"the {PREFIXES[config.cloud][0]}credentials-provider function {outcome}"
 
 
 def _network_reason(failure: Failure, config: StoreConfig, location: Location, action: str) -> str:
@@ -228,9 +228,9 @@ def _network_reason(failure: Failure, config: StoreConfig, location: Location, a
     if "builder error" in failure.text:
         return f"{endpoint} is not a valid store address; write http://host:port or https://host"
     if failure.status is not None:
-        told = f"{failure.status} {failure.code or ''}".strip()
+        answer = f"{failure.status} {failure.code or ''}".strip()
         hint = " (is it https://?)" if failure.status == 400 and config.is_plain_http else ""
-        return f"cannot {action} {location.path}: {endpoint} answered {told}{hint}"
+        return f"cannot {action} {location.path}: {endpoint} answered {answer}{hint}"
     match failure.http:
         case "Connect":
             return f"cannot reach {endpoint} to {action} {location.path}; is the address right?"
@@ -240,5 +240,5 @@ def _network_reason(failure: Failure, config: StoreConfig, location: Location, a
             return f"cannot {action} {location.path}: {endpoint} failed ({failure.kind})"
         case _:
             hint = "; is it https://?" if config.is_plain_http else ""
-            told = f"{endpoint} closed the connection without an answer{hint}"
-            return f"cannot {action} {location.path}: {told}"
+            end = f"{endpoint} closed the connection without an answer{hint}"
+            return f"cannot {action} {location.path}: {end}"

@@ -59,7 +59,7 @@ def _probe(config: StoreConfig, location: Location) -> None:
     probe = replace(location, key=f"{folder}/{name}" if folder else name)
     try:
         # If the object exists, it is ours, whatever the answer was: the name is unique.
-        put_or_read(config, probe, b"1", told=location)
+        put_or_read(config, probe, b"1", subject=location)
         second = _create_again(config, probe)
     finally:
         delete_quietly(config, probe)

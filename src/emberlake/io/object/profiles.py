@@ -110,8 +110,8 @@ def _profiles(
         parser.read_string(file.read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError, configparser.Error) as error:
         # Without the message: it repeats the line, which may be a secret.
-        told = type(error).__name__
-        raise InvalidOption(f"{file} cannot be read as a file of profiles ({told})") from None
+        kind = type(error).__name__
+        raise InvalidOption(f"{file} cannot be read as a file of profiles ({kind})") from None
     for section in parser.sections():
         name = _profile_name(section) if is_config else section
         if name is not None:

@@ -27,7 +27,7 @@ _LONGEST_PAUSE_S: Final = 2.0
 
 
 def put_or_read(
-    config: StoreConfig, location: Location, data: bytes, *, told: Location | None = None
+    config: StoreConfig, location: Location, data: bytes, *, subject: Location | None = None
 ) -> Standing:
     """Create an object with these bytes, or read the one that is there.
 
@@ -35,7 +35,7 @@ def put_or_read(
         config: how to reach the store.
         location: where the object is to be.
         data: its bytes.
-        told: what errors name instead of the object, if given.
+        subject: what errors name instead of the object, if given.
 
     Raises:
         StorageError: the store refused, and nothing was done; or it could not be found out whether
@@ -63,7 +63,7 @@ def put_or_read(
         patience = _PATIENCE_S if is_known else _FIRST_PATIENCE_S
         is_final = is_refusal and not (failure.is_unsent and is_known)
         if is_final or time.monotonic() - begin > patience:
-            error = typed(failure, config, told or location, "create")
+            error = typed(failure, config, subject or location, "create")
             if isinstance(error, StorageError):
                 error.had_no_effect = not may_be_under_way
             raise error

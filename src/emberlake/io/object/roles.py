@@ -26,7 +26,7 @@ class RoleRefused(Exception):
 
 @dataclass(frozen=True)
 class TemporaryKeys:
-    """Credentials that expire. No text of it shows a secret."""
+    """Credentials that expire. Their repr shows no secret."""
 
     access_key_id: str = field(repr=False)
     secret_access_key: str = field(repr=False)
@@ -48,7 +48,7 @@ class TokenService:
 
 @dataclass(frozen=True)
 class AssumedRole:
-    """Asks for the keys of a role, again whenever they expire. No text of it shows a secret."""
+    """Asks for the keys of a role, again whenever they expire. Its repr shows no secret."""
 
     role: str
     service: TokenService

@@ -13,7 +13,7 @@ _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 
 @dataclass(frozen=True)
 class Keys:
-    """What a request is signed with. No text of it shows a secret."""
+    """The keys that sign a request. Their repr shows no secret."""
 
     access_key_id: str = field(repr=False)
     secret_access_key: str = field(repr=False)

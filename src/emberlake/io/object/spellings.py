@@ -127,7 +127,7 @@ _SECRETS: Final = frozenset(
 _OF_THIS_MACHINE: Final = frozenset(
     {"provider", "profile", "web_identity_token_file", "service_account", "ca_file"}
 )
-# Settings that say who asks, and where to find that out.
+# Settings that identify the caller, or say where to find the identity.
 _CREDENTIALS: Final = _SECRETS - {"encryption_key", "proxy_password"} | {
     "access_key_id",
     "profile",

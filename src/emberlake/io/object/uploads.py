@@ -61,7 +61,7 @@ def unfinished_uploads(config: StoreConfig, folder: Location) -> Iterator[Upload
             turn = again
             continue
         found = [_upload(folder, one) for one in page.iterfind("{*}Upload")]
-        uploads = [upload for upload in found if upload is not None and upload not in turn.told]
+        uploads = [upload for upload in found if upload is not None and upload not in turn.listed]
         # Some stores ignore the prefix and list the whole bucket.
         yield from (one for one in uploads if one.path.startswith(f"{folder.path}/"))
         if page.findtext("{*}IsTruncated", "").strip() != "true":
@@ -81,7 +81,7 @@ class _Turn:
     """
 
     after: _Query = ()
-    told: frozenset[Upload] = frozenset()
+    listed: frozenset[Upload] = frozenset()
     keys: Sequence[str] = ()  # the last two of the previous page
     of_last_key: frozenset[Upload] = frozenset()
     is_by_key: bool = False
@@ -97,7 +97,7 @@ class _Turn:
         if len(self.keys) < 2 or (self.is_by_key and not again):
             return None
         after = [("key-marker", self.keys[0])]
-        return replace(self, after=after, told=self.of_last_key, is_by_key=True)
+        return replace(self, after=after, listed=self.of_last_key, is_by_key=True)
 
 
 def end_uploads(config: StoreConfig, uploads: Iterable[Upload]) -> None:

@@ -47,7 +47,7 @@ class RestApi:
     env: Env = field(default=SYSTEM_ENV, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return RestApi, (self.session,)  # clock and chance belong to the process
+        return RestApi, (self.session,)  # clock and randomness belong to the process
 
     def config(self, warehouse: str) -> Config:
         """The config that the server has for clients of a warehouse."""

@@ -1,4 +1,4 @@
-"""How a client proves who it is. These values travel to workers; no text of them shows a secret."""
+"""How a client proves who it is. These values travel to workers; their reprs show no secret."""
 
 import os
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class Auth(Protocol):
     """Signs requests. A frozen value that pickles."""
 
     def headers(self, request: Outgoing, env: Env) -> Mapping[str, str]:
-        """The headers that say who asks."""
+        """The headers that identify the caller."""
 
 
 @dataclass(frozen=True)

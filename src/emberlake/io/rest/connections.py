@@ -18,12 +18,11 @@ from emberlake.base.extras import load_extra
 from emberlake.errors import InvalidOption
 
 _POOLED: Final = 16  # connections to one server
-_MOST_OF_AN_ANSWER: Final = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
 class HttpSettings:
-    """How to reach a server. They travel between processes; no text of them shows a password."""
+    """How to reach a server. They travel between processes; their repr shows no password."""
 
     connect_timeout_ms: int = 10_000
     read_timeout_ms: int = 60_000

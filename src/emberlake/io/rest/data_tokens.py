@@ -62,7 +62,7 @@ _process = _Process()
 
 @dataclass(frozen=True)
 class TokenSource:
-    """The tokens of one table. It travels with the token that it has; no text of it shows one."""
+    """The tokens of one table. It travels with its current token; its repr shows none."""
 
     session: Session
     table: Identifier
@@ -126,7 +126,7 @@ class TokenSource:
     def __reduce__(self) -> tuple[object, ...]:
         try:
             first: DataToken | None = self.current()
-        except EmberlakeError:  # whoever needs it meets the failure again
+        except EmberlakeError:  # a caller that needs it meets the failure again
             first = self.first
         return TokenSource, (self.session, self.table, first)
 

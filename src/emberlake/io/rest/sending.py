@@ -38,7 +38,7 @@ class Repeat(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """A server, and how to talk to it. It travels to workers; no text of it shows a secret."""
+    """A server, and how to talk to it. It travels to workers; its repr shows no secret."""
 
     uri: str
     auth: Auth = field(repr=False)

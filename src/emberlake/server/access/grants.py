@@ -150,7 +150,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody who asks, with the grants that they have in one warehouse."""
+    """A caller, with their grants in one warehouse."""
 
     name: str
     is_admin: bool = False

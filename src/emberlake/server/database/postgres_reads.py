@@ -68,7 +68,7 @@ class PostgresReads:
                 except asyncio.CancelledError:
                     _fail(batch, "the server is stopping")
                     raise
-                except Exception:  # noqa: BLE001 - whoever asks next must be answered
+                except Exception:  # noqa: BLE001 - the next caller must be answered
                     await self._give_up(connection)
                     connection = None
                     _fail(batch, "PostgreSQL does not answer")

@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from emberlake.base.times import to_millis
 from emberlake.errors import InvalidInput, TagNotFound
 from emberlake.maintenance.branches import create_branch as create_branch_of
 from emberlake.maintenance.branches import fast_forward
-from emberlake.maintenance.moments import to_millis
 from emberlake.rest.commits import RemoteTag
 from emberlake.rest.reading import Fields
 from emberlake.rest.values import page_to_json

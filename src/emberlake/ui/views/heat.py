@@ -45,7 +45,7 @@ class HeatRow:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """The partitions of a snapshot: in rows and columns if they form a grid, else in one row."""
+    """The partitions of a snapshot: a grid if they form one, otherwise a single row."""
 
     columns: tuple[str, ...]  # values of the last partition column; none if there are no rows
     rows: tuple[HeatRow, ...]

@@ -23,7 +23,7 @@ def test_a_brief_call_that_breaks_is_not_taken_for_one_that_hangs() -> None:
     assert not aside._hanging
 
 
-def test_whoever_makes_many_brief_calls_that_hang_waits_for_one_of_them(
+def test_of_many_brief_calls_that_hang_only_one_is_awaited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(aside, "_BRIEFLY_S", 0.5)

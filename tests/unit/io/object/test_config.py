@@ -202,7 +202,7 @@ def test_the_machine_is_asked_only_on_request(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({**KEYS, "s3.access.key": "other"}, "s3.access-key and s3.access.key contradict"),
         ({**KEYS, "s3.region": "a", "s3.endpoint.region": "b"}, "s3.region and s3.endpoint.region"),
@@ -215,11 +215,11 @@ def test_the_machine_is_asked_only_on_request(path: str) -> None:
         ({"s3.credentials-provider": "a.b.C"}, "s3.credentials-provider=a.b.C names no function"),
     ],
 )
-def test_options_that_cannot_be_meant_are_refused(options: dict[str, str], told: str) -> None:
+def test_options_that_cannot_be_meant_are_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidOption) as raised:
         parse("s3://lake", options)
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)
     assert "hidden" not in str(raised.value)
 
 
@@ -322,14 +322,14 @@ def test_keys_that_are_given_count_more_than_a_web_identity_of_the_environment()
         parse("s3://lake", {**given, "s3.web-identity-token-file": "/token"})
 
 
-def test_a_profile_says_who_asks() -> None:
+def test_a_profile_identifies_the_caller() -> None:
     assert without_credentials(Cloud.S3, {"s3.profile": "p", "s3.region": "r"}) == {
         "s3.region": "r"
     }
 
 
 def test_credentials_under_a_wrong_name_are_not_shown() -> None:
-    with pytest.raises(InvalidOption, match=r"gs\.credentials can only be inst") as told:
+    with pytest.raises(InvalidOption, match=r"gs\.credentials can only be inst") as raised:
         parse("gs://lake", {"gs.credentials": "hidden"})
 
-    assert "hidden" not in str(told.value)
+    assert "hidden" not in str(raised.value)

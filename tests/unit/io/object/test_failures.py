@@ -175,16 +175,16 @@ CASES: list[tuple[str, str, type[EmberlakeError], str, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "text", "expected", "told", "had_no_effect"), CASES)
+@pytest.mark.parametrize(("kind", "text", "expected", "message", "had_no_effect"), CASES)
 def test_a_failure_is_an_error_that_says_what_is_wrong(
-    kind: str, text: str, expected: type[EmberlakeError], told: str, *, had_no_effect: bool
+    kind: str, text: str, expected: type[EmberlakeError], message: str, *, had_no_effect: bool
 ) -> None:
     raised = type(kind, (Exception,), {})(text)
 
     error = typed(Failure.of(raised), config(), LOCATION, "create")
 
     assert type(error) is expected
-    assert told in str(error)
+    assert message in str(error)
     assert "hidden" not in str(error)
     assert getattr(error, "had_no_effect", False) is had_no_effect
 

@@ -9,7 +9,7 @@ PATHS = ["t/a/1", "t/a/2", "t/a-b", "t/b"]  # by folders, as stores list that ke
 
 
 class Stores:
-    """A client library whose listings break off when they are told to, and then begin again."""
+    """A client library whose listings break off on demand, and then begin again."""
 
     def __init__(self) -> None:
         self.breaks = False
@@ -32,7 +32,7 @@ def test_pages_may_come_in_any_order() -> None:
     assert paths_of(_Listing("t"), Stores(), object()) == PATHS
 
 
-def test_what_is_known_is_not_told_again_after_a_failure() -> None:
+def test_known_names_are_not_listed_again_after_a_failure() -> None:
     listing, obs, client = _Listing("t"), Stores(), object()
     assert listing.next_page(obs, client) == [{"path": "t/a/1"}]
     obs.breaks = True

@@ -211,7 +211,7 @@ def test_a_role_may_be_assumed_with_another_role(files: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "expected", "told"),
+    ("options", "expected", "message"),
     [
         ({"s3.profile": "gest"}, InvalidOption, "no profile gest .*did you mean guest"),
         ({"s3.profile": "half"}, InvalidOption, "the profile half has no aws_secret_access_key"),
@@ -227,9 +227,9 @@ def test_a_role_may_be_assumed_with_another_role(files: dict[str, str]) -> None:
     ],
 )
 def test_a_profile_that_cannot_be_used_is_refused(
-    files: dict[str, str], options: dict[str, Any], expected: type[Exception], told: str
+    files: dict[str, str], options: dict[str, Any], expected: type[Exception], message: str
 ) -> None:
-    with pytest.raises(expected, match=told):
+    with pytest.raises(expected, match=message):
         parse(options, files)
 
 

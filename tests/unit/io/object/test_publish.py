@@ -11,7 +11,7 @@ REFUSED = Failure("GenericError", None, None, None, "HttpError { kind: Connect }
 
 
 @pytest.mark.parametrize(("first", "had_no_effect"), [(LOST, False), (REFUSED, True)])
-def test_credentials_that_end_do_not_tell_what_became_of_the_try_before(
+def test_credentials_that_expire_do_not_show_what_became_of_the_previous_try(
     monkeypatch: pytest.MonkeyPatch, *, first: Failure, had_no_effect: bool
 ) -> None:
     location = locate("s3://lake/snapshot-1")

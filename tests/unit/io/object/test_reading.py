@@ -104,7 +104,7 @@ def test_a_long_range_comes_in_pieces() -> None:
     ]
 
 
-def test_so_much_is_fetched_ahead_and_no_more() -> None:
+def test_no_more_than_the_bound_is_fetched_ahead() -> None:
     part = 8 * MEBIBYTE
     source = Bytes(100 * part)
     opened = source.open()
@@ -189,7 +189,7 @@ def test_what_was_not_asked_for_before_is_fetched_when_it_is_read() -> None:
     assert all(len(one) == len(two) for one, two in pairwise(pieces))
 
 
-def test_a_size_that_was_said_is_believed_until_somebody_asks() -> None:
+def test_a_given_size_is_trusted_until_somebody_asks() -> None:
     source = Bytes(1000)
     opened = source.open(said_size=2000)
 

@@ -23,7 +23,7 @@ DENIED = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>hidden</Messag
 
 @dataclass
 class Service:
-    """A token service that says what it is told to."""
+    """A token service with prepared answers."""
 
     address: str = ""
     answer: tuple[int, str] = (200, KEYS)
@@ -90,7 +90,7 @@ def test_the_keys_of_a_role_are_asked_for_with_other_keys(service: Service) -> N
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         ((403, DENIED), "AccessDenied"),
         ((500, "hidden"), "NoAnswer"),
@@ -99,15 +99,15 @@ def test_the_keys_of_a_role_are_asked_for_with_other_keys(service: Service) -> N
         ((200, KEYS.replace("2030-01-02", "soon")), "UnknownAnswer"),
     ],
 )
-def test_a_role_that_is_not_given_is_told_in_a_word(
-    service: Service, answer: tuple[int, str], told: str
+def test_a_refused_role_is_reported_in_one_word(
+    service: Service, answer: tuple[int, str], message: str
 ) -> None:
     service.answer = answer
 
     with pytest.raises(RoleRefused) as raised:
         service.role()()
 
-    assert str(raised.value) == told
+    assert str(raised.value) == message
 
 
 @pytest.mark.parametrize(
@@ -150,8 +150,10 @@ def test_a_role_that_cannot_be_assumed_is_an_error_of_the_store(service: Service
     options |= {"s3.secret-key": "hidden", "s3.assumed.role.arn": "arn:aws:iam::1:role/r"}
     storage, root = open_storage("s3://lake", options)
 
-    told = r"assuming the role arn:aws:iam::1:role/r at http://127\.0\.0\.1:\d+ failed with Access"
-    with pytest.raises(StorageError, match=told) as raised:
+    message = (
+        r"assuming the role arn:aws:iam::1:role/r at http://127\.0\.0\.1:\d+ failed with Access"
+    )
+    with pytest.raises(StorageError, match=message) as raised:
         storage.read(f"{root}/file")
 
     assert raised.value.had_no_effect

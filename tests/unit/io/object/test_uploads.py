@@ -161,7 +161,7 @@ def test_uploads_of_others_are_left_out_where_a_store_ignores_the_prefix(store: 
         (200, page(more=("a", "b"))),
     ],
 )
-def test_a_store_that_lists_no_uploads_is_told_so(store: Store, status: int, answer: str) -> None:
+def test_a_store_that_lists_no_uploads_is_reported(store: Store, status: int, answer: str) -> None:
     store.answers = [(status, answer)]
 
     with pytest.raises(Unsupported, match="cannot list the unfinished uploads of s3://lake/"):
@@ -171,7 +171,7 @@ def test_a_store_that_lists_no_uploads_is_told_so(store: Store, status: int, ans
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "told"),
+    ("status", "code", "message"),
     [
         (403, "AccessDenied", "may not list the unfinished uploads of s3://lake/db.db/t at"),
         (403, "SignatureDoesNotMatch", "the secret key does not match"),
@@ -180,11 +180,11 @@ def test_a_store_that_lists_no_uploads_is_told_so(store: Store, status: int, ans
     ],
 )
 def test_a_refusal_is_an_error_of_ours_without_secrets(
-    store: Store, status: int, code: str, told: str
+    store: Store, status: int, code: str, message: str
 ) -> None:
     store.answers = [(status, refusal(code))]
 
-    with pytest.raises(StorageError, match=told) as raised:
+    with pytest.raises(StorageError, match=message) as raised:
         list(store.open().unfinished_uploads(FOLDER))
 
     assert "hidden" not in str(raised.value)
@@ -198,7 +198,7 @@ def test_a_store_that_is_busy_is_asked_again(store: Store) -> None:
     assert len(store.requests) == 2
 
 
-def test_a_store_that_does_not_answer_is_told(store: Store) -> None:
+def test_a_store_that_does_not_answer_is_reported(store: Store) -> None:
     options = {"s3.endpoint": "http://127.0.0.1:1", "s3.access-key": "k", "s3.secret-key": "hidden"}
     storage, _ = open_storage("s3://lake", options)
 
@@ -250,19 +250,19 @@ def test_a_provider_is_asked_once_and_again_when_its_keys_have_ended(store: Stor
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         (lambda: {"access_key_id": "key"}, "returned no usable credentials"),
         (lambda: 1 / 0, "credentials-provider function failed with ZeroDivisionError"),
     ],
 )
-def test_a_provider_that_gives_no_keys_is_told(
-    store: Store, given: Callable[[], Any], told: str
+def test_a_provider_that_gives_no_keys_is_reported(
+    store: Store, given: Callable[[], Any], message: str
 ) -> None:
     keys = {"s3.access-key": None, "s3.secret-key": None}
     storage = store.open(**keys, **{"s3.credentials-provider": given})
 
-    with pytest.raises(StorageError, match=told):
+    with pytest.raises(StorageError, match=message):
         list(storage.unfinished_uploads(FOLDER))
 
     assert store.requests == []
@@ -278,7 +278,7 @@ def test_anonymous_requests_are_not_signed(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "options", "told"),
+    ("path", "options", "message"),
     [
         ("s3://lake/t", {"s3.credentials": "instance"}, r"give s3\.credentials-provider"),
         ("gs://lake/t", {"gs.token": "hidden"}, "on gcs; set a lifecycle rule"),
@@ -294,11 +294,11 @@ def test_anonymous_requests_are_not_signed(store: Store) -> None:
     ],
 )
 def test_what_cannot_be_listed_is_refused_before_any_request(
-    path: str, options: dict[str, str], told: str
+    path: str, options: dict[str, str], message: str
 ) -> None:
     storage, _ = open_storage(path, options)
 
-    with pytest.raises(Unsupported, match=told):
+    with pytest.raises(Unsupported, match=message):
         list(storage.unfinished_uploads(path))
 
 

@@ -173,7 +173,7 @@ def test_a_replaced_table_keeps_its_history(lake: Lake) -> None:
         lake.sql("REPLACE TABLE nope (name STRING)")
 
 
-def test_a_table_with_other_partitions_begins_anew_unless_it_would_be_wrong(lake: Lake) -> None:
+def test_a_table_with_other_partitions_starts_over_unless_that_would_be_wrong(lake: Lake) -> None:
     lake.sql("CREATE TABLE t (id INT, day STRING) PARTITIONED BY (day)")
     rows(lake, "db.t", {"id": [1], "day": ["a"]})
 

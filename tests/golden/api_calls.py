@@ -1,7 +1,7 @@
-"""SQL statements said with the Python API: what each of them is as a call.
+"""SQL statements as calls of the Python API.
 
-Only what the API has: no queries inside of statements, no DEFAULT. `Speaker.say` raises `NotSaid`
-for the others.
+Only those that the API can express: no queries inside of statements, no DEFAULT. `ApiRunner.run`
+raises `NotInApi` for the others.
 """
 
 import ast
@@ -19,26 +19,26 @@ from emberlake.types import AtomicType, DataField, RowType
 QUOTED = r"'(?:[^']|'')*'"
 
 
-class NotSaid(Exception):
-    """The API has no words for it."""
+class NotInApi(Exception):
+    """The API cannot express the statement."""
 
 
 @dataclass
-class Speaker:
-    """Says statements, one after the other."""
+class ApiRunner:
+    """Runs statements, one after the other."""
 
     catalog: Catalog
     views: dict[str, pa.Table] = field(default_factory=dict)
     merge_schema: bool = False
 
-    def say(self, sql: str) -> pa.Table | None:
-        """Do what a statement says; the rows of a query."""
+    def run(self, sql: str) -> pa.Table | None:
+        """Run a statement; returns the rows of a query."""
         sql = " ".join(sql.split())
         for pattern, act in self._forms():
             match = re.fullmatch(pattern, sql)
             if match:
                 return act(**match.groupdict())
-        raise NotSaid(f"no form for: {sql}")
+        raise NotInApi(f"no form for: {sql}")
 
     def _forms(self) -> Iterator[tuple[str, Callable[..., pa.Table | None]]]:
         name = r"(?P<name>[\w.]+)"
@@ -131,7 +131,7 @@ class Speaker:
 
     def _select(self, columns: str, name: str, where: str | None) -> pa.Table:
         if "__paimon" in columns:
-            raise NotSaid("buckets are shown by $files")
+            raise NotInApi("buckets are shown by $files")
         table = self._table(name.replace("`", ""))
         names: list[str] = []
         for column in columns.split(", "):
@@ -156,7 +156,7 @@ class Speaker:
         source, rest = _head(rest)
         match = re.fullmatch(r"(?:(?:AS )?(?P<alias>(?!ON\b)\w+) )?ON (?P<on>.*)", rest)
         if match is None:
-            raise NotSaid(f"names of columns after the source: {rest}")
+            raise NotInApi(f"names of columns after the source: {rest}")
         condition, *clauses = re.split(r" (?=WHEN )", match["on"])
         source_alias = match["alias"] or ("c" if cte else "s")
         names = {name: alias or "t", source: source_alias}
@@ -188,7 +188,7 @@ class Speaker:
             match = re.fullmatch(pattern, text)
             if match:
                 return make(**match.groupdict())
-        raise NotSaid(f"a query as the source: {text}")
+        raise NotInApi(f"a query as the source: {text}")
 
     def _source_table(self, name: str) -> Any:
         table = self._table(name)
@@ -249,7 +249,7 @@ def _head(text: str) -> tuple[str, str]:
         depth += 0 if quoted else (sign == "(") - (sign == ")")
         if depth == 0:
             return text[: at + 1], text[at + 2 :]
-    raise NotSaid(text)
+    raise NotInApi(text)
 
 
 def _value(text: str) -> Any:
@@ -315,7 +315,7 @@ def _renamed(text: str, names: dict[str, str]) -> str:
 
 def _expression(text: str, name: str, alias: str | None) -> str:
     if "SELECT " in text:
-        raise NotSaid(f"a query inside of a statement: {text}")
+        raise NotInApi(f"a query inside of a statement: {text}")
     text = _renamed(text, {name: "t"})
     return re.sub(rf"\b{alias}\.", "t.", text) if alias else text
 
@@ -326,7 +326,7 @@ def _assignments(parts: Sequence[str], name: str, alias: str | None) -> dict[str
         target, _, value = part.partition(" = ")
         target = target.removeprefix(f"{alias}.")
         if value == "DEFAULT" or target in made:
-            raise NotSaid(f"not a value for each column: {part}")
+            raise NotInApi(f"not a value for each column: {part}")
         made[target] = _expression(value, name, alias)
     return made
 
@@ -338,7 +338,7 @@ def _add_clause(builder: Any, text: str, alias: str, names: dict[str, str]) -> N
         text,
     )
     if match is None or "SELECT " in text:
-        raise NotSaid(text)
+        raise NotInApi(text)
     kind = match["kind"].lower().replace(" ", "_")
     where = _renamed(match["where"], names) if match["where"] else None
     rest = _renamed(match["rest"], names)
@@ -352,7 +352,7 @@ def _add_clause(builder: Any, text: str, alias: str, names: dict[str, str]) -> N
         assert insert is not None
         columns, values = _split(insert[1], ","), _split(insert[2], ",")
         if len(columns) != len(values):
-            raise NotSaid("not a value for each column")
+            raise NotInApi("not a value for each column")
         builder.when_not_matched_insert(dict(zip(columns, values, strict=True)), where)
     elif rest == "*":
         builder.when_matched_update_all(where)
@@ -362,6 +362,6 @@ def _add_clause(builder: Any, text: str, alias: str, names: dict[str, str]) -> N
             target, _, value = part.partition(" = ")
             target = target.removeprefix(f"{alias}.")
             if value == "DEFAULT":
-                raise NotSaid(part)
+                raise NotInApi(part)
             made[target] = value
         getattr(builder, f"when_{kind}_update")(made, where)
