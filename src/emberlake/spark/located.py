@@ -38,11 +38,11 @@ from emberlake.spark.failures import reported_errors
 from emberlake.spark.filters import to_column
 from emberlake.spark.key_rows import check_exact, numbered
 from emberlake.spark.native_scan import NativeFile, NativeScan
-from emberlake.spark.packing import pack_partitions, weight_of
 from emberlake.spark.planned import planned_files
 from emberlake.spark.read import read_dataframe, read_natively
-from emberlake.spark.read_task import PARTITION, split_table, splits_in
+from emberlake.spark.read_task import splits_in
 from emberlake.spark.session_files import SessionFiles
+from emberlake.spark.split_frames import bytes_of, frame_of_splits
 from emberlake.spark.types import handed_out, nullable_fields, spark_schema, to_spark_batch
 from emberlake.spec.deletion_vector import deleted_positions
 from emberlake.spec.row_tracking import readable_fields
@@ -286,11 +286,10 @@ class _Scan:
         )
 
     def _by_workers(self, units: Sequence[DataSplit]) -> DataFrame:
-        options = self.store.options
-        places = pack_partitions([weight_of(unit, options) for unit in units], options)
-        work, predicates = split_table(units, places)
+        frame, predicates = frame_of_splits(
+            self.spark, units, self.store.options, output_bytes=bytes_of(units)
+        )
         task = LocateTask(self.store, self.projection, self.predicate, predicates)
-        frame = self.spark.createDataFrame(work).repartitionById(places[-1] + 1, sql.col(PARTITION))
         return frame.mapInArrow(task, self._schema)
 
 

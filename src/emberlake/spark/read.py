@@ -20,11 +20,11 @@ from emberlake.read.table_reader import TableReader
 from emberlake.scan.splits import DataSplit
 from emberlake.spark.filters import to_column
 from emberlake.spark.native_scan import Division, NativeFile, NativeScan, divide
-from emberlake.spark.packing import pack_partitions, spread_partitions, weight_of
 from emberlake.spark.partitioned_scan import partitioned_frame, why_not
-from emberlake.spark.read_task import PARTITION, ReadTask, split_table
+from emberlake.spark.read_task import ReadTask
 from emberlake.spark.session_files import SessionFiles
 from emberlake.spark.sessions import check_workers
+from emberlake.spark.split_frames import bytes_of, frame_of_splits
 from emberlake.spark.types import handed_out, nullable_fields, spark_schema, to_spark_type
 from emberlake.types import AtomicType, DataField, DataType, RowType, TypeRoot
 
@@ -190,16 +190,13 @@ def _read_by_workers(
     num_partitions: int | None,
 ) -> DataFrame:
     check_workers(spark)
-    options = reader.store.options
-    weights = [weight_of(split, options) for split in splits]
-    if num_partitions is None:
-        places = pack_partitions(weights, options)
-    else:
-        places = spread_partitions(weights, num_partitions)
-    work, predicates = split_table(splits, places)
-    task = ReadTask(reader, handed_out(_fields(reader)), predicates)
-    return (
-        spark.createDataFrame(work)
-        .repartitionById(num_partitions or places[-1] + 1, col(PARTITION))
-        .mapInArrow(task, _schema(reader))
+    share = min(1.0, len(_fields(reader)) / len(reader.store.schema.fields))
+    frame, predicates = frame_of_splits(
+        spark,
+        splits,
+        reader.store.options,
+        num_partitions=num_partitions,
+        output_bytes=int(bytes_of(splits) * share),
     )
+    task = ReadTask(reader, handed_out(_fields(reader)), predicates)
+    return frame.mapInArrow(task, _schema(reader))

@@ -10,7 +10,6 @@ from dataclasses import astuple, dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import Column, SparkSession
-from pyspark.sql.functions import col
 
 from emberlake.base.parallel import limit_threads
 from emberlake.predicates import Predicate
@@ -30,8 +29,7 @@ from emberlake.spark.job import Job
 from emberlake.spark.job_files import task_store
 from emberlake.spark.key_rows import KeyChangeTask, changed_rows, read_rows, write_key_rows
 from emberlake.spark.owners import tally_in
-from emberlake.spark.packing import pack_partitions, weight_of
-from emberlake.spark.read_task import PARTITION, split_table, splits_in
+from emberlake.spark.read_task import splits_in
 from emberlake.spark.reports import (
     REPORT_SCHEMA,
     Reports,
@@ -42,6 +40,7 @@ from emberlake.spark.reports import (
     task_number,
 )
 from emberlake.spark.sessions import fast_arrow
+from emberlake.spark.split_frames import frame_of_splits
 from emberlake.spec.snapshot import Snapshot
 
 
@@ -84,9 +83,7 @@ def _prepare(
     splits = plan_target(store, snapshot, condition.predicate, None).splits
     if not splits:
         return Prepared((), Tally())
-    places = pack_partitions([weight_of(split, store.options) for split in splits], store.options)
-    work, predicates = split_table(splits, places)
-    frame = spark.createDataFrame(work).repartitionById(places[-1] + 1, col(PARTITION))
+    frame, predicates = frame_of_splits(spark, splits, store.options)
     job = Job(store, store.env.new_id())
     task = ChangeTask(current, job.id, snapshot, condition, editor, predicates)
 
