@@ -1,4 +1,7 @@
-"""Which partitions are too old, judged by the time that their values name. Pure decisions."""
+"""Which partitions are too old, judged by the time that their values name, or of their files.
+
+Pure decisions.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -52,6 +55,13 @@ class PartitionExpiry:
             if moment is not None and moment < limit:
                 found.append((moment, tuple(partition.spec.values()), partition))
         return [partition for *_, partition in sorted(found, key=lambda f: f[:2])]
+
+
+def not_written_since(partitions: Iterable[Partition], moment: datetime) -> list[Partition]:
+    """The partitions whose newest file is older, those with the oldest files first."""
+    limit = moment.timestamp() * 1000
+    found = [p for p in partitions if (p.last_file_creation_time or 0) < limit]
+    return sorted(found, key=lambda p: p.last_file_creation_time or 0)
 
 
 def _text(partition: Partition, pattern: str | None) -> str:

@@ -135,18 +135,22 @@ def nullable_fields(struct: spark.StructType) -> spark.StructType:
     Parquet reader has only nullable columns, and the schema must not depend on the reader.
     """
     return spark.StructType(
-        [spark.StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in struct.fields]
+        [
+            spark.StructField(f.name, nullable_type(f.dataType), True, f.metadata)
+            for f in struct.fields
+        ]
     )
 
 
-def _nullable(spark_type: spark.DataType) -> spark.DataType:
+def nullable_type(spark_type: spark.DataType) -> spark.DataType:
+    """The same type, whose parts are nullable at every depth."""
     match spark_type:
         case spark.StructType():
             return nullable_fields(spark_type)
         case spark.ArrayType():
-            return spark.ArrayType(_nullable(spark_type.elementType), True)
+            return spark.ArrayType(nullable_type(spark_type.elementType), True)
         case spark.MapType():
-            key, value = _nullable(spark_type.keyType), _nullable(spark_type.valueType)
+            key, value = nullable_type(spark_type.keyType), nullable_type(spark_type.valueType)
             return spark.MapType(key, value, True)
         case _:
             return spark_type

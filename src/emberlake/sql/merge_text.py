@@ -1,13 +1,14 @@
 """MERGE as one query: it decides what happens to which rows, on Spark and on DuckDB."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from emberlake.errors import DataMismatch
+from emberlake.errors import DataMismatch, InvalidSql
 from emberlake.rowops.row_actions import DELETE, INSERT, UPDATE
 from emberlake.spec.row_tracking import HIDDEN_NAMES
 from emberlake.sql.lexer import tokenize
+from emberlake.sql.merge_scopes import qualified
 from emberlake.sql.names import quoted
 from emberlake.sql.row_texts import last_name, named, words_in
 from emberlake.sql.statements import (
@@ -28,6 +29,7 @@ from emberlake.sql.targets import (
     value_text,
 )
 from emberlake.table import Table
+from emberlake.types import DataField
 
 CLAUSE: Final = "__clause"
 MATCHED: Final = "__matched"
@@ -59,6 +61,26 @@ class ClausePart:
                 return INSERT
 
 
+def columns_to_add(statement: Merge, given: Sequence[DataField]) -> list[DataField]:
+    """The columns of the source that a table with an evolving schema may take.
+
+    With ``*`` these are all of them, otherwise those that a clause sets.
+    """
+    actions = [clause.action for clause in statement.clauses]
+    if any(action in (UpdateRow(None), InsertRow(None, None)) for action in actions):
+        return list(given)
+    said: set[str] = set()
+    for action in actions:
+        match action:
+            case UpdateRow(assignments):
+                said |= {item.column[-1].lower() for item in assignments or ()}
+            case InsertRow(columns, _):
+                said |= {column[-1].lower() for column in columns or ()}
+            case _:
+                pass
+    return [field for field in given if field.name.lower() in said]
+
+
 class MergeText:
     """One MERGE on a table: what its clauses set, and the query that decides.
 
@@ -70,18 +92,54 @@ class MergeText:
         table: Its target.
         place: The column that says where a row of the table is.
         source_columns: The columns of the source.
+        fills: Whether ``*`` may leave out columns that the source does not have: rows of the table
+            keep them, new rows have their defaults.
     """
 
     def __init__(
-        self, statement: Merge, table: Table, place: str, source_columns: Sequence[str]
+        self,
+        statement: Merge,
+        table: Table,
+        place: str,
+        source_columns: Sequence[str],
+        *,
+        fills: bool = False,
     ) -> None:
         self.statement = statement
         self.table = table
         self._place = place
         self._source_columns = source_columns
-        self.parts = [self._part(clause) for clause in statement.clauses]
+        self.fills = fills
+        self.parts = [self._part(self._scoped(clause)) for clause in statement.clauses]
 
     # --- what the clauses say ---------------------------------------------------------------------
+
+    def _scoped(self, clause: MergeClause) -> MergeClause:
+        """The clause with plain names qualified, where only one side has rows."""
+        if clause.rows is Rows.MATCHED:
+            return clause
+        is_new = clause.rows is Rows.NOT_MATCHED
+        sides = (self._source_name(), self._table_name)
+        side = sides[0] if is_new else sides[1]
+        both = {f.name.lower() for f in self.table.fields}
+        both &= {name.lower() for name in self._source_columns}
+
+        def scoped(text: str) -> str:
+            return qualified(text, both, quoted(side), {name.lower() for name in sides})
+
+        action = clause.action
+        match action:
+            case UpdateRow(assignments) if assignments is not None:
+                pairs = tuple(Assignment(item.column, scoped(item.value)) for item in assignments)
+                action = UpdateRow(pairs)
+            case InsertRow(columns, values) if values is not None:
+                action = InsertRow(columns, tuple(map(scoped, values)))
+        condition = None if clause.condition is None else scoped(clause.condition)
+        return replace(clause, action=action, condition=condition)
+
+    @property
+    def _table_name(self) -> str:
+        return self.statement.alias or self.statement.table.last
 
     def _part(self, clause: MergeClause) -> ClausePart:
         match clause.action:
@@ -104,6 +162,7 @@ class MergeText:
                     for column, value in pairs
                 ]
                 refuse_twice(targets)
+                _refuse_fields(targets)
                 return ClausePart(clause, tuple(targets))
 
     def _update_part(self, clause: MergeClause, targets: Sequence[Target]) -> ClausePart:
@@ -118,11 +177,13 @@ class MergeText:
         """``*``: the columns of the table, from those of the source with the same names."""
         given = {name.lower(): name for name in self._source_columns}
         missing = [f.name for f in self.table.fields if f.name.lower() not in given]
-        if missing:
+        if missing and not self.fills:
             raise DataMismatch(f"{action} *: the source has no column {missing[0]}")
         source = quoted(self._source_name())
         return tuple(
-            Target(f, (), f"{source}.{quoted(given[f.name.lower()])}") for f in self.table.fields
+            Target(f, (), f"{source}.{quoted(given[f.name.lower()])}")
+            for f in self.table.fields
+            if f.name.lower() in given
         )
 
     def _source_name(self) -> str:
@@ -196,7 +257,7 @@ class MergeText:
             f"{self._guarded(clause, value_text(target))} AS _{number}"
             for number, (clause, target) in enumerate(self.numbered())
         ]
-        name = quoted(statement.alias or statement.table.last)
+        name = quoted(self._table_name)
         outputs += [
             f"{name}.{quoted(column)} AS _old_{n}" for n, column in enumerate(self.old_columns())
         ]
@@ -254,6 +315,16 @@ class MergeText:
             not isinstance(part.clause.action, UpdateRow) or part.clause.condition is not None
             for part in matched
         )
+
+
+def _refuse_fields(targets: Sequence[Target]) -> None:
+    """Refuse fields of structs among the columns of new rows."""
+    for target in targets:
+        if target.path:
+            raise InvalidSql(
+                f"INSERT sets whole columns: give {target.field.name} a struct, instead of "
+                f"{'.'.join((target.field.name, *target.path))}"
+            )
 
 
 def repeated_match() -> DataMismatch:

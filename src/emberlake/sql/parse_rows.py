@@ -316,12 +316,19 @@ def _insert_row(cursor: Cursor) -> InsertRow:
 # --- views ----------------------------------------------------------------------------------------
 
 
+_QUERY: Final = ("SELECT", "WITH", "VALUES", "TABLE", "FROM", "(")
+
+
 def parse_temporary_view(cursor: Cursor) -> Statement | None:
-    """``CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW v [(columns)] AS query``, or
-    ``CACHE TABLE v AS query``; else None.
+    """``CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW v [(columns)] [COMMENT text] AS query``,
+    ``ALTER VIEW v AS query``, or ``CACHE [LAZY] TABLE v [OPTIONS (...)] [AS] query``; else None.
     """  # noqa: D205
+    parsers = {"CACHE": _cached_view, "CREATE": _temporary_view, "ALTER": _altered_view}
+    parse = parsers.get(cursor.token.word)
+    if parse is None:
+        return None
     start = cursor.at
-    found = _cached_view(cursor) if cursor.is_at("CACHE") else _temporary_view(cursor)
+    found = parse(cursor)
     if found is None:
         cursor.at = start
     return found
@@ -329,17 +336,35 @@ def parse_temporary_view(cursor: Cursor) -> Statement | None:
 
 def _cached_view(cursor: Cursor) -> Statement | None:
     cursor.expect("CACHE")
+    is_lazy = cursor.take("LAZY")
     if not cursor.take("TABLE"):
-        return None  # LAZY, which is left to Spark
-    view = cursor.name()
-    if not cursor.take("AS"):
         return None
-    return CreateTemporaryView(view=view, query=cursor.rest(), is_cached=True)
+    view, storage = cursor.name(), ""
+    if cursor.take("OPTIONS"):
+        storage = f"OPTIONS {cursor.skip_parentheses()}"
+    if not cursor.take("AS") and not _is_query(cursor):
+        return None  # a table that is there already
+    return CreateTemporaryView(
+        view=view, query=cursor.rest(), is_cached=True, is_lazy=is_lazy, storage=storage
+    )
+
+
+def _is_query(cursor: Cursor) -> bool:
+    return any(cursor.is_at(word) for word in _QUERY)
+
+
+def _altered_view(cursor: Cursor) -> Statement | None:
+    cursor.expect("ALTER")
+    if not cursor.take("VIEW"):
+        return None
+    view = cursor.name()
+    if not cursor.take("AS") and not _is_query(cursor):
+        return None  # RENAME, or the name has several parts
+    return CreateTemporaryView(view=view, query=cursor.rest(), replace=True, must_exist=True)
 
 
 def _temporary_view(cursor: Cursor) -> Statement | None:
-    if not cursor.take("CREATE"):
-        return None
+    cursor.expect("CREATE")
     replace = cursor.take("OR", "REPLACE")
     is_global = cursor.take("GLOBAL")
     if not (cursor.take("TEMPORARY", "VIEW") or cursor.take("TEMP", "VIEW")):
@@ -347,15 +372,25 @@ def _temporary_view(cursor: Cursor) -> Statement | None:
     if cursor.is_at("IF"):
         return None  # temporary views have no IF NOT EXISTS; Spark reports it
     view = cursor.name()
-    columns = None
-    if _is_column_list(cursor):
-        columns = cursor.in_parentheses(cursor.name)
+    named: tuple[tuple[str, str | None], ...] = ()
+    if cursor.is_at("("):
+        named = cursor.in_parentheses(lambda: _view_column(cursor))
+    if cursor.take("COMMENT"):
+        cursor.string()  # no statement shows it
     if not cursor.take("AS"):
-        return None  # USING, or comments: Spark's own
-    query = cursor.rest()
+        return None  # USING: Spark's own
     return CreateTemporaryView(
-        view=view, query=query, columns=columns, is_global=is_global, replace=replace
+        view=view,
+        query=cursor.rest(),
+        columns=tuple(name for name, _ in named) or None,
+        comments={name: comment for name, comment in named if comment is not None},
+        is_global=is_global,
+        replace=replace,
     )
+
+
+def _view_column(cursor: Cursor) -> tuple[str, str | None]:
+    return cursor.name(), cursor.string() if cursor.take("COMMENT") else None
 
 
 ROW_PARSERS: Final[Mapping[str, Callable[[Cursor, str], Statement]]] = {

@@ -21,6 +21,7 @@ from emberlake.inspect.java_form import as_in_java
 from emberlake.options import KNOWN_KEYS
 from emberlake.spec.identifier import SYSTEM_DATABASE, Identifier
 from emberlake.sql.commands import run_command
+from emberlake.sql.commands.run_alter import has_partition, partition_values
 from emberlake.sql.commands.values import CreateTableLike
 from emberlake.sql.engine import Engine
 from emberlake.sql.names import DEFAULT_DATABASE, TableName, identify
@@ -108,6 +109,10 @@ class SqlSession:
             case Merge():
                 return self.engine.merge(statement, args)
             case CreateTemporaryView():
+                if statement.must_exist and not self.engine.owns(TableName((statement.view,))):
+                    raise TableNotFound(
+                        f"[TABLE_OR_VIEW_NOT_FOUND] there is no temporary view {statement.view}"
+                    )
                 return self.engine.create_view(statement, args)
             case Foreign():
                 return self.engine.foreign(statement, args)
@@ -123,15 +128,18 @@ class SqlSession:
                 raise Unsupported(f"{type(statement).__name__} cannot be carried out")
 
     def _truncate(self, statement: Truncate, args: Mapping[str, Any]) -> None:
-        builder = self.table(statement.table).new_batch_write_builder()
+        table = self.table(statement.table)
         if statement.partition is None:
-            builder.new_commit().truncate_table()
+            table.new_batch_write_builder().new_commit().truncate_table()
             return
-        values = {
-            part.column: None if part.value is None else self.engine.value(part.value, args)
+        said = (
+            (part.column, None if part.value is None else self.engine.value(part.value, args))
             for part in statement.partition
-        }
-        self.catalog.drop_partitions(self._identifier(statement.table), [values])
+        )
+        values = partition_values(table, tuple(said))
+        # As in Java: a partition that is named as a whole need not be there.
+        if len(values) == len(table.partition_keys) or has_partition(self, table, values):
+            self.catalog.drop_partitions(self._identifier(statement.table), [values])
 
     def _create_as(self, statement: CreateTableAs, args: Mapping[str, Any]) -> None:
         if statement.create.if_not_exists and self.find(statement.create.table) is not None:

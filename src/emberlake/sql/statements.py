@@ -41,7 +41,7 @@ class Foreign(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class CreateTemporaryView(Statement):
-    """CREATE TEMPORARY VIEW ... AS: a name for a query, in the SQL session."""
+    """CREATE TEMPORARY VIEW ... AS, ALTER VIEW ... AS: a name for a query, in the SQL session."""
 
     view: str
     query: str
@@ -49,6 +49,10 @@ class CreateTemporaryView(Statement):
     is_global: bool = False
     is_cached: bool = False  # CACHE TABLE ... AS: its rows stay as they are
     replace: bool = False
+    must_exist: bool = False  # ALTER VIEW
+    comments: Mapping[str, str] = field(default_factory=dict)  # of columns
+    is_lazy: bool = False  # CACHE LAZY TABLE
+    storage: str = ""  # OPTIONS (...) of CACHE TABLE, as it was written
 
 
 @dataclass(frozen=True)

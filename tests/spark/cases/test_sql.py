@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from emberlake import Catalog, CatalogFactory, InvalidInput, TableNotFound
+from emberlake.errors import InvalidSql
 from emberlake.spark import Lake, attach, sql
 
 
@@ -161,3 +162,97 @@ def test_one_statement_needs_no_lake(spark: SparkSession, lake: Lake, tmp_path: 
         ("Ann",)
     ]
     assert rows(sql("SELECT 1 AS one", options, spark)) == [(1,)]
+
+
+def test_parts_of_values_obey_the_types_of_their_columns(lake: Lake) -> None:
+    lake.sql(
+        "CREATE TABLE shop.parts (id INT, s STRUCT<a: INT NOT NULL, v: VARCHAR(2)>, "
+        "l ARRAY<CHAR(3)>, m MAP<STRING, VARCHAR(2)>)"
+    )
+
+    lake.sql(
+        "INSERT INTO shop.parts SELECT id, named_struct('a', id, 'v', 'xy '), array('a', NULL), "
+        "map('k', 'z') FROM shop.orders WHERE id = 1"
+    )
+
+    assert rows(lake.sql("SELECT id, s.a, s.v, l, m['k'] FROM shop.parts")) == [
+        (1, 1, "xy", ["a  ", None], "z")
+    ]
+    for wrong in (
+        "named_struct('a', 1, 'v', 'xyz'), NULL, NULL",
+        "NULL, array('abcd'), NULL",
+        "NULL, NULL, map('k', 'xyz')",
+        "named_struct('a', CAST(NULL AS INT), 'v', 'x'), NULL, NULL",
+    ):
+        with pytest.raises(Exception, match=r"EXCEED_LIMIT_LENGTH|its value is null"):
+            lake.sql(f"INSERT INTO shop.parts SELECT 2, {wrong}")
+
+
+def test_partition_columns_that_insert_names_without_a_value_come_last(lake: Lake) -> None:
+    lake.sql("CREATE TABLE shop.first (g STRING, id INT) PARTITIONED BY (g)")
+
+    lake.sql("INSERT INTO shop.first PARTITION (g) SELECT 1, 'a'")
+    lake.sql("INSERT INTO shop.first PARTITION (g) SELECT 'b' AS g, 2 AS id")
+    lake.sql("INSERT INTO shop.first SELECT 'c', 3")
+
+    assert rows(lake.sql("SELECT g, id FROM shop.first")) == [("a", 1), ("b", 2), ("c", 3)]
+
+
+def test_a_plain_name_in_a_clause_of_merge_means_the_side_that_has_rows(lake: Lake) -> None:
+    lake.sql("CREATE TABLE shop.new_people (id INT, name STRING)")
+    lake.sql("INSERT INTO shop.new_people VALUES (1, 'Ada'), (5, 'Eve'), (60, 'Zoe')")
+
+    lake.sql(
+        "MERGE INTO shop.people t USING shop.new_people s ON t.id = s.id "
+        "WHEN NOT MATCHED AND id < 50 THEN INSERT (id, name) VALUES (id + 1, upper(name)) "
+        "WHEN NOT MATCHED BY SOURCE AND id = 2 THEN UPDATE SET name = concat(name, '!')"
+    )
+
+    assert rows(lake.sql("SELECT * FROM shop.people")) == [(1, "Ann"), (2, "Bob!"), (6, "EVE")]
+
+
+def test_merge_evolves_the_schema_by_what_its_clauses_set(spark: SparkSession, lake: Lake) -> None:
+    lake.sql("CREATE TABLE shop.wide (id INT, n INT DEFAULT 9, s STRUCT<a: INT>)")
+    lake.sql("INSERT INTO shop.wide VALUES (1, 10, struct(7))")
+    source = "SELECT 1 AS id, 'x' AS more, 0 AS other"
+    stars = "SELECT id, named_struct('b', 'new') AS s FROM VALUES (1), (2) AS v(id)"
+    merge = "MERGE INTO shop.wide t USING ({}) q ON t.id = q.id WHEN MATCHED THEN UPDATE SET {}"
+    spark.conf.set("spark.paimon.write.merge-schema", "true")
+    try:
+        lake.sql(merge.format(source, "n = 11"))
+        unchanged = lake.sql("SELECT * FROM shop.wide").columns
+        lake.sql(merge.format(source, "more = q.more"))
+        lake.sql(merge.format(stars, "*") + " WHEN NOT MATCHED THEN INSERT *")
+        lake.sql("INSERT INTO shop.wide BY NAME SELECT 3 AS id, named_struct('b', 'only') AS s")
+    finally:
+        spark.conf.unset("spark.paimon.write.merge-schema")
+
+    assert unchanged == ["id", "n", "s"]
+    assert rows(lake.sql("SELECT id, n, s.a, s.b, more FROM shop.wide")) == [
+        (1, 11, 7, "new", "x"),
+        (2, 9, None, "new", None),
+        (3, 9, None, "only", None),
+    ]
+
+
+def test_views_with_comments_altered_views_and_cached_ones_stay_readable(lake: Lake) -> None:
+    try:
+        lake.sql(
+            "CREATE TEMPORARY VIEW few (no COMMENT 'its number', city) COMMENT 'some' AS "
+            "SELECT id, city FROM shop.orders WHERE id < 3"
+        )
+        assert rows(lake.sql("SELECT no FROM few")) == [(1,), (2,)]
+        assert rows(lake.sql("DESCRIBE few"))[1] == ("no", "int", "its number")
+        lake.sql("ALTER VIEW few AS SELECT count(*) AS n FROM shop.orders")
+        lake.sql("INSERT INTO shop.orders VALUES (4, 'rome', 1)")
+        assert rows(lake.sql("SELECT n FROM few")) == [(4,)]
+        lake.sql("CACHE LAZY TABLE kept SELECT id FROM shop.people")
+        assert rows(lake.sql("SELECT * FROM kept")) == [(1,), (2,)]
+        with pytest.raises(TableNotFound, match="no temporary view nope"):
+            lake.sql("ALTER VIEW nope AS SELECT 1")
+        with pytest.raises(InvalidSql, match="end of the statement"):
+            lake.sql("SELECT * FROM paimon_incremental_query('shop.orders$branch_b', 1, 2)")
+    finally:
+        lake.sql("UNCACHE TABLE IF EXISTS kept")
+        for view in ("few", "kept"):
+            lake.sql(f"DROP VIEW IF EXISTS {view}")

@@ -20,6 +20,12 @@ def accept_if_not_exists(cursor: Cursor) -> bool:
     return cursor.take("IF", "NOT", "EXISTS")
 
 
+def refuse_purge(cursor: Cursor) -> None:
+    """Refuse PURGE, as Paimon's connector: there is no trash that it could pass by."""
+    if cursor.is_at("PURGE"):
+        raise Unsupported("PURGE is not supported; leave it out, nothing is kept in a trash")
+
+
 def read_columns(cursor: Cursor) -> tuple[Column, ...]:
     """Columns in parentheses: (id INT NOT NULL COMMENT 'the id', ...)."""
     return cursor.in_parentheses(lambda: read_column(cursor))
@@ -128,6 +134,8 @@ def read_new_partitions(cursor: Cursor) -> tuple[PartitionSpec, ...]:
     found = []
     while cursor.take("PARTITION"):
         found.append(read_partition(cursor))
+        if cursor.take("LOCATION"):
+            cursor.string()  # nothing is added, so nothing is put there
     return tuple(found)
 
 

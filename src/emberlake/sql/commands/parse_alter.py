@@ -13,6 +13,7 @@ from emberlake.sql.commands.clauses import (
     read_new_partitions,
     read_partitions,
     read_properties,
+    refuse_purge,
 )
 from emberlake.sql.commands.types import read_type
 from emberlake.sql.commands.values import (
@@ -95,7 +96,7 @@ def _parse_action(cursor: Cursor, table: TableName) -> Command:  # noqa: C901
         case "CREATE":
             return _parse_create_tag(cursor, table)
         case "REPLACE" if cursor.take("TAG"):
-            return replace(_parse_tag(cursor, table), or_replace=True, must_exist=True)
+            return replace(_parse_tag(cursor, table), or_replace=True)
         case "DELETE":
             cursor.expect("TAG")
             accept_if_exists(cursor)
@@ -130,7 +131,7 @@ def _parse_drop(cursor: Cursor, table: TableName) -> Command:
         return DropColumns(table, read_names(cursor), if_exists)
     if_exists = accept_if_exists(cursor)
     partitions = read_partitions(cursor)
-    cursor.take("PURGE")
+    refuse_purge(cursor)
     return DropPartitions(table, partitions, if_exists)
 
 
@@ -188,6 +189,11 @@ def _parse_hive_change(cursor: Cursor, table: TableName) -> AlterColumns:
         cursor.at = start
         return _parse_columns(cursor, table)
     column = read_column(cursor)
+    if not column.type.nullable or column.default is not None:
+        raise InvalidSql(
+            "CHANGE COLUMN takes no NOT NULL and no DEFAULT: use ALTER COLUMN a SET NOT NULL, or "
+            "SET DEFAULT"
+        )
     if column.path[-1].lower() != change.column[-1].lower():
         raise InvalidSql("CHANGE COLUMN cannot rename a column: use RENAME COLUMN a TO b")
     changed = replace(

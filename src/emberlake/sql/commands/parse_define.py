@@ -8,6 +8,7 @@ from emberlake.sql.commands.clauses import (
     accept_if_not_exists,
     read_columns,
     read_properties,
+    refuse_purge,
 )
 from emberlake.sql.commands.types import read_type
 from emberlake.sql.commands.values import (
@@ -57,7 +58,7 @@ def parse_drop(cursor: Cursor) -> Command | None:
     if cursor.take("TABLE"):
         if_exists = accept_if_exists(cursor)
         name = cursor.table()
-        cursor.take("PURGE")
+        refuse_purge(cursor)
         cursor.expect_end()
         return DropTable(name, if_exists)
     if take_one_of(cursor, *_DATABASE):

@@ -78,8 +78,10 @@ def parse_describe(cursor: Cursor) -> Command | None:
     cursor.take("TABLE")
     is_extended = take_one_of(cursor, "EXTENDED", "FORMATTED") is not None
     name = cursor.table()
-    if cursor.is_at("PARTITION"):
-        raise Unsupported("DESCRIBE of one partition is not supported; see db.`t$partitions`")
+    if cursor.take("PARTITION"):
+        partition = read_partition(cursor)
+        cursor.expect_end()
+        return DescribeTable(name, is_extended, partition=partition)
     column = None if cursor.is_done else cursor.path()
     cursor.expect_end()
     return DescribeTable(name, is_extended, column)

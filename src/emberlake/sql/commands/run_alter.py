@@ -1,6 +1,6 @@
 """Carry out ALTER TABLE: changes of the schema, partitions and tags."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -21,7 +21,6 @@ from emberlake.sql.commands.values import (
     DeleteTag,
     DropColumns,
     DropPartitions,
-    PartitionSpec,
     Path,
     RenameColumn,
     RenameTable,
@@ -213,7 +212,7 @@ def _alter(session: Session, name: TableName, changes: Sequence[SchemaChange]) -
 # --- partitions -----------------------------------------------------------------------------------
 
 
-def partition_values(table: Table, spec: PartitionSpec) -> dict[str, object]:
+def partition_values(table: Table, spec: Sequence[tuple[str, object]]) -> dict[str, object]:
     """The values of partition columns, by their names in the table.
 
     Raises:
@@ -248,7 +247,9 @@ def drop_partitions(command: DropPartitions, session: Session) -> None:
     found: list[dict[str, object]] = []
     for spec in command.partitions:
         values = partition_values(table, spec)
-        if _has_partition(session, table, values):
+        _refuse_gaps(table, values)
+        is_whole = len(values) == len(table.partition_keys)
+        if not is_whole or has_partition(session, table, values):
             found.append(values)
         elif not command.if_exists:
             raise NotFound(
@@ -259,7 +260,19 @@ def drop_partitions(command: DropPartitions, session: Session) -> None:
         session.catalog.drop_partitions(table.identifier, found)
 
 
-def _has_partition(session: Session, table: Table, values: dict[str, object]) -> bool:
+def _refuse_gaps(table: Table, values: Mapping[str, object]) -> None:
+    """Refuse values of partition columns that are not the first ones, as Paimon's connector."""
+    first = table.partition_keys[: len(values)]
+    if set(first) != set(values):
+        raise InvalidInput(
+            f"DROP PARTITION takes the first partition columns of {table.identifier}, which is "
+            f"partitioned by {', '.join(table.partition_keys)}: give values for "
+            f"{', '.join(first)}, or use DELETE"
+        )
+
+
+def has_partition(session: Session, table: Table, values: dict[str, object]) -> bool:
+    """Whether the table has a partition with these values."""
     matches = partitions_of(table.table_schema, values).values
     listed = session.catalog.list_partitions_paged(table.identifier).elements
     schema = table.table_schema
@@ -275,7 +288,7 @@ def create_tag(command: CreateTag, session: Session) -> None:
     """Carry out CREATE TAG and REPLACE TAG."""
     table = session.table(command.table)
     is_there = command.tag in table.list_tags()
-    if command.must_exist or (command.or_replace and is_there):
+    if command.or_replace and is_there:  # REPLACE TAG creates one as well, as in Java
         table.replace_tag(command.tag, command.snapshot_id, command.time_retained)
         return
     if command.if_not_exists and is_there:

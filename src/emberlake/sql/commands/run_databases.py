@@ -36,6 +36,11 @@ def database_of(session: Session, name: TableName | None) -> str:
             )
 
 
+def is_missing_default(session: Session, database: str) -> bool:
+    """Whether it is the default database, which is there for statements before it has a table."""
+    return database == DEFAULT_DATABASE and database not in session.catalog.list_databases()
+
+
 def create_database(command: CreateDatabase, session: Session) -> None:
     """Carry out CREATE DATABASE."""
     name = database_of(session, command.database)
@@ -84,8 +89,10 @@ def use_catalog(command: UseCatalog, session: Session) -> None:
 def describe_database(command: DescribeDatabase, session: Session) -> pa.Table:
     """Carry out DESCRIBE DATABASE."""
     name = database_of(session, command.database)
-    database = session.catalog.get_database(name)
     rows = [("Catalog Name", session.name), ("Namespace Name", name)]
+    if is_missing_default(session, name):
+        return texts_of(("info_name", "info_value"), rows)
+    database = session.catalog.get_database(name)
     if database.comment:
         rows.append(("Comment", database.comment))
     if command.is_extended:
@@ -96,7 +103,8 @@ def describe_database(command: DescribeDatabase, session: Session) -> pa.Table:
 
 def show_databases(command: ShowDatabases, session: Session) -> pa.Table:
     """Carry out SHOW DATABASES."""
-    names = matching(session.catalog.list_databases(), command.pattern)
+    found = sorted({*session.catalog.list_databases(), DEFAULT_DATABASE})
+    names = matching(found, command.pattern)
     return texts_of(("namespace",), [(name,) for name in names])
 
 

@@ -14,7 +14,7 @@ from emberlake.spec.partition_match import partitions_of
 from emberlake.sql.commands.answers import column_rows, matching, rows_of, texts_of
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.run_alter import column_path, partition_values
-from emberlake.sql.commands.run_databases import database_of
+from emberlake.sql.commands.run_databases import database_of, is_missing_default
 from emberlake.sql.commands.types import (
     quoted_if_needed,
     spark_declaration,
@@ -34,7 +34,7 @@ from emberlake.sql.commands.values import (
     ShowViews,
 )
 from emberlake.sql.derived_fields import derived_fields
-from emberlake.sql.names import DEFAULT_DATABASE, TableName
+from emberlake.sql.names import TableName
 from emberlake.sql.system_database import SYSTEM_DATABASE_TABLES, system_table_fields
 from emberlake.table import Table
 from emberlake.types import DataField
@@ -69,19 +69,15 @@ def show_tables(command: ShowTables, session: Session) -> pa.Table:
 def _tables_in(session: Session, database: str) -> list[str]:
     if database == SYSTEM_DATABASE:
         return sorted(SYSTEM_DATABASE_TABLES)
-    if _is_missing_default(session, database):
+    if is_missing_default(session, database):
         return []
     return session.catalog.list_tables(database)
-
-
-def _is_missing_default(session: Session, database: str) -> bool:
-    return database == DEFAULT_DATABASE and database not in session.catalog.list_databases()
 
 
 def show_views(command: ShowViews, session: Session) -> pa.Table:
     """Carry out SHOW VIEWS."""
     database = database_of(session, command.database)
-    is_missing = _is_missing_default(session, database)
+    is_missing = is_missing_default(session, database)
     names = matching([] if is_missing else session.catalog.list_views(database), command.pattern)
     columns = (_TABLES[0], ("viewName", pa.string()), _TABLES[2])
     return rows_of(columns, [(database, name, False) for name in names])
@@ -124,23 +120,34 @@ def _shown_values(table: Table, partition: Partition) -> list[str]:
 
 
 def _partition_information(session: Session, table: Table, spec: PartitionSpec) -> str:
+    partition = _one_partition(session, table, spec)
+    values = ", ".join(_shown_values(table, partition))
+    return (
+        f"Partition Values: [{values}]\nPartition Parameters: {{{_parameters(partition)}}}\n"
+        f"Partition Statistics: {_statistics(partition)}\n\n"
+    )
+
+
+def _one_partition(session: Session, table: Table, spec: PartitionSpec) -> Partition:
     found = _partitions(session, table, spec)
     if len(found) != 1:
         raise NotFound(
             f"[PARTITIONS_NOT_FOUND] {len(found)} partitions of {table.identifier} have these "
             "values, not one"
         )
-    (partition,) = found
-    values = ", ".join(_shown_values(table, partition))
-    rows, size = partition.record_count, partition.file_size_in_bytes
-    parameters = (
-        f"recordCount={rows}, fileSizeInBytes={size}, fileCount={partition.file_count}, "
+    return found[0]
+
+
+def _parameters(partition: Partition) -> str:
+    return (
+        f"recordCount={partition.record_count}, fileSizeInBytes={partition.file_size_in_bytes}, "
+        f"fileCount={partition.file_count}, "
         f"lastFileCreationTime={partition.last_file_creation_time}"
     )
-    return (
-        f"Partition Values: [{values}]\nPartition Parameters: {{{parameters}}}\n"
-        f"Partition Statistics: {rows} rows, {size} bytes\n\n"
-    )
+
+
+def _statistics(partition: Partition) -> str:
+    return f"{partition.record_count} rows, {partition.file_size_in_bytes} bytes"
 
 
 def show_tags(command: ShowTags, session: Session) -> pa.Table:
@@ -200,10 +207,36 @@ def describe_table(command: DescribeTable, session: Session) -> pa.Table:
         keys = [f for f in fields if f.name in partition_keys]
         rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
         rows += column_rows(keys, [spark_type(f.type) for f in keys])
+    if command.partition is not None:
+        return texts_of(_DESCRIPTION, [*rows, *_partition_details(session, command)])
     table = session.find(command.table)
     if command.is_extended and isinstance(table, Table):
         rows += _details(session, table, command.table)
     return texts_of(_DESCRIPTION, rows)
+
+
+def _partition_details(session: Session, command: DescribeTable) -> list[tuple[str, str, str]]:
+    """What DESCRIBE EXTENDED shows of one partition; otherwise it is only checked."""
+    table, spec = session.table(command.table), command.partition or ()
+    if len(partition_values(table, spec)) < len(table.partition_keys):
+        raise InvalidInput(
+            f"DESCRIBE of a partition needs a value for each of {', '.join(table.partition_keys)}"
+        )
+    if not command.is_extended:
+        return []
+    partition = _one_partition(session, table, spec)
+    name, created = table.identifier, partition.last_file_creation_time
+    return [
+        ("", "", ""),
+        ("# Detailed Partition Information", "", ""),
+        ("Database", name.database, ""),
+        ("Table", name.table, ""),
+        ("Partition Values", f"[{', '.join(_shown_values(table, partition))}]", ""),
+        ("Partition Parameters", f"{{{_parameters(partition)}}}", ""),
+        ("Created Time", str(created), ""),
+        ("Partition Statistics", _statistics(partition), ""),
+        ("", "", ""),
+    ]
 
 
 def _described(session: Session, name: TableName) -> tuple[Sequence[DataField], Sequence[str]]:

@@ -183,7 +183,7 @@ class DropPartitions(Command):
 class CreateTag(Command):
     """ALTER TABLE table CREATE [OR REPLACE] TAG [IF NOT EXISTS] tag [AS OF VERSION n] [RETAIN ...].
 
-    With ``must_exist`` it is REPLACE TAG.
+    REPLACE TAG is the same as CREATE OR REPLACE TAG.
     """
 
     table: TableName
@@ -192,7 +192,6 @@ class CreateTag(Command):
     time_retained: str | None = None
     if_not_exists: bool = False
     or_replace: bool = False
-    must_exist: bool = False
 
 
 @dataclass(frozen=True)
@@ -291,11 +290,12 @@ class RefreshTable(Command):
 
 @dataclass(frozen=True)
 class DescribeTable(Command):
-    """DESCRIBE [TABLE] [EXTENDED | FORMATTED] table [column]."""
+    """DESCRIBE [TABLE] [EXTENDED | FORMATTED] table [PARTITION (...)] [column]."""
 
     table: TableName
     is_extended: bool = False
     column: Path | None = None
+    partition: PartitionSpec | None = None
 
 
 @dataclass(frozen=True)

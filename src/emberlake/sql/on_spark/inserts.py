@@ -13,8 +13,9 @@ from emberlake.spark.write import WriteJob
 from emberlake.spec.replacement import Replacement
 from emberlake.sql.evolving import is_evolving, with_new_columns
 from emberlake.sql.lexer import Kind, tokenize
-from emberlake.sql.on_spark.assignment import assigned, lacking
+from emberlake.sql.on_spark.assignment import Filling, assigned, lacking
 from emberlake.sql.on_spark.rewriting import Rewriter
+from emberlake.sql.positions import columns_by_position
 from emberlake.sql.postponed import with_buckets
 from emberlake.sql.replacing import Edit, edited
 from emberlake.sql.session import SqlSession
@@ -31,12 +32,16 @@ def insert_rows(statement: Insert, session: SqlSession, rewriter: Rewriter) -> N
     table = session.table(statement.table)
     rows = rewriter.frame(without_default(statement.query))
     settings = session.engine.settings()
-    if statement.by_name and is_evolving(session):
-        table = with_new_columns(table, statement.table, paimon_fields(rows.schema), session)
+    filling = Filling() if statement.by_name and is_evolving(session) else None
+    if filling is not None:
+        given = paimon_fields(rows.schema)
+        table = with_new_columns(table, statement.table, given, session, nested=True)
     static = _static_values(statement.partition, table, rewriter)
-    fitted = _fit(statement, table, rows, static)
     mode = "dynamic" if statement.is_dynamic else settings.get(_OVERWRITE_MODE, "static").lower()
-    replaces = _replacement(statement, table, static, fitted, is_dynamic=mode == "dynamic")
+    is_dynamic = mode == "dynamic"
+    places = _places(statement, table, rows.columns, static, is_dynamic=is_dynamic)
+    fitted = _fit(table, rows, static, places, by_name=statement.by_name, filling=filling)
+    replaces = _replacement(statement, table, static, fitted, is_dynamic=is_dynamic)
     builder = table.new_batch_write_builder()
     write = with_buckets(WriteSession(builder.store, builder.commit_user, replaces))
     WriteJob(session=write).run(fitted)
@@ -45,34 +50,45 @@ def insert_rows(statement: Insert, session: SqlSession, rewriter: Rewriter) -> N
 # --- columns --------------------------------------------------------------------------------------
 
 
-def _fit(statement: Insert, table: Table, rows: DataFrame, static: dict[str, Column]) -> DataFrame:
-    fields = table.fields
+def _fit(
+    table: Table,
+    rows: DataFrame,
+    static: dict[str, Column],
+    places: dict[str, int],
+    *,
+    by_name: bool,
+    filling: Filling | None,
+) -> DataFrame:
     numbered = rows.toDF(*(f"_{number}" for number in range(len(rows.columns))))
-    places = _places(statement, fields, rows.columns, static)
     outputs: list[Column] = []
-    for field in fields:
+    for field in table.fields:
         if field.name in static:
             outputs.append(static[field.name])
         elif field.name in places:
             number = places[field.name]
             kind = rows.schema.fields[number].dataType
             value = F.col(f"_{number}")
-            outputs.append(assigned(value, field, kind, by_name=statement.by_name))
+            outputs.append(assigned(value, field, kind, by_name=by_name, filling=filling))
         else:
             outputs.append(lacking(field))
     return numbered.select(*outputs)
 
 
 def _places(
-    statement: Insert, fields: Sequence[DataField], given: Sequence[str], static: dict[str, Column]
+    statement: Insert,
+    table: Table,
+    given: Sequence[str],
+    static: dict[str, Column],
+    *,
+    is_dynamic: bool,
 ) -> dict[str, int]:
     """For columns of the table, the place of their values in the query."""
     if statement.by_name:
-        return _places_by_name(fields, given, static)
+        return _places_by_name(table.fields, given, static)
     if statement.columns is None:
-        wanted = [f.name for f in fields if f.name not in static]
+        wanted = columns_by_position(statement, table, static, given, is_dynamic=is_dynamic)
     else:
-        wanted = _listed(statement.columns, fields, static)
+        wanted = _listed(statement.columns, table.fields, static)
     if len(wanted) != len(given):
         raise DataMismatch(
             f"cannot write to {statement.table}: the query has {len(given)} columns, but "

@@ -20,14 +20,15 @@ from emberlake.sql.merge_text import (
     MATCHED,
     ClausePart,
     MergeText,
+    columns_to_add,
     repeated_match,
 )
-from emberlake.sql.on_spark.assignment import lacking
+from emberlake.sql.on_spark.assignment import Filling, lacking
 from emberlake.sql.on_spark.rewriting import Rewriter
 from emberlake.sql.on_spark.target_rows import shown_rows
 from emberlake.sql.on_spark.targets import value_of, with_field
 from emberlake.sql.row_texts import keeps_values, refuse_varying, write_session
-from emberlake.sql.statements import DeleteRow, InsertRow, Merge
+from emberlake.sql.statements import DeleteRow, InsertRow, Merge, UpdateRow
 from emberlake.sql.targets import Target, by_lower_name
 from emberlake.table import Table
 from emberlake.types import DataField
@@ -37,9 +38,11 @@ def merge_rows(statement: Merge, table: Table, rewriter: Rewriter) -> None:
     """Bring the rows of a source into the table."""
     refuse_varying(statement.on)
     given = source_frame(statement, rewriter).schema
-    if statement.evolves_schema or is_evolving(rewriter.session):
-        table = with_new_columns(table, statement.table, paimon_fields(given), rewriter.session)
-    text = MergeText(statement, table, PLACE, given.names)
+    evolves = statement.evolves_schema or is_evolving(rewriter.session)
+    if evolves:
+        wanted = columns_to_add(statement, paimon_fields(given))
+        table = with_new_columns(table, statement.table, wanted, rewriter.session, nested=True)
+    text = MergeText(statement, table, PLACE, given.names, fills=evolves)
     merge = _Merge(text, rewriter)
     session = write_session(table)
     change_rows(session, rewriter.spark, merge.decide, merge.actions, columns=text.columns())
@@ -121,10 +124,17 @@ class _Merge:
                 before = known[field.name] if value is None else value
                 value = with_field(before, field.type, target.path, column, kind)
             else:
-                value = value_of(field, column, kind, is_default=target.is_default)
+                filling = self._filling(part, known.get(field.name))
+                value = value_of(field, column, kind, is_default=target.is_default, filling=filling)
         if value is not None and not is_insert and keeps_values(self.text.table):
             value = F.coalesce(value, known[field.name])
         return value
+
+    def _filling(self, part: ClausePart, old: Column | None) -> Filling | None:
+        """What fields are that a struct of the source lacks: UPDATE SET * keeps them."""
+        if not self.text.fills:
+            return None
+        return Filling(old) if part.clause.action == UpdateRow(None) else Filling()
 
 
 def _checked(

@@ -220,7 +220,7 @@ class Rewriter:
 
     def _identified(self, reference: Reference) -> TableName:
         value = self.value(", ".join(reference.arguments))
-        return TableName(Cursor(str(value)).path())
+        return _table_name(str(value))
 
     def _travelled(self, table: Table | SystemTable, reference: Reference) -> Table | SystemTable:
         options = {key: value for key, value in reference.options if key in KNOWN_KEYS}
@@ -242,7 +242,7 @@ class Rewriter:
         if len(reference.arguments) != 3:
             raise InvalidSql(f"{reference.name.last} takes a table, a start and an end")
         name, *ends = (self._text(argument) for argument in reference.arguments)
-        table = self.session.table(TableName(Cursor(name).path()))
+        table = self.session.table(_table_name(name))
         return Pinned.now(table.copy({option.key: ",".join(ends)}))
 
     def _text(self, argument: str) -> str:
@@ -266,7 +266,7 @@ class Rewriter:
         """sys.max_pt('db.t'): the greatest value of the first partition column, as a literal."""
         if len(call.arguments) != 1:
             raise InvalidSql("sys.max_pt takes the name of a table")
-        table = self.session.table(TableName(Cursor(self._text(call.arguments[0])).path()))
+        table = self.session.table(_table_name(self._text(call.arguments[0])))
         if not table.partition_keys:
             raise InvalidSql(f"sys.max_pt: {table.identifier} has no partitions")
         first = table.partition_keys[0]
@@ -280,6 +280,14 @@ class Rewriter:
 def literal(text: str) -> str:
     """A text as a literal of Spark's SQL."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _table_name(text: str) -> TableName:
+    """The name of a table that is given as text, such as ``db.`t$branch_b` ``."""
+    cursor = Cursor(text)
+    name = cursor.table()
+    cursor.expect_end()
+    return name
 
 
 def _is_max_pt(call: Call) -> bool:

@@ -9,8 +9,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from emberlake.expressions.assignments import field_at, with_fields
 from emberlake.spark.column_changes import struct_of
-from emberlake.spark.types import to_spark_type
-from emberlake.sql.on_spark.assignment import assigned, default_of
+from emberlake.sql.on_spark.assignment import Filling, assigned, default_of
 from emberlake.sql.targets import Target
 from emberlake.types import DataField, DataType, RowType
 
@@ -46,9 +45,18 @@ def assigned_values(
     return [found[name].alias(name) for name in fields]
 
 
-def value_of(field: DataField, value: Column, kind: T.DataType, *, is_default: bool) -> Column:
+def value_of(
+    field: DataField,
+    value: Column,
+    kind: T.DataType,
+    *,
+    is_default: bool,
+    filling: Filling | None = None,
+) -> Column:
     """A value that is set; NULL stays NULL unless the column has a default."""
-    return default_of(field) if is_default else assigned(value, field, kind, by_name=True)
+    if is_default:
+        return default_of(field)
+    return assigned(value, field, kind, by_name=True, filling=filling)
 
 
 def with_field(
@@ -57,7 +65,7 @@ def with_field(
     """The struct with another value in a field; if it is NULL, its other fields are NULL."""
     assert isinstance(data_type, RowType)
     field = field_at(data_type, path)
-    new = assigned(value, field, kind, by_name=True).cast(to_spark_type(field.type))
+    new = assigned(value, field, kind, by_name=True)
 
     def old(at: Sequence[str], _: DataType) -> Column:
         return reduce(Column.getField, at, struct)

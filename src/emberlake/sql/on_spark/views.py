@@ -30,7 +30,8 @@ class Views:
         """Make a view, for Spark as well."""
         self._make(statement, frame, replace=statement.replace)
         if statement.is_cached:
-            self.spark.sql(f"CACHE TABLE {quoted(statement.view)}")
+            lazy = " LAZY" if statement.is_lazy else ""
+            self.spark.sql(f"CACHE{lazy} TABLE {quoted(statement.view)} {statement.storage}")
         elif not statement.is_global:
             self.made[statement.view.lower()] = statement
 
@@ -38,6 +39,8 @@ class Views:
         rows: DataFrame = frame(statement.query)
         if statement.columns is not None:
             rows = rows.toDF(*statement.columns)
+        for column, comment in statement.comments.items():
+            rows = rows.withMetadata(column, {"comment": comment})
         if statement.is_global:
             make = rows.createOrReplaceGlobalTempView if replace else rows.createGlobalTempView
         else:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from emberlake.errors import InvalidInput, TagNotFound, Unsupported
+from emberlake.errors import InvalidInput, SnapshotNotFound, TagNotFound, Unsupported
 from unit.sql.commands.sessions import Lake
 
 
@@ -38,6 +38,7 @@ def test_arguments_are_named_or_in_their_order_and_have_no_letter_case(lake: Lak
         ("sys.compact(table => 'db.t', order_strategy => 'nope', order_by => 'id')", "no order"),
         ("sys.rollback(table => 'db.t')", "one of version, snapshot and tag"),
         ("sys.create_tag('db.t', 'x', 1, '1 d', 5)", "too many"),
+        ("sys.remove_orphan_files(table => 'db.t', mode => 'nope')", "distributed or local"),
     ],
 )
 def test_wrong_arguments_are_refused(lake: Lake, call: str, problem: str) -> None:
@@ -194,3 +195,26 @@ def test_a_database_is_compacted_table_by_table(lake: Lake) -> None:
     answer = lake.sql("CALL sys.compact_database(including_tables => 'db\\\\.t')")
 
     assert answer == [("Compact database finished. Success: 1, Failed: 0",)]
+
+
+def test_a_version_of_digits_is_a_snapshot_even_if_a_tag_has_this_name(lake: Lake) -> None:
+    lake.sql("CALL sys.create_tag('db.t', '1', 2)")
+
+    assert lake.sql("CALL sys.rollback(table => 'db.t', version => '1')") == [(2, 1)]
+
+
+def test_a_consumer_is_reset_to_a_snapshot_that_is_there(lake: Lake) -> None:
+    with pytest.raises(SnapshotNotFound, match="no snapshot 99"):
+        lake.sql("CALL sys.reset_consumer('db.t', 'me', 99)")
+
+    assert lake.catalog.get_table("db.t").consumer_manager().list() == []
+
+
+def test_partitions_expire_by_the_time_of_their_files(lake: Lake) -> None:
+    call = "CALL sys.expire_partitions(table => 'db.t', expire_strategy => 'update-time', "
+
+    kept = lake.sql(f"{call} expiration_time => '1 d')")
+    expired = lake.sql(f"{call} expiration_time => '0 ms')")
+
+    assert kept == [("No expired partitions.",)]
+    assert sorted(expired) == [("g=p",), ("g=q",)]

@@ -9,7 +9,9 @@ from emberlake.errors import (
     ColumnNotFound,
     DatabaseNotFound,
     EmberlakeWarning,
+    InvalidInput,
     InvalidSchema,
+    InvalidSql,
     NotFound,
     TableNotFound,
     Unsupported,
@@ -151,10 +153,12 @@ def test_partitions_are_shown_and_dropped_by_some_of_their_values(lake: Lake) ->
     with pytest.raises(NotFound, match="2 partitions"):
         lake.sql("SHOW TABLE EXTENDED IN db LIKE 't' PARTITION (hour = 1)")
     with pytest.raises(NotFound, match="no partition"):
-        lake.sql("ALTER TABLE t DROP PARTITION (day = 'nope')")
+        lake.sql("ALTER TABLE t DROP PARTITION (day = 'nope', hour = 1)")
     with pytest.raises(NotFound, match="not partitioned by id"):
         lake.sql("ALTER TABLE t DROP PARTITION (id = 1)")
-    lake.sql("ALTER TABLE t DROP IF EXISTS PARTITION (day = 'nope'), PARTITION (day = NULL)")
+    with pytest.raises(InvalidInput, match="give values for day"):
+        lake.sql("ALTER TABLE t DROP PARTITION (hour = 1)")
+    lake.sql("ALTER TABLE t DROP PARTITION (day = 'nope'), PARTITION (day = NULL)")
     lake.sql("ALTER TABLE t DROP PARTITION (day = '')")
     assert lake.catalog.get_table("db.t").to_arrow(["id"])["id"].to_pylist() == [1, 2]
 
@@ -266,3 +270,60 @@ def test_settings_are_kept_and_shown(lake: Lake) -> None:
     assert lake.sql("SET spark.paimon.x") == [("spark.paimon.x", "y")]
     lake.sql("RESET spark.paimon.x")
     assert lake.sql("SET spark.paimon.x") == [("spark.paimon.x", "<undefined>")]
+
+
+def test_one_partition_is_described_by_values_of_all_its_columns(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (id INT, day STRING, hour INT) PARTITIONED BY (day, hour)")
+    rows(lake, "db.t", {"id": [1], "day": ["a"], "hour": [1]})
+
+    plain = lake.sql("DESCRIBE t PARTITION (day = 'a', hour = 1)")
+    extended = lake.sql("DESCRIBE TABLE EXTENDED t PARTITION (HOUR = 1, day = 'a')")
+
+    assert plain == lake.sql("DESCRIBE t")
+    assert extended[: len(plain)] == plain
+    assert ("Partition Values", "[day=a, hour=1]", "") in extended
+    with pytest.raises(InvalidInput, match="a value for each of day, hour"):
+        lake.sql("DESCRIBE t PARTITION (day = 'a')")
+
+
+def test_truncate_takes_some_of_the_partition_columns(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (id INT, day STRING, hour INT) PARTITIONED BY (day, hour)")
+    rows(lake, "db.t", {"id": [1, 2, 3], "day": ["a", "b", "b"], "hour": [1, 1, 2]})
+
+    lake.sql("TRUNCATE TABLE t PARTITION (HOUR = '9')")
+    lake.sql("TRUNCATE TABLE t PARTITION (HOUR = '1')")
+
+    table = lake.catalog.get_table("db.t")
+    assert table.to_arrow(["id"])["id"].to_pylist() == [3]
+    assert table.snapshot_manager().latest_id() == 2
+
+
+def test_purge_is_refused_and_nothing_is_dropped(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (id INT, g STRING) PARTITIONED BY (g)")
+
+    for statement in ("DROP TABLE t PURGE", "ALTER TABLE t DROP PARTITION (g = 'a') PURGE"):
+        with pytest.raises(Unsupported, match="PURGE"):
+            lake.sql(statement)
+
+    assert lake.sql("SHOW TABLES") == [("db", "t", False)]
+
+
+def test_replace_tag_creates_a_tag_that_is_not_there(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (id INT)")
+    rows(lake, "db.t", {"id": [1]})
+
+    lake.sql("ALTER TABLE t REPLACE TAG a")
+
+    assert lake.sql("SHOW TAGS t") == [("a",)]
+
+
+def test_the_default_database_is_shown_before_it_has_a_table(lake: Lake) -> None:
+    assert lake.sql("SHOW DATABASES") == [("db",), ("default",)]
+    assert lake.sql("DESCRIBE DATABASE default")[1] == ("Namespace Name", "default")
+
+
+def test_change_column_takes_no_constraint(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (id INT)")
+
+    with pytest.raises(InvalidSql, match="no NOT NULL"):
+        lake.sql("ALTER TABLE t CHANGE COLUMN id id BIGINT NOT NULL")

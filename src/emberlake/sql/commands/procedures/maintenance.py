@@ -31,6 +31,7 @@ from emberlake.sql.names import quoted
 from emberlake.table import Table
 
 _STRATEGIES: Final = ("full", "minor")
+_ORPHAN_MODES: Final = ("distributed", "local")  # both are the same here
 _ORPHANS: Final = (("deletedFileCount", pa.int64()), ("deletedFileTotalLenInBytes", pa.int64()))
 
 
@@ -178,6 +179,9 @@ def expire_snapshots(session: Session, given: Arguments) -> pa.Table:
 
 def remove_orphan_files(session: Session, given: Arguments) -> pa.Table:
     """Carry out ``sys.remove_orphan_files``."""
+    mode = (given["mode"] or _ORPHAN_MODES[0]).lower()
+    if mode not in _ORPHAN_MODES:
+        raise InvalidInput(f"mode is {' or '.join(_ORPHAN_MODES)}, not {mode!r}")
     count = size = 0
     for table in _tables(session, given["table"]):
         result = table.remove_orphan_files(

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from emberlake.base.option_texts import parse_duration
 from emberlake.errors import InvalidInput, Unsupported
-from emberlake.maintenance.expire_partitions import PartitionExpiry
+from emberlake.maintenance.expire_partitions import PartitionExpiry, not_written_since
 from emberlake.options import (
     PARTITION_EXPIRY_STRATEGY,
     PARTITION_LIFETIME,
@@ -30,16 +30,17 @@ from emberlake.sql.commands.procedures.arguments import (
 from emberlake.sql.commands.run_alter import partition_values
 
 _DEFAULT_MAX: Final = 100
+_BY_UPDATE: Final = "update-time"
+_STRATEGIES: Final = (PARTITION_EXPIRY_STRATEGY.default, _BY_UPDATE)
 
 
 def expire_partitions(session: Session, given: Arguments) -> pa.Table:
     """Carry out ``sys.expire_partitions``."""
     table = table_of(session, given)
     said = TableOptions({**table.options, **options_of(given["options"])})
-    only_strategy = PARTITION_EXPIRY_STRATEGY.default
     strategy = given["expire_strategy"] or said.value(PARTITION_EXPIRY_STRATEGY)
-    if strategy != only_strategy:
-        raise Unsupported(f"expire_strategy {strategy!r} is not supported; use {only_strategy}")
+    if strategy not in _STRATEGIES:
+        raise Unsupported(f"expire_strategy is {' or '.join(_STRATEGIES)}, not {strategy!r}")
     lifetime = said.value(PARTITION_LIFETIME)
     if given["expiration_time"]:
         lifetime = parse_duration(given["expiration_time"])
@@ -47,14 +48,18 @@ def expire_partitions(session: Session, given: Arguments) -> pa.Table:
         raise InvalidInput(
             "sys.expire_partitions needs a partitioned table and an expiration_time, such as '7 d'"
         )
-    expiry = PartitionExpiry(
-        lifetime,
-        given["timestamp_formatter"] or said.value(PARTITION_TIME_FORMATTER),
-        given["timestamp_pattern"] or said.value(PARTITION_TIME_PATTERN),
-    )
     listed = session.catalog.list_partitions_paged(table.identifier).elements
     now = datetime.now()  # noqa: DTZ005 - values of partitions are in local time, as in Java
-    expired = expiry.expired(listed, now)[: given["max_expires"] or _DEFAULT_MAX]
+    if strategy == _BY_UPDATE:
+        expired = not_written_since(listed, now - lifetime)
+    else:
+        expiry = PartitionExpiry(
+            lifetime,
+            given["timestamp_formatter"] or said.value(PARTITION_TIME_FORMATTER),
+            given["timestamp_pattern"] or said.value(PARTITION_TIME_PATTERN),
+        )
+        expired = expiry.expired(listed, now)
+    expired = expired[: given["max_expires"] or _DEFAULT_MAX]
     if not expired:
         return texts_of(("expired_partitions",), [("No expired partitions.",)])
     session.catalog.drop_partitions(table.identifier, [p.spec for p in expired])

@@ -75,7 +75,7 @@ def create_tag_from_timestamp(session: Session, given: Arguments) -> pa.Table:
         ("commit_time", pa.int64()),
         ("watermark", pa.string()),
     )
-    watermark = None if snapshot.watermark is None else str(snapshot.watermark)
+    watermark = "null" if snapshot.watermark is None else str(snapshot.watermark)  # as in Java
     return rows_of(columns, [(given["tag"], snapshot.id, snapshot.time_millis, watermark)])
 
 
@@ -115,12 +115,12 @@ def fast_forward(session: Session, given: Arguments) -> pa.Table:
 def rollback(session: Session, given: Arguments) -> pa.Table:
     """Carry out ``sys.rollback``."""
     table = table_of(session, given)
-    targets = [name for name in ("version", "snapshot", "tag") if given[name] is not None]
+    targets = [name for name in ("version", "snapshot", "tag") if given[name] not in (None, "")]
     if len(targets) != 1:
         raise InvalidInput("sys.rollback takes one of version, snapshot and tag")
     target = given[targets[0]]
-    if targets == ["version"] and target.isdigit() and target not in table.list_tags():
-        target = int(target)
+    if targets == ["version"] and target.isdigit():
+        target = int(target)  # as in Java, even if a tag has this name
     if isinstance(target, str) and target not in table.list_tags():
         raise TagNotFound(f"{table.identifier}: tag {target!r} does not exist", tag=target)
     before = _latest_id(table)
@@ -148,11 +148,14 @@ def _latest_id(table: Table) -> int:
 
 def reset_consumer(session: Session, given: Arguments) -> pa.Table:
     """Carry out ``sys.reset_consumer``."""
-    consumers = table_of(session, given).consumer_manager()
-    if given["nextSnapshotId"] is None:
+    table, next_id = table_of(session, given), given["nextSnapshotId"]
+    consumers = table.consumer_manager()
+    if next_id is None:
         consumers.delete(given["consumerId"])
+    elif table.snapshot_manager().exists(next_id):
+        consumers.save(given["consumerId"], next_id)
     else:
-        consumers.save(given["consumerId"], given["nextSnapshotId"])
+        raise SnapshotNotFound(f"{table.identifier} has no snapshot {next_id}")
     return done()
 
 
