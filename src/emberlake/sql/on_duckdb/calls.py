@@ -35,6 +35,11 @@ def own_call(name: str, arguments: Arguments) -> exp.Expr:
     return call(f"spark_{name}", *given)
 
 
+def given(node: exp.Anonymous) -> str:
+    """What a macro gives: a text, a date or a timestamp; or nothing that is known."""
+    return _GIVEN.get(node.name.lower().removeprefix("spark_"), "")
+
+
 def converted(value: exp.Expr, kind: str) -> exp.Expr:
     """A value as a macro takes it; what has the type already is not wrapped, as wraps add up."""
     inner = value

@@ -17,6 +17,7 @@ from emberlake.sql.on_duckdb.calls import (
     Arguments,
     call,
     converted,
+    given,
     is_call,
     own_call,
     typed_as,
@@ -224,8 +225,44 @@ _CASTS: Final = {
 }
 
 
+def _known(value: exp.Expr) -> str:
+    """What a value certainly is: macros that find it out multiply where they are nested."""
+    match value:
+        case exp.Paren():
+            return _known(value.this)
+        case exp.Literal():
+            return "text" if value.is_string else "number"
+        case exp.Anonymous(this="spark_double"):
+            return "double"
+        case exp.Anonymous():
+            return given(value)
+        case exp.Cast() if value.to.this in (exp.DType.DOUBLE, exp.DType.FLOAT):
+            return "double"
+        case exp.Cast() if value.to.this in (*exp.DataType.SIGNED_INTEGER_TYPES, exp.DType.DECIMAL):
+            return "number" if value.to.this == exp.DType.DECIMAL else "integer"
+        case _:
+            return ""
+
+
+def _cast_of_known(value: exp.Expr, kind: str, to: exp.DataType) -> exp.Expr | None:
+    is_integer = to.this in exp.DataType.SIGNED_INTEGER_TYPES
+    if is_integer and kind == "text":
+        return exp.Cast(this=call("spark_integer", value), to=to)
+    if is_integer and kind == "double":
+        return exp.Cast(this=call("trunc", value), to=to)
+    if to.this in (exp.DType.DOUBLE, exp.DType.FLOAT) and kind == "text":
+        return exp.Cast(this=call("spark_float", value), to=to)
+    if to.this == exp.DType.DATE and kind == "text":
+        return call("spark_calendar_day", value)
+    is_plain = to.this in (exp.DType.DOUBLE, exp.DType.TEXT) or is_integer
+    return exp.Cast(this=value, to=to) if is_plain and kind == "integer" else None
+
+
 def cast(value: exp.Expr, to: exp.DataType) -> exp.Expr:
     """A strict (ANSI) cast, which cuts off fractions where DuckDB rounds."""
+    known = _cast_of_known(value, _known(value), to)
+    if known is not None:
+        return known
     if to.this in exp.DataType.SIGNED_INTEGER_TYPES:
         return exp.Cast(this=call("spark_long", value), to=to)
     name = _CASTS.get(to.this)
