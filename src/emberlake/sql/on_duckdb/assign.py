@@ -14,9 +14,6 @@ from emberlake.sql.on_duckdb.types import duckdb_type, quoted
 from emberlake.types import ArrayType, AtomicType, DataField, DataType, MapType, RowType, TypeRoot
 from emberlake.types.data_types import MAX_LENGTH
 
-_INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
-_FLOATS: Final = ("FLOAT", "DOUBLE")
-
 
 def assigned(value: str, kind: str, target: DataType, *, by_name: bool = False) -> str:
     """An expression of DuckDB with a value of the type of a column.
@@ -94,26 +91,22 @@ def _atomic(value: str, kind: str, target: AtomicType, wanted: str) -> str:
     if kind.endswith(("[]", ")")) and not kind.startswith("DECIMAL"):
         raise Unsupported(f"a value of type {kind} cannot be assigned to {target} without Spark")
     if root.is_integer:
-        return _to_integer(value, kind, wanted)
-    if root.is_timestamp and (kind in _INTEGERS or kind in _FLOATS):
-        return f"CAST(to_timestamp({value}) AS {wanted})"
-    if root.is_bytes and kind == "VARCHAR":
-        return f"encode({value})"
-    if root is TypeRoot.DATE and kind == "VARCHAR":
-        return f"CAST(trim({value}) AS DATE)"
-    return f"CAST({value} AS {wanted})"
+        return f"CAST(spark_long({value}) AS {wanted})"
+    cast = _CASTS.get(root)
+    return f"CAST({value} AS {wanted})" if cast is None else f"CAST({cast}({value}) AS {wanted})"
 
 
-def _to_integer(value: str, kind: str, wanted: str) -> str:
-    if kind in _FLOATS:
-        return f"CAST(trunc({value}) AS {wanted})"
-    if kind.startswith("DECIMAL"):
-        return f"CAST(trunc({value}) AS {wanted})"
-    if kind == "VARCHAR":
-        return f"spark_integer({value})::{wanted}"
-    if kind.startswith("TIMESTAMP"):
-        return f"CAST(floor(epoch({value})) AS {wanted})"
-    return f"CAST({value} AS {wanted})"
+_CASTS: Final = {
+    TypeRoot.BOOLEAN: "spark_boolean",
+    TypeRoot.FLOAT: "spark_double",
+    TypeRoot.DOUBLE: "spark_double",
+    TypeRoot.DECIMAL: "spark_exact",
+    TypeRoot.DATE: "spark_date",
+    TypeRoot.TIMESTAMP: "spark_timestamp_ntz",
+    TypeRoot.TIMESTAMP_LTZ: "spark_timestamp",
+    TypeRoot.BINARY: "spark_binary",
+    TypeRoot.VARBINARY: "spark_binary",
+}
 
 
 def as_text(value: str, kind: str) -> str:
@@ -129,16 +122,7 @@ def as_text(value: str, kind: str) -> str:
             for name, part in struct_fields(kind)
         )
         return f"CASE WHEN {value} IS NOT NULL THEN '{{' || {_joined(parts)} || '}}' END"
-    if kind in _FLOATS:
-        raise Unsupported(
-            "DuckDB and Spark cast floating point numbers to different strings; cast to DECIMAL "
-            "first"
-        )
-    if kind == "TIMESTAMP WITH TIME ZONE":
-        return f"CAST(CAST({value} AS TIMESTAMP) AS VARCHAR)"
-    if kind == "BLOB":
-        return f"decode({value})"
-    return f"CAST({value} AS VARCHAR)"
+    return f"spark_text({value})"
 
 
 def _joined(parts: Iterable[str]) -> str:

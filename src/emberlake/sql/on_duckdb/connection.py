@@ -1,6 +1,8 @@
 """DuckDB in this process: one database for a session, and a connection for each statement."""
 
+import re
 import tempfile
+import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -10,13 +12,14 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from emberlake.errors import DataMismatch, EmberlakeError, InvalidSql
+from emberlake.errors import DataMismatch, EmberlakeError, InvalidSql, Unsupported
 from emberlake.sql.on_duckdb.decimals import divide
-from emberlake.sql.on_duckdb.dialect import MACROS
+from emberlake.sql.on_duckdb.macros import definitions_in
 from emberlake.sql.on_duckdb.types import quoted, result_type
 from emberlake.sql.on_duckdb.typing import Digits
 
 _ROWS_AT_ONCE = 1 << 17
+_SAID = re.compile(r"string '(\[[A-Z_]+\].*)' to ")  # a cast that fails on purpose
 
 
 @dataclass(frozen=True)
@@ -57,9 +60,8 @@ class Database:
         self._running: dict[int, Any] = {}  # connections of statements, by their ids
         self._connection.execute("SET TimeZone = 'UTC'")
         self._functions: set[str] = set()
+        self._defining = threading.Lock()
         self._kept: _Kept | None = None
-        for macro in MACROS:
-            self._connection.execute(macro)
 
     def divider(self, a: Digits, b: Digits, result: Digits) -> str:
         """The name of a function that divides decimals of these digits."""
@@ -76,6 +78,13 @@ class Database:
                 type="arrow",
             )
         return name
+
+    def _define(self, text: str) -> None:
+        """Define the functions of Spark that a query calls."""
+        with self._defining:
+            for name, definition in definitions_in(text, self._functions):
+                self._connection.execute(definition)
+                self._functions.add(name)
 
     def columns(self, prepared: Prepared) -> list[tuple[str, str]]:
         """Names and types of the columns of a query; nothing is run."""
@@ -118,6 +127,8 @@ class Database:
     def as_spark(self, prepared: Prepared) -> Prepared:
         """The same query with columns of the types that Spark has for them."""
         columns = self.columns(prepared)
+        if any(kind == "INTERVAL" for _, kind in columns):
+            raise Unsupported("a column of intervals needs Spark: CAST it, or take parts of it")
         changed = [result_type(kind) for _, kind in columns]
         if not any(changed):
             return prepared
@@ -161,8 +172,10 @@ class Database:
     def _open(self, prepared: Prepared, kept: "_Kept | None") -> Any:
         if kept is not None:
             if kept.prepared.has_tables_of(prepared):
+                self._define(prepared.text)
                 return kept.connection
             self._end(kept.connection)
+        self._define(prepared.text)
         connection = self._connection.cursor()
         self._running[id(connection)] = connection
         try:
@@ -185,6 +198,11 @@ def _ours(error: Exception) -> EmberlakeError:
     if isinstance(error.__cause__, EmberlakeError):
         return error.__cause__
     text = str(error).split("\n\n", maxsplit=1)[0].replace("\n", " ")
+    said = _SAID.search(text)
+    if said is not None:
+        text = said.group(1)
+    if "needs Spark" in text or "without Spark" in text:
+        return Unsupported(text)
     is_about_text = isinstance(
         error, duckdb.BinderException | duckdb.CatalogException | duckdb.ParserException
     )

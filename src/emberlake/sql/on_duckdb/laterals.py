@@ -36,7 +36,7 @@ def _subquery(lateral: exp.Lateral) -> exp.Lateral:
     is_map = len(columns) == 2 + with_place
     parts = _parts(maker.this, is_map=is_map)
     if is_outer:
-        parts = [_or_one_null(part) for part in parts]
+        parts = [or_one_null(part) for part in parts]
     outputs = [_call("unnest", part) for part in parts]
     names = ["key", "value"] if is_map else ["col"]
     if with_place:
@@ -55,7 +55,7 @@ def _parts(value: exp.Expr, *, is_map: bool) -> list[exp.Expr]:
     return [_call(name, value.copy()) for name in ("map_keys", "map_values")]
 
 
-def _or_one_null(part: exp.Expr) -> exp.Expr:
+def or_one_null(part: exp.Expr) -> exp.Expr:
     """OUTER: an empty value gives a row of nulls."""
     has_some = exp.GT(this=_call("len", part.copy()), expression=exp.Literal.number(0))
     one = exp.Array(expressions=[exp.Null()])

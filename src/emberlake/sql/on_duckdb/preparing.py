@@ -16,6 +16,8 @@ from emberlake.spec.row_tracking import HIDDEN_FIELDS
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.procedures.arguments import table_name
 from emberlake.sql.names import TableName
+from emberlake.sql.on_duckdb.clauses import with_joined_columns_first
+from emberlake.sql.on_duckdb.column_names import name_columns
 from emberlake.sql.on_duckdb.connection import Database, Prepared
 from emberlake.sql.on_duckdb.derived import DERIVED
 from emberlake.sql.on_duckdb.dialect import parse_query, to_duckdb
@@ -75,6 +77,7 @@ class Preparation:
         return Prepared(to_duckdb(tree), self._sources, tuple(self._views))
 
     def _resolved(self, tree: exp.Expr) -> exp.Expr:
+        name_columns(tree)
         tree = tree.transform(self._rule, copy=False)
         mentioned = frozenset(column.name.lower() for column in tree.find_all(exp.Column))
         for node in list(tree.find_all(exp.Table)):
@@ -88,9 +91,10 @@ class Preparation:
                 tables.add(self._qualifier(node))
                 self._replace(node, mentioned)
         drop_qualifiers(tree, tables)
-        if self._hidden:
-            for select in tree.find_all(exp.Select):
+        for select in tree.find_all(exp.Select):
+            if self._hidden:
                 self._without_hidden(select)
+            with_joined_columns_first(select, self._fields)
         return apply_types(tree, self._fields, self._database.divider)
 
     def _qualifier(self, node: exp.Table) -> tuple[str, str]:

@@ -4,7 +4,7 @@ Only what changes the meaning of an expression is worked out: which column a nam
 precision of decimals. The type of everything else is unknown.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +12,16 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from emberlake.types import AtomicType, DataField, DataType, TypeRoot
+from emberlake.sql.on_duckdb.spark_functions import words
+from emberlake.types import (
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    RowType,
+    TypeRoot,
+)
 
 _MOST_DIGITS: Final = 38
 _LEAST_SCALE: Final = 6
@@ -27,6 +36,42 @@ _INTEGERS: Final = {
     exp.DType.SMALLINT: "SMALLINT",
     exp.DType.INT: "INT",
     exp.DType.BIGINT: "BIGINT",
+}
+# Functions by what they return: the type of the first argument, the widest type, or always one.
+_SAME_AS_FIRST: Final = frozenset({"abs", "positive", "negative"})
+_WIDEST: Final = frozenset({"greatest", "least", "nvl", "ifnull"})
+_RESULTS: Final = {
+    **dict.fromkeys(
+        words("""array_size ascii bit_length cardinality char_length character_length date_diff
+        dayofmonth dayofweek dayofyear datediff day hour instr length locate minute month
+        octet_length position quarter second size unix_date weekday weekofyear year rank dense_rank
+        row_number ntile levenshtein find_in_set regexp_count"""),
+        "INT",
+    ),
+    **dict.fromkeys(
+        words("count_if array_position unix_timestamp unix_seconds unix_millis unix_micros"),
+        "BIGINT",
+    ),
+}
+_DATES: Final = words(
+    "to_date date date_add date_sub add_months last_day next_day trunc make_date curdate"
+)
+_ARRAYS: Final = words(
+    """array array_agg array_append array_compact array_distinct array_except array_insert
+    array_intersect array_prepend array_remove array_repeat array_sort array_union collect_list
+    collect_set filter flatten map_entries map_keys map_values regexp_extract_all sequence slice
+    sort_array split transform"""
+)
+_BYTES: Final = words("binary encode unbase64 unhex to_binary")
+_ROOTS: Final = {
+    exp.DType.DATE: TypeRoot.DATE,
+    exp.DType.FLOAT: TypeRoot.FLOAT,
+    exp.DType.TEXT: TypeRoot.VARCHAR,
+    exp.DType.BINARY: TypeRoot.BINARY,
+    exp.DType.DOUBLE: TypeRoot.DOUBLE,
+    exp.DType.TIMESTAMP: TypeRoot.TIMESTAMP_LTZ,
+    exp.DType.TIMESTAMPTZ: TypeRoot.TIMESTAMP_LTZ,
+    exp.DType.TIMESTAMPNTZ: TypeRoot.TIMESTAMP,
 }
 _DEEPEST: Final = 50  # views of views of views
 
@@ -154,6 +199,18 @@ class Types:
         match node:
             case exp.Paren() | exp.Neg() | exp.Min() | exp.Max() | exp.Alias():
                 return self._kind(node.this, deeper) if deeper < _DEEPEST else None
+            case exp.Anonymous():
+                return self._function(node, deeper)
+            case exp.Round() | exp.Ceil() | exp.Floor():
+                return self._rounded(node, deeper)
+            case exp.IntDiv():
+                return "BIGINT"
+            case exp.Grouping():
+                return "TINYINT"
+            case exp.Lag() | exp.Lead() | exp.NthValue() | exp.Nullif():
+                return self._kind(node.this, deeper)
+            case exp.Mod():
+                return self._arithmetic(node, deeper)
             case exp.Subquery(this=exp.Select(expressions=[output])):
                 return self._kind(output, deeper)
             case exp.Literal() if node.is_number:
@@ -196,7 +253,7 @@ class Types:
         if None in kinds:
             return None
         if not any(isinstance(kind, Digits) for kind in kinds):
-            return None if isinstance(node, exp.Div) else str(kinds[0])
+            return None if isinstance(node, exp.Div) else _widest_integer(map(str, kinds))
         a, b = (self._exact(part, depth) for part in (node.this, node.expression))
         if a is None or b is None:
             return None
@@ -205,10 +262,105 @@ class Types:
                 return Digits.adjusted(a.precision + b.precision + 1, a.scale + b.scale)
             case exp.Div():
                 return divided(a, b)
+            case exp.Mod():
+                scale = max(a.scale, b.scale)
+                return Digits(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
             case _:
                 scale = max(a.scale, b.scale)
                 whole = max(a.precision - a.scale, b.precision - b.scale)
                 return Digits.adjusted(whole + scale + 1, scale)
+
+    def _function(self, node: exp.Anonymous, depth: int) -> Digits | str | None:
+        name, arguments = node.name.lower(), node.expressions
+        if name in _SAME_AS_FIRST and arguments:
+            return self._kind(arguments[0], depth)
+        if name in _WIDEST:
+            return self._widest(arguments, depth)
+        if name in ("datediff", "date_diff") and len(arguments) == 3:
+            return "BIGINT"
+        if name == "nvl2":
+            return self._widest(arguments[1:], depth)
+        return _RESULTS.get(name)
+
+    def _rounded(self, node: exp.Expr, depth: int) -> Digits | str | None:
+        kind = self._kind(node.this, depth)
+        if isinstance(kind, str):
+            return kind if isinstance(node, exp.Round) else "BIGINT"
+        places = _places(node.args.get("decimals"))
+        if kind is None or places is None:
+            return None
+        whole = kind.precision - kind.scale + 1
+        if not isinstance(node, exp.Round):
+            return Digits.bounded(whole, 0)
+        if places < 0:
+            return Digits.bounded(max(whole, 1 - places), 0)
+        scale = min(kind.scale, places)
+        return Digits.bounded(whole + scale, scale)
+
+    def is_nested(self, node: exp.Expr) -> bool:
+        """Whether an expression is certainly an array, a struct or a map."""
+        if isinstance(node, exp.Column):
+            found = self._resolve(node)
+            if isinstance(found, exp.Expr):
+                return not isinstance(found, exp.Column) and self.is_nested(found)
+            return isinstance(found, ArrayType | RowType | MapType)
+        return self.is_array(node) or isinstance(node, exp.Struct | exp.Map)
+
+    def is_array(self, node: exp.Expr) -> bool:
+        """Whether an expression is certainly an array."""
+        match node:
+            case exp.Paren():
+                return self.is_array(node.this)
+            case exp.Column():
+                found = self._resolve(node)
+                if isinstance(found, exp.Expr):
+                    return not isinstance(found, exp.Column) and self.is_array(found)
+                return isinstance(found, ArrayType)
+            case exp.Anonymous() if node.name.lower() in ("concat", "reverse", "coalesce"):
+                return any(map(self.is_array, node.expressions))
+            case exp.DPipe():
+                return self.is_array(node.this) or self.is_array(node.expression)
+            case exp.Coalesce():
+                return any(map(self.is_array, [node.this, *node.expressions]))
+            case exp.Anonymous():
+                return node.name.lower() in _ARRAYS
+            case _:
+                return isinstance(node, exp.Array | exp.Transform)
+
+    def is_bytes(self, node: exp.Expr) -> bool:
+        """Whether an expression is certainly binary."""
+        root = self.root(node)
+        if isinstance(node, exp.Anonymous):
+            return node.name.lower() in _BYTES
+        return isinstance(node, exp.HexString) or root in (TypeRoot.BINARY, TypeRoot.VARBINARY)
+
+    def root(self, node: exp.Expr, depth: int = 0) -> TypeRoot | None:
+        """What kind of value it is, where that is certain: a DATE, a FLOAT, a text, ..."""
+        match node:
+            case exp.Paren() | exp.Neg() | exp.Min() | exp.Max():
+                return self.root(node.this, depth)
+            case exp.Column():
+                found = self._resolve(node)
+                if isinstance(found, exp.Expr):
+                    return self.root(found, depth + 1) if depth < _DEEPEST else None
+                return found.root if isinstance(found, AtomicType) else None
+            case exp.Literal() if node.is_string:
+                return TypeRoot.VARCHAR
+            case exp.Cast() | exp.TryCast():
+                return _ROOTS.get(node.to.this)
+            case exp.CurrentDate():
+                return TypeRoot.DATE
+            case exp.CurrentTimestamp():
+                return TypeRoot.TIMESTAMP_LTZ
+            case exp.Anonymous():
+                return TypeRoot.DATE if node.name.lower() in _DATES else None
+            case _:
+                return None
+
+    def integer(self, node: exp.Expr) -> str | None:
+        """The name of the type of an expression that is an integer."""
+        found = self._kind(node, 0)
+        return found if isinstance(found, str) else None
 
     def _exact(self, node: exp.Expr, depth: int) -> Digits | None:
         inner = node
@@ -220,19 +372,36 @@ class Types:
         return Digits(_DIGITS[TypeRoot(kind)], 0) if isinstance(kind, str) else kind
 
     def _widest(self, parts: Sequence[exp.Expr | None], depth: int) -> Digits | str | None:
-        kinds = [
-            (self._kind(part, depth), self._exact(part, depth))
-            for part in parts
-            if part is not None and not isinstance(part, exp.Null)
-        ]
-        if not kinds or any(kind is None for kind, _ in kinds):
+        given = (part for part in parts if part is not None and not isinstance(part, exp.Null))
+        kinds = [self._kind(part, depth) for part in given]
+        if not kinds or None in kinds:
             return None
-        if not any(isinstance(kind, Digits) for kind, _ in kinds):
-            return kinds[0][0]
-        exact = [digits for _, digits in kinds if digits is not None]
+        if not any(isinstance(kind, Digits) for kind in kinds):
+            return _widest_integer(map(str, kinds))
+        exact = [
+            kind if isinstance(kind, Digits) else Digits(_DIGITS[TypeRoot(str(kind))], 0)
+            for kind in kinds
+        ]
         scale = max(d.scale for d in exact)
         whole = max(d.precision - d.scale for d in exact)
         return Digits.bounded(whole + scale, scale)
+
+
+def _places(node: exp.Expr | None) -> int | None:
+    """The number of digits in a call of round; None if it is not written as a number."""
+    match node:
+        case None:
+            return 0
+        case exp.Literal() if node.is_int:
+            return int(node.name)
+        case exp.Neg(this=exp.Literal() as literal) if literal.is_int:
+            return -int(literal.name)
+        case _:
+            return None
+
+
+def _widest_integer(kinds: Iterable[str]) -> str:
+    return max(kinds, key=lambda kind: _DIGITS[TypeRoot(kind)])
 
 
 def _argument(node: exp.Expr) -> exp.Expr:
