@@ -39,13 +39,20 @@ def pack_splits(splits: Sequence[DataSplit], options: TableOptions) -> list[Spli
 
 
 def read_partition(
-    store: TableStore, columns: Columns, predicate: Predicate | None, partition: InputPartition
+    store: TableStore,
+    columns: Columns,
+    predicate: Predicate | None,
+    partition: InputPartition,
+    planned: Predicate | None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a partition, in bounded memory; none for the one Spark adds to an empty plan."""
+    """The rows of a partition, in bounded memory; none for the one Spark adds to an empty plan.
+
+    ``planned`` is what its splits were planned with.
+    """
     limit_threads()
     if not isinstance(partition, SplitPartition):
         return
     reader = TableReader(store, columns.projection, predicate, with_kind=columns.with_kind)
-    splits = (split_from_bytes(raw, predicate) for raw in partition.splits)
+    splits = (split_from_bytes(raw, planned) for raw in partition.splits)
     for batch in read_planned(reader, splits):
         yield columns.to_spark(batch)

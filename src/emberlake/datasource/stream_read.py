@@ -21,6 +21,8 @@ from emberlake.datasource.columns import choose_columns
 from emberlake.datasource.options import ReadLimits, SourceOptions
 from emberlake.datasource.positions import Position, StreamUnits
 from emberlake.datasource.split_partition import SplitPartition, pack_splits, read_partition
+from emberlake.expressions.query_auth import authorized_reader
+from emberlake.read.table_reader import TableReader
 from emberlake.scan.splits import DataSplit
 from emberlake.spec.support import check_readable
 
@@ -69,6 +71,8 @@ class StreamReader(DataSourceStreamReader, TriggerAvailableNow):
 
         Changes of one bucket stay together, in the order of their commits.
         """
+        reader = TableReader(self._store, self._columns.projection)
+        self._store = authorized_reader(reader).store  # travels to the tasks of this batch
         units = list(self._units.between(Position.from_json(start), Position.from_json(end)))
         is_keyed = self._store.schema.profile.has_keys
         if is_keyed and any(unit.is_changes for unit in units):
@@ -77,7 +81,7 @@ class StreamReader(DataSourceStreamReader, TriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition, as Arrow batches."""
-        return read_partition(self._store, self._columns, None, partition)
+        return read_partition(self._store, self._columns, None, partition, None)
 
     def commit(self, end: dict[str, Any]) -> None:
         """All rows up to here are processed: the consumer, if there is one, moves on."""
