@@ -44,8 +44,7 @@ from emberlake.spec.layout import TableLayout
 from emberlake.spec.schema import Schema, TableSchema
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.store.publishing import Publisher, TableIdentity
-from emberlake.store.rest_snapshots import RestPublisher
-from emberlake.store.row_access import RestRowAccess
+from emberlake.store.rest_snapshots import RestPublisher, RestRowAccess
 from emberlake.store.snapshots import FILE_PUBLISHER
 from emberlake.store.table_store import TableStore
 from emberlake.table import Table

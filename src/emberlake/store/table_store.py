@@ -44,8 +44,7 @@ from emberlake.spec.values import Value
 from emberlake.store.branches import BranchStore
 from emberlake.store.manifests import ManifestStore
 from emberlake.store.new_schema import NewSchema
-from emberlake.store.publishing import Publisher, Snapshots, TableIdentity
-from emberlake.store.row_access import RowAccess
+from emberlake.store.publishing import Publisher, RowAccess, Snapshots, TableIdentity
 from emberlake.store.schemas import SchemaStore
 from emberlake.store.snapshots import FILE_PUBLISHER
 from emberlake.store.tags import TagStore

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from builders import create_table
-from emberlake.expressions.query_auth import rules_of
+from emberlake.expressions.server_rules import rules_of
 from emberlake.predicates import Computed, RowRules, evaluate
 from emberlake.rest.query_auth import QueryAuth
 from query_auth import NULL, column, compound, leaf, of_inputs, ref, rules, upper
