@@ -5,6 +5,7 @@ Spark records both ends of every batch before it runs. They alone determine what
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -71,13 +72,14 @@ class StreamReader(DataSourceStreamReader, TriggerAvailableNow):
 
         Changes of one bucket stay together, in the order of their commits.
         """
-        reader = TableReader(self._store, self._columns.projection)
-        self._store = authorized_reader(reader).store  # travels to the tasks of this batch
         units = list(self._units.between(Position.from_json(start), Position.from_json(end)))
         is_keyed = self._store.schema.profile.has_keys
         if is_keyed and any(unit.is_changes for unit in units):
-            return [SplitPartition.of(group) for group in _by_bucket(units)]
-        return pack_splits(units, self._store.options)
+            packed = [SplitPartition.of(group) for group in _by_bucket(units)]
+        else:
+            packed = pack_splits(units, self._store.options)
+        reader = authorized_reader(TableReader(self._store, self._columns.projection))
+        return [replace(each, rules=reader.store.allowed) for each in packed]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition, as Arrow batches."""

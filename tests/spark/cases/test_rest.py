@@ -273,8 +273,8 @@ def test_query_auth_is_obeyed_by_every_read_and_nothing_is_rewritten(
     query.awaitTermination()
     assert sorted(zip(*sink.to_arrow().to_pydict().values(), strict=True)) == expected
     for refused in (
-        lambda: delete("db.q", "k = 1", options),
-        lambda: update("db.q", {"v": "'x'"}, "k = 1", options),
+        lambda: delete("db.q", options, "k = 1"),
+        lambda: update("db.q", options, {"v": "'x'"}, "k = 1"),
         lambda: compact("db.q", options, full=True),
         lambda: lake.sql("DELETE FROM db.q WHERE k = 1"),
         lambda: lake.sql("SELECT __paimon_file_path FROM db.q"),
@@ -283,5 +283,5 @@ def test_query_auth_is_obeyed_by_every_read_and_nothing_is_rewritten(
             refused()
 
     server.rules = lambda _: rules()
-    assert delete("db.q", "k = 1", options).rows_deleted == 1
+    assert delete("db.q", options, "k = 1").rows_deleted == 1
     assert _tuples(read_paimon("db.q", options)) == [(2, "bob"), (3, None)]
