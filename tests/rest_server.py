@@ -17,8 +17,10 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from emberlake.catalog import Catalog, CatalogFactory, FileSystemCatalog
+from emberlake.catalog.rules import altered_schema
 from emberlake.errors import EmberlakeError, TableNotFound
 from emberlake.io import LocalStorage
+from emberlake.options import QUERY_AUTH
 from emberlake.rest.changes import changes_from_json
 from emberlake.rest.commits import CommitRequest, RemoteSnapshot
 from emberlake.rest.errors import ErrorAnswer, ResourceType
@@ -35,6 +37,9 @@ from emberlake.rest.values import (
 )
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.instant import Instant
+from emberlake.spec.layout import TableLayout
+from emberlake.spec.new_table import build_table_schema
+from emberlake.store.schemas import SchemaStore
 from emberlake.table import Table
 from servers import Server
 
@@ -82,6 +87,11 @@ class RestServer:
     answer_headers: Mapping[str, str] = field(default_factory=dict)
     plain: Mapping[str, bytes] = field(default_factory=dict)  # by path: what anybody may get
     forgets_uuids: bool = False  # as servers of Java Paimon up to 1.4 do
+    # What may be read of some columns of tables with query auth.
+    rules: Callable[[list[str]], Mapping[str, Any]] = lambda _: {
+        "filter": None,
+        "columnMasking": None,
+    }
     uri: str = ""
 
     def __post_init__(self) -> None:
@@ -180,7 +190,10 @@ class RestServer:
     def create_table(self, _query, body, database):
         request = NewTable.from_json(body)
         assert request.identifier.database == database
-        self.catalog.create_table(request.identifier, request.schema)
+        if request.schema.options.get(QUERY_AUTH.key) == "true":
+            self._create_guarded(request)
+        else:
+            self.catalog.create_table(request.identifier, request.schema)
         self.ids[database, request.identifier.table] = str(uuid.uuid4())
 
     def register_table(self, _query, body, database):
@@ -192,7 +205,15 @@ class RestServer:
         return self._described(self._open(database, name), database, name)
 
     def alter_table(self, _query, body, database, name):
-        self.catalog.alter_table(Identifier(database, name), changes_from_json(body))
+        identifier, changes = Identifier(database, name), changes_from_json(body)
+        store = self._open(database, name).store
+        if not store.is_guarded:
+            self.catalog.alter_table(identifier, changes)
+            return
+        changed = altered_schema(  # a filesystem catalog keeps no such tables
+            identifier, store.schema, changes, has_snapshots=True, time_millis=0, for_others=True
+        )
+        assert store.schemas.create(changed)
 
     def drop_table(self, _query, _body, database, name):
         if self.external.pop((database, name), None) is None:
@@ -240,6 +261,10 @@ class RestServer:
             raise Refused(ErrorAnswer(501, "no tokens"))
         return self.token_answer()
 
+    def authorize(self, _query, body, database, name):
+        self._open(database, name)
+        return self.rules(body["select"])
+
     def list_branches(self, _query, _body, database, name):
         return {"branches": self._open(database, name).list_branches()}
 
@@ -277,6 +302,14 @@ class RestServer:
         if (database, name) in self.external:
             return Table.from_path(self.external[database, name])
         return self.catalog.get_table(Identifier(database, name))
+
+    def _create_guarded(self, request: NewTable) -> None:
+        """A table that a filesystem catalog does not create."""
+        first = build_table_schema(request.schema, time_millis=0, for_others=True)
+        layout = TableLayout(
+            f"{self.folder}/{request.identifier.database}.db/{request.identifier.table}"
+        )
+        assert SchemaStore(LocalStorage(), layout).create(first)
 
     def _described(self, table: Table, database: str, name: str) -> dict[str, Any]:
         schema = table.table_schema

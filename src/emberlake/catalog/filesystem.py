@@ -194,6 +194,7 @@ class FileSystemCatalog(OpeningCatalog):
                 return self.get_table(identifier)
             raise rules.table_exists(identifier)
         first = rules.first_schema(identifier, declared, self._options, self.env.now_ms())
+        rules.check_unserved(identifier, first)
         left = SnapshotStore(self.storage, layout).list_ids()
         rules.check_no_snapshots(identifier, left, layout.root)
         if not SchemaStore(self.storage, layout).create(first) and not ignore_if_exists:
@@ -205,6 +206,7 @@ class FileSystemCatalog(OpeningCatalog):
         identifier = plain_table(identifier, "replaced")
         layout = self._layout(identifier)
         first = rules.first_schema(identifier, schema, self._options, self.env.now_ms())
+        rules.check_unserved(identifier, first)
 
         def attempt() -> bool:
             table = self.get_table(identifier)
@@ -283,6 +285,7 @@ class FileSystemCatalog(OpeningCatalog):
                 has_snapshots=SnapshotStore(self.storage, layout).latest_id() is not None,
                 time_millis=self.env.now_ms(),
             )
+            rules.check_unserved(identifier, changed)
             return changed.id == current.id or SchemaStore(self.storage, layout).create(changed)
 
         rules.alter_until_published(identifier, attempt)

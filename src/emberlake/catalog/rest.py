@@ -35,7 +35,7 @@ from emberlake.io.rest.data_tokens import TokenSource
 from emberlake.io.rest.options import headers_of, parse_session
 from emberlake.io.rest.vended import takes_tokens, vended_options
 from emberlake.io.routed import RoutedStorage
-from emberlake.options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME
+from emberlake.options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME, QUERY_AUTH
 from emberlake.rest.option_names import DATA_TOKEN, PREFIX, without_secrets
 from emberlake.rest.statistics import PartitionNames
 from emberlake.rest.values import Config, DatabaseChanges, RemoteTable
@@ -44,7 +44,7 @@ from emberlake.spec.layout import TableLayout
 from emberlake.spec.schema import Schema, TableSchema
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.store.publishing import Publisher, TableIdentity
-from emberlake.store.rest_snapshots import RestPublisher
+from emberlake.store.rest_snapshots import RestPublisher, RestRowAccess
 from emberlake.store.snapshots import FILE_PUBLISHER
 from emberlake.store.table_store import TableStore
 from emberlake.table import Table
@@ -303,6 +303,7 @@ class RestCatalog(ServedCatalog):
         if not found.is_external:
             publisher = RestPublisher(self._api.session, _partition_names(schema), self.env)
             storage = durable(storage)
+        is_guarded = schema.options.value(QUERY_AUTH)  # as the server says, whatever files say
         store = TableStore(
             RoutedStorage(storage, root, self._options),
             TableLayout(root.rstrip("/"), identifier.branch or MAIN_BRANCH),
@@ -310,6 +311,7 @@ class RestCatalog(ServedCatalog):
             self.env,
             identity=TableIdentity(identifier, found.id),
             publisher=publisher,
+            access=RestRowAccess(self._api.session, self.env) if is_guarded else None,
             siblings=self.siblings,
         )
         store.schemas.know(schema)

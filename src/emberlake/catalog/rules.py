@@ -31,6 +31,7 @@ from emberlake.errors import (
 )
 from emberlake.merge.plan import check_functions, check_merge_options
 from emberlake.options import TYPE
+from emberlake.spec import support
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.new_table import build_table_schema
 from emberlake.spec.option_spelling import misspelled
@@ -164,6 +165,12 @@ def check_not_dropped(identifier: Identifier, *, is_dropped: bool) -> None:
             "until it is gone. Only if that was interrupted drop it again, which deletes what is "
             "left"
         )
+
+
+def check_unserved(identifier: Identifier, schema: TableSchema) -> None:
+    """Refuse a table that only the server of a catalog can keep."""
+    with about(identifier):
+        support.check_unserved(schema)
 
 
 def check_kind(identifier: Identifier, schema: TableSchema) -> None:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -17,7 +18,9 @@ from emberlake.datasource.pin import Pin
 from emberlake.datasource.split_partition import pack_splits, read_partition
 from emberlake.errors import EmberlakeWarning
 from emberlake.expressions.filters import bind_row_filter
+from emberlake.expressions.query_auth import authorized_reader
 from emberlake.predicates import Predicate, and_all
+from emberlake.read.table_reader import TableReader
 from emberlake.spec.support import check_readable
 
 # Spark 4.1 to 4.3 reuse what was planned with one filter for the whole DataFrame: after
@@ -30,7 +33,6 @@ class BatchReader(DataSourceReader):
     """Reads the columns of a schema, and the rows that match the pushed filters."""
 
     def __init__(self, options: SourceOptions, pin: Pin, schema: StructType) -> None:
-        self._pin = pin
         self._store = pin.store
         check_readable(self._store.schema)
         self._columns = choose_columns(options, self._store.schema, schema)
@@ -38,6 +40,10 @@ class BatchReader(DataSourceReader):
         if options.filter is not None:
             store = self._store
             self._predicate = bind_row_filter(options.filter, store.schema, store.env.now_ms)
+        # Filters that Spark pushes down later are on columns that it reads.
+        reader = TableReader(self._store, self._columns.projection, self._predicate)
+        self._store = authorized_reader(reader).store
+        self._pin = replace(pin, store=self._store)
         self.pushFilters = _PushFilters(self)  # type: ignore[method-assign]
 
     def take_filters(self, filters: Sequence[Filter]) -> Iterator[Filter]:
@@ -62,7 +68,8 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition, as Arrow batches."""
-        return read_partition(self._store, self._columns, self._predicate, partition)
+        planned = self._store.rules.on_stored(self._predicate)
+        return read_partition(self._store, self._columns, self._predicate, partition, planned)
 
 
 def _warn_about_filters() -> None:

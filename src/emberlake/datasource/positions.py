@@ -13,6 +13,7 @@ from typing import Any, Final
 from emberlake.datasource.options import ReadLimits
 from emberlake.errors import InvalidInput, SnapshotNotFound
 from emberlake.options import SPLIT_TARGET_SIZE
+from emberlake.predicates import ALL_SHOWN
 from emberlake.scan.splits import DataSplit
 from emberlake.scan.stream import StreamScan
 from emberlake.spec.snapshot import Snapshot
@@ -57,7 +58,9 @@ class StreamUnits:
     def __post_init__(self) -> None:
         # The smallest possible splits, whatever the table's options say now.
         schema = self.store.schema.with_options({SPLIT_TARGET_SIZE.key: "1"})
-        self._scan = StreamScan(self.store.with_schema(schema), consumer_id=self.consumer_id)
+        # Positions count units, so no rule may leave any out. Readers apply the rules to the rows.
+        store = self.store.with_schema(schema).under(ALL_SHOWN)
+        self._scan = StreamScan(store, consumer_id=self.consumer_id)
 
     def start(self) -> Position:
         """Where a new stream begins."""

@@ -5,6 +5,7 @@ Spark records both ends of every batch before it runs. They alone determine what
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ from emberlake.datasource.columns import choose_columns
 from emberlake.datasource.options import ReadLimits, SourceOptions
 from emberlake.datasource.positions import Position, StreamUnits
 from emberlake.datasource.split_partition import SplitPartition, pack_splits, read_partition
+from emberlake.expressions.query_auth import authorized_reader
+from emberlake.read.table_reader import TableReader
 from emberlake.scan.splits import DataSplit
 from emberlake.spec.support import check_readable
 
@@ -72,12 +75,15 @@ class StreamReader(DataSourceStreamReader, TriggerAvailableNow):
         units = list(self._units.between(Position.from_json(start), Position.from_json(end)))
         is_keyed = self._store.schema.profile.has_keys
         if is_keyed and any(unit.is_changes for unit in units):
-            return [SplitPartition.of(group) for group in _by_bucket(units)]
-        return pack_splits(units, self._store.options)
+            packed = [SplitPartition.of(group) for group in _by_bucket(units)]
+        else:
+            packed = pack_splits(units, self._store.options)
+        reader = authorized_reader(TableReader(self._store, self._columns.projection))
+        return [replace(each, rules=reader.store.allowed) for each in packed]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition, as Arrow batches."""
-        return read_partition(self._store, self._columns, None, partition)
+        return read_partition(self._store, self._columns, None, partition, None)
 
     def commit(self, end: dict[str, Any]) -> None:
         """All rows up to here are processed: the consumer, if there is one, moves on."""

@@ -281,6 +281,7 @@ FUNCTIONS: Final = {
     "LENGTH": Function(1, 1, _length),
     "SUBSTRING": Function(2, 3, _substring),
     "CONCAT": Function(1, None, _concat),
+    "CONCAT_WS": Function(2, None, _concat),
     "||": Function(2, 2, _concat),
     "ABS": Function(1, 1, _negate),
     "ROUND": Function(1, 2, _round),

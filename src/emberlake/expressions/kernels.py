@@ -265,6 +265,18 @@ def _concat(values: Sequence[Value], _result: DataType) -> Value:
     return pc.binary_join_element_wise(*values, pa.scalar(""), null_handling="emit_null")
 
 
+def _concat_with(values: Sequence[Value], _result: DataType) -> Value:
+    """The texts that are not null, with the first value between them; null if that is null."""
+    # Arrow's kernel loses rows whose texts are all null if it is to skip nulls.
+    separator, *texts = _arrays(values)
+    joined = pa.nulls(len(separator), pa.string())
+    for text in texts:
+        longer = _concat([joined, separator, text], _result)
+        joined = pc.coalesce(longer, joined, text)
+    joined = joined.fill_null("")
+    return pc.if_else(separator.is_valid(), joined, pa.scalar(None, pa.string()))
+
+
 def _spaces_trimmed(values: Sequence[Value], _result: DataType) -> Value:
     return pc.utf8_trim(values[0], characters=" ")
 
@@ -305,6 +317,7 @@ KERNELS: Final[dict[str, Kernel]] = {
     "LENGTH": _length,
     "SUBSTRING": _substring,
     "CONCAT": _concat,
+    "CONCAT_WS": _concat_with,
     "||": _concat,
     "ROW": _row,
     "GREATEST": _extreme(greatest=True),

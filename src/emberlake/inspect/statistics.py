@@ -60,5 +60,9 @@ STATISTICS: Final = SystemTableKind(
     "statistics", _STATISTICS_FIELDS, ("snapshot_id",), _load_statistics
 )
 AGGREGATION_FIELDS: Final = SystemTableKind(
-    "aggregation_fields", _AGGREGATION_FIELDS, ("field_name",), _load_aggregations
+    "aggregation_fields",
+    _AGGREGATION_FIELDS,
+    ("field_name",),
+    _load_aggregations,
+    tells_values=False,
 )

@@ -17,6 +17,7 @@ from emberlake.base.names import choices, listed
 from emberlake.base.row import Row, iter_rows
 from emberlake.errors import ColumnNotFound, InvalidInput, Unsupported
 from emberlake.expressions.filters import parse_filter
+from emberlake.expressions.query_auth import seeing_all
 from emberlake.options import TableOptions
 from emberlake.predicates import (
     Predicate,
@@ -48,6 +49,7 @@ class SystemTableKind:
     fields: tuple[DataField, ...]
     primary_keys: tuple[str, ...]
     load: LoadColumns
+    tells_values: bool = True  # of the rows, or which rows there are: partitions, keys, statistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +267,10 @@ class SystemRead:
             return self._load(split)
 
     def _load(self, split: SystemSplit) -> pa.Table:
-        columns = self.table.kind.load(self.table.store, split.snapshot)
+        kind, store = self.table.kind, self.table.store
+        if kind.tells_values:
+            store = seeing_all(store, f"shown by ${kind.name}")
+        columns = kind.load(store, split.snapshot)
         filtered = frozenset() if self.predicate is None else columns_of(self.predicate)
         needed = tuple(
             field

@@ -390,18 +390,26 @@ def _json(value: Any) -> str:
 SYSTEM_TABLES: Final[Mapping[str, SystemTableKind]] = {
     kind.name: kind
     for kind in (
-        SystemTableKind("snapshots", _SNAPSHOT_FIELDS, ("snapshot_id",), _load_snapshots),
-        SystemTableKind("schemas", _SCHEMA_FIELDS, ("schema_id",), _load_schemas),
-        SystemTableKind("options", _OPTION_FIELDS, ("key",), _load_options),
+        SystemTableKind(
+            "snapshots", _SNAPSHOT_FIELDS, ("snapshot_id",), _load_snapshots, tells_values=False
+        ),
+        SystemTableKind(
+            "schemas", _SCHEMA_FIELDS, ("schema_id",), _load_schemas, tells_values=False
+        ),
+        SystemTableKind("options", _OPTION_FIELDS, ("key",), _load_options, tells_values=False),
         SystemTableKind("manifests", _MANIFEST_FIELDS, ("file_name",), _load_manifests),
         SystemTableKind("partitions", _PARTITION_FIELDS, ("partition",), _load_partitions),
         SystemTableKind("buckets", _BUCKET_FIELDS, ("partition", "bucket"), _load_buckets),
         SystemTableKind("files", _FILE_FIELDS, ("file_path",), load_file_columns),
         SystemTableKind("file_key_ranges", _KEY_RANGE_FIELDS, ("file_path",), _load_key_ranges),
         TABLE_INDEXES,
-        SystemTableKind("tags", _TAG_FIELDS, ("tag_name",), _load_tags),
-        SystemTableKind("branches", _BRANCH_FIELDS, ("branch_name",), _load_branches),
-        SystemTableKind("consumers", _CONSUMER_FIELDS, ("consumer_id",), _load_consumers),
+        SystemTableKind("tags", _TAG_FIELDS, ("tag_name",), _load_tags, tells_values=False),
+        SystemTableKind(
+            "branches", _BRANCH_FIELDS, ("branch_name",), _load_branches, tells_values=False
+        ),
+        SystemTableKind(
+            "consumers", _CONSUMER_FIELDS, ("consumer_id",), _load_consumers, tells_values=False
+        ),
         STATISTICS,
         AGGREGATION_FIELDS,
     )

@@ -10,6 +10,7 @@ from contextlib import suppress
 from emberlake.commit.change import NOTHING_COMMITTED, Change, CommitResult
 from emberlake.commit.committer import Committer
 from emberlake.errors import CommitUnknown, StorageError
+from emberlake.expressions.query_auth import seeing_all
 from emberlake.maintenance.column_statistics import ColumnCounter
 from emberlake.read.projection import project
 from emberlake.read.table_reader import TableReader
@@ -26,6 +27,7 @@ def analyze_table(store: TableStore, commit_user: str, columns: Sequence[str]) -
     Raises:
         Unsupported: a column has a type that has no statistics.
     """
+    store = seeing_all(store, "analyzed")
     snapshot = store.snapshots.latest()
     if snapshot is None:
         return NOTHING_COMMITTED

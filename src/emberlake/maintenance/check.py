@@ -17,6 +17,7 @@ import numpy as np
 
 from emberlake.base.parallel import parallel_map
 from emberlake.errors import InvalidState, SnapshotNotFound, TagNotFound
+from emberlake.expressions.query_auth import seeing_all
 from emberlake.maintenance.check_files import check_data_file, check_index_file, check_levels
 from emberlake.maintenance.check_metadata import MetadataCheck, State
 from emberlake.maintenance.check_report import (
@@ -54,6 +55,7 @@ def check_table(
     Raises:
         SnapshotNotFound: there is no snapshot with that id.
     """
+    store = seeing_all(store, "checked")
     metadata = MetadataCheck(store)
     if snapshot_id is None:
         snapshots = _load_all(store, metadata)

@@ -22,6 +22,7 @@ from emberlake.compaction.buckets import (
     with_present_schema,
 )
 from emberlake.compaction.postpone_compact import load_postponed, replay, settle
+from emberlake.expressions.query_auth import seeing_all
 from emberlake.options import POSTPONE_BUCKET
 from emberlake.predicates import Predicate
 from emberlake.session.write_session import WriteSession
@@ -41,7 +42,7 @@ def compact_table(
         CommitConflict: another writer replaced the same files; nothing changes.
     """
     snapshot = store.snapshots.latest()
-    store = with_present_schema(store)
+    store = seeing_all(with_present_schema(store), "compacted")
     check_compactable(store.schema)
     with store.decoding_rows():
         messages = prepare_compaction(store, snapshot, full=full, where=where)

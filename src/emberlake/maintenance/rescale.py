@@ -5,6 +5,7 @@ from contextlib import closing
 
 from emberlake.commit.change import NOTHING_COMMITTED, CommitResult
 from emberlake.errors import InvalidInput, InvalidState, Unsupported
+from emberlake.expressions.query_auth import seeing_all
 from emberlake.options import BUCKET
 from emberlake.predicates import Predicate
 from emberlake.read.projection import project_all
@@ -31,6 +32,7 @@ def rescale_table(
         Unsupported: the table has no fixed number of buckets.
         CommitConflict: rows changed meanwhile; nothing changes.
     """
+    store = seeing_all(store, "rescaled")
     snapshot = store.snapshots.latest()
     if snapshot is None:
         raise InvalidState("the table has no snapshot: there is nothing to rescale")

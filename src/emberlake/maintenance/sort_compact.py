@@ -14,6 +14,7 @@ from emberlake.compaction.buckets import with_present_schema
 from emberlake.compaction.curves import OrderKind
 from emberlake.compaction.sort_compact import sort_bucket
 from emberlake.errors import ColumnNotFound, InvalidInput, Unsupported
+from emberlake.expressions.query_auth import seeing_all
 from emberlake.predicates import Predicate
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.schema import TableSchema
@@ -49,7 +50,7 @@ def sort_table(
         CommitConflict: another writer replaced the same files; nothing changes.
     """
     snapshot = store.snapshots.latest()
-    store = with_present_schema(store)
+    store = seeing_all(with_present_schema(store), "compacted")
     check_compactable(store.schema)
     _check_sortable(store.schema, columns)
     base = BaseSnapshot.of(snapshot)

@@ -19,17 +19,21 @@ from emberlake.predicates.expressions import (
     split_conjuncts,
 )
 from emberlake.predicates.prune import ColumnRange, Verdict, test_ranges
+from emberlake.predicates.row_rules import ALL_SHOWN, Mask, RowRules
 from emberlake.predicates.text import parse_predicate
 
 __all__ = [
+    "ALL_SHOWN",
     "And",
     "ColumnRange",
     "Computed",
     "Leaf",
+    "Mask",
     "Op",
     "Or",
     "Predicate",
     "PredicateBuilder",
+    "RowRules",
     "Verdict",
     "and_all",
     "bind_filter",

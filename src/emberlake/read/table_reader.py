@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from emberlake.base.parallel import parallel_map
 from emberlake.io.storage import SMALL_BYTES
-from emberlake.predicates import Predicate
+from emberlake.predicates import Predicate, columns_of
 from emberlake.read.append_plans import AppendPlans
 from emberlake.read.bucket_reads import BucketReads
 from emberlake.read.file_read import FileRead
 from emberlake.read.key_read import KeyReader, UnitRead
-from emberlake.read.projection import OutputShape, Projection
+from emberlake.read.projection import OutputShape, Projection, project_all
+from emberlake.read.shown import Shown, ShownRead, with_masked
 from emberlake.scan.splits import DataSplit
 from emberlake.spec.row_tracking import readable_fields
 from emberlake.store.table_store import TableStore
@@ -25,7 +26,7 @@ _SMALL_FILES_AT_ONCE: Final = 16
 
 @dataclass(frozen=True)
 class TableReader:
-    """Reads the requested columns of the matching rows of splits."""
+    """Reads the requested columns of the matching rows of splits, under the rules of the store."""
 
     store: TableStore
     projection: Projection
@@ -74,18 +75,39 @@ class TableReader:
         """The schema of the output."""
         return self._shape.arrow_schema
 
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns of the table whose values decide what comes out."""
+        tested = frozenset() if self.predicate is None else columns_of(self.predicate)
+        return self.projection.columns | tested
+
     @cached_property
     def _shape(self) -> OutputShape:
-        return OutputShape(self.projection, self.with_kind, self.with_deletes)
+        projection = with_masked(self.projection, self.store.rules.masks)
+        return OutputShape(projection, self.with_kind, self.with_deletes)
 
     def _units(self, splits: Iterable[DataSplit]) -> Iterator[UnitRead]:
+        rules = self.store.rules
+        waiting = rules.on_shown(self.predicate)
+        masks = tuple(mask for mask in rules.masks if mask.field.name in self.columns)
+        stored = replace(self, predicate=rules.on_stored(self.predicate))
+        if waiting is None and not masks:
+            return stored._stored_units(splits)  # noqa: SLF001
+        needed = self.columns.union(*(mask.value.columns for mask in masks))
+        fields = [f for f in readable_fields(self.store.schema) if f.name in needed]
+        shown = Shown(masks, waiting, self._shape)
+        stored = replace(stored, projection=project_all(fields))
+        return (ShownRead(unit, shown) for unit in stored._stored_units(splits))  # noqa: SLF001
+
+    def _stored_units(self, splits: Iterable[DataSplit]) -> Iterator[UnitRead]:
+        shape = OutputShape(self.projection, self.with_kind, self.with_deletes)
         if not self.store.schema.profile.has_keys:
-            return self._file_reads(splits)
-        reader = KeyReader(self.store, self._shape, self.predicate)
+            return self._file_reads(splits, shape)
+        reader = KeyReader(self.store, shape, self.predicate)
         return (u for split in splits for u in reader.for_plan(split.predicate).units(split))
 
-    def _file_reads(self, splits: Iterable[DataSplit]) -> Iterator[FileRead]:
-        plain, tested = self._plans(None), self._plans(self.predicate)
+    def _file_reads(self, splits: Iterable[DataSplit], shape: OutputShape) -> Iterator[FileRead]:
+        plain, tested = self._plans(None, shape), self._plans(self.predicate, shape)
         for split in splits:
             reads = BucketReads.of_split(self.store, split)
             # What the plan knows about whole files is true for its own predicate only.
@@ -99,7 +121,7 @@ class TableReader:
             for file, is_exact in zip(split.files, split.is_exact, strict=True):
                 yield (plain if knows_exact and is_exact else tested).read(reads, file)
 
-    def _plans(self, predicate: Predicate | None) -> AppendPlans:
+    def _plans(self, predicate: Predicate | None, shape: OutputShape) -> AppendPlans:
         known = readable_fields(self.store.schema)
-        fields = self.projection.read_fields(known, predicate)
-        return AppendPlans(self.store, fields, self._shape, predicate)
+        fields = shape.projection.read_fields(known, predicate)
+        return AppendPlans(self.store, fields, shape, predicate)

@@ -17,6 +17,7 @@ from emberlake.compaction.buckets import (
     with_present_schema,
 )
 from emberlake.errors import CommitConflict, ConflictReason
+from emberlake.expressions.query_auth import seeing_all
 from emberlake.rowops.edits import Prepared
 from emberlake.rowops.result import RowChangeResult, strategy_of
 from emberlake.session.write_session import WriteSession
@@ -89,11 +90,12 @@ def present(session: WriteSession) -> tuple[WriteSession, Snapshot | None]:
     """The session with the columns that the table has now, and the latest snapshot.
 
     Raises:
-        Unsupported: the table cannot be read or written.
+        Unsupported: the table cannot be read or written, or not all rows are shown to this user:
+            those that are not would be lost, or changed by what stands for their values.
     """
     # In this order: then no file of the snapshot has a later schema.
     snapshot = session.store.snapshots.latest()
-    store = with_present_schema(session.store)
+    store = seeing_all(with_present_schema(session.store), "changed")
     check_readable(store.schema, store.schema.fields)
     check_writable(store.schema)
     stale_after = session.stale_after

@@ -106,6 +106,7 @@ def split_reads(
     columns: Sequence[str],
 ) -> Iterator[PlacedRead]:
     """A read for every file of splits that were planned with the predicate."""
+    store.check_shows_all()
     known = readable_fields(store.schema)
     projection = project(known, columns)
     check_readable(store.schema, projection.read_fields(known, predicate))

@@ -70,6 +70,30 @@ def plan_scan(
     share: Share | None = None,
 ) -> ScanPlan:
     """Plan a batch read of a table, or of a share of it, as its options say."""
+    stored, limit = _on_stored(store, predicate, limit)
+    return _tested_later(_plan_share(store, stored, limit, share), store, predicate)
+
+
+def _on_stored(
+    store: TableStore, predicate: Predicate | None, limit: int | None
+) -> tuple[Predicate | None, int | None]:
+    """What files can be skipped by, and whether a few are enough, under the rules of the store."""
+    waits = store.rules.on_shown(predicate) is not None
+    return store.rules.on_stored(predicate), None if waits else limit
+
+
+def _tested_later(plan: ScanPlan, store: TableStore, predicate: Predicate | None) -> ScanPlan:
+    """The plan. If rows are tested again as they are shown, no file is known to match whole."""
+    if store.rules.on_shown(predicate) is None:
+        return plan
+    return replace(
+        plan, splits=tuple(replace(s, is_exact=(False,) * len(s.is_exact)) for s in plan.splits)
+    )
+
+
+def _plan_share(
+    store: TableStore, predicate: Predicate | None, limit: int | None, share: Share | None
+) -> ScanPlan:
     if share is None:
         return _plan_now(store, predicate, limit)
     plan = _plan_now(store, predicate, None)
@@ -92,18 +116,18 @@ def _plan_now(store: TableStore, predicate: Predicate | None, limit: int | None)
     """
     guess = store.unread_latest()
     if guess is None or travel_options(store.options):
-        return plan_target(store, find_target(store), predicate, limit)
+        return _plan_found(store, find_target(store), predicate, limit)
     check_scan_options(store.options)
     asked = store.begin(store.snapshots.latest)
     plan = None
     with suppress(EmberlakeError):  # a newer snapshot may be intact; if not, this fails again below
         store.fetch_lists(guess)
-        plan = plan_target(store, guess, predicate, limit)
+        plan = _plan_found(store, guess, predicate, limit)
     latest = asked()
     if plan is not None and latest == guess:
         return plan
     store.fetch_lists(latest)
-    return plan_target(store, latest, predicate, limit)
+    return _plan_found(store, latest, predicate, limit)
 
 
 def find_target(store: TableStore) -> Snapshot | Between | None:
@@ -119,6 +143,16 @@ def plan_target(
     limit: int | None,
 ) -> ScanPlan:
     """Plan a batch read of a target that was found before, whatever was committed since."""
+    stored, limit = _on_stored(store, predicate, limit)
+    return _tested_later(_plan_found(store, target, stored, limit), store, predicate)
+
+
+def _plan_found(
+    store: TableStore,
+    target: Snapshot | Between | None,
+    predicate: Predicate | None,
+    limit: int | None,
+) -> ScanPlan:
     with store.decoding_rows():
         if isinstance(target, Between):
             return _plan_between(store, target, predicate, limit)
@@ -163,8 +197,9 @@ def plan_last_level(store: TableStore, snapshot: Snapshot | None) -> ScanPlan:
     if snapshot is None:
         return ScanPlan(None, (), Funnel())
     visible = last_level_visibility(store.schema.profile)
+    predicate = store.rules.on_stored(None)
     with store.decoding_rows():
-        return plan_key_snapshot(store, snapshot, None, None, is_visible=visible)
+        return plan_key_snapshot(store, snapshot, predicate, None, is_visible=visible)
 
 
 def plan_append_files(

@@ -135,7 +135,7 @@ class StreamScan:
 
     def plan_state(self, snapshot: Snapshot) -> ScanPlan:
         """All rows of a snapshot whose changes do not come later."""
-        store, predicate = self.store, self.predicate
+        store, predicate = self.store, self._on_stored
         if not store.schema.profile.has_keys:
             return plan_append_files(store, snapshot, manifests_of(store, snapshot), predicate)
         visible = _start_visibility(store.schema.profile)
@@ -177,7 +177,7 @@ class StreamScan:
 
     def plan_changes(self, snapshot: Snapshot) -> ScanPlan | None:
         """The changes of a snapshot; None if it changes no rows of the stream."""
-        store, predicate = self.store, self.predicate
+        store, predicate = self.store, self._on_stored
         if not store.schema.profile.has_keys:
             if not _is_append(snapshot, store.options):
                 return None
@@ -197,6 +197,11 @@ class StreamScan:
         if self.is_wanted is None:
             return plan
         return replace(plan, splits=tuple(s for s in plan.splits if self.is_wanted(s.bucket)))
+
+    @property
+    def _on_stored(self) -> Predicate | None:
+        """What files can be skipped by."""
+        return self.store.rules.on_stored(self.predicate)
 
     @property
     def _consumers(self) -> ConsumerStore:

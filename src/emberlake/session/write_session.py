@@ -97,6 +97,7 @@ class WriteSession:
             carries_ids: Whether the rows keep their ids, which are in the data (``TableWriter``).
             as_of: The snapshot that the rows were read from, if they are rows of the table.
         """
+        self.store.check_served()
         check_writable(self.store.schema)
         writer = TableWriter(
             self.store,

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from emberlake.base.parallel import limit_threads
 from emberlake.commit.change import NOTHING_COMMITTED, CommitResult
 from emberlake.compaction.buckets import with_present_schema
+from emberlake.expressions.query_auth import seeing_all
 from emberlake.maintenance.compact import CompactionShare, compact_places, compaction_places
 from emberlake.options import POSTPONE_BUCKET
 from emberlake.predicates import Predicate
@@ -43,7 +44,7 @@ def compact_on_spark(
         IncompleteJob: some buckets were not reported; nothing changes, and no file is deleted.
     """
     snapshot = store.snapshots.latest()
-    store = with_present_schema(store)
+    store = seeing_all(with_present_schema(store), "compacted")
     check_compactable(store.schema)
     if snapshot is None:
         return NOTHING_COMMITTED

@@ -124,6 +124,7 @@ def located_rows(
     store = session.store
     if PLACE in store.schema.field_by_name:
         raise InvalidInput(f"the table has a column {PLACE}, which is a reserved name")
+    store.check_shows_all()
     splits = plan_target(store, snapshot, predicate, None).splits
     if store.schema.profile.has_keys:
         check_exact(store.schema.fields)

@@ -119,6 +119,7 @@ class NativeScan:
         return (
             # Not if only Python can reach the storage, or if the storage observes reads.
             self.reader.store.storage.traits.spark_reads
+            and not self.reader.store.rules.hides  # Spark knows nothing of rules
             and not self.reader.with_kind
             # Ids of rows are not in the files.
             and not any(is_hidden(f) for f in self.fields)

@@ -73,6 +73,15 @@ def check_kind(schema: TableSchema) -> None:
     _refuse(schema, (_other_kind,), "kept by this server")
 
 
+def check_unserved(schema: TableSchema) -> None:
+    """Refuse what makes no sense without a server that keeps the table.
+
+    Raises:
+        Unsupported: says why.
+    """
+    _refuse(schema, (_query_auth,), "kept without a server")
+
+
 def check_readable(schema: TableSchema, read_fields: Sequence[DataField] = ()) -> None:
     """Refuse to read a table, or some of its columns, that would be read wrongly.
 
@@ -154,7 +163,7 @@ def _chain_table(schema: TableSchema) -> str | None:
 def _query_auth(schema: TableSchema) -> str | None:
     if not schema.options.value(QUERY_AUTH):
         return None
-    return "a server decides who sees which rows (query-auth.enabled)"
+    return f"a server would have to decide who sees which rows ({QUERY_AUTH.key})"
 
 
 def _unknown_format(schema: TableSchema) -> str | None:
@@ -245,14 +254,12 @@ def _commit_callbacks(schema: TableSchema) -> str | None:
 _KIND_RULES: Final[tuple[Rule, ...]] = (
     _other_kind,
     _chain_table,
-    _query_auth,
     _unknown_format,
 )
 
 _READ_RULES: Final[tuple[Rule, ...]] = (
     _other_kind,
     _chain_table,
-    _query_auth,
     _fallback_branch,
     _shredded_map,
     _manifest_format,

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from emberlake.errors import SnapshotNotFound
 from emberlake.io.storage import Storage
+from emberlake.rest.query_auth import QueryAuth
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.manifest import ManifestEntry
@@ -246,6 +247,17 @@ class SchemaServer(Protocol):
 
     def alter(self, changes: Sequence[SchemaChange]) -> None:
         """Make all changes, or none."""
+
+
+class RowAccess(Protocol):
+    """A server that decides who sees which rows of a table: a frozen value that pickles."""
+
+    def ask(self, identifier: Identifier, columns: Sequence[str]) -> QueryAuth:
+        """The rules for a read of some columns.
+
+        Raises:
+            NoPermission: they may not be read.
+        """
 
 
 class Publisher(Protocol):

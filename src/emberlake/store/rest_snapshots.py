@@ -31,6 +31,7 @@ from emberlake.io.rest.sending import Sent, Session, wait_before
 from emberlake.io.storage import Storage
 from emberlake.rest.commits import CommitRequest
 from emberlake.rest.errors import Code
+from emberlake.rest.query_auth import QueryAuth
 from emberlake.rest.statistics import PartitionNames, partition_statistics
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier
 from emberlake.spec.instant import Instant
@@ -282,6 +283,21 @@ class RestPublisher:
 
     def __reduce__(self) -> tuple[object, ...]:
         return RestPublisher, (self.session, self.names)  # the clock belongs to the process
+
+
+@dataclass(frozen=True)
+class RestRowAccess:
+    """The server decides who sees which rows; workers that get it could ask it, too."""
+
+    session: Session
+    env: Env = field(default=SYSTEM_ENV, compare=False, repr=False)
+
+    def ask(self, identifier: Identifier, columns: Sequence[str]) -> QueryAuth:
+        """The rules for a read of some columns."""
+        return RestApi(self.session, self.env).authorize_query(identifier, columns)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return RestRowAccess, (self.session,)  # the clock belongs to the process
 
 
 def _failure_of(sent: Sent) -> ServerError | TableNotFound:

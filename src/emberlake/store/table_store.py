@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeVar
 
 from emberlake.base.env import SYSTEM_ENV, Env
 from emberlake.base.requests import begin
-from emberlake.errors import CorruptFile, EmberlakeError
+from emberlake.errors import CorruptFile, EmberlakeError, Unsupported
 from emberlake.io.storage import Storage
 from emberlake.options import (
     COMMIT_USER_PREFIX,
@@ -23,9 +23,11 @@ from emberlake.options import (
     MANIFEST_TARGET_SIZE,
     PARTITION_DEFAULT_NAME,
     PARTITION_LEGACY_NAME,
+    QUERY_AUTH,
     ZSTD_LEVEL,
     TableOptions,
 )
+from emberlake.predicates import ALL_SHOWN, RowRules
 from emberlake.spec.binary_row import CorruptRow, decode_row
 from emberlake.spec.external_paths import (
     ExternalPaths,
@@ -42,7 +44,7 @@ from emberlake.spec.values import Value
 from emberlake.store.branches import BranchStore
 from emberlake.store.manifests import ManifestStore
 from emberlake.store.new_schema import NewSchema
-from emberlake.store.publishing import Publisher, Snapshots, TableIdentity
+from emberlake.store.publishing import Publisher, RowAccess, Snapshots, TableIdentity
 from emberlake.store.schemas import SchemaStore
 from emberlake.store.snapshots import FILE_PUBLISHER
 from emberlake.store.tags import TagStore
@@ -71,6 +73,8 @@ class TableStore:
     identity: TableIdentity
     publisher: Publisher = FILE_PUBLISHER
     new_schema: NewSchema | None = None  # what the next commit publishes before its snapshot
+    access: RowAccess | None = None  # asked before rows are read; None: nobody has to be asked
+    allowed: RowRules | None = None  # what it answered, for one read
     siblings: Siblings | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
@@ -98,6 +102,50 @@ class TableStore:
             # Not by ``schemas``, which knows the new schema before it is there.
             there = SchemaStore(self.storage, self.layout)
             self.new_schema.publish(there, self.publisher.schema_server(self.identity))
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether a server decides who sees which rows."""
+        return self.access is not None or self.options.value(QUERY_AUTH)
+
+    @property
+    def rules(self) -> RowRules:
+        """What may be shown of the rows. Everything that reads rows or plans to asks for this.
+
+        Raises:
+            Unsupported: a server decides it, and was not asked. Readers ask it by
+                ``expressions.query_auth``; what does not know of rules must not read.
+        """
+        if self.allowed is not None:
+            return self.allowed
+        if self.is_guarded:
+            raise Unsupported(
+                f"{self.identity.identifier} cannot be read like this: a server decides who sees "
+                f"which rows ({QUERY_AUTH.key}), and it was not asked"
+            )
+        return ALL_SHOWN
+
+    def check_served(self) -> None:
+        """Refuse a table whose rows a server guards, if it was opened without that server."""
+        if self.is_guarded and self.access is None:
+            raise Unsupported(
+                f"{self.identity.identifier}: a server decides who sees which rows of the table "
+                f"({QUERY_AUTH.key}); open it with the REST catalog of that server"
+            )
+
+    def check_shows_all(self) -> None:
+        """Refuse to read rows by their places, which rules know nothing of, if any are hidden."""
+        if self.rules.hides:
+            raise Unsupported(
+                f"{self.identity.identifier}: rows are hidden from you, or values masked "
+                f"({QUERY_AUTH.key}), so rows cannot be read by their places"
+            )
+
+    def under(self, rules: RowRules) -> "TableStore":
+        """The same table, for a read under rules."""
+        store = replace(self, allowed=rules)
+        store.__dict__["schemas"] = self.schemas  # they have loaded the same files
+        return store
 
     @cached_property
     def snapshots(self) -> Snapshots:

@@ -11,6 +11,7 @@ from emberlake.base.html import html_box, html_facts, html_note, html_title
 from emberlake.base.names import listed
 from emberlake.errors import InvalidInput, Unsupported
 from emberlake.expressions.filters import bind_row_filter
+from emberlake.expressions.query_auth import authorized, seeing_all
 from emberlake.predicates import (
     Leaf,
     Op,
@@ -18,6 +19,7 @@ from emberlake.predicates import (
     PredicateBuilder,
     and_all,
     bind_partition_filter,
+    columns_of,
 )
 from emberlake.read.projection import Projection, project, project_all, project_type
 from emberlake.read.table_reader import TableReader
@@ -122,7 +124,7 @@ class ReadBuilder:
     def new_scan(self) -> "TableScan":
         """The half that finds the files to read."""
         check_readable(self.store.schema)
-        return TableScan(self.store, self._predicate, self._limit)
+        return TableScan(self.store, self._predicate, self._limit, self._columns)
 
     def new_read(self) -> TableRead:
         """The half that reads them."""
@@ -137,6 +139,13 @@ class ReadBuilder:
     @property
     def _predicate(self) -> Predicate | None:
         return and_all([self._partition_filter, self._row_ids, self._filter])
+
+    @property
+    def _columns(self) -> frozenset[str]:
+        """The columns of the table that the read is for."""
+        projection = self._projection or project_all(self.store.schema.fields)
+        tested = frozenset() if self._predicate is None else columns_of(self._predicate)
+        return projection.columns | tested
 
     @property
     def _aliases(self) -> dict[str, tuple[str, ...]]:
@@ -167,7 +176,7 @@ class ReadBuilder:
         """
         check_readable(self.store.schema)
         explained = explain_scan(
-            self.store,
+            seeing_all(self.store, "explained"),
             self._predicate,
             self._limit,
             columns=self._column_names,
@@ -178,7 +187,7 @@ class ReadBuilder:
         if spark is None:
             return explained
         explain = load_extra("emberlake.spark.read", extra="spark").explain_dataframe
-        reader = explain(self.new_read()._reader, self.new_scan().plan().splits(), spark)  # noqa: SLF001
+        reader = explain(self.new_read()._authorized(), self.new_scan().plan().splits(), spark)  # noqa: SLF001
         return replace(explained, spark=reader)
 
 
@@ -207,6 +216,7 @@ class TableScan:
     store: TableStore
     predicate: Predicate | None
     limit: int | None
+    _columns: frozenset[str] = field(repr=False)  # what the rows are read for
     _share: Share | None = field(default=None, repr=False)
 
     def with_shard(self, idx_of_this_subtask: int, number_of_para_subtasks: int) -> Self:
@@ -245,7 +255,8 @@ class TableScan:
 
     def plan(self) -> "Plan":
         """Prune files by partition, bucket and statistics; pack the rest into splits."""
-        plan = plan_scan(self.store, self.predicate, self.limit, self._share)
+        store = authorized(self.store, self._columns)
+        plan = plan_scan(store, self.predicate, self.limit, self._share)
         attach_folders(plan.splits, self.store.bucket_folder)
         return Plan(plan)
 

@@ -39,6 +39,8 @@ class FileScan(Scan[ReadBuilder]):
         return self._builder.explain(verbose)
 
     def _repr_html_(self) -> str:
+        if self._builder.store.is_guarded:  # what is skipped, and why, tells of hidden rows
+            return super()._repr_html_()
         return self.explain()._repr_html_()
 
 

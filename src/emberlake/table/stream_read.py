@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from emberlake.errors import InvalidInput
+from emberlake.expressions.query_auth import authorized
 from emberlake.scan.stream import StreamScan
 from emberlake.spec.support import check_readable
 from emberlake.table.read_builder import Plan, ReadBuilder
@@ -59,7 +60,7 @@ class StreamReadBuilder(ReadBuilder):
         """The half that finds what is new."""
         check_readable(self.store.schema)
         scan = StreamScan(self.store, self._predicate, self._bucket_filter, self._consumer_id)
-        return StreamingTableScan(scan, self._poll_interval_ms)
+        return StreamingTableScan(scan, self._poll_interval_ms, self._columns)
 
     def new_read(self) -> TableRead:
         """The half that reads it."""
@@ -72,9 +73,11 @@ class StreamingTableScan:
 
     _scan: StreamScan = field(repr=False)
     poll_interval_ms: int = 1000
+    _columns: frozenset[str] = field(default=frozenset(), repr=False)
 
     def plan(self) -> Plan | None:
         """What to read next; None if there is nothing new yet."""
+        self._scan.store = authorized(self._scan.store, self._columns)
         plan = self._scan.plan()
         return None if plan is None else Plan(plan)
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from emberlake.base.extras import load_extra
 from emberlake.base.row import Row, iter_rows
 from emberlake.errors import InvalidInput
+from emberlake.expressions.query_auth import authorized_reader
 from emberlake.predicates import Predicate
 from emberlake.read.table_reader import TableReader
 from emberlake.scan.splits import DataSplit
@@ -88,13 +89,16 @@ class TableRead:
 
     def to_iterator(self, splits: Sequence[DataSplit]) -> Iterator[Row]:
         """Rows one at a time."""
-        for batch in self._reader.read_batches(splits):
+        for batch in self._authorized().read_batches(splits):
             yield from iter_rows(batch)
 
     def _with_kind(self, with_row_kind: bool | None) -> TableReader:  # noqa: FBT001
-        if with_row_kind is None:
-            return self._reader
-        return replace(self._reader, with_kind=with_row_kind)
+        reader = self._authorized()
+        return reader if with_row_kind is None else replace(reader, with_kind=with_row_kind)
+
+    def _authorized(self) -> TableReader:
+        """The reader for one read, under the rules that a server has for it by now."""
+        return authorized_reader(self._reader)
 
     def to_pandas(
         self,
@@ -144,7 +148,7 @@ class TableRead:
         load_extra("pyspark", extra="spark")
         session = load_extra("emberlake.spark.sessions", extra="spark").find_session(spark)
         read = load_extra("emberlake.spark.read", extra="spark").read_dataframe
-        rows: DataFrame = read(self._reader, splits, session, num_partitions)
+        rows: DataFrame = read(self._authorized(), splits, session, num_partitions)
         return rows
 
     def to_torch(  # noqa: PLR0913
@@ -190,7 +194,7 @@ class TableRead:
         load_extra("torch", extra="torch")
         torch_data = load_extra("emberlake.table.torch_data", extra="torch")
         dataset: Dataset[Any] = torch_data.open_dataset(
-            self._reader,
+            self._authorized(),
             splits,
             torch_data.Streaming(
                 prefetch_concurrency=prefetch_concurrency,

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from emberlake.catalog import Catalog
 from emberlake.errors import ColumnNotFound, EmberlakeError, InvalidInput
+from emberlake.expressions.query_auth import seeing_all
 from emberlake.spec.identifier import Identifier
 from emberlake.table import Table
 from emberlake.ui import loading
@@ -36,10 +37,12 @@ def table_of(catalog: Catalog, identifier: str) -> Table:
 
     Raises:
         InvalidInput: it is a system table, which has no files of its own.
+        Unsupported: not all rows are shown to this user; pages tell of all of them.
     """
     table = catalog.get_table(identifier)
     if table.identifier.is_system_table():
         raise InvalidInput(f"{identifier} is a system table; look at the table itself")
+    seeing_all(table.store, "drawn")
     return table
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from markupsafe import Markup
 
+from emberlake.expressions.query_auth import seeing_all
 from emberlake.table import Table
 from emberlake.ui import loading
 from emberlake.ui.contents import LARGEST
@@ -35,6 +36,7 @@ def render_report(
     Raises:
         InvalidPredicate: a filter does not fit the table.
     """
+    seeing_all(table.store, "drawn")
     buckets = loading.load_buckets(table, None)
     opened = [
         loading.load_bucket(table, line.partition, line.bucket)

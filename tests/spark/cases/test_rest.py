@@ -4,11 +4,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from emberlake import CatalogFactory, InvalidSql, Unsupported
+from emberlake import CatalogFactory, InvalidSql, Schema, Unsupported
 from emberlake.spark import (
     Lake,
     attach,
@@ -20,6 +21,7 @@ from emberlake.spark import (
     write_paimon,
 )
 from interop.judges import catalog_options, java_judge
+from query_auth import leaf, rules, upper
 from rest_recordings import labelled
 from rest_server import TOKEN, RestServer, serving
 from server.processes import served
@@ -28,6 +30,8 @@ from spark.conftest import MODE
 from spark.short_keys import ACCESS_KEYS
 from spark.sight import executions, explained
 from spark.tables import COLUMNS, frame, some_rows
+
+QUERY_AUTH = pa.schema([("k", pa.int64()), ("v", pa.string())])
 
 
 @pytest.fixture
@@ -233,3 +237,51 @@ def test_a_job_that_outlives_many_tokens_finishes(
         assert SECRET not in explained(read)
         assert proxy.clear() == []  # some keys did end
     assert len(server.asked("GET .*/token$")) > 3
+
+
+def test_query_auth_is_obeyed_by_every_read_and_nothing_is_rewritten(
+    spark: SparkSession, server: RestServer, tmp_path: Path
+) -> None:
+    options = server.options
+    catalog = CatalogFactory.create(options)
+    guarded = {"query-auth.enabled": "true"}
+    table = catalog.create_table("db.q", Schema.from_pyarrow_schema(QUERY_AUTH, options=guarded))
+    sink = catalog.create_table("db.seen", QUERY_AUTH)
+    table.append(pa.table({"k": [1, 2, 3], "v": ["ann", "bob", None]}, schema=QUERY_AUTH))
+    assert _tuples(read_paimon("db.q", options)) == [(1, "ann"), (2, "bob"), (3, None)]
+    hidden = rules(leaf("k", "LESS_THAN", 3), masks={"v": upper("v")})
+    server.rules = lambda _: hidden
+    lake = attach(spark, options, name="guarded")
+    source = spark.read.format("emberlake").options(**options).load("db.q")
+
+    expected = [(1, "ANN"), (2, "BOB")]
+    assert _tuples(read_paimon("db.q", options)) == expected
+    assert _tuples(read_paimon("db.q", options, filter="v = 'BOB'")) == [(2, "BOB")]
+    assert _tuples(read_paimon("db.q", options, filter="v = 'bob'")) == []
+    assert _tuples(lake.sql("SELECT * FROM db.q")) == expected
+    assert _tuples(lake.sql("SELECT k FROM db.q WHERE v = 'BOB'")) == [(2,)]
+    assert _tuples(lake.sql("SELECT v FROM db.`q$audit_log`")) == [("ANN",), ("BOB",)]
+    assert _tuples(lake.sql("SELECT k, __paimon_bucket FROM db.q")) == [(1, 0), (2, 0)]
+    assert _tuples(source) == expected
+    assert _tuples(source.where("v = 'BOB'")) == [(2, "BOB")]
+    query = (
+        spark.readStream.format("emberlake").options(**options).load("db.q")
+        .writeStream.format("emberlake").options(**options)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True).start("db.seen")
+    )  # fmt: skip
+    query.awaitTermination()
+    assert sorted(zip(*sink.to_arrow().to_pydict().values(), strict=True)) == expected
+    for refused in (
+        lambda: delete("db.q", options, "k = 1"),
+        lambda: update("db.q", options, {"v": "'x'"}, "k = 1"),
+        lambda: compact("db.q", options, full=True),
+        lambda: lake.sql("DELETE FROM db.q WHERE k = 1"),
+        lambda: lake.sql("SELECT __paimon_file_path FROM db.q"),
+    ):
+        with pytest.raises(Unsupported, match="this needs all rows as they are"):
+            refused()
+
+    server.rules = lambda _: rules()
+    assert delete("db.q", options, "k = 1").rows_deleted == 1
+    assert _tuples(read_paimon("db.q", options)) == [(2, "bob"), (3, None)]

@@ -278,7 +278,7 @@ def test_a_null_row_does_not_fail(text: str) -> None:
         ("nothing", "there is no column 'nothing'; "),
         ("FLOR(d)", "did you mean FLOOR"),
         ("__import__('os')", "there is no function"),
-        ("SOUNDEX(s)", "there are ABS, CAST, CEIL, COALESCE, CONCAT, CURRENT_DATE, "),
+        ("SOUNDEX(s)", "there are ABS, CAST, CEIL, COALESCE, CONCAT, CONCAT_WS, "),
         ("LENGTH(s, s)", "LENGTH takes 1 argument, not 2"),
         ("LENGTH(i)", "takes text, not INT"),
         ("s + 1", "+ takes numbers, not STRING"),

@@ -385,7 +385,6 @@ def test_what_the_format_allows_is_built(arguments):
     [
         ({"type": "format-table"}, "format-table"),
         ({"chain-table.enabled": "true"}, "chain table"),
-        ({"query-auth.enabled": "true"}, "query-auth"),
         ({"file.format": "vortex"}, "file.format=vortex"),
     ],
 )

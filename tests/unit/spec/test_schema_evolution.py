@@ -8,7 +8,6 @@ from emberlake.errors import (
     InvalidInput,
     InvalidOption,
     InvalidSchema,
-    Unsupported,
 )
 from emberlake.options import TableOptions
 from emberlake.spec.new_table import build_table_schema
@@ -253,7 +252,6 @@ def test_a_renamed_column_is_renamed_in_sequence_groups():
         (SchemaChange.set_option("primary-key", "k"), InvalidSchema, "primary-key"),
         (SchemaChange.set_option("target-file-size", "big"), InvalidOption, "target-file-size"),
         (SchemaChange.set_option("changelog-producer", "input"), InvalidSchema, "primary key"),
-        (SchemaChange.set_option("query-auth.enabled", "true"), Unsupported, "query-auth"),
         ("drop everything", InvalidInput, "not a change"),
     ],
 )

@@ -50,7 +50,6 @@ UNREADABLE = [
     ({**KEY, "bucket": "-2", "postpone.merge-on-read": "true"}, "postpone.merge-on-read"),
     ({"type": "format-table"}, "a format-table"),
     ({**KEY, "chain-table.enabled": "true"}, "chain table"),
-    ({"query-auth.enabled": "true"}, "query-auth.enabled"),
 ]
 UNWRITABLE = [
     ({"metadata.iceberg.storage": "table-location"}, "Iceberg"),

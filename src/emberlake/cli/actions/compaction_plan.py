@@ -8,6 +8,7 @@ from emberlake.compaction.bucket import Bucket, load_buckets
 from emberlake.compaction.group_compact import pick_group_bins
 from emberlake.compaction.key_compact import pick_files
 from emberlake.compaction.postpone_compact import load_postponed
+from emberlake.expressions.query_auth import seeing_all
 from emberlake.predicates import Predicate
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.profile import BucketMode
@@ -37,6 +38,7 @@ def iter_picked(
     Raises:
         Unsupported: the table cannot be compacted.
     """
+    store = seeing_all(store, "compacted")
     check_compactable(store.schema)
     if store.schema.profile.bucket_mode is BucketMode.POSTPONED:
         for waiting in load_postponed(store, snapshot, where):

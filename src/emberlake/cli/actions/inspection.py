@@ -13,6 +13,7 @@ from emberlake.cli.actions.partitions import match_typed, parse_partition
 from emberlake.cli.actions.reading import ReadRequest, with_request
 from emberlake.cli.report import Cell, Column, Done, Grid, Report, numbers, words
 from emberlake.cli.session import Session
+from emberlake.expressions.query_auth import seeing_all
 from emberlake.inspect import load_partition_totals
 from emberlake.read.row_texts import iter_json_rows
 from emberlake.spec.identifier import Identifier
@@ -125,7 +126,8 @@ def drop_partitions(
     specs = [parse_partition(text) for text in texts]
     table = session.table(identifier)
     is_meant = match_typed(table, identifier, specs)
-    totals = load_partition_totals(table.store, table.latest_snapshot())
+    store = seeing_all(table.store, "counted by partition", table.partition_keys)
+    totals = load_partition_totals(store, table.latest_snapshot())
     gone = [i for i, partition in enumerate(totals.partitions) if is_meant(partition)]
     files = totals.files.take(np.array(gone, np.int64))
     rows = int(files.record_count.sum())

@@ -17,6 +17,7 @@ from emberlake.rest.commits import (
 from emberlake.rest.errors import Code
 from emberlake.rest.objects import Function, View
 from emberlake.rest.paths import CONFIG_PATH, Endpoint, path_of
+from emberlake.rest.query_auth import QueryAuth, query_auth_json
 from emberlake.rest.reading import Fields, encode_json, parse_json
 from emberlake.rest.values import (
     Config,
@@ -110,6 +111,13 @@ class RestApi:
         """Credentials for the folder of a table, and the server's time, if it states it."""
         sent = self._send(Endpoint.GET_TOKEN, *_names_of(identifier))
         return self._decoded(sent, DataToken.from_json), sent.answer.clock_ms
+
+    def authorize_query(self, identifier: Identifier, columns: Sequence[str]) -> QueryAuth:
+        """What may be read of some columns of a table."""
+        body = query_auth_json(columns)
+        names = _names_of(identifier)
+        sent = self._send(Endpoint.AUTHORIZE, *names, body=body, repeat=Repeat.SAFELY)
+        return self._decoded(sent, QueryAuth.from_json)
 
     # --- snapshots --------------------------------------------------------------------------------
 

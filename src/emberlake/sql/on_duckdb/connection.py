@@ -101,7 +101,7 @@ class Database:
             reader = relation.to_arrow_reader(_ROWS_AT_ONCE)
         except duckdb.Error as error:
             self._end(connection)
-            raise _ours(error) from error
+            raise _problem_of(prepared) or _ours(error) from error
 
         def batches() -> Iterator[pa.RecordBatch]:
             try:
@@ -192,6 +192,12 @@ class Database:
 def _close(connection: Any, folder: "tempfile.TemporaryDirectory[str]") -> None:
     connection.close()
     folder.cleanup()
+
+
+def _problem_of(prepared: Prepared) -> EmberlakeError | None:
+    """Why a source of a query could not be opened."""
+    found = (getattr(source, "problem", None) for source in prepared.sources.values())
+    return next((problem for problem in found if problem is not None), None)
 
 
 def _ours(error: Exception) -> EmberlakeError:

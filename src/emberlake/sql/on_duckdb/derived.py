@@ -7,6 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 from emberlake.errors import Unsupported
+from emberlake.expressions.query_auth import authorized_reader
 from emberlake.read.projection import ROW_KIND, project_all
 from emberlake.read.table_reader import TableReader
 from emberlake.scan.plan import find_target, plan_last_level, plan_target
@@ -61,8 +62,8 @@ def _binlog(table: Table) -> Derived:
 def _with_kinds(table: Table) -> Rows:
     store = table.store
     fields = project_all(store.schema.fields)
-    reader = TableReader(store, fields, with_kind=True, with_deletes=True)
-    splits = plan_target(store, find_target(store), None, None).splits
+    reader = authorized_reader(TableReader(store, fields, with_kind=True, with_deletes=True))
+    splits = plan_target(reader.store, find_target(store), None, None).splits
     attach_folders(splits, store.bucket_folder)
     return Rows(reader, tuple(splits))
 
@@ -75,8 +76,8 @@ def _read_optimized(table: Table) -> Derived:
     target = find_target(store)
     if isinstance(target, Between):
         raise Unsupported("changes between two snapshots have no $ro")
-    reader = TableReader(store, project_all(store.schema.fields))
-    splits = plan_last_level(store, target).splits
+    reader = authorized_reader(TableReader(store, project_all(store.schema.fields)))
+    splits = plan_last_level(reader.store, target).splits
     attach_folders(splits, store.bucket_folder)
     return Derived(Rows(reader, tuple(splits)))
 

@@ -92,6 +92,7 @@ def is_plain_table(
     profile = store.schema.profile
     return (
         store.storage.traits.spark_reads  # not if a storage observes reads, as in tests
+        and not store.is_guarded
         and profile.has_keys == with_keys
         and not (profile.evolves_data or store.schema.partition_keys)
         and fields == store.schema.fields

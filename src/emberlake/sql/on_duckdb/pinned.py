@@ -5,13 +5,16 @@ Those that mean the same in both engines become filters of the scan, so that par
 row groups are skipped; DuckDB evaluates the others itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from duckdb._sources import ArrowScanSource
 
+from emberlake.errors import EmberlakeError
+from emberlake.expressions.query_auth import authorized_reader
 from emberlake.predicates import Predicate, and_all
 from emberlake.read.projection import project, project_all
 from emberlake.read.table_reader import TableReader
@@ -44,13 +47,29 @@ class PinnedTable:
     def batches(self, names: Sequence[str] | None, where: Predicate | None) -> pa.RecordBatchReader:
         """The rows, a batch at a time."""
         projection = project_all(self.fields) if names is None else project(self.fields, names)
-        reader = TableReader(self.store, projection, where)
-        splits = plan_target(self.store, self.target, where, None).splits
+        reader = authorized_reader(TableReader(self.store, projection, where))
+        splits = plan_target(reader.store, self.target, where, None).splits
         attach_folders(splits, self.store.bucket_folder)
         return pa.RecordBatchReader.from_batches(reader.arrow_schema, reader.read_batches(splits))
 
 
-class TableSource(ArrowScanSource):  # type: ignore[misc]
+class TellingSource:
+    """A source that keeps why it could not be opened; DuckDB only passes on the text of that."""
+
+    problem: EmberlakeError | None = None
+
+    @contextmanager
+    def opening(self) -> Iterator[None]:
+        """Keep the error, if there is one."""
+        self.problem = None
+        try:
+            yield
+        except EmberlakeError as error:
+            self.problem = error
+            raise
+
+
+class TableSource(ArrowScanSource, TellingSource):  # type: ignore[misc]
     """The source of a scan by DuckDB."""
 
     schema_is_stable = True
@@ -64,7 +83,8 @@ class TableSource(ArrowScanSource):  # type: ignore[misc]
         return self._schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._pinned.batches(None, None).__arrow_c_stream__(requested_schema)
+        with self.opening():
+            return self._pinned.batches(None, None).__arrow_c_stream__(requested_schema)
 
     def accepts(self, predicate: Any) -> bool:
         """Whether the scan keeps exactly the rows for which a predicate is true."""
@@ -78,8 +98,9 @@ class TableSource(ArrowScanSource):  # type: ignore[misc]
         chosen = None if columns is None else [names[i] for i in columns]
         if chosen == []:
             chosen = [self._cheapest()]
-        batches = self._pinned.batches(chosen, and_all(found))
-        return batches.__arrow_c_stream__(), bool(columns)
+        with self.opening():
+            batches = self._pinned.batches(chosen, and_all(found))
+            return batches.__arrow_c_stream__(), bool(columns)
 
     def _cheapest(self) -> str:
         widths = [

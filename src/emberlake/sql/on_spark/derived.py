@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from emberlake.errors import Unsupported
+from emberlake.expressions.query_auth import authorized_reader
 from emberlake.read.projection import ROW_KIND, project_all
 from emberlake.read.table_reader import TableReader
 from emberlake.scan.plan import plan_last_level
@@ -25,8 +26,9 @@ Derive = Callable[[Pinned, SparkSession], DataFrame]
 def _audit_log(pinned: Pinned, spark: SparkSession) -> DataFrame:
     """All rows with their kind, including deleted ones."""
     store = pinned.table.store
-    reader = TableReader(store, project_all(store.schema.fields), with_kind=True, with_deletes=True)
-    rows = read_dataframe(reader, pinned.splits(None), spark)
+    fields = project_all(store.schema.fields)
+    reader = authorized_reader(TableReader(store, fields, with_kind=True, with_deletes=True))
+    rows = read_dataframe(reader, pinned.splits(reader), spark)
     names = [quoted(name) for name in store.schema.field_names]
     return rows.select(F.col(ROW_KIND).alias(_KIND), *names)
 
@@ -45,8 +47,8 @@ def _read_optimized(pinned: Pinned, spark: SparkSession) -> DataFrame:
         return scan(pinned, spark)
     if isinstance(pinned.target, Between):
         raise Unsupported("changes between two snapshots have no $ro")
-    reader = TableReader(store, project_all(store.schema.fields))
-    splits = plan_last_level(store, pinned.target).splits
+    reader = authorized_reader(TableReader(store, project_all(store.schema.fields)))
+    splits = plan_last_level(reader.store, pinned.target).splits
     attach_folders(splits, store.bucket_folder)
     return read_dataframe(reader, list(splits), spark)
 

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from emberlake.errors import Unsupported
+from emberlake.expressions.query_auth import authorized_reader, seeing_all
 from emberlake.inspect import SystemTable
 from emberlake.predicates import Predicate
 from emberlake.read.projection import project_all
@@ -59,9 +60,9 @@ class Pinned:
         placed = () if self.schema.profile.has_keys else (FILE_PATH, ROW_INDEX)
         return (PARTITION, BUCKET, *placed, *tracked)
 
-    def splits(self, predicate: Predicate | None) -> list[DataSplit]:
-        """What to read."""
-        store = self.table.store
+    def splits(self, reader: TableReader) -> list[DataSplit]:
+        """What a reader of the table has to read."""
+        store, predicate = reader.store, reader.predicate
         splits = plan_target(store, self.target, predicate, None).splits
         attach_folders(splits, store.bucket_folder)
         return list(splits)
@@ -93,13 +94,12 @@ def scan(
         needed |= set(store.schema.partition_keys)
     read = [f for f in fields if f.name in needed] or list(store.schema.fields[:1])
     projection = project_all(read)
-    reader = TableReader(store, projection, predicate)
     if FILE_PATH in hidden or ROW_INDEX in hidden:
         rows = _with_places(pinned, spark, [f.name for f in read], predicate)
-    elif BUCKET in hidden:
-        rows = _by_bucket(reader, pinned.splits(predicate), spark)
     else:
-        rows = read_dataframe(reader, pinned.splits(predicate), spark)
+        reader = authorized_reader(TableReader(store, projection, predicate))
+        read_rows = _by_bucket if BUCKET in hidden else read_dataframe
+        rows = read_rows(reader, pinned.splits(reader), spark)
     outputs = [_output(f) for f in wanted or read]
     outputs += [_hidden(name, store.schema.partition_keys) for name in hidden]
     return rows.select(*outputs)
@@ -121,7 +121,7 @@ def _with_places(
     pinned: Pinned, spark: SparkSession, columns: Sequence[str], predicate: Predicate | None
 ) -> DataFrame:
     """The rows of a table without a primary key, with their files and positions."""
-    store, target = pinned.table.store, pinned.target
+    store, target = seeing_all(pinned.table.store, "read by file"), pinned.target
     if isinstance(target, Between):
         raise Unsupported(f"changes between two snapshots have no {FILE_PATH}")
     located = located_rows(
