@@ -324,8 +324,12 @@ def _row_conversion(source: pa.DataType, fields: tuple[DataField, ...]) -> Conve
     def child(array: pa.Array, at: int) -> pa.Array:
         if positions[at] < 0:
             return pa.nulls(len(array), targets[at].type)
-        found, inner = array.field(positions[at]), inners[at]
-        return inner(found) if inner else found
+        inner = inners[at]
+        if inner is None:
+            return array.field(positions[at])
+        # In rows that are null, fields hold arbitrary bytes; flattened, they are null there.
+        has_nulls = array.null_count > 0
+        return inner(array.flatten()[positions[at]] if has_nulls else array.field(positions[at]))
 
     def convert(array: pa.Array) -> pa.Array:
         children = [child(array, at) for at in range(len(fields))]

@@ -4,6 +4,7 @@ Rows wait in a buffer until they make a row group of decent size; then they are 
 another thread collects their statistics.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
@@ -218,12 +219,16 @@ class RollingFiles:
 
     def _row_groups(self, table: pa.Table) -> Iterator[pa.Table]:
         average = max(1, table.nbytes // max(1, table.num_rows))
-        by_bytes = max(1, self.limits.row_group_bytes // average)
+        most = min(self.limits.row_group_rows, max(1, self.limits.row_group_bytes // average))
         start = 0
         while start < table.num_rows:
             in_file = self._open.rows if self._open else 0
             room = self.limits.file_rows - in_file
-            rows = min(self.limits.row_group_rows, by_bytes, room, table.num_rows - start)
+            # Groups of equal size rather than a full one and a remainder: readers work on several
+            # at once.
+            left = table.num_rows - start
+            even = math.ceil(left / math.ceil(left / most))
+            rows = min(even, room)
             yield table.slice(start, rows)
             start += rows
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from emberlake.formats.conform import decimal_from_bytes, is_identical, plan_conversion
-from emberlake.types import AtomicType
+from emberlake.types import AtomicType, DataField, RowType
 
 JULIAN_1970 = 2_440_588
 
@@ -67,6 +67,20 @@ def test_int96_reaches_every_year_of_coarser_timestamps() -> None:
     array = pa.array([int96(0, JULIAN_1970 + 2_932_896)], pa.binary(12))
 
     assert converted(array, "TIMESTAMP(6)").to_pylist()[0].year == 9999
+
+
+def test_int96_is_not_read_in_rows_that_are_null() -> None:
+    field = pa.field("at", pa.binary(12), nullable=False)
+    beyond = pa.array([int96(0, 2**31 - 1), int96(7, JULIAN_1970)], field.type)
+    rows = pa.StructArray.from_arrays([beyond], fields=[field], mask=pa.array([True, False]))
+    column = RowType(True, (DataField(0, "at", AtomicType("TIMESTAMP(9)", nullable=False)),))
+
+    convert = plan_conversion(rows.type, column)
+
+    assert convert is not None
+    first, second = convert(rows)
+    assert not first.is_valid
+    assert second["at"].value == 7
 
 
 @pytest.mark.parametrize("source", [pa.int32(), pa.int64()])
