@@ -145,19 +145,13 @@ def open_ways(ways: Iterable[str], files: Path, warehouse: Path, master: str) ->
 
 def duckdb_on_files(files: Path) -> Run:
     import duckdb  # noqa: PLC0415 - a way that is not asked for need not be there
-
-    from emberlake.sql.on_duckdb.dialect import (  # noqa: PLC0415
-        MACROS,
-        parse_query,
-        to_duckdb,
-    )
+    import sqlglot  # noqa: PLC0415
 
     connection = duckdb.connect(":memory:")
-    for macro in MACROS:
-        connection.execute(macro)
     for name in TABLES:
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM '{files / name}.parquet'")
-    return lambda query: connection.sql(to_duckdb(parse_query(query))).to_arrow_table()
+    own = {query: sqlglot.transpile(query, "spark", "duckdb")[0] for query in QUERIES.values()}
+    return lambda query: connection.sql(own[query]).to_arrow_table()
 
 
 def local_on_tables(warehouse: Path) -> Run:

@@ -143,10 +143,11 @@ def test_a_table_that_is_not_there_fails(catalog: Catalog, cli: Cli) -> None:
     assert json.loads(done.err)["error"]["type"] == "TableNotFound"
 
 
-def test_intervals_are_text(catalog: Catalog, cli: Cli) -> None:
+def test_what_needs_spark_is_an_error_that_says_so(catalog: Catalog, cli: Cli) -> None:
     done = cli("sql", "SELECT interval 2 day AS i", "--json")
 
-    assert done.json["rows"] == [{"i": "2 days"}]
+    assert done.code == 1
+    assert "needs Spark" in json.loads(done.err)["error"]["message"]
 
 
 @pytest.mark.thorough
