@@ -104,6 +104,15 @@ def test_a_read_that_is_not_allowed_is_refused(server: RestServer, table: Table)
             forbidden()
 
 
+def test_counting_asks_for_the_columns_of_the_filter_alone(
+    server: RestServer, table: Table
+) -> None:
+    assert table.count("n > 10") == 2
+
+    asked = server.asked("POST .*/tables/t/auth$")
+    assert asked == [{"select": ["n"]}] * len(asked) != []
+
+
 def test_the_server_is_asked_again_for_every_read(server: RestServer, table: Table) -> None:
     scan = table.scan(columns=["k"])
     read = table.new_read_builder().new_read()
@@ -412,6 +421,32 @@ def test_what_needs_all_rows_is_refused_to_those_who_do_not_see_them(
 
     hide(server, rules())
     assert seen(table.to_arrow()) == sorted(ROWS, key=repr)
+
+
+def test_partitions_are_listed_only_for_those_who_see_all_rows(
+    server: RestServer, catalog: RestCatalog
+) -> None:
+    table = create(catalog, partition_keys=["k"])
+    table.append(data())
+    assert len(catalog.list_partitions_paged("db.t").elements) == 4
+    hide(server, rules(AFTER_ONE))
+
+    with pytest.raises(Unsupported, match="this needs all rows as they are"):
+        catalog.list_partitions_paged("db.t")
+
+
+def test_a_merge_that_saw_all_rows_leaves_no_permission_behind(
+    server: RestServer, table: Table
+) -> None:
+    more = pa.table({"k": [5], "v": ["eve"], "n": pa.array([50], pa.int32()), "x": [1]})
+    merge = table.merge(more, on=["k"], merge_schema=True)
+    merge.when_not_matched_insert_all().execute()
+    assert table.field_names == ["k", "v", "n", "x"]
+
+    with pytest.raises(Unsupported, match="was not asked"):
+        table.store.rules  # noqa: B018
+    hide(server, rules(AFTER_ONE))
+    assert table.count() == 4
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from emberlake.catalog.quarantine import open_quarantine, warehouse_of
 from emberlake.catalog.rules import as_identifier
 from emberlake.commit.change import CommitResult
 from emberlake.errors import InvalidIdentifier
+from emberlake.expressions.query_auth import seeing_all
 from emberlake.inspect import SystemTable, open_system_table
 from emberlake.inspect.tables import ROW_TRACKING
 from emberlake.spec.identifier import Identifier
@@ -84,6 +85,7 @@ class OpeningCatalog(Catalog):
     ) -> PagedList[Partition]:
         """The partitions of a table by name, a page at a time."""
         store = self._open_store(as_identifier(identifier))
+        store = seeing_all(store, "listed by partition", store.schema.partition_keys)
         return list_partition_page(store, max_results, page_token, partition_name_pattern)
 
     def drop_partitions(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from emberlake.base.times import instant_ms
 from emberlake.catalog.catalog import check_page_size
 from emberlake.errors import InvalidInput
-from emberlake.expressions.query_auth import seeing_all
 from emberlake.inspect import PartitionTotals, load_partition_totals
 from emberlake.inspect.totals import describe_partitions
 from emberlake.options import PARTITION_DEFAULT_NAME
@@ -29,7 +28,6 @@ def list_partition_page(
     pages, no other partition appears twice or is left out.
     """
     check_page_size(max_results)
-    store = seeing_all(store, "listed by partition", store.schema.partition_keys)
     totals = load_partition_totals(store, store.snapshots.latest())
     matches = _name_matcher(name_pattern)
     is_after = _position_matcher(store, page_token)

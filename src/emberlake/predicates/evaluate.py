@@ -112,7 +112,8 @@ def _join_guarded(
     for child in sorted(predicate.children, key=lambda child: bool(computed_of(child))):
         left = np.flatnonzero(kept == is_and)
         part = batch if len(left) == batch.num_rows else batch.take(pa.array(left))
-        kept[left] = pc.fill_null(evaluate(child, part), fill_value=False).to_numpy()
+        matches = pc.fill_null(evaluate(child, part), fill_value=False)
+        kept[left] = matches.to_numpy(zero_copy_only=False)
     return _shaped_like(batch, pa.array(kept))
 
 

@@ -4,6 +4,7 @@ The builders are for programs in which many processes write for one commit or re
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from emberlake import rowops
@@ -252,7 +253,8 @@ class ShortForms(ShortReads):
 
     def _have(self, store: TableStore) -> None:
         """Take over the columns that a write has left."""
-        object.__setattr__(self, "store", store)
+        # A merge was allowed to see all rows; that holds for no later read.
+        object.__setattr__(self, "store", replace(store, allowed=None) if store.allowed else store)
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -280,18 +282,19 @@ class ShortForms(ShortReads):
         other files are read.
         """
         builder = self.new_read_builder().with_filter(filter)
-        scan = builder.new_scan()
-        splits = scan.plan().splits()
+        # One column is enough, and those of the filter must be read anyway.
+        predicate = builder.new_scan().predicate
+        asked = sorted(columns_of(predicate)) if predicate else []
+        names = asked or list(self.store.schema.field_names)
+        builder = builder.with_projection(names[:1])
+        splits = builder.new_scan().plan().splits()
         has_keys = self.store.schema.profile.has_keys
         counts = [_known_row_count(split, has_keys=has_keys) for split in splits]
         unknown = [split for split, rows in zip(splits, counts, strict=True) if rows is None]
         counted = sum(rows for rows in counts if rows is not None)
         if not unknown:
             return counted
-        # One column is enough, and those of the filter must be read anyway.
-        asked = sorted(columns_of(scan.predicate)) if scan.predicate else []
-        names = asked or list(self.store.schema.field_names)
-        batches = builder.with_projection(names[:1]).new_read().to_arrow_batch_reader(unknown)
+        batches = builder.new_read().to_arrow_batch_reader(unknown)
         rows: int = sum(batch.num_rows for batch in batches)
         return counted + rows
 

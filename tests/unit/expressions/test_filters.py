@@ -202,6 +202,14 @@ def test_what_is_no_condition_is_refused(text, message):
         append_table().count(text)
 
 
+def test_conditions_and_comparisons_of_partition_columns_choose_partitions_together():
+    text = "upper(day) = 'MON' OR upper(day) = 'TUE' AND day > 'mon'"
+
+    read = append_table().to_arrow(filter=text)
+
+    assert sorted(read["id"].to_pylist()) == [1, 2, 3, 4]
+
+
 def test_a_row_that_cannot_be_computed_is_an_error():
     with pytest.raises(DataMismatch, match="cannot be computed"):
         append_table().count("70 / cost > 1")

@@ -216,3 +216,14 @@ def test_partitions_are_computed_from_the_manifests(client: Client, tmp_path: Pa
     named = client.post(f"{path}/list-by-names", {"specs": [{"dt": "y"}, {"dt": "z"}]}).json
     assert [each["spec"] for each in named["partitions"]] == [{"dt": "y"}]
     assert client.post(path, {"partitionSpecs": []}).status == 501
+
+
+def test_partitions_of_a_table_with_query_auth_are_listed(client: Client) -> None:
+    options = {"bucket": "-1", "query-auth.enabled": "true"}
+    schema = {**SCHEMA, "primaryKeys": [], "partitionKeys": ["v"], "options": options}
+    body = {"identifier": {"database": "db", "object": "p"}, "schema": schema}
+    client.post("/databases/db/tables", body)
+
+    found = client.get("/databases/db/tables/p/partitions")
+
+    assert (found.status, found.json["partitions"]) == (200, [])
