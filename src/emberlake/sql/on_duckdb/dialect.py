@@ -12,6 +12,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
 from emberlake.errors import InvalidSql, Unsupported
+from emberlake.sql.on_duckdb.binding import bound_once
 from emberlake.sql.on_duckdb.calls import call, own_call
 from emberlake.sql.on_duckdb.clauses import grouped, interval, is_of_days
 from emberlake.sql.on_duckdb.functions import cast, joined, translated
@@ -98,7 +99,7 @@ def _parsed_again(text: str, error: Exception) -> list[exp.Expr]:
 def to_duckdb(tree: exp.Expr) -> str:
     """The text for DuckDB."""
     try:
-        text: str = _translated(tree).sql(
+        text: str = bound_once(_translated(tree)).sql(
             DuckDB, identify=True, normalize_functions=False, unsupported_level=_STRICT
         )
     except (SqlglotError, LookupError, AttributeError, TypeError) as error:
@@ -152,7 +153,7 @@ def _rule(node: exp.Expr) -> exp.Expr:  # noqa: C901, PLR0912 - a list
             return joined(node.this, node.expression)
         case exp.RegexpLike():
             return own_call("rlike", [node.this, node.expression])
-        case exp.Like() | exp.ILike() if not isinstance(node.parent, exp.Escape):
+        case exp.Like() | exp.ILike() if _may_be_escaped(node):
             return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
         case exp.Substring():
             parts = _given(node.this, node.args.get("start"), node.args.get("length"))
@@ -208,6 +209,13 @@ _OVERLAID: Final = ("expression", "from_", "for_")
 _SIDES: Final = {"LEADING": "left_trim", "TRAILING": "right_trim"}
 _RANKINGS: Final = ("row_number", "rank", "dense_rank", "ntile")
 _LISTS: Final = ("collect_list", "array_agg", "collect_set")
+
+
+def _may_be_escaped(node: exp.Expr) -> bool:
+    """Whether a pattern may have a backslash; without ESCAPE, DuckDB looks for prefixes faster."""
+    pattern = node.expression
+    is_plain = isinstance(pattern, exp.Literal) and "\\" not in pattern.name
+    return not is_plain and not isinstance(node.parent, exp.Escape)
 
 
 def _first(node: exp.Expr) -> exp.Expr:
