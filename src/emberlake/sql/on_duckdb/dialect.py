@@ -30,7 +30,7 @@ from emberlake.sql.on_duckdb.time_functions import field_of, tried
 _PARSED: Final = words(
     """ANY_VALUE ARRAY AVG CEIL CEILING COALESCE COUNT CUBE CURDATE CURRENT_CATALOG CURRENT_DATABASE
     CURRENT_DATE CURRENT_SCHEMA CURRENT_TIMESTAMP DIV EXPLODE EXPLODE_OUTER FIRST FIRST_VALUE FLOOR
-    GROUPING GROUPING_ID IF ILIKE INLINE LAG LAST LAST_VALUE LEAD LIKE MAP MAX MEAN MIN NAMED_STRUCT
+    GROUPING GROUPING_ID IF ILIKE INLINE LAG LAST LAST_VALUE LEAD LIKE MAP MAX MIN NAMED_STRUCT
     NTH_VALUE NULLIF POSEXPLODE POSEXPLODE_OUTER RLIKE ROLLUP ROUND STRUCT SUM"""
 )
 _PARSED_SPECIALLY: Final = words(
@@ -38,6 +38,22 @@ _PARSED_SPECIALLY: Final = words(
     SHUFFLEMERGE SHUFFLE_HASH SHUFFLE_REPLICATE_NL STRING_AGG SUBSTR SUBSTRING TRIM
     TRY_CAST"""
 )
+
+
+def _mean(arguments: list[exp.Expr]) -> exp.Expr:
+    node = exp.Avg(this=_only("mean", arguments))
+    node.meta["name"] = "mean"  # so the column of the result is called
+    return node
+
+
+def _is_null(arguments: list[exp.Expr]) -> exp.Expr:
+    return exp.Is(this=_only("isnull", arguments), expression=exp.Null())
+
+
+def _only(name: str, arguments: list[exp.Expr]) -> exp.Expr:
+    if len(arguments) != 1:
+        raise InvalidSql(f"[WRONG_NUM_ARGS] {name} does not take {len(arguments)} arguments")
+    return arguments[0]
 
 
 class LakeSpark(Spark):
@@ -55,7 +71,12 @@ class LakeSpark(Spark):
     class Parser(SparkParser):
         """See above."""
 
-        FUNCTIONS = {n: f for n, f in SparkParser.FUNCTIONS.items() if n in _PARSED}  # noqa: RUF012
+        FUNCTIONS = {  # noqa: RUF012
+            **{n: f for n, f in SparkParser.FUNCTIONS.items() if n in _PARSED},
+            "MEAN": _mean,
+            "ISNULL": lambda arguments: exp.Paren(this=_is_null(arguments)),
+            "ISNOTNULL": lambda arguments: exp.Paren(this=exp.Not(this=_is_null(arguments))),
+        }
         TERM = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}  # noqa: RUF012
         FUNCTION_PARSERS = {  # noqa: RUF012
             n: f for n, f in SparkParser.FUNCTION_PARSERS.items() if n in _PARSED_SPECIALLY
