@@ -69,6 +69,7 @@ def test_what_duckdb_would_answer_in_another_way_is_refused(catalog: Catalog, te
     [
         ("SELECT count(*), sum(i), I, upper(g) FROM n GROUP BY i, g", "count(1) sum(i) I upper(g)"),
         ("SELECT i + 1, -i, CAST(b AS STRING), 1 FROM n WHERE id = 1", "(i + 1) (- i) b 1"),
+        ("SELECT mean(c), isnull(1), isnotnull(1) FROM n", "mean(c) (1 IS NULL) (1 IS NOT NULL)"),
         ("SELECT * FROM o JOIN c USING (cid)", "cid oid amount day q x name city"),
         ("SELECT * FROM c NATURAL JOIN o", "cid name city oid amount day q x"),
     ],

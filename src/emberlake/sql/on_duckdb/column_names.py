@@ -121,7 +121,7 @@ def written(node: exp.Expr) -> str:  # noqa: C901, PLR0912 - a list
         case exp.If():
             return _call("if", [node.this, node.args["true"], node.args.get("false")])
         case exp.Count() | exp.Sum() | exp.Avg() | exp.Min() | exp.Max() | exp.First() | exp.Last():
-            return _call(node.key, [node.this, *node.expressions])
+            return _call(node.meta.get("name", node.key), [node.this, *node.expressions])
         case exp.Coalesce() | exp.Nullif():
             rest = node.expressions or [node.args.get("expression")]
             return _call(_CALLED[type(node)], [node.this, *rest])

@@ -12,6 +12,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
 from emberlake.errors import InvalidSql, Unsupported
+from emberlake.sql.on_duckdb.binding import bound_once
 from emberlake.sql.on_duckdb.calls import call, own_call
 from emberlake.sql.on_duckdb.clauses import grouped, interval, is_of_days
 from emberlake.sql.on_duckdb.functions import cast, joined, translated
@@ -29,7 +30,7 @@ from emberlake.sql.on_duckdb.time_functions import field_of, tried
 _PARSED: Final = words(
     """ANY_VALUE ARRAY AVG CEIL CEILING COALESCE COUNT CUBE CURDATE CURRENT_CATALOG CURRENT_DATABASE
     CURRENT_DATE CURRENT_SCHEMA CURRENT_TIMESTAMP DIV EXPLODE EXPLODE_OUTER FIRST FIRST_VALUE FLOOR
-    GROUPING GROUPING_ID IF ILIKE INLINE LAG LAST LAST_VALUE LEAD LIKE MAP MAX MEAN MIN NAMED_STRUCT
+    GROUPING GROUPING_ID IF ILIKE INLINE LAG LAST LAST_VALUE LEAD LIKE MAP MAX MIN NAMED_STRUCT
     NTH_VALUE NULLIF POSEXPLODE POSEXPLODE_OUTER RLIKE ROLLUP ROUND STRUCT SUM"""
 )
 _PARSED_SPECIALLY: Final = words(
@@ -37,6 +38,22 @@ _PARSED_SPECIALLY: Final = words(
     SHUFFLEMERGE SHUFFLE_HASH SHUFFLE_REPLICATE_NL STRING_AGG SUBSTR SUBSTRING TRIM
     TRY_CAST"""
 )
+
+
+def _mean(arguments: list[exp.Expr]) -> exp.Expr:
+    node = exp.Avg(this=_only("mean", arguments))
+    node.meta["name"] = "mean"  # so the column of the result is called
+    return node
+
+
+def _is_null(arguments: list[exp.Expr]) -> exp.Expr:
+    return exp.Is(this=_only("isnull", arguments), expression=exp.Null())
+
+
+def _only(name: str, arguments: list[exp.Expr]) -> exp.Expr:
+    if len(arguments) != 1:
+        raise InvalidSql(f"[WRONG_NUM_ARGS] {name} does not take {len(arguments)} arguments")
+    return arguments[0]
 
 
 class LakeSpark(Spark):
@@ -54,7 +71,12 @@ class LakeSpark(Spark):
     class Parser(SparkParser):
         """See above."""
 
-        FUNCTIONS = {n: f for n, f in SparkParser.FUNCTIONS.items() if n in _PARSED}  # noqa: RUF012
+        FUNCTIONS = {  # noqa: RUF012
+            **{n: f for n, f in SparkParser.FUNCTIONS.items() if n in _PARSED},
+            "MEAN": _mean,
+            "ISNULL": lambda arguments: exp.Paren(this=_is_null(arguments)),
+            "ISNOTNULL": lambda arguments: exp.Paren(this=exp.Not(this=_is_null(arguments))),
+        }
         TERM = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}  # noqa: RUF012
         FUNCTION_PARSERS = {  # noqa: RUF012
             n: f for n, f in SparkParser.FUNCTION_PARSERS.items() if n in _PARSED_SPECIALLY
@@ -98,7 +120,7 @@ def _parsed_again(text: str, error: Exception) -> list[exp.Expr]:
 def to_duckdb(tree: exp.Expr) -> str:
     """The text for DuckDB."""
     try:
-        text: str = _translated(tree).sql(
+        text: str = bound_once(_translated(tree)).sql(
             DuckDB, identify=True, normalize_functions=False, unsupported_level=_STRICT
         )
     except (SqlglotError, LookupError, AttributeError, TypeError) as error:
@@ -152,7 +174,7 @@ def _rule(node: exp.Expr) -> exp.Expr:  # noqa: C901, PLR0912 - a list
             return joined(node.this, node.expression)
         case exp.RegexpLike():
             return own_call("rlike", [node.this, node.expression])
-        case exp.Like() | exp.ILike() if not isinstance(node.parent, exp.Escape):
+        case exp.Like() | exp.ILike() if _may_be_escaped(node):
             return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
         case exp.Substring():
             parts = _given(node.this, node.args.get("start"), node.args.get("length"))
@@ -208,6 +230,13 @@ _OVERLAID: Final = ("expression", "from_", "for_")
 _SIDES: Final = {"LEADING": "left_trim", "TRAILING": "right_trim"}
 _RANKINGS: Final = ("row_number", "rank", "dense_rank", "ntile")
 _LISTS: Final = ("collect_list", "array_agg", "collect_set")
+
+
+def _may_be_escaped(node: exp.Expr) -> bool:
+    """Whether a pattern may have a backslash; without ESCAPE, DuckDB looks for prefixes faster."""
+    pattern = node.expression
+    is_plain = isinstance(pattern, exp.Literal) and "\\" not in pattern.name
+    return not is_plain and not isinstance(node.parent, exp.Escape)
 
 
 def _first(node: exp.Expr) -> exp.Expr:

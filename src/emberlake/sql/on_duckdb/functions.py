@@ -159,6 +159,13 @@ def joined(*parts: exp.Expr) -> exp.Expr:
     return call(TEXT, first) if rest else first
 
 
+def _length(arguments: Arguments) -> exp.Expr:
+    (value,) = arguments
+    if _known(value) == "text":
+        return typed_as("INTEGER", call("length", value))
+    return own_call("length", arguments)
+
+
 def _concat_ws(arguments: Arguments) -> exp.Expr:
     separator, *parts = arguments
     if not parts:
@@ -305,6 +312,7 @@ _REWRITES: Final[dict[str, Callable[[Arguments], exp.Expr]]] = {
     "forall": forall,
     "from_unixtime": from_unixtime,
     "int": _cast("int"),
+    **dict.fromkeys(("char_length", "character_length", "len", "length"), _length),
     "map_concat": map_concat,
     "map_filter": map_filter,
     "median": _median,

@@ -139,7 +139,7 @@ class Types:
 
     def as_digits(self, node: exp.Expr) -> Digits | None:
         """The digits of a decimal, or of an integer that is combined with one."""
-        return self._exact(node, 0)
+        return _exact(node, self._kind(node, 0))
 
     # --- names ------------------------------------------------------------------------------------
 
@@ -254,7 +254,8 @@ class Types:
             return None
         if not any(isinstance(kind, Digits) for kind in kinds):
             return None if isinstance(node, exp.Div) else _widest_integer(map(str, kinds))
-        a, b = (self._exact(part, depth) for part in (node.this, node.expression))
+        # Kinds are not looked up again: a chain of n sums would take 2**n steps.
+        a, b = map(_exact, (node.this, node.expression), kinds)
         if a is None or b is None:
             return None
         match node:
@@ -362,15 +363,6 @@ class Types:
         found = self._kind(node, 0)
         return found if isinstance(found, str) else None
 
-    def _exact(self, node: exp.Expr, depth: int) -> Digits | None:
-        inner = node
-        while isinstance(inner, exp.Paren | exp.Neg):
-            inner = inner.this
-        if isinstance(inner, exp.Literal) and inner.is_int:
-            return Digits(len(inner.name.lstrip("0")) or 1, 0)
-        kind = self._kind(node, depth)
-        return Digits(_DIGITS[TypeRoot(kind)], 0) if isinstance(kind, str) else kind
-
     def _widest(self, parts: Sequence[exp.Expr | None], depth: int) -> Digits | str | None:
         given = (part for part in parts if part is not None and not isinstance(part, exp.Null))
         kinds = [self._kind(part, depth) for part in given]
@@ -385,6 +377,16 @@ class Types:
         scale = max(d.scale for d in exact)
         whole = max(d.precision - d.scale for d in exact)
         return Digits.bounded(whole + scale, scale)
+
+
+def _exact(node: exp.Expr, kind: Digits | str | None) -> Digits | None:
+    """The digits of a number of a kind, where it is combined with a decimal."""
+    inner = node
+    while isinstance(inner, exp.Paren | exp.Neg):
+        inner = inner.this
+    if isinstance(inner, exp.Literal) and inner.is_int:
+        return Digits(len(inner.name.lstrip("0")) or 1, 0)
+    return Digits(_DIGITS[TypeRoot(kind)], 0) if isinstance(kind, str) else kind
 
 
 def _places(node: exp.Expr | None) -> int | None:
