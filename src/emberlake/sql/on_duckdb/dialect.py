@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from emberlake.errors import InvalidSql, Unsupported
 from emberlake.sql.on_duckdb.binding import bound_once
-from emberlake.sql.on_duckdb.calls import call, own_call
+from emberlake.sql.on_duckdb.calls import call, converted, own_call
 from emberlake.sql.on_duckdb.clauses import grouped, interval, is_of_days
 from emberlake.sql.on_duckdb.functions import cast, joined, translated
 from emberlake.sql.on_duckdb.laterals import as_subquery, or_one_null, without_views
@@ -177,8 +177,7 @@ def _rule(node: exp.Expr) -> exp.Expr:  # noqa: C901, PLR0912 - a list
         case exp.Like() | exp.ILike() if _may_be_escaped(node):
             return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
         case exp.Substring():
-            parts = _given(node.this, node.args.get("start"), node.args.get("length"))
-            return own_call("substring", parts)
+            return _part_of(node.this, _given(*map(node.args.get, ("start", "length"))))
         case exp.Overlay():
             return own_call("overlay", _given(node.this, *map(node.args.get, _OVERLAID)))
         case exp.StrPosition():
@@ -324,6 +323,14 @@ def _listed(node: exp.Expr) -> exp.Expr:
         else:
             inner.replace(filtered)
     return exp.Coalesce(this=made, expressions=[exp.Array(expressions=[])])
+
+
+def _part_of(text: exp.Expr, bounds: list[exp.Expr]) -> exp.Expr:
+    """Some characters of a text. From a known place on, DuckDB counts them as Spark does."""
+    is_known = all(isinstance(bound, exp.Literal) and bound.is_int for bound in bounds)
+    if is_known and int(bounds[0].name) > 0:  # a negative number is no literal
+        return call("substring", converted(text, "characters"), *bounds)
+    return own_call("substring", [text, *bounds])
 
 
 def _whole(node: exp.Ceil | exp.Floor) -> exp.Expr:
