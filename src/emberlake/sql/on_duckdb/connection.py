@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import duckdb
@@ -19,6 +20,7 @@ from emberlake.sql.on_duckdb.types import quoted, result_type
 from emberlake.sql.on_duckdb.typing import Digits
 
 _ROWS_AT_ONCE = 1 << 17
+_MOST_VIEWS = 1000  # as statements that are being prepared may need the latest
 _SAID = re.compile(r"string '(\[[A-Z_]+\].*)' to ")  # a cast that fails on purpose
 
 
@@ -60,6 +62,8 @@ class Database:
         self._running: dict[int, Any] = {}  # connections of statements, by their ids
         self._connection.execute("SET TimeZone = 'UTC'")
         self._functions: set[str] = set()
+        self._views: dict[str, str] = {}  # names by queries; the one that was used last is last
+        self._view_number = count(1)
         self._defining = threading.Lock()
         self._kept: _Kept | None = None
 
@@ -85,6 +89,21 @@ class Database:
             for name, definition in definitions_in(text, self._functions):
                 self._connection.execute(definition)
                 self._functions.add(name)
+
+    def view_of(self, query: str, prefix: str) -> str:
+        """The name of a view of a query whose rows never change; later statements find it again."""
+        with self._defining:
+            name = self._views.pop(query, None)
+            if name is None:
+                name = f"{prefix}{next(self._view_number)}"
+                try:
+                    self._connection.execute(f"CREATE VIEW {name} AS {query}")
+                except duckdb.Error as error:
+                    raise _ours(error) from error
+            self._views[query] = name
+            if len(self._views) > _MOST_VIEWS:
+                self._connection.execute(f"DROP VIEW {self._views.pop(next(iter(self._views)))}")
+        return name
 
     def columns(self, prepared: Prepared) -> list[tuple[str, str]]:
         """Names and types of the columns of a query; nothing is run."""

@@ -205,18 +205,17 @@ class Preparation:
             f for f in HIDDEN_FIELDS if schema.profile.tracks_rows and f.name.lower() in mentioned
         )
         pinned = PinnedTable.of(table, own)
-        self._fields[stand_in] = pinned.fields
         places = tuple(name for name in places_of(schema) if name in mentioned)
+        native = None if places else self._native.find(pinned)
+        if native is not None:
+            stand_in = self._database.view_of(native, f"{_STAND_IN}files_")
+        self._fields[stand_in] = pinned.fields
         if own or places:
             self._hidden[stand_in] = (*(f.name for f in own), *places)
         if places:
             self._show_places(stand_in, pinned, places)
-            return stand_in
-        native = self._native.find(pinned)
-        if native is not None:
-            self._views.append(f"CREATE TEMP VIEW {stand_in} AS {native}")
-            return stand_in
-        self._show(stand_in, TableSource(pinned), pinned.fields)
+        elif native is None:
+            self._show(stand_in, TableSource(pinned), pinned.fields)
         return stand_in
 
     def _show_places(self, stand_in: str, pinned: PinnedTable, places: tuple[str, ...]) -> None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from emberlake import Catalog, CatalogFactory, Schema
-from emberlake.sql.on_duckdb import native_queries
+from emberlake.sql.on_duckdb import connection, native_queries
 from emberlake.sql.on_duckdb.native_queries import NativeQueries
 from emberlake.sql.on_duckdb.pinned import PinnedTable
 
@@ -80,3 +80,18 @@ def test_only_the_last_tables_are_remembered(
     queries.find(PinnedTable.of(first))
 
     assert len(decided) == 1
+
+
+def test_views_of_files_are_made_once_and_only_so_many_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection, "_MOST_VIEWS", 2)
+    database = connection.Database()
+
+    names = [database.view_of(f"SELECT {n} AS n", "v") for n in (1, 2, 1, 3)]
+
+    assert names == ["v1", "v2", "v1", "v3"]
+    text = "SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1"
+    kept = database.stream(connection.Prepared(text)).read_all()
+    assert kept.column(0).to_pylist() == ["v1", "v3"]
+    assert database.view_of("SELECT 2 AS n", "v") == "v4"
