@@ -246,7 +246,7 @@ class Preparation:
     def _replace_by_stored(self, node: exp.Table, stored: StoredView) -> None:
         """A view of the catalog.
 
-        Names in its query are those of its own database; nothing of this session has a part in it.
+        Names in its query are those of its own database; it sees no temporary views or variables.
         """
         if stored.identifier in self._inside:
             raise InvalidSql(f"[RECURSIVE_VIEW] the view {stored.identifier} uses itself")

@@ -200,7 +200,7 @@ class Rewriter:
     def _stored(self, view: StoredView) -> DataFrame:
         """The rows of a view of the catalog.
 
-        Names in its query are those of its database; nothing of this session has a part in it.
+        Names in its query are those of its database; it sees no temporary views or variables.
         """
         if view.identifier in self.inside:
             raise InvalidSql(f"[RECURSIVE_VIEW] the view {view.identifier} uses itself")
