@@ -240,13 +240,12 @@ def _no_table(raw: Mapping[str, str], uses: frozenset[Use]) -> str:
         return f"the table is missing: {calls}; {_NO_CATALOG_TABLE}"
     place = raw.get("warehouse", "...")
     return (
-        'the table is missing: save("db.t"). saveAsTable and CREATE TABLE ... AS do not work, '
-        "because Spark does not tell a source the name that it gives. Write "
+        'the table is missing: save("db.t"). Spark does not tell a source the name that saveAsTable '
+        "or CREATE TABLE ... AS gives. saveAsTable works after emberlake.spark.attach(spark, "
+        f'{{"warehouse": "{place}"}}). Or write '
         f'write_paimon(df, "db.t", {{"warehouse": "{place}"}}, create=True), or '
         f'df.write.format("emberlake").option("warehouse", "{place}").option("create", "true")'
-        '.mode("append").save("db.t"). Tables that attach has named are overwritten by '
-        'insertInto("db.t", overwrite=True), and lake.refresh() brings back a name that Spark has '
-        "dropped"
+        '.mode("append").save("db.t")'
     )
 
 

@@ -63,4 +63,5 @@ def _sized(frame: DataFrame, rows: int, size: int) -> DataFrame:
         return frame
     others = [name for name in frame.columns if name != SPLIT]
     hidden = frame.select(*others, sql.explode(sql.array(SPLIT)).alias(SPLIT))
-    return hidden.limit(min(max(rows, size // _ROW_BYTES), _MOST_ROWS))
+    # A limit on one partition needs no shuffle.
+    return hidden.coalesce(1).limit(min(max(rows, size // _ROW_BYTES), _MOST_ROWS))

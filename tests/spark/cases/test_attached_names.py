@@ -1,19 +1,16 @@
 """The names that ``attach`` has given to Spark, under Spark's own ways to write to a table."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
 from emberlake import CatalogFactory, EmberlakeWarning, Table
 from emberlake.spark import Lake, attach
-
-Writer = Callable[[DataFrame], DataFrameWriter]
-
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
@@ -36,12 +33,16 @@ def rows(spark: SparkSession) -> DataFrame:
     return spark.range(10, 13)
 
 
+def give_the_name_to_spark(spark: SparkSession, rows: DataFrame) -> None:
+    spark.sql("DROP TABLE named.t")
+    rows.write.saveAsTable("named.t")
+
+
 def test_appends_go_to_the_table_of_the_lake(lake: Lake, rows: DataFrame, table: Table) -> None:
-    rows.write.mode("append").format("emberlake").saveAsTable("named.t")
     rows.write.insertInto("named.t")
     rows.writeTo("named.t").append()
 
-    assert table.count() == lake.spark.table("named.t").count() == 2 + 3 * 3
+    assert table.count() == lake.spark.table("named.t").count() == 2 + 2 * 3
 
 
 def test_overwrites_that_keep_the_name_replace_the_rows_of_the_lake(
@@ -54,24 +55,15 @@ def test_overwrites_that_keep_the_name_replace_the_rows_of_the_lake(
     assert table.count() == lake.spark.table("named.t").count() == 1
 
 
-def with_format(rows: DataFrame) -> DataFrameWriter:
-    return rows.write.format("emberlake")
-
-
-def without_format(rows: DataFrame) -> DataFrameWriter:
-    return rows.write
-
-
-@pytest.mark.parametrize("writer", [with_format, without_format])
 def test_a_table_that_exists_is_neither_created_nor_touched(
-    lake: Lake, rows: DataFrame, table: Table, writer: Writer
+    lake: Lake, rows: DataFrame, table: Table
 ) -> None:
     for mode in ("error", "errorifexists"):
         with pytest.raises(AnalysisException, match="ALREADY_EXISTS"):
-            writer(rows).mode(mode).saveAsTable("named.t")
+            rows.write.mode(mode).saveAsTable("named.t")
     with pytest.raises(AnalysisException, match="ALREADY_EXISTS"):
-        writer(rows).saveAsTable("named.t")
-    writer(rows).mode("ignore").saveAsTable("named.t")
+        rows.write.saveAsTable("named.t")
+    rows.write.mode("ignore").saveAsTable("named.t")
 
     assert table.count() == lake.spark.table("named.t").count() == 2
 
@@ -84,11 +76,9 @@ def test_an_append_of_another_format_is_refused(lake: Lake, rows: DataFrame, tab
 
 
 def test_refresh_brings_back_a_name_that_spark_has_dropped(
-    spark: SparkSession, lake: Lake, rows: DataFrame, table: Table
+    spark: SparkSession, lake: Lake, table: Table
 ) -> None:
-    with pytest.raises(AnalysisException, match=r"overwritten by insertInto.* lake.refresh\(\)"):
-        rows.write.mode("overwrite").format("emberlake").saveAsTable("named.t")
-    assert not spark.catalog.tableExists("named.t")
+    spark.sql("DROP TABLE named.t")
 
     lake.refresh()
 
@@ -99,7 +89,7 @@ def test_refresh_brings_back_a_name_that_spark_has_dropped(
 def test_refresh_reports_that_spark_has_given_a_name_to_a_table_of_its_own(
     spark: SparkSession, lake: Lake, rows: DataFrame, table: Table
 ) -> None:
-    rows.write.mode("overwrite").saveAsTable("named.t")
+    give_the_name_to_spark(spark, rows)
 
     with pytest.warns(EmberlakeWarning, match=r"named\.t is now .*parquet") as warned:
         lake.refresh()
@@ -119,7 +109,7 @@ def test_refresh_reports_that_spark_has_given_a_name_to_a_table_of_its_own(
 def test_a_table_that_spark_has_made_outlives_the_lake(
     spark: SparkSession, lake: Lake, rows: DataFrame, table: Table
 ) -> None:
-    rows.write.mode("overwrite").saveAsTable("named.t")
+    give_the_name_to_spark(spark, rows)
     rows.write.saveAsTable("named.mine")
 
     with pytest.warns(EmberlakeWarning, match=r"named\.t is now a table of Spark"):

@@ -101,7 +101,7 @@ def test_a_table_of_sparks_catalog_is_refused(spark: SparkSession, tmp_path: Pat
 
     with refused("Unsupported", *remedy):
         spark.sql(f"CREATE TABLE refused {options}")
-    with refused("CREATE TABLE ... AS do not work", "write_paimon"):
+    with refused("CREATE TABLE ... AS gives", "emberlake.spark.attach", "write_paimon"):
         spark.sql(f"CREATE TABLE refused {options} AS SELECT 1L AS id")
     with refused('.option("create", "true").mode("append").save("db.t")', str(tmp_path)):
         frame(spark, ROWS).write.format("emberlake").option("warehouse", str(tmp_path)).saveAsTable(

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from emberlake.catalog import Catalog
 from emberlake.errors import DatabaseNotFound, EmberlakeError, EmberlakeWarning, TableNotFound
 from emberlake.spec.identifier import Identifier
-from emberlake.sql.names import quoted
+from emberlake.sql.names import TableName, identify, quoted
 from emberlake.sql.on_spark.bound import bound_source
 
 _PLAIN: Final = re.compile(r"\w+", re.ASCII)  # the names that Spark's catalog accepts
@@ -42,6 +42,40 @@ class AttachedTables:
     def names(self) -> dict[str, str]:
         """The tables that Spark knows: their names there, in lower case, and their own."""
         return {name: str(identifier) for name, (identifier, _) in self._made.items()}
+
+    @property
+    def catalog_options(self) -> Mapping[str, object]:
+        """What opens the catalog again. It may hold secrets."""
+        return self._options
+
+    def identify(self, name: TableName, catalog: str) -> Identifier | None:
+        """The table of the lake that a name in Spark stands for, or would stand for.
+
+        Args:
+            name: Without the name of Spark's catalog.
+            catalog: What statements call the lake.
+        """
+        database = self._spark.catalog.currentDatabase()
+        identifier = identify(name, catalog=catalog, database=database)
+        if identifier is None:
+            return None
+        made = self._made.get(str(identifier).lower())
+        if made is not None:
+            return made[0]
+        is_ours = self._databases is None or identifier.database in self._databases
+        return identifier if is_ours else None
+
+    def has(self, identifier: Identifier) -> bool:
+        """Whether Spark knows a table of the lake."""
+        return str(identifier).lower() in self._made
+
+    def is_name_of_spark(self, identifier: Identifier) -> bool:
+        """Whether Spark has a table of its own under the name of a table of the lake."""
+        path = f"{quoted(identifier.database)}.{quoted(identifier.table)}"
+        if not self._spark.catalog.tableExists(path):
+            return False
+        provider = self._providers(identifier.database).get(str(identifier).lower())
+        return provider != _source_name(self._catalog, identifier)
 
     def refresh(self) -> None:
         """Bring Spark's names up to date, and make those again that Spark has lost."""
@@ -173,7 +207,8 @@ def _warn_about_replaced(identifier: Identifier, provider: str) -> None:
         "the lake's table, as saveAsTable does in mode overwrite. The table of the lake is "
         "unchanged, and lake.sql and write_paimon still use it. For spark.sql to see it again, "
         f'copy what you need, then run spark.sql("DROP TABLE {path}") and lake.refresh(). To '
-        f'overwrite the table of the lake: df.write.insertInto("{identifier}", overwrite=True)',
+        'overwrite the table of the lake: df.write.format("emberlake").mode("overwrite")'
+        f'.saveAsTable("{identifier}")',
         EmberlakeWarning,
         stacklevel=5,
     )

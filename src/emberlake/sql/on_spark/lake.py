@@ -14,6 +14,8 @@ from emberlake.spark.sessions import find_session
 from emberlake.sql.names import TableName
 from emberlake.sql.on_spark.attached import AttachedTables
 from emberlake.sql.on_spark.engine import SparkEngine
+from emberlake.sql.on_spark.save_hook import start_saving, stop_saving
+from emberlake.sql.on_spark.saving import Save, is_for_lake, write_as_table
 from emberlake.sql.on_spark.views import Views
 from emberlake.sql.parameters import Given
 from emberlake.sql.session import SqlSession
@@ -85,6 +87,23 @@ class Lake:
         """Whether a plain name is a table of the current database, or a temporary view."""
         return self._views.is_view(name) or self.session.find(TableName((name,))) is not None
 
+    def save(self, save: Save) -> bool:
+        """Carry out ``saveAsTable`` of a DataFrame; False if the name or the format is not ours.
+
+        Args:
+            save: What its writer was told.
+
+        Raises:
+            Unsupported: Spark would replace the name of a table of the lake, or the writer was told
+                something that a table of the lake does not have.
+        """
+        identifier = self._attached.identify(save.name, self.session.name)
+        if identifier is None or not is_for_lake(save, identifier, self._attached):
+            return False
+        write_as_table(save, identifier, self._attached.catalog_options)
+        self._attached.update()
+        return True
+
     def refresh(self) -> None:
         """Let ``spark.sql`` know tables that are new or altered, and forget those that are gone.
 
@@ -95,6 +114,7 @@ class Lake:
 
     def detach(self) -> None:
         """Remove the names that ``attach`` has given to Spark. The tables stay."""
+        stop_saving(self)
         self._attached.detach()
         if _latest.get(_LAKE) is self:
             del _latest[_LAKE]
@@ -125,7 +145,8 @@ def attach(
 ) -> Lake:
     """Make the tables of a catalog known to ``spark.sql``; ``lake.sql`` takes every statement.
 
-    Names that Spark already has are left alone; ``left_out`` of the lake lists them.
+    Names that Spark already has are left alone; ``left_out`` of the lake lists them. Until
+    ``detach``, ``df.write.format("emberlake").saveAsTable("db.t")`` saves tables of the lake.
 
     Args:
         spark: The session.
@@ -135,6 +156,7 @@ def attach(
     """
     lake = Lake(find_session(spark), catalog_options, databases, name)
     lake.refresh()
+    start_saving(lake)
     _latest[_LAKE] = lake
     return lake
 

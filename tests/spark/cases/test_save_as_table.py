@@ -1,0 +1,229 @@
+"""``saveAsTable`` while a lake is attached: what a user of Delta Lake would write."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql.functions import col, lit
+
+from emberlake import Catalog, CatalogFactory
+from emberlake.errors import (
+    DataMismatch,
+    InvalidInput,
+    InvalidOption,
+    TableAlreadyExists,
+    Unsupported,
+)
+from emberlake.spark import Lake, attach
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    return CatalogFactory.create({"warehouse": str(tmp_path)})
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path, catalog: Catalog) -> Iterator[Lake]:
+    catalog.create_database("saved")
+    lake = attach(spark, {"warehouse": str(tmp_path)})
+    yield lake
+    lake.detach()
+
+
+@pytest.fixture
+def rows(spark: SparkSession) -> DataFrame:
+    return spark.range(3).withColumn("day", lit("mon"))
+
+
+def saving(rows: DataFrame, mode: str = "error") -> DataFrameWriter:
+    return rows.write.format("emberlake").mode(mode)
+
+
+def ids(catalog: Catalog, name: str) -> list[int]:
+    return sorted(catalog.get_table(name).to_arrow()["id"].to_pylist())
+
+
+def test_a_new_table_is_created_in_the_lake_and_gets_a_name_in_spark(
+    lake: Lake, rows: DataFrame, catalog: Catalog
+) -> None:
+    rows.write.format("emberlake").saveAsTable("saved.t")
+
+    assert ids(catalog, "saved.t") == [0, 1, 2]
+    assert lake.spark.table("saved.t").where("id > 0").count() == 2
+    assert lake.sql("SELECT max(id) FROM saved.t").collect()[0][0] == 2
+
+
+def test_keys_partitions_and_options_describe_the_new_table(
+    lake: Lake, rows: DataFrame, catalog: Catalog
+) -> None:
+    writer = saving(rows).partitionBy("day").option("primary-keys", "day,id")
+    writer.saveAsTable("saved.t", bucket=2)
+    saving(rows.limit(1), "append").saveAsTable("saved.t")
+
+    table = catalog.get_table("saved.t")
+    assert table.partition_keys == ["day"]
+    assert table.primary_keys == ["day", "id"]
+    assert table.options["bucket"] == "2"
+    assert ids(catalog, "saved.t") == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "name", ["t", "saved.t", "`saved`.`t`", "spark_catalog.saved.t", "paimon.saved.t"]
+)
+def test_a_name_is_read_as_spark_reads_it(
+    lake: Lake, rows: DataFrame, catalog: Catalog, name: str
+) -> None:
+    lake.spark.sql("CREATE DATABASE IF NOT EXISTS saved")
+    lake.spark.sql("USE saved")
+    try:
+        saving(rows).saveAsTable(name)
+    finally:
+        lake.spark.sql("USE default")
+
+    assert ids(catalog, "saved.t") == [0, 1, 2]
+
+
+def test_a_missing_database_is_created_with_its_table(
+    lake: Lake, rows: DataFrame, catalog: Catalog
+) -> None:
+    saving(rows).saveAsTable("fresh.t")
+
+    assert ids(catalog, "fresh.t") == [0, 1, 2]
+    assert lake.spark.table("fresh.t").count() == 3
+
+
+def test_the_modes_are_those_of_spark(lake: Lake, rows: DataFrame, catalog: Catalog) -> None:
+    saving(rows.where("id = 0").withColumn("day", lit("sun")), "append").saveAsTable("saved.t")
+    saving(rows, "append").saveAsTable("saved.t")
+    assert ids(catalog, "saved.t") == [0, 0, 1, 2]
+
+    saving(rows, "ignore").saveAsTable("saved.t")
+    for mode in ("error", "errorifexists"):
+        with pytest.raises(TableAlreadyExists, match=r"saved\.t"):
+            saving(rows, mode).saveAsTable("saved.t")
+    assert ids(catalog, "saved.t") == [0, 0, 1, 2]
+
+    saving(rows.where("id = 1"), "overwrite").saveAsTable("saved.t")
+    assert ids(catalog, "saved.t") == [1]
+    assert lake.spark.table("saved.t").count() == 1
+
+
+def test_an_overwrite_replaces_all_partitions_and_can_read_the_table_that_it_replaces(
+    lake: Lake, rows: DataFrame, catalog: Catalog
+) -> None:
+    other = rows.withColumn("day", lit("tue")).withColumn("id", col("id") + 10)
+    saving(rows.union(other)).partitionBy("day").saveAsTable("saved.t")
+
+    kept = lake.spark.table("saved.t").where("day = 'tue'")
+    saving(kept, "overwrite").saveAsTable("saved.t")
+
+    assert ids(catalog, "saved.t") == [10, 11, 12]
+
+
+def test_new_columns_are_added_when_asked_for_and_refused_otherwise(
+    lake: Lake, rows: DataFrame, catalog: Catalog
+) -> None:
+    saving(rows).saveAsTable("saved.t")
+    noted = rows.withColumn("note", lit("new"))
+
+    with pytest.raises(DataMismatch, match="note"):
+        saving(noted, "append").saveAsTable("saved.t")
+    saving(noted, "append").option("mergeSchema", "true").saveAsTable("saved.t")
+
+    assert lake.spark.table("saved.t").where("note = 'new'").count() == 3
+    assert len(ids(catalog, "saved.t")) == 6
+
+
+def test_rows_that_do_not_fit_can_be_left_out(
+    lake: Lake, rows: DataFrame, catalog: Catalog
+) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("day", pa.string())])
+    catalog.create_table("saved.t", schema)
+
+    bad = rows.select(lit(None).cast("bigint").alias("id"), "day")
+    saving(rows.union(bad), "append").option("on-bad-rows", "skip").saveAsTable("saved.t")
+
+    assert ids(catalog, "saved.t") == [0, 1, 2]
+
+
+def test_spark_does_not_replace_the_name_of_a_table_of_the_lake(
+    lake: Lake, rows: DataFrame, catalog: Catalog
+) -> None:
+    saving(rows).saveAsTable("saved.t")
+
+    with pytest.raises(Unsupported, match=r'add format\("emberlake"\)'):
+        rows.limit(1).write.mode("overwrite").saveAsTable("saved.t")
+    with pytest.raises(Unsupported, match=r'add format\("emberlake"\)'):
+        rows.limit(1).write.saveAsTable("SAVED.T", format="parquet", mode="overwrite")
+
+    assert ids(catalog, "saved.t") == [0, 1, 2]
+    assert lake.spark.table("saved.t").count() == 3
+
+
+def test_tables_of_spark_stay_tables_of_spark(
+    lake: Lake, rows: DataFrame, catalog: Catalog
+) -> None:
+    lake.spark.sql("CREATE DATABASE IF NOT EXISTS saved")
+    rows.write.saveAsTable("saved.own")
+    try:
+        rows.write.mode("append").saveAsTable("saved.own", partitionBy=None)
+        with pytest.raises(AnalysisException, match="ALREADY_EXISTS"):
+            saving(rows).saveAsTable("saved.own")
+        with pytest.raises(Unsupported, match="drop it yourself"):
+            saving(rows, "overwrite").saveAsTable("saved.own")
+
+        assert lake.spark.table("saved.own").count() == 6
+        assert catalog.list_tables("saved") == []
+    finally:
+        lake.spark.sql("DROP TABLE saved.own")
+
+
+def test_options_that_only_spark_knows_are_refused(lake: Lake, rows: DataFrame) -> None:
+    with pytest.raises(Unsupported, match="options bucket and bucket-key"):
+        saving(rows).bucketBy(2, "id").saveAsTable("saved.t")
+    with pytest.raises(InvalidOption, match="merge-schemas"):
+        saving(rows).option("merge-schemas", "true").saveAsTable("saved.t")
+
+
+def test_a_catalog_in_the_options_must_be_that_of_the_lake(
+    lake: Lake, rows: DataFrame, catalog: Catalog, tmp_path: Path
+) -> None:
+    saving(rows).option("warehouse", str(tmp_path)).saveAsTable("saved.t")
+    assert ids(catalog, "saved.t") == [0, 1, 2]
+
+    with pytest.raises((AnalysisException, InvalidInput), match="attach"):
+        saving(rows).option("warehouse", str(tmp_path / "x")).saveAsTable("saved.u")
+    assert catalog.list_tables("saved") == ["t"]
+
+
+def test_only_databases_that_were_attached_are_saved_to(
+    spark: SparkSession, rows: DataFrame, catalog: Catalog, tmp_path: Path
+) -> None:
+    catalog.create_database("saved")
+    lake = attach(spark, {"warehouse": str(tmp_path)}, databases=["saved"])
+    try:
+        saving(rows).saveAsTable("saved.t")
+        with pytest.raises(AnalysisException):
+            saving(rows).saveAsTable("unsaved.t")
+    finally:
+        lake.detach()
+
+    assert catalog.list_databases() == ["saved"]
+
+
+def test_after_detach_the_method_is_that_of_spark(
+    spark: SparkSession, rows: DataFrame, catalog: Catalog, tmp_path: Path
+) -> None:
+    before = type(rows.write).saveAsTable
+    lake = attach(spark, {"warehouse": str(tmp_path)})
+    assert type(rows.write).saveAsTable is not before
+
+    lake.detach()
+
+    assert type(rows.write).saveAsTable is before
+    with pytest.raises(AnalysisException, match="attach"):
+        saving(rows).saveAsTable("t")
+    assert catalog.list_databases() == []
