@@ -40,7 +40,7 @@ from emberlake.spark.key_rows import check_exact, numbered
 from emberlake.spark.native_scan import NativeFile, NativeScan
 from emberlake.spark.planned import planned_files
 from emberlake.spark.read import read_dataframe, read_natively
-from emberlake.spark.read_task import splits_in
+from emberlake.spark.read_task import DealtSplits
 from emberlake.spark.session_files import SessionFiles
 from emberlake.spark.split_frames import bytes_of, frame_of_splits
 from emberlake.spark.types import handed_out, nullable_fields, spark_schema, to_spark_batch
@@ -287,10 +287,10 @@ class _Scan:
         )
 
     def _by_workers(self, units: Sequence[DataSplit]) -> DataFrame:
-        frame, predicates = frame_of_splits(
+        frame, dealt = frame_of_splits(
             self.spark, units, self.store.options, output_bytes=bytes_of(units)
         )
-        task = LocateTask(self.store, self.projection, self.predicate, predicates)
+        task = LocateTask(self.store, self.projection, self.predicate, dealt)
         return frame.mapInArrow(task, self._schema)
 
 
@@ -301,14 +301,14 @@ class LocateTask:
     store: TableStore
     projection: Projection
     predicate: Predicate | None
-    predicates: tuple[Predicate | None, ...]  # those that the units were planned with
+    dealt: DealtSplits
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of the units that the batches name."""
+        """The rows of the units of the partitions that the batches name."""
         limit_threads()
         schema = handed_out(self.projection.fields)
         with reported_errors(), self.store.decoding_rows():
-            for unit in splits_in(batches, self.predicates):
+            for unit in self.dealt.splits(batches):
                 with planned_files(self.store, unit.snapshot_id):
                     yield from self._rows(unit, schema)
 

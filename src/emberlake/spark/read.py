@@ -191,12 +191,12 @@ def _read_by_workers(
 ) -> DataFrame:
     check_workers(spark)
     share = min(1.0, len(_fields(reader)) / len(reader.store.schema.fields))
-    frame, predicates = frame_of_splits(
+    frame, dealt = frame_of_splits(
         spark,
         splits,
         reader.store.options,
         num_partitions=num_partitions,
         output_bytes=int(bytes_of(splits) * share),
     )
-    task = ReadTask(reader, handed_out(_fields(reader)), predicates)
+    task = ReadTask(reader, handed_out(_fields(reader)), dealt)
     return frame.mapInArrow(task, _schema(reader))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from emberlake.base.parallel import limit_threads
 from emberlake.predicates import Predicate
@@ -30,18 +31,52 @@ SPLIT_SCHEMA: Final = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
+class DealtSplits:
+    """Splits, each dealt to one partition of a DataFrame.
+
+    They travel inside the function of a task, not as rows. Rows would take a shuffle to get to
+    their partitions. Spark measures what goes through a shuffle, takes what tasks make of it to be
+    as small, and broadcasts that in joins.
+
+    Args:
+        table: What ``split_table`` makes of them. Every task gets the whole table, but decodes only
+            the splits of its own partitions.
+        predicates: Those that the splits were planned with.
+    """
+
+    table: pa.Table
+    predicates: tuple[Predicate | None, ...]
+
+    def numbered(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, DataSplit]]:
+        """The splits of the partitions that batches name, and where each is among all splits."""
+        for batch in batches:
+            for partition in batch.column(PARTITION):
+                mine = pc.equal(self.table.column(PARTITION), partition)
+                numbers = pc.indices_nonzero(mine).to_pylist()
+                rows = self.table.filter(mine).to_batches()
+                yield from zip(numbers, splits_in(rows, self.predicates), strict=True)
+
+    def splits(self, batches: Iterable[pa.RecordBatch]) -> Iterator[DataSplit]:
+        """The splits of the partitions that batches name."""
+        return (split for _, split in self.numbered(batches))
+
+
+NO_SPLITS: Final = DealtSplits(SPLIT_SCHEMA.empty_table(), ())
+
+
+@dataclass(frozen=True, slots=True)
 class ReadTask:
     """Reads the splits of one task, in order and in bounded memory."""
 
     reader: TableReader
     schema: pa.Schema  # of the rows, as Spark expects them
-    predicates: tuple[Predicate | None, ...]  # those that the splits were planned with
+    dealt: DealtSplits
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of the splits that the batches name."""
+        """The rows of the splits of the partitions that the batches name."""
         limit_threads()
         with reported_errors():
-            for batch in read_planned(self.reader, splits_in(batches, self.predicates)):
+            for batch in read_planned(self.reader, self.dealt.splits(batches)):
                 yield to_spark_batch(batch, self.schema)
 
 

@@ -29,7 +29,7 @@ from emberlake.spark.job import Job
 from emberlake.spark.job_files import task_store
 from emberlake.spark.key_rows import KeyChangeTask, changed_rows, read_rows, write_key_rows
 from emberlake.spark.owners import tally_in
-from emberlake.spark.read_task import splits_in
+from emberlake.spark.read_task import DealtSplits
 from emberlake.spark.reports import (
     REPORT_SCHEMA,
     Reports,
@@ -83,9 +83,9 @@ def _prepare(
     splits = plan_target(store, snapshot, condition.predicate, None).splits
     if not splits:
         return Prepared((), Tally())
-    frame, predicates = frame_of_splits(spark, splits, store.options)
+    frame, dealt = frame_of_splits(spark, splits, store.options)
     job = Job(store, store.env.new_id())
-    task = ChangeTask(current, job.id, snapshot, condition, editor, predicates)
+    task = ChangeTask(current, job.id, snapshot, condition, editor, dealt)
 
     def run() -> Reports:
         with typed_errors(), fast_arrow(spark):
@@ -104,7 +104,7 @@ class ChangeTask:
     snapshot: Snapshot | None
     condition: Condition
     editor: Editor
-    predicates: tuple[Predicate | None, ...]
+    dealt: DealtSplits
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Find and change; yield one report."""
@@ -119,7 +119,7 @@ class ChangeTask:
         store = task_store(self.session.store, self.job_id, number)
         (clause,) = self.editor.clauses
         with store.decoding_rows():
-            splits = splits_in(batches, self.predicates)
+            splits = self.dealt.splits(batches)
             edits = find_in_splits(store, splits, self.condition, clause, self.editor.now_ms)
             session = replace(self.session, store=store)
             return write_edits(session, self.snapshot, self.editor, edits)

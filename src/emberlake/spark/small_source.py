@@ -15,7 +15,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from emberlake.base.parallel import limit_threads
@@ -28,9 +27,9 @@ from emberlake.spark.failures import reported_errors
 from emberlake.spark.located import POSITION
 from emberlake.spark.merge_tasks import CLAUSE, ID, handed
 from emberlake.spark.owner_task import UNIT
-from emberlake.spark.packing import pack_partitions, weight_of
 from emberlake.spark.planned import planned_files
-from emberlake.spark.read_task import PARTITION, split_table, splits_in
+from emberlake.spark.read_task import NO_SPLITS, DealtSplits
+from emberlake.spark.split_frames import frame_of_splits
 from emberlake.spec.column_buffers import I64
 from emberlake.store.table_store import TableStore
 
@@ -82,25 +81,22 @@ class UnitTask(ABC):
         source: The rows of the source.
         predicate: Only rows of the table that match it.
         columns: The columns of the table that decide.
-        predicates: Those that the units were planned with, once they are known.
+        dealt: The units, once they are dealt to partitions.
     """
 
     store: TableStore
     source: SmallSource
     predicate: Predicate | None
     columns: tuple[str, ...]
-    predicates: tuple[Predicate | None, ...] = field(default=(), kw_only=True)
+    dealt: DealtSplits = field(default=NO_SPLITS, kw_only=True)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The results of the units that the batches name."""
+        """The results of the units of the partitions that the batches name."""
         limit_threads()
         with reported_errors(), self.store.decoding_rows():
-            for batch in batches:
-                numbers = batch.column(UNIT).to_pylist()
-                units = splits_in([batch], self.predicates)
-                for number, unit in zip(numbers, units, strict=True):
-                    with planned_files(self.store, unit.snapshot_id):
-                        yield from self._results(number, unit)
+            for number, unit in self.dealt.numbered(batches):
+                with planned_files(self.store, unit.snapshot_id):
+                    yield from self._results(number, unit)
 
     @abstractmethod
     def _results(self, number: int, unit: DataSplit) -> Iterator[pa.RecordBatch]:
@@ -111,14 +107,10 @@ def over_units(
     spark: SparkSession, units: Sequence[DataSplit], task: UnitTask, shape: StructType
 ) -> DataFrame:
     """The results of a task for units, whose rows it reads by itself."""
-    options = task.store.options
     if not units:
         return spark.createDataFrame([], shape)
-    places = pack_partitions([weight_of(unit, options) for unit in units], options)
-    work, predicates = split_table(units, places)
-    work = work.append_column(UNIT, pa.array(range(len(units)), pa.int32()))
-    frame = spark.createDataFrame(work).repartitionById(places[-1] + 1, sql.col(PARTITION))
-    return frame.mapInArrow(replace(task, predicates=predicates), shape)
+    frame, dealt = frame_of_splits(spark, units, task.store.options)
+    return frame.mapInArrow(replace(task, dealt=dealt), shape)
 
 
 @dataclass(frozen=True)

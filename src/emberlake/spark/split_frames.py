@@ -1,4 +1,4 @@
-"""Splits as a DataFrame, one row for each, for tasks that read them in Python workers."""
+"""Splits for tasks that read them in Python workers: a DataFrame with a row for each partition."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,15 +7,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from emberlake.options import TableOptions
-from emberlake.predicates import Predicate
 from emberlake.scan.splits import DataSplit
 from emberlake.spark.packing import pack_partitions, spread_partitions, weight_of
-from emberlake.spark.read_task import PARTITION, SPLIT, split_table
+from emberlake.spark.read_task import PARTITION, DealtSplits, split_table
 
-_MIB: Final = 1024 * 1024
-_SMALL_BYTES: Final = 8 * _MIB  # Spark broadcasts up to 10 MB, unless it is configured otherwise
-_ROW_BYTES: Final = 116  # what Spark takes for the size of a row of a split
-_MOST_ROWS: Final = (1 << 31) - 1  # Spark counts the rows of a limit in 32 bits
+_ID: Final = "id"
+# What Spark takes for the size of a row that has a number and an empty column for bytes, for each
+# number that ``range`` counts: 8 bytes times 116 / 16.
+_BYTES_PER_NUMBER: Final = 58
+_MOST_PER_PARTITION: Final = 10_000_000  # numbers; counting these takes Spark some 10 ms
 
 
 def frame_of_splits(
@@ -25,8 +25,8 @@ def frame_of_splits(
     *,
     num_partitions: int | None = None,
     output_bytes: int = 0,
-) -> tuple[DataFrame, tuple[Predicate | None, ...]]:
-    """A row for each split, in the partition that reads it, and the predicates of the splits.
+) -> tuple[DataFrame, DealtSplits]:
+    """A row for each partition, and the splits that the tasks find by these rows.
 
     Args:
         spark: The session.
@@ -41,9 +41,8 @@ def frame_of_splits(
         places = pack_partitions(weights, options)
     else:
         places = spread_partitions(weights, num_partitions)
-    work, predicates = split_table(splits, places)
-    frame = _sized(spark.createDataFrame(work), len(splits), output_bytes)
-    return frame.repartitionById(num_partitions or places[-1] + 1, sql.col(PARTITION)), predicates
+    count = num_partitions or places[-1] + 1
+    return _numbers(spark, count, output_bytes), DealtSplits(*split_table(splits, places))
 
 
 def bytes_of(splits: Sequence[DataSplit]) -> int:
@@ -52,16 +51,17 @@ def bytes_of(splits: Sequence[DataSplit]) -> int:
     return sum(state.file_size for state in states)
 
 
-def _sized(frame: DataFrame, rows: int, size: int) -> DataFrame:
-    """The same rows, but Spark expects that tasks return this many bytes for them.
+def _numbers(spark: SparkSession, count: int, size: int) -> DataFrame:
+    """The numbers of partitions, each in its own; Spark expects that tasks return so many bytes.
 
-    Spark takes the output of a Python task to be as large as its input. For splits, that is a few
-    bytes, so it would broadcast tables of any size in joins. It believes in a limit, though, if it
-    does not know that there are fewer rows. An ``explode`` hides that from it.
+    Spark takes the output of a Python task to be as large as its input, and numbers are small. It
+    would broadcast tables of any size in joins, until memory runs out. So it gets a range of many
+    more numbers, of which a filter keeps one in each partition. Spark cannot know how many a filter
+    keeps.
     """
-    if size <= _SMALL_BYTES:
-        return frame
-    others = [name for name in frame.columns if name != SPLIT]
-    hidden = frame.select(*others, sql.explode(sql.array(SPLIT)).alias(SPLIT))
-    # A limit on one partition needs no shuffle.
-    return hidden.coalesce(1).limit(min(max(rows, size // _ROW_BYTES), _MOST_ROWS))
+    each = min(_MOST_PER_PARTITION, max(1, size // (count * _BYTES_PER_NUMBER)))
+    numbers = spark.range(0, count * each, 1, count)
+    if each > 1:
+        numbers = numbers.where(f"{_ID} % {each} = 0")
+    empty = sql.lit(None).cast("binary").alias("empty")
+    return numbers.select(sql.expr(f"{_ID} div {each}").alias(PARTITION), empty)

@@ -12,6 +12,7 @@ from pyspark.sql.functions import lit
 from emberlake import CatalogFactory, EmberlakeWarning, Table
 from emberlake.spark import Lake, attach
 
+
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
     catalog = CatalogFactory.create({"warehouse": str(tmp_path)})

@@ -7,7 +7,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from emberlake import Table
 from emberlake.options import TableOptions
-from emberlake.spark import split_frames
 from emberlake.spark.read import read_dataframe
 from emberlake.spark.split_frames import bytes_of, frame_of_splits
 from spark.reads import local_rows, planned, spark_rows, write
@@ -28,7 +27,7 @@ def merged(tmp_path: Path) -> Table:
     return write(table, range(5), name="second")
 
 
-@pytest.mark.parametrize("output_bytes", [9 * 1024**2, GIB, 240 * GIB])
+@pytest.mark.parametrize("output_bytes", [1024**2, 9 * 1024**2, GIB])
 def test_spark_expects_what_tasks_return(
     spark: SparkSession, merged: Table, output_bytes: int
 ) -> None:
@@ -37,21 +36,29 @@ def test_spark_expects_what_tasks_return(
     frame, _ = frame_of_splits(spark, splits, TableOptions({}), output_bytes=output_bytes)
 
     assert expected_bytes(frame) == pytest.approx(output_bytes, rel=0.1)
+    assert [row.partition for row in frame.collect()] == list(range(frame.rdd.getNumPartitions()))
+
+
+def test_no_estimate_keeps_spark_counting(spark: SparkSession, merged: Table) -> None:
+    _, splits = planned(merged)
+
+    frame, _ = frame_of_splits(spark, splits, TableOptions({}), output_bytes=240 * GIB)
+
+    assert expected_bytes(frame) > GIB
     assert frame.count() == len(splits)
 
 
-def test_small_reads_take_no_further_step(spark: SparkSession, merged: Table) -> None:
-    _, splits = planned(merged)
+def test_splits_get_to_their_partitions_without_a_shuffle(
+    spark: SparkSession, merged: Table
+) -> None:
+    frame = read_dataframe(*planned(merged), spark)
 
-    frame, _ = frame_of_splits(spark, splits, TableOptions({}), output_bytes=1024**2)
-
-    assert "Limit" not in frame._jdf.queryExecution().optimizedPlan().toString()
+    assert "Exchange" not in frame._jdf.queryExecution().executedPlan().toString()
 
 
 def test_a_merged_read_is_as_large_for_spark_as_the_columns_of_its_files(
     spark: SparkSession, merged: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(split_frames, "_SMALL_BYTES", 0)
 
     every, ids = (
         read_dataframe(reader, splits, spark)
@@ -67,7 +74,6 @@ def test_a_merged_read_is_as_large_for_spark_as_the_columns_of_its_files(
 def test_a_large_merged_read_is_not_broadcast(
     spark: SparkSession, merged: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(split_frames, "_SMALL_BYTES", 0)
     monkeypatch.setattr("emberlake.spark.read.bytes_of", lambda _: 20 * GIB)
     large = read_dataframe(*planned(merged), spark)
 
