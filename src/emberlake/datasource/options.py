@@ -241,8 +241,8 @@ def _no_table(raw: Mapping[str, str], uses: frozenset[Use]) -> str:
     place = raw.get("warehouse", "...")
     return (
         'the table is missing: save("db.t"). Spark does not tell a source the name that '
-        "saveAsTable or CREATE TABLE ... AS gives. saveAsTable works after emberlake.spark.attach(spark, "
-        f'{{"warehouse": "{place}"}}). Or write '
+        "saveAsTable or CREATE TABLE ... AS gives. saveAsTable works after "
+        f'emberlake.spark.attach(spark, {{"warehouse": "{place}"}}). Or write '
         f'write_paimon(df, "db.t", {{"warehouse": "{place}"}}, create=True), or '
         f'df.write.format("emberlake").option("warehouse", "{place}").option("create", "true")'
         '.mode("append").save("db.t")'
