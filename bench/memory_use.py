@@ -1,11 +1,13 @@
-"""How much memory something takes, from what Linux tells of processes."""
+"""How much memory and CPU time something takes, from what Linux tells of processes."""
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 SAMPLE_SECONDS = 0.1
 STATUS = Path("/proc/self/status")
@@ -70,6 +72,18 @@ def tree_cpu_seconds(root: int) -> float:
             continue  # it has ended meanwhile
         total += sum(map(int, fields[11:15]))  # its own, and that of children it has waited for
     return total / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def measured_tree() -> Iterator[dict[str, Any]]:
+    """An answer that has the seconds, and the CPU time and memory of Spark and its workers."""
+    answer: dict[str, Any] = {}
+    with tree_peak(os.getpid()) as peak:
+        used, start = tree_cpu_seconds(os.getpid()), time.perf_counter()
+        yield answer
+        answer["seconds"] = time.perf_counter() - start
+        answer["cpu_seconds"] = tree_cpu_seconds(os.getpid()) - used
+    answer["peak_bytes"] = peak.bytes
 
 
 def _tree_bytes(root: int) -> int:

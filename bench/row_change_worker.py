@@ -7,9 +7,7 @@ Delta Lake runs in an environment of its own, so emberlake is imported only wher
 import os
 import shutil
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ if "delta" not in sys.argv:
     from emberlake.spark.types import paimon_fields
     from emberlake.types import arrow_schema
 
-from memory_use import tree_cpu_seconds, tree_peak
+from memory_use import measured_tree
 from requests_in_turn import answer_requests
 
 FILES = 8
@@ -83,7 +81,7 @@ class Worker:
         table = self.made[key]
         work = self.deleting if request["what"] == "delete" else self.merging
         run = work(table, request)
-        with measured() as answer:
+        with measured_tree() as answer:
             run()
         self.take_back(table)
         return answer
@@ -215,18 +213,6 @@ class DeltaWorker(Worker):
 
     def take_back(self, table: str) -> None:
         self.spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF 0").collect()
-
-
-@contextmanager
-def measured() -> Iterator[dict[str, Any]]:
-    """An answer that has the seconds, and the CPU time and memory of Spark and its workers."""
-    answer: dict[str, Any] = {}
-    with tree_peak(os.getpid()) as peak:
-        used, start = tree_cpu_seconds(os.getpid()), time.perf_counter()
-        yield answer
-        answer["seconds"] = time.perf_counter() - start
-        answer["cpu_seconds"] = tree_cpu_seconds(os.getpid()) - used
-    answer["peak_bytes"] = peak.bytes
 
 
 def new_session(master: str, engine: str) -> SparkSession:

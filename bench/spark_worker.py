@@ -5,9 +5,6 @@ Both get the same rows, which are Parquet files that the first request made. `ro
 
 import os
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from emberlake import CatalogFactory, Schema
 from emberlake.spark import compact, read_paimon, write_paimon
-from memory_use import own_peak, tree_peak
+from memory_use import measured_tree, own_peak
 from requests_in_turn import answer_requests
 
 COLUMNS = pa.schema(
@@ -75,17 +72,17 @@ class ParquetWorker(SparkWorker):
     def write(self, request: dict[str, Any]) -> dict[str, Any]:
         rows = self.rows(request)
         out = str(Path(request["folder"]) / "out")
-        with measured() as answer:
+        with measured_tree() as answer:
             rows.write.mode("overwrite").option("compression", "zstd").parquet(out)
         return answer
 
     def scan(self, request: dict[str, Any]) -> dict[str, Any]:
-        with measured() as answer:
+        with measured_tree() as answer:
             read_all(self.rows(request))
         return answer
 
     def total(self, request: dict[str, Any]) -> dict[str, Any]:
-        with measured() as answer:
+        with measured_tree() as answer:
             add_up(self.rows(request))
         return answer
 
@@ -122,7 +119,7 @@ class EmberlakeWorker(SparkWorker):
 
     def write(self, request: dict[str, Any], **layout: Any) -> dict[str, Any]:
         rows, name = self.rows(request), self.new_table(**layout)
-        with measured() as answer:
+        with measured_tree() as answer:
             write_paimon(rows, name, self.warehouse)
         self.catalog.drop_table(name)
         return answer
@@ -137,7 +134,7 @@ class EmberlakeWorker(SparkWorker):
         return self.scan_of(self.merged)
 
     def scan_of(self, name: str) -> dict[str, Any]:
-        with measured() as answer:
+        with measured_tree() as answer:
             read_all(read_paimon(name, self.warehouse, spark=self.spark))
         return answer
 
@@ -148,13 +145,13 @@ class EmberlakeWorker(SparkWorker):
         return self.total_of(self.merged)
 
     def total_of(self, name: str) -> dict[str, Any]:
-        with measured() as answer:
+        with measured_tree() as answer:
             add_up(read_paimon(name, self.warehouse, spark=self.spark, projection=["qty"]))
         return answer
 
     def compaction(self, _: dict[str, Any]) -> dict[str, Any]:
         """Of the key table, which is put back afterwards."""
-        with measured() as answer:
+        with measured_tree() as answer:
             compact(self.merged, self.warehouse, spark=self.spark, full=True)
         self.catalog.get_table(self.merged).rollback_to(len(UPDATES))
         return answer
@@ -178,17 +175,6 @@ class EmberlakeWorker(SparkWorker):
         jvm.System.gc()
         runtime = jvm.Runtime.getRuntime()
         return int(runtime.totalMemory() - runtime.freeMemory())
-
-
-@contextmanager
-def measured() -> Iterator[dict[str, Any]]:
-    """An answer that has the seconds and the memory, Spark and its workers included."""
-    answer: dict[str, Any] = {}
-    with tree_peak(os.getpid()) as peak:
-        start = time.perf_counter()
-        yield answer
-        answer["seconds"] = time.perf_counter() - start
-    answer["peak_bytes"] = peak.bytes
 
 
 def read_all(df: DataFrame) -> None:
