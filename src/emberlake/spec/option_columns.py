@@ -47,6 +47,12 @@ def column_lists(options: TableOptions) -> Iterator[tuple[str, tuple[str, ...]]]
             yield key, split_names(value)
 
 
+def ordering_columns(options: TableOptions) -> frozenset[str]:
+    """The columns whose values say which change of a key is the newer one."""
+    groups = (split_names(_group_order(key)) for key in options if _is_group(key))
+    return frozenset(options.value(SEQUENCE_FIELD)).union(*groups)
+
+
 def _group_order(key: str) -> str:
     return key.removeprefix("fields.").removesuffix(".sequence-group")
 

@@ -20,7 +20,7 @@ from emberlake.spec.field_paths import (
     position_of,
 )
 from emberlake.spec.option_changes import remove_option, set_option
-from emberlake.spec.option_columns import rename_in, rename_in_options
+from emberlake.spec.option_columns import ordering_columns, rename_in, rename_in_options
 from emberlake.spec.rules import find_problems
 from emberlake.spec.schema import SCHEMA_VERSION, TableSchema
 from emberlake.spec.schema_change import (
@@ -41,7 +41,7 @@ from emberlake.spec.schema_change import (
     UpdateComment,
 )
 from emberlake.spec.support import check_alterable, check_kind
-from emberlake.spec.widening import is_widening
+from emberlake.spec.widening import is_number_as_text, is_widening
 from emberlake.types import DataField, DataType
 
 
@@ -202,6 +202,12 @@ def _change_type(
             raise InvalidSchema(
                 f"column {format_path(path)} is of type {old} and cannot become {new}: a type can "
                 "only widen, so that no value changes; add a column of the new type"
+            )
+        is_ordering = len(path) == 1 and path[0] in ordering_columns(schema.options)
+        if is_ordering and is_number_as_text(old, new):
+            raise InvalidSchema(
+                f"column {path[0]} says which change of a key is the newer one, and as text its "
+                "values would have another order; add a column of the new type"
             )
         changes_hash = old.with_nullable(True) != new.with_nullable(True)
         if has_snapshots and changes_hash and path[0] in schema.options.value(BUCKET_KEY):

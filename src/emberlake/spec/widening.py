@@ -38,6 +38,13 @@ def is_widening(old: DataType, new: DataType) -> bool:
             return False
 
 
+def is_number_as_text(old: DataType, new: DataType) -> bool:
+    """Whether numbers become texts, which have another order."""
+    if not (isinstance(old, AtomicType) and isinstance(new, AtomicType)):
+        return False
+    return old.root.is_number and new.root.is_text
+
+
 # Decimal digits of the largest value, and the floating types that hold all values exactly.
 _INTEGERS: Final = {
     TypeRoot.TINYINT: (3, (TypeRoot.FLOAT, TypeRoot.DOUBLE)),

@@ -296,6 +296,24 @@ def test_the_type_of_a_bucket_key_stays_once_there_is_data():
     assert str(column(change(schema, wider, has_snapshots=False), "a").type) == "BIGINT"
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sequence.field": "a"},
+        {"merge-engine": "partial-update", "fields.a,p.sequence-group": "r"},
+    ],
+)
+def test_numbers_that_order_changes_do_not_become_texts(options):
+    """As text, 9 is newer than 10, so newer rows would be lost."""
+    schema = a_schema(primary_keys=("k",), partition_keys=(), bucket="1", **options)
+
+    with pytest.raises(InvalidSchema, match="another order"):
+        change(schema, SchemaChange.update_column_type("a", T("STRING")))
+    wider = change(schema, SchemaChange.update_column_type("a", T("BIGINT")))
+    assert str(column(wider, "a").type) == "BIGINT"
+    assert str(column(change(wider, SchemaChange.rename_column("a", "b")), "b").type) == "BIGINT"
+
+
 def test_options_of_an_empty_table_may_change():
     schema = a_schema()
 
