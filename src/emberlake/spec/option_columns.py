@@ -49,8 +49,9 @@ def column_lists(options: TableOptions) -> Iterator[tuple[str, tuple[str, ...]]]
 
 def ordering_columns(options: TableOptions) -> frozenset[str]:
     """The columns whose values say which change of a key is the newer one."""
+    fields = options.value(SEQUENCE_FIELD)
     groups = (split_names(_group_order(key)) for key in options if _is_group(key))
-    return frozenset(options.value(SEQUENCE_FIELD)).union(*groups)
+    return frozenset(fields).union(*groups)
 
 
 def _group_order(key: str) -> str:
