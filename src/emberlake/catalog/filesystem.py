@@ -335,11 +335,11 @@ class FileSystemCatalog(OpeningCatalog):
         # A table is usually opened to be read or written, and that begins with this snapshot.
         snapshots = SnapshotStore(self.storage, layout)
         at_once = self.storage.traits.requests_at_once
-        latest = begin(snapshots.latest, at_once) if at_once > 1 else None
+        ahead = begin(snapshots.look_ahead, at_once) if at_once > 1 else None
         schema = self._load_schema(identifier, layout)
-        if latest is not None:
+        if ahead is not None:
             with suppress(EmberlakeError):  # a caller that needs it meets the failure again
-                latest()
+                ahead()
         identity = TableIdentity(identifier)
         store = TableStore(
             self._files, layout, schema, self.env, identity=identity, siblings=self.siblings

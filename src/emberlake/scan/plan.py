@@ -112,20 +112,20 @@ def _plan_now(store: TableStore, predicate: Predicate | None, limit: int | None)
     """Plan what a batch read would read now.
 
     On object stores the latest snapshot is looked for when a table is opened. When it is planned
-    for the first time, manifests are fetched while the store is asked for a newer snapshot.
+    for the first time, manifests are fetched while the store is asked whether it still is.
     """
     guess = store.unread_latest()
     if guess is None or travel_options(store.options):
         return _plan_found(store, find_target(store), predicate, limit)
     check_scan_options(store.options)
-    asked = store.begin(store.snapshots.latest)
+    is_latest = store.begin_check(guess)
     plan = None
     with suppress(EmberlakeError):  # a newer snapshot may be intact; if not, this fails again below
         store.fetch_lists(guess)
         plan = _plan_found(store, guess, predicate, limit)
-    latest = asked()
-    if plan is not None and latest == guess:
+    if is_latest() and plan is not None:
         return plan
+    latest = store.snapshots.latest()
     store.fetch_lists(latest)
     return _plan_found(store, latest, predicate, limit)
 

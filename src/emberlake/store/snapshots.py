@@ -63,6 +63,18 @@ class SnapshotStore(Snapshots):
         note_latest(self._folder_key, snapshot)
         return snapshot
 
+    def look_ahead(self) -> None:
+        """Find a snapshot that probably is the newest, so that ``last_latest`` knows it.
+
+        To read a hint and the snapshot that it names costs a store less than to list a folder.
+        """
+        hint = self._read_hint(self._layout.latest_hint)
+        snapshot = None if hint is None else self.find(hint)
+        if snapshot is None:
+            self.latest()
+        else:
+            note_latest(self._folder_key, snapshot)
+
     def last_latest(self) -> Snapshot | None:
         """The newest snapshot as far as is known without asking; by now it may be another."""
         return last_latest(self._folder_key)
@@ -103,7 +115,14 @@ class SnapshotStore(Snapshots):
 
     def exists(self, snapshot_id: int) -> bool:
         """Whether there is a snapshot with that id; it is not read."""
-        return self._storage.exists(self._layout.snapshot(snapshot_id))
+        path = self._layout.snapshot(snapshot_id)
+        if not self._storage.traits.is_remote:
+            return self._storage.exists(path)
+        try:
+            self._storage.size(path)  # one request: only a file is looked for, no folder
+        except FileNotFound:
+            return False
+        return True
 
     def list_ids(self) -> tuple[int, ...]:
         """The ids of all snapshots, ascending."""

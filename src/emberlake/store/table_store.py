@@ -179,6 +179,16 @@ class TableStore:
         is_read = guess is None or self.manifests.has_read(guess.delta_manifest_list)
         return None if is_read else guess
 
+    def begin_check(self, guess: Snapshot) -> Callable[[], bool]:
+        """Ask whether a snapshot is the latest; call what this returns to wait for the answer.
+
+        It is if it still stands, and the next one does not exist. That is two small requests side
+        by side; a listing of all snapshots would take the store longer.
+        """
+        standing = self.begin(partial(self.snapshots.find, guess.id))
+        has_next = self.begin(partial(self.snapshots.exists, guess.id + 1))
+        return lambda: standing() == guess and not has_next()
+
     def fetch_lists(self, snapshot: Snapshot | None) -> None:
         """Fetch what names the manifests of a snapshot, all of it at once."""
         _wait_for(self._begin_lists(snapshot))

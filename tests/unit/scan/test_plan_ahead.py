@@ -1,7 +1,7 @@
 """The first plan of a table on an object store begins before the latest snapshot is known."""
 
 import threading
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass, field
 
 import pytest
@@ -9,19 +9,18 @@ import pytest
 from builders import append, create_table, open_table, rows_of
 from emberlake import Table
 from emberlake.errors import FileNotFound
-from emberlake.io import FileInfo
 from remote_storage import RemoteStorage
 
 
 @dataclass(frozen=True, eq=False)
-class SlowToList(RemoteStorage):
-    """Lists files only after something has happened."""
+class SlowToLook(RemoteStorage):
+    """Says whether a file exists only after something has happened."""
 
     awaited: list[threading.Event] = field(default_factory=list)
 
-    def list_all(self, path: str) -> Iterator[FileInfo]:
+    def size(self, path: str) -> int:
         assert all(event.wait(10) for event in self.awaited), "nothing is read meanwhile"
-        return super().list_all(path)
+        return super().size(path)
 
 
 @pytest.fixture
@@ -46,7 +45,7 @@ def test_manifests_are_read_while_the_store_is_asked_for_a_newer_snapshot(
         for info in storage.storage.list_all("")
         if "/manifest-" in info.path and "-list-" not in info.path
     ]
-    slow = SlowToList(
+    slow = SlowToLook(
         storage.storage, before_read=lambda path: is_read.set() if path in manifests else None
     )
     table = open_table(slow)
@@ -62,13 +61,49 @@ def test_a_snapshot_that_is_committed_before_the_first_plan_is_seen(storage: Rem
     assert planned_rows(table) == 3
 
 
-def test_no_file_is_read_twice(storage: RemoteStorage) -> None:
+def test_only_the_snapshot_is_read_twice(storage: RemoteStorage) -> None:
     table = open_table(storage)
 
     planned_rows(table)
 
-    reads = [call for call in storage.calls if call.startswith("read")]
-    assert len(reads) == len(set(reads))
+    reads = Counter(call for call in storage.calls if call.startswith("read"))
+    assert [call for call, times in reads.items() if times > 1] == [
+        f"read {table.store.layout.snapshot(2)}"
+    ]
+
+
+def test_snapshots_are_not_listed_if_a_hint_names_the_newest(storage: RemoteStorage) -> None:
+    planned_rows(open_table(storage))
+
+    assert not [call for call in storage.calls if call.startswith("list") and "/snapshot" in call]
+
+
+@pytest.mark.parametrize("hint", [None, b"", b"1", b"7"], ids=["none", "empty", "behind", "ahead"])
+def test_a_wrong_hint_does_not_matter(storage: RemoteStorage, hint: bytes | None) -> None:
+    path = open_table(storage).store.layout.latest_hint
+    storage.storage.delete(path)
+    if hint is not None:
+        storage.storage.put(path, hint)
+
+    assert planned_rows(open_table(storage)) == 2
+
+
+def test_a_snapshot_that_is_rolled_back_before_the_first_plan_is_not_read(
+    storage: RemoteStorage,
+) -> None:
+    table = open_table(storage)
+    open_table(storage.storage).rollback_to(1)
+
+    assert planned_rows(table) == 1
+
+
+def test_a_snapshot_that_takes_the_id_of_another_one_is_read(storage: RemoteStorage) -> None:
+    table = open_table(storage)
+    other = open_table(storage.storage)
+    other.rollback_to(1)
+    append(other, rows_of([2, 3, 4]))
+
+    assert planned_rows(table) == 4
 
 
 def test_what_was_the_latest_snapshot_may_be_gone(storage: RemoteStorage) -> None:
