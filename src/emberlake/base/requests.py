@@ -120,7 +120,9 @@ class _Series(Generic[_T]):
     """Requests whose answers are taken in order.
 
     A thread that has an answer goes on with the next request by itself. The consumer is woken only
-    for the answer that is next: with many small answers, waking takes most of the time.
+    for the answer that is next: with many small answers, waking takes most of the time. For the
+    same reason nobody locks to take a request or an answer that is there, which are single steps
+    of a deque and a dictionary.
     """
 
     def __init__(self, pool: _Threads, at_once: int) -> None:
@@ -143,10 +145,22 @@ class _Series(Generic[_T]):
                 self._waiting.append((self._added, work))
             self._added += 1
             self.length += 1
-        self._staff()
+            is_staffed = self._threads >= self._most
+        if not is_staffed:
+            self._staff()
 
     def take(self) -> _T:
         """The next answer."""
+        if self._awaited not in self._answers:
+            self._await_next()
+        answer, error = self._answers.pop(self._awaited)
+        self._awaited += 1
+        self.length -= 1
+        if error is not None:
+            raise error
+        return answer  # type: ignore[return-value]
+
+    def _await_next(self) -> None:
         known = self._answered
         while self._most < self._at_once and not self._is_there_in(_AT_ONCE_S):
             # If others came meanwhile, the store is near, and more threads would only compete.
@@ -155,18 +169,12 @@ class _Series(Generic[_T]):
                 self._staff()
             known = self._answered
         self._is_there_in(None)
-        with self._changed:
-            answer, error = self._answers.pop(self._awaited)
-            self._awaited += 1
-            self.length -= 1
-        if error is not None:
-            raise error
-        return answer  # type: ignore[return-value]
 
     def stop(self) -> None:
         """Make no more requests."""
         with self._changed:
-            self._end()
+            self._is_over = True
+            self._waiting.clear()
 
     def wait(self) -> None:
         """Wait for the requests that are under way."""
@@ -177,10 +185,6 @@ class _Series(Generic[_T]):
     def _answered(self) -> int:
         """How many answers have come."""
         return self._awaited + len(self._answers)
-
-    def _end(self) -> None:
-        self._is_over = True
-        self._waiting.clear()
 
     def _is_there_in(self, seconds: float | None) -> bool:
         """Wait at most this long for the next answer; returns whether it has come."""
@@ -198,23 +202,32 @@ class _Series(Generic[_T]):
 
     def _serve(self) -> None:
         while True:
-            with self._changed:
-                if not self._waiting:
-                    self._threads -= 1
-                    self._changed.notify_all()
-                    return
+            try:
                 number, work = self._waiting.popleft()
+            except IndexError:
+                if self._is_dismissed():
+                    return
+                continue
             answer = _attempt(work)
-            with self._changed:
-                self._answers[number] = answer
-                if answer[1] is not None:
-                    self._end()
-                if number == self._awaited:
+            if answer[1] is not None:
+                self.stop()
+            self._answers[number] = answer
+            if number == self._awaited:  # otherwise the consumer finds it before it waits for it
+                with self._changed:
                     self._changed.notify_all()
             del work, answer  # do not hold an answer during the next request
             if self._pool.is_asked_for:  # others must not wait until this series ends
                 self._pool.go_on(self._serve)
                 return
+
+    def _is_dismissed(self) -> bool:
+        """Let a thread end, unless a request was added meanwhile."""
+        with self._changed:
+            if self._waiting:
+                return False
+            self._threads -= 1
+            self._changed.notify_all()
+            return True
 
 
 def ask_all(works: Iterable[Callable[[], _T]], at_once: int) -> list[_T]:

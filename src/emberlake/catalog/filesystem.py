@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from emberlake.base.env import SYSTEM_ENV, Env
@@ -335,11 +336,11 @@ class FileSystemCatalog(OpeningCatalog):
         # A table is usually opened to be read or written, and that begins with this snapshot.
         snapshots = SnapshotStore(self.storage, layout)
         at_once = self.storage.traits.requests_at_once
-        ahead = begin(snapshots.look_ahead, at_once) if at_once > 1 else None
-        schema = self._load_schema(identifier, layout)
-        if ahead is not None:
+        load = begin(partial(self._load_schema, identifier, layout), at_once)
+        if at_once > 1:
             with suppress(EmberlakeError):  # a caller that needs it meets the failure again
-                ahead()
+                snapshots.look_ahead()
+        schema = load()
         identity = TableIdentity(identifier)
         store = TableStore(
             self._files, layout, schema, self.env, identity=identity, siblings=self.siblings
