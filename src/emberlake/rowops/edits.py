@@ -40,6 +40,7 @@ from emberlake.write.rolling import AppendWriter, FileLimits
 
 # Few of the rows that are read change: small batches leave little behind, and are as fast.
 _BATCH_BYTES: Final = MEBIBYTE
+_PART_BYTES: Final = 4 * MEBIBYTE  # of rows that change together
 
 
 @dataclass(frozen=True)
@@ -401,14 +402,10 @@ class _Writing:
             rows=(int(positions[0]), int(positions[-1]) + 1),
             batch_bytes=_BATCH_BYTES,
         )
-        with closing(read.located_tables()) as tables:
-            for found, rows in tables:
-                if not len(found):
-                    continue
-                low, high = np.searchsorted(positions, [found[0], found[-1] + 1]).tolist()
-                if low < high:
-                    places = np.searchsorted(found, positions[low:high])
-                    yield slice(low, high), rows.take(pa.array(places))
+        start = 0
+        for rows in _gathered(_picked(read, positions)):
+            yield slice(start, start + rows.num_rows), rows
+            start += rows.num_rows
 
     def _read(self, place: FilePlace, fields: tuple[DataField, ...]) -> FileRead:
         store, vector = self._store, place.vector
@@ -419,3 +416,28 @@ class _Writing:
             return plans.read(reads, place.file)
         group = FileGroup(tuple(f for f in place.files if not is_dedicated(f.file_name)))
         return plans.read_group(reads, group)
+
+
+def _picked(read: FileRead, positions: I64) -> Iterator[pa.Table]:
+    """The rows at positions, of which there may be few in each table."""
+    with closing(read.located_tables()) as tables:
+        for found, rows in tables:
+            if not len(found):
+                continue
+            low, high = np.searchsorted(positions, [found[0], found[-1] + 1]).tolist()
+            if low < high:
+                yield rows.take(pa.array(np.searchsorted(found, positions[low:high])))
+
+
+def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in fewer tables: each costs the same to change and to write, however small."""
+    parts: list[pa.Table] = []
+    size = 0
+    for rows in tables:
+        parts.append(rows)
+        size += rows.nbytes
+        if size >= _PART_BYTES:
+            yield pa.concat_tables(parts).combine_chunks()
+            parts, size = [], 0
+    if parts:
+        yield pa.concat_tables(parts).combine_chunks()
