@@ -21,7 +21,6 @@ from emberlake.options import (
     FILE_COMPRESSION_PER_LEVEL,
     TableOptions,
 )
-from emberlake.read.key_read import may_retract
 from emberlake.read.table_reader import TableReader
 from emberlake.scan.splits import DataSplit
 from emberlake.spark.session_files import S3A
@@ -46,7 +45,8 @@ _UUID: Final = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 Opens = Callable[[str, str, int], bool]
 
 
-def _opens_none(path: str, spark_path: str, size: int) -> bool:
+def opens_none(path: str, spark_path: str, size: int) -> bool:
+    """No object at all."""
     del path, spark_path, size
     return False
 
@@ -64,51 +64,27 @@ class NativeFile:
 
 
 @dataclass(frozen=True)
-class Division:
-    """The files that Spark reads by itself, and the rest, for our own reader."""
-
-    files: tuple[NativeFile, ...]
-    rest: tuple[DataSplit, ...]
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return tuple(file.path for file in self.files)
-
-
-def divide(
-    reader: TableReader, splits: Sequence[DataSplit], opens: Opens = _opens_none
-) -> Division:
-    """Divide a read between Spark's own reader and ours.
+class NativeScan:
+    """What a read requires of files that Spark reads.
 
     Args:
         reader: The read.
-        splits: What it reads.
-        opens: Whether Spark can read a file of an object store. It can always read files on disk.
+        opens: Whether Spark can read a file of an object store.
+        more: Columns that must be read for something else.
     """
-    scan = NativeScan(reader, opens)
-    if not scan.is_possible:
-        return Division((), tuple(splits))
-    files: list[NativeFile] = []
-    rest: list[DataSplit] = []
-    for split in splits:
-        found = scan.native_paths(split)
-        native = [NativeFile(path, split.partition) for path in found if path is not None]
-        files += native
-        if len(native) < max(1, len(found)):
-            rest.append(split.take([path is None for path in found]) if native else split)
-    return Division(tuple(files), tuple(rest))
-
-
-@dataclass(frozen=True)
-class NativeScan:
-    """What a read requires of files that Spark reads."""
 
     reader: TableReader
-    opens: Opens = _opens_none
+    opens: Opens = opens_none
+    more: tuple[DataField, ...] = ()
 
     @cached_property
     def fields(self) -> tuple[DataField, ...]:
-        """The columns to read from files: those of the result, and those of the filter."""
+        """The columns to read from files: those of the result and of the filter, and ``more``."""
+        named = {field.name for field in self._asked}
+        return (*self._asked, *(field for field in self.more if field.name not in named))
+
+    @cached_property
+    def _asked(self) -> tuple[DataField, ...]:
         reader = self.reader
         known = readable_fields(reader.store.schema)
         return reader.projection.read_fields(known, reader.predicate)
@@ -122,14 +98,14 @@ class NativeScan:
             and not self.reader.store.rules.hides  # Spark knows nothing of rules
             and not self.reader.with_kind
             # Ids of rows are not in the files.
-            and not any(is_hidden(f) for f in self.fields)
+            and not any(is_hidden(f) for f in self._asked)
             and all(is_plain(f.type) for f in self.fields)
             and _has_unique_names(self.fields)
         )
 
     def native_paths(self, split: DataSplit) -> list[str | None]:
-        """For every file of a split, the path for Spark to read it, or None if it may not."""
-        if not self._is_raw(split):
+        """For every file of an append table, the path for Spark to read it; None: it may not."""
+        if not self.is_state(split):
             return [None] * len(split.entries)
         # All files of a split are in one folder; computing it for each file would be expensive.
         folder = self.reader.store.bucket_folder(split.partition, split.bucket)
@@ -137,7 +113,7 @@ class NativeScan:
         beside = {f.file_name for g in groups if len(g.all_files) > 1 for f in g.all_files}
         return [
             self._path(file.path_in(folder), file)
-            if file.file_name not in beside and self._is_native(split, file)
+            if file.file_name not in beside and self._is_plain(split, file)
             else None
             for file in split.files
         ]
@@ -156,19 +132,15 @@ class NativeScan:
             return found
         return found if self.opens(path, found, file.file_size) else None
 
-    def _is_raw(self, split: DataSplit) -> bool:
-        needs_merging = not (split.raw_convertible or split.is_grouped)
-        if needs_merging or split.is_changes or split.before is not None:
+    def is_state(self, split: DataSplit) -> bool:
+        """Whether a split has the rows of one state of the table, planned for this read."""
+        if split.is_changes or split.before is not None:
             return False
         # A plan with another filter may have skipped files whose keys matter.
         return (
             not self.reader.store.schema.profile.has_keys
             or split.predicate == self.reader.predicate
         )
-
-    def _is_native(self, split: DataSplit, file: DataFile) -> bool:
-        has_kinds = self.reader.store.schema.profile.has_keys and may_retract(file)
-        return not has_kinds and self._is_plain(split, file)
 
     def _is_plain(self, split: DataSplit, file: DataFile) -> bool:
         """Whether Spark reads the columns of a whole file as we do."""

@@ -37,8 +37,8 @@ from emberlake.spark.kept import kept
 from emberlake.spark.key_rows import numbered, write_key_rows
 from emberlake.spark.merge_frames import MergeFrames
 from emberlake.spark.merge_tasks import ID, handed, native_key
+from emberlake.spark.native_read import READ_OPTIONS
 from emberlake.spark.native_scan import NativeScan
-from emberlake.spark.read import READ_OPTIONS
 from emberlake.spark.session_files import SessionFiles
 from emberlake.spark.small_source import UnitTask, over_units
 from emberlake.spark.types import nullable_fields, spark_schema, to_spark_type

@@ -29,7 +29,7 @@ from emberlake import (
     TagNotFound,
 )
 from emberlake.spark import compact, read_paimon, write_paimon
-from emberlake.spark.native_scan import divide
+from emberlake.spark.division import divide
 from emberlake.spark.read import read_dataframe
 from golden.reads import Golden, GoldenRead, reads_of, row_reads
 from spark.reads import (

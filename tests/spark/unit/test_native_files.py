@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 
 from canonical import canonical_rows, sorted_rows
 from emberlake import AtomicType, CatalogFactory, DataField, Schema, Table
-from emberlake.spark.native_scan import divide, is_plain
+from emberlake.spark.division import divide
+from emberlake.spark.native_scan import is_plain
 from emberlake.types import arrow_schema
 from interop.judges import java_judge, peer
 from interop.samples import SAMPLES, Sample

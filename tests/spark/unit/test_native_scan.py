@@ -20,9 +20,8 @@ from emberlake import (
     Table,
 )
 from emberlake.options import TableOptions
+from emberlake.spark.division import Division, divide
 from emberlake.spark.native_scan import (
-    Division,
-    divide,
     has_columns,
     has_spark_codecs,
     is_plain,
@@ -121,10 +120,61 @@ def test_files_outside_of_the_table_are_sparks_where_it_reaches_them(tmp_path: P
 # --- key tables -----------------------------------------------------------------------------------
 
 
-def test_new_files_of_a_key_table_are_ours(tmp_path: Path) -> None:
+def test_new_files_of_a_key_table_are_read_by_the_kinds_of_their_records(tmp_path: Path) -> None:
     table = write(new_table(tmp_path, primary_keys=["id"], bucket="2", write_only="true"))
 
+    division = divide(*planned(table))
+
+    assert (len(division.records), division.files, division.rest) == (2, (), ())
+
+
+def test_files_that_share_keys_are_sparks_if_few_records_are_newer(tmp_path: Path) -> None:
+    table = new_table(tmp_path, primary_keys=["id"], bucket="1", write_only="true")
+    table = write(write(table, range(20)), [3, 4])
+
+    division = divide(*planned(table))
+
+    assert (len(division.layered), len(division.newer), division.rest) == (2, 1, ())
+    assert counts(write(table, range(19))) == (0, 3)
+
+
+def test_what_shares_no_keys_is_sparks_and_the_rest_ours(tmp_path: Path) -> None:
+    table = new_table(tmp_path, primary_keys=["id"], bucket="1", write_only="true")
+    table = write(write(write(table, range(4)), range(3)), range(50, 60))
+
+    division = divide(*planned(table))
+
+    assert (len(division.records), division.layered) == (1, ())
+    assert [len(split.files) for split in division.rest] == [2]
+
+
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
+def test_other_formats_with_keys_are_ours(tmp_path: Path, file_format: str) -> None:
+    table = new_table(tmp_path, primary_keys=["id"], bucket="1", file__format=file_format)
+    table = write(write(table, range(20)), [3])
+
     assert counts(table) == (0, 2)
+
+
+def test_records_whose_read_columns_were_renamed_are_ours(tmp_path: Path) -> None:
+    table = new_table(tmp_path, primary_keys=["id"], bucket="1", write_only="true")
+    table = write(write(table, range(20)), [3])
+    renamed = altered(table, SchemaChange.rename_column("name", "label"))
+
+    assert counts(renamed, ["label"]) == (0, 2)
+    assert counts(renamed, ["price"]) == (2, 0)
+
+
+def test_files_that_share_keys_and_were_planned_with_another_filter_are_ours(
+    tmp_path: Path,
+) -> None:
+    table = new_table(tmp_path, primary_keys=["id"], bucket="1", write_only="true")
+    table = write(write(table, range(20)), [3])
+    reader, _ = planned(table)
+    _, splits = planned(table, where="id < 4")
+
+    assert counted(divide(reader, splits)) == (0, 2)
+    assert counted(divide(*planned(table, where="id < 4"))) == (2, 0)
 
 
 def test_a_compacted_key_table_is_sparks(tmp_path: Path) -> None:

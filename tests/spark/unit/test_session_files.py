@@ -11,7 +11,8 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from emberlake import CatalogFactory, Table
-from emberlake.spark.native_scan import divide, spark_path
+from emberlake.spark.division import divide
+from emberlake.spark.native_scan import spark_path
 from emberlake.spark.read import explain_dataframe
 from emberlake.spark.session_files import SessionFiles
 from servers import Server

@@ -11,24 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from emberlake.merge.plan import plan_merge
-from emberlake.options import RECORD_EXPIRE_TIME, MergeEngine
 from emberlake.scan.files import live_entries
+from emberlake.scan.newest import keeps_newest
 from emberlake.scan.runs import KeyRange, find_sections, key_ranges
 from emberlake.spec.key_value import KIND
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
-from emberlake.types import AtomicType, TypeRoot
 
 KEPT_KINDS: Final = f"{KIND} IN (0, 2)"  # +I and +U
 _MOST_FILES: Final = 256
 _MOST_NEWER: Final = 0.35  # of the rows; a table with more newer rows is merged
-# Types of keys that are equal in every engine exactly if their values are.
-_ROOTS: Final = frozenset(
-    {TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.VARCHAR}
-    | {TypeRoot.DATE, TypeRoot.DECIMAL, TypeRoot.BOOLEAN}
-)
 
 
 @dataclass(frozen=True)
@@ -61,9 +54,9 @@ class KeyParts:
 
 def find_key_parts(store: TableStore, snapshot: Snapshot) -> KeyParts | None:
     """The two parts of a table; None if its rows have to be merged."""
-    if not _keeps_newest(store):
-        return None
     schema = store.schema
+    if schema.partition_keys or not keeps_newest(schema):
+        return None
     entries = live_entries(store, snapshot)
     if not 0 < len(entries) <= _MOST_FILES or (entries.bucket < 0).any():
         return None
@@ -87,22 +80,6 @@ def find_key_parts(store: TableStore, snapshot: Snapshot) -> KeyParts | None:
     )
     is_small = parts.newer.row_count <= _MOST_NEWER * int(entries.row_count.sum())
     return parts if old and is_small else None
-
-
-def _keeps_newest(store: TableStore) -> bool:
-    """Whether the record with the highest sequence number is the row."""
-    schema = store.schema
-    profile = schema.profile
-    if not profile.has_keys or profile.has_deletion_vectors or schema.partition_keys:
-        return False
-    plan = plan_merge(schema, schema.fields)
-    types = [schema.field_by_name[name].type for name in schema.trimmed_primary_keys]
-    return (
-        plan.engine is MergeEngine.DEDUPLICATE
-        and not (plan.sequences or plan.ignore_delete)
-        and store.options.value(RECORD_EXPIRE_TIME) is None
-        and all(isinstance(kind, AtomicType) and kind.root in _ROOTS for kind in types)
-    )
 
 
 _Ranged = tuple[DataFile, KeyRange]

@@ -43,6 +43,7 @@ class SparkEngine:
         self.views = views
         self.frames = {name.lower(): frame for name, frame in frames.items()}
         self.session: SqlSession  # set by the lake, which makes both
+        self._settings: Mapping[str, str] | None = None
 
     def query(self, statement: Query, args: Args) -> DataFrame:
         """The rows of a query."""
@@ -123,15 +124,19 @@ class SparkEngine:
         return self.spark.createDataFrame(rows)
 
     def settings(self) -> Mapping[str, str]:
-        """The settings of the session."""
-        return dict(self.spark.conf.getAll)
+        """The settings of the session, read once: each takes several calls of the JVM."""
+        if self._settings is None:
+            self._settings = dict(self.spark.conf.getAll)
+        return self._settings
 
     def set_setting(self, key: str, value: str) -> None:
         """SET key = value."""
+        self._settings = None
         self.spark.conf.set(key, value)
 
     def reset_setting(self, key: str | None) -> None:
         """RESET key."""
+        self._settings = None
         if key is None:
             self.spark.sql("RESET")
         else:

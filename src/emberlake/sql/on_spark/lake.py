@@ -11,7 +11,7 @@ from emberlake.base.names import did_you_mean
 from emberlake.catalog import Catalog, CatalogFactory
 from emberlake.errors import InvalidInput
 from emberlake.spark.sessions import find_session
-from emberlake.sql.names import TableName
+from emberlake.sql.names import DEFAULT_DATABASE, TableName
 from emberlake.sql.on_spark.attached import AttachedTables
 from emberlake.sql.on_spark.engine import SparkEngine
 from emberlake.sql.on_spark.save_hook import start_saving, stop_saving
@@ -40,8 +40,9 @@ class Lake:
         catalog = CatalogFactory.create(catalog_options)
         self._attached = AttachedTables(spark, catalog, catalog_options, databases)
         self._views = Views(spark, self._attached)
-        engine = SparkEngine(spark, self._views, {})
-        self.session = engine.session = SqlSession(catalog, engine, name=name)
+        self._catalog = catalog
+        self._name = name
+        self._database = DEFAULT_DATABASE
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -68,20 +69,27 @@ class Lake:
         for name, frame in dataframes.items():
             if not hasattr(frame, "createOrReplaceTempView"):
                 raise InvalidInput(f"{name} is a {type(frame).__name__}, not a Spark DataFrame")
-        engine = SparkEngine(self.spark, self._views, dataframes)
-        shared = self.session
-        engine.session = SqlSession(
-            shared.catalog, engine, name=shared.name, database=shared.database
-        )
+        session = self._statement(dataframes)
         try:
-            result: DataFrame = engine.session.execute(query, args)
+            result: DataFrame = session.execute(query, args)
         except AnalysisException as error:
-            if error.getCondition() == _NO_TABLE and (hint := _nearest(error, shared.catalog)):
+            if error.getCondition() == _NO_TABLE and (hint := _nearest(error, self._catalog)):
                 error.add_note(hint)
             raise
-        shared.database = engine.session.database
+        self._database = session.database
         self._attached.update()
         return result
+
+    @property
+    def session(self) -> SqlSession:
+        """The current database, the names and the settings, as they are now."""
+        return self._statement({})
+
+    def _statement(self, frames: Mapping[str, DataFrame]) -> SqlSession:
+        """The session for one statement, whose engine reads the settings of Spark once."""
+        engine = SparkEngine(self.spark, self._views, frames)
+        engine.session = SqlSession(self._catalog, engine, name=self._name, database=self._database)
+        return engine.session
 
     def knows(self, name: str) -> bool:
         """Whether a plain name is a table of the current database, or a temporary view."""
@@ -97,7 +105,7 @@ class Lake:
             Unsupported: Spark would replace the name of a table of the lake, or the writer was told
                 something that a table of the lake does not have.
         """
-        identifier = self._attached.identify(save.name, self.session.name)
+        identifier = self._attached.identify(save.name, self._name)
         if identifier is None or not is_for_lake(save, identifier, self._attached):
             return False
         write_as_table(save, identifier, self._attached.catalog_options)
@@ -121,7 +129,7 @@ class Lake:
 
     def __repr__(self) -> str:
         names = sorted(self._attached.names.values())
-        return f"Lake({self.session.name}: {len(names)} tables in Spark)"
+        return f"Lake({self._name}: {len(names)} tables in Spark)"
 
 
 def _nearest(error: AnalysisException, catalog: Catalog) -> str:

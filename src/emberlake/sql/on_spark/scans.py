@@ -83,7 +83,7 @@ def scan(
         spark: The session.
         hidden: The hidden columns that are needed; they come last.
         columns: The columns that are needed; by default all.
-        predicate: Rows that do not match are not needed.
+        predicate: Rows that do not match are not needed; some of them may come all the same.
     """
     store = pinned.table.store
     check_readable(store.schema)
@@ -98,11 +98,17 @@ def scan(
         rows = _with_places(pinned, spark, [f.name for f in read], predicate)
     else:
         reader = authorized_reader(TableReader(store, projection, predicate))
-        read_rows = _by_bucket if BUCKET in hidden else read_dataframe
+        read_rows = _by_bucket if BUCKET in hidden else _filtered_later
         rows = read_rows(reader, pinned.splits(reader), spark)
+        if not hidden and read == (wanted or read) and not any(_is_padded(f) for f in read):
+            return rows
     outputs = [_output(f) for f in wanted or read]
     outputs += [_hidden(name, store.schema.partition_keys) for name in hidden]
     return rows.select(*outputs)
+
+
+def _filtered_later(reader: TableReader, splits: list[DataSplit], spark: SparkSession) -> DataFrame:
+    return read_dataframe(reader, splits, spark, is_filtered=False)
 
 
 def _by_bucket(reader: TableReader, splits: list[DataSplit], spark: SparkSession) -> DataFrame:
@@ -145,13 +151,15 @@ def _path(store: TableStore, split: DataSplit, file: DataFile) -> str:
 
 def padded(rows: DataFrame, fields: Sequence[DataField]) -> DataFrame:
     """Rows with their CHAR columns as Spark shows them; other columns stay as they are."""
-    limited = {
-        f.name: f for f in fields if isinstance(f.type, AtomicType) and f.type.root is TypeRoot.CHAR
-    }
+    limited = {f.name: f for f in fields if _is_padded(f)}
     if not limited:
         return rows
     names = rows.columns
     return rows.select(*(_output(limited[n]) if n in limited else quoted(n) for n in names))
+
+
+def _is_padded(field: DataField) -> bool:
+    return isinstance(field.type, AtomicType) and field.type.root is TypeRoot.CHAR
 
 
 def _output(field: DataField) -> Column:

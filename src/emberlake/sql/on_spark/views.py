@@ -49,8 +49,12 @@ class Views:
 
     def is_view(self, name: str) -> bool:
         """Whether the session has a temporary view of that name."""
+        catalog = self.spark.catalog
         try:
-            return bool(self.spark.catalog.getTable(quoted(name)).isTemporary)
+            # Asking for a table that is not there is slow: PySpark describes the error in detail.
+            return bool(
+                catalog.tableExists(quoted(name)) and catalog.getTable(quoted(name)).isTemporary
+            )
         except AnalysisException:
             return False
 
