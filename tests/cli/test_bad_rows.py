@@ -235,7 +235,7 @@ def test_numbers_of_json_become_decimals_with_all_their_digits(cli: Cli, catalog
     [
         ('{"id": 2.5}', "id: 2.5 is not a BIGINT"),
         ('{"id": true}', "id: true is not a BIGINT"),
-        ('{"sizes": [2.5]}', "sizes: [2.5] is not a ARRAY<INT>"),
+        ('{"sizes": [2.5]}', "sizes: [2.5] is not an ARRAY<INT>"),
         ('{"place": {"x": 2.5}}', 'place: {"x": 2.5} is not a ROW<x INT>'),
         ('{"counts": {"a": 2.5}}', 'counts: {"a": 2.5} is not a MAP<STRING NOT NULL, INT>'),
     ],

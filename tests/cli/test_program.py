@@ -19,6 +19,7 @@ import typer
 
 from cli.shop import Cli, append, orders_of
 from emberlake import Catalog, EmberlakeWarning, SchemaChange, __version__
+from emberlake.base.peer_names import OF_COMMANDS
 from emberlake.cli.app import app
 from emberlake.cli.failures import exit_code_of, message_of
 from emberlake.errors import (
@@ -494,6 +495,8 @@ def test_near_names_are_suggested(cli: Cli, catalog: Catalog) -> None:
     orders.create_branch("beta")
     expected = {
         ("raed", "shop.orders"): "Did you mean 'read'?",
+        ("vacuum", "shop.orders"): "'vacuum': use emberlake expire, and emberlake orphans; try:",
+        ("history", "shop.orders"): "use emberlake snapshots",
         ("read", "shop.orders", "--colums", "dt"): "--columns",
         ("read", "shop.ordrs"): "did you mean orders?",
         ("read", "shp.orders"): "did you mean shop?",
@@ -501,6 +504,8 @@ def test_near_names_are_suggested(cli: Cli, catalog: Catalog) -> None:
         ("read", "shop.orders", "-c", "order_i"): "did you mean order_id?",
         ("read", "shop.orders", "--where", "order_i = 1"): "did you mean order_id?",
         ("read", "shop.orders", "--where", "uper(city) = 'X'"): "UPPER",
+        ("sql", "SELECT ciyt FROM shop.orders"): "there is no column ciyt;",
+        ("sql", "SELECT uper(city) FROM shop.orders"): "did you mean upper?",
         ("read", "shop.orders", "--tag", "montly"): "did you mean monthly?",
         ("read", "shop.orders$branch_bta"): "did you mean beta?",
         ("read", "shop.orders$snapshot"): "did you mean snapshots?",
@@ -533,3 +538,9 @@ def test_a_database_that_is_missing_can_be_created(cli: Cli, catalog: Catalog) -
 
     assert shown.code == 2
     assert "create it with: emberlake db create other" in shown.err
+
+
+def test_commands_of_other_programs_are_answered_by_commands_that_exist(cli: Cli) -> None:
+    for answer in OF_COMMANDS.values():
+        for command in f"emberlake {answer}".split(", and "):
+            assert cli(*command.split()[1:], "--help").code == 0, command

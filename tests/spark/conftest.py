@@ -24,8 +24,10 @@ MASTERS: Final = {
     "cluster": "local-cluster[2,1,1024]",
     "connect": "local[2]",
 }
-# Workers import the module of a test that hands them a function, by either of its names.
-PYTHONPATH: Final = os.pathsep.join(map(str, Path(__file__).parents[1:3]))
+TESTS, ROOT = Path(__file__).parents[1:3]
+# Workers import the module of a test that hands them a function, by either of its names, and the
+# package of this checkout.
+PYTHONPATH: Final = os.pathsep.join(map(str, (TESTS, ROOT, ROOT / "src")))
 JAVA_OPTIONS: Final = "-Duser.timezone=America/St_Johns"
 SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",

@@ -11,6 +11,7 @@ _SUGGESTED: Final = 3
 _ALIKE: Final = 0.7
 _SHORT: Final = 4  # letters; in such names two swapped letters weigh a lot: dya, day
 _SHORT_ALIKE: Final = 0.65
+_VOWELS: Final = frozenset("aeio")
 
 
 def listed(names: Collection[object], shown: int = _SHOWN) -> str:
@@ -57,6 +58,11 @@ def choices(unknown: str | Sequence[str], known: Collection[str], there_are: str
 def backquoted(name: str) -> str:
     """A name in backquotes, so that Spark reads it whatever characters it has."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def with_article(noun: str) -> str:
+    """``a BIGINT``, ``an INT``: a word behind its article."""
+    return f"{'an' if noun[:1].lower() in _VOWELS else 'a'} {noun}"
 
 
 def _shortened(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What methods of Delta Lake's and Iceberg's packages are called here, for errors."""
+"""What methods and commands of Delta Lake and Iceberg are called here, for errors."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
@@ -41,6 +41,35 @@ OF_CATALOGS: Final[Mapping[str, str]] = {
     "list_namespaces": "list_databases()",
     "tables": "list_tables(database)",
     "table_exists": "list_tables(database)",
+}
+
+OF_COMMANDS: Final[Mapping[str, str]] = {
+    "history": "snapshots",
+    "optimize": "compact",
+    "vacuum": "expire, and emberlake orphans",
+    "restore": "rollback",
+    "describe": "table show",
+    "show": "table show",
+    "schema": "table show, and emberlake schemas",
+    "properties": "table show",
+    "create": "table create, and emberlake db create",
+    "drop": "table drop, and emberlake db drop",
+    "rename": "table rename",
+    "ls": "db list, and emberlake table list",
+    "list": "db list, and emberlake table list",
+    "load": "ingest",
+    "import": "ingest",
+    "insert": "ingest",
+    "append": "ingest",
+    "write": "ingest",
+    "upsert": "ingest --mode upsert",
+    "query": "sql",
+    "select": "sql",
+    "shell": "sql",
+    "scan": "read",
+    "cat": "read",
+    "head": "read",
+    "explain": "plan",
 }
 
 

@@ -1,6 +1,7 @@
 """The program: puts all commands together, and handles their failures."""
 
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -10,6 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from emberlake._version import __version__
+from emberlake.base.peer_names import OF_COMMANDS
 from emberlake.cli.commands import (
     change,
     databases,
@@ -40,6 +42,7 @@ from emberlake.cli.typed_options import settings_of
 PROGRAM: Final = "emberlake"
 # What Typer raises for a group without a command. It exports no name for it.
 _NOTHING_TYPED: Final = "NoArgsIsHelpError"
+_UNKNOWN_COMMAND: Final = re.compile(r"No such command '(\S+)'")
 
 
 # In the order in which a user meets them: create, fill, read, inspect, maintain.
@@ -122,6 +125,9 @@ def _parse_error(error: typer.TyperException) -> UsageError:
     text = error.format_message().strip().rstrip(".").replace(": Value error, ", ": ")
     context = getattr(error, "ctx", None)
     path = PROGRAM if context is None else context.command_path
+    unknown = _UNKNOWN_COMMAND.fullmatch(text)
+    if unknown is not None and path == PROGRAM and unknown[1] in OF_COMMANDS:
+        text = f"{text}: use {PROGRAM} {OF_COMMANDS[unknown[1]]}"
     joined = text if text.endswith("?") else f"{text};"
     return UsageError(f"{joined} try: {path} --help")
 

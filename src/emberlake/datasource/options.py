@@ -7,7 +7,7 @@ catalog are table options, for this read or write only.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, TypeVar
 
@@ -103,8 +103,9 @@ _REDACTED: Final = re.compile(r"secret|password|token|access[.]?key", re.IGNOREC
 # Options that Spark adds when it asks for the columns of a table in its own catalog.
 _CATALOG_TABLE: Final = ("owner", "provider")
 _NO_CATALOG_TABLE: Final = (
-    "CREATE TABLE ... USING emberlake and saveAsTable do not work, because Spark does not pass the "
-    "options of its own tables to the source: use CREATE TEMPORARY VIEW ... USING emberlake "
+    "CREATE TABLE ... USING emberlake does not work, nor does saveAsTable before "
+    "emberlake.spark.attach, because Spark does not pass the options of its own tables to the "
+    "source: use CREATE TEMPORARY VIEW ... USING emberlake "
     "OPTIONS (path 'db.t', warehouse '...'), format(\"emberlake\") with load and save, "
     'read_paimon and write_paimon, or lake.sql("CREATE TABLE ...") of emberlake.spark.attach'
 )
@@ -233,6 +234,23 @@ def parse_options(raw: Mapping[str, str], *uses: Use) -> SourceOptions:
     )
 
 
+def parse_bound_options(
+    raw: Mapping[str, str], identifier: str, catalog: Mapping[str, object], *uses: Use
+) -> SourceOptions:
+    """The options of a use of a table whose name and catalog are known.
+
+    Raises:
+        InvalidOption: as ``parse_options``, and where options name a table or a catalog.
+    """
+    placed = sorted(key for key in raw if key == PATH or _is_of_catalog(key))
+    if placed:
+        raise InvalidOption(
+            f"{', '.join(placed)}: the name stands for {identifier} of the lake that is attached; "
+            'format("emberlake") with load and save reads and writes other tables'
+        )
+    return replace(parse_options({**raw, PATH: identifier}, *uses), catalog=dict(catalog))
+
+
 def _no_table(raw: Mapping[str, str], uses: frozenset[Use]) -> str:
     """What to write instead of a use that names no table, word for word."""
     if uses != {Use.BATCH_WRITE}:
@@ -241,8 +259,9 @@ def _no_table(raw: Mapping[str, str], uses: frozenset[Use]) -> str:
     place = raw.get("warehouse", "...")
     return (
         'the table is missing: save("db.t"). Spark does not tell a source the name that '
-        "saveAsTable or CREATE TABLE ... AS gives. saveAsTable works after "
-        f'emberlake.spark.attach(spark, {{"warehouse": "{place}"}}). Or write '
+        "saveAsTable or CREATE TABLE ... AS gives. After "
+        f'lake = emberlake.spark.attach(spark, {{"warehouse": "{place}"}}), saveAsTable works, '
+        'and so does lake.sql("CREATE TABLE ... AS ..."). Or write '
         f'write_paimon(df, "db.t", {{"warehouse": "{place}"}}, create=True), or '
         f'df.write.format("emberlake").option("warehouse", "{place}").option("create", "true")'
         '.mode("append").save("db.t")'

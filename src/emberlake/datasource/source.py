@@ -27,7 +27,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def _alone(method: Callable[_P, _R]) -> Callable[_P, _R]:
+def alone(method: Callable[_P, _R]) -> Callable[_P, _R]:
     """Errors without the calls that led to them: Spark shows these in front of the message."""
 
     @wraps(method)
@@ -51,7 +51,7 @@ class EmberlakeDataSource(DataSource):
         """The name of the format."""
         return "emberlake"
 
-    @_alone
+    @alone
     def schema(self) -> StructType:
         """The columns of a read for which the user gives no schema."""
         options = parse_options(self.options, Use.BATCH_READ, Use.STREAM_READ)
@@ -59,7 +59,7 @@ class EmberlakeDataSource(DataSource):
         known = pinned.store.schema if isinstance(pinned, Pin) else options.open_schema()
         return offered_schema(options, known)
 
-    @_alone
+    @alone
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of one snapshot."""
         options = parse_options(self.options, Use.BATCH_READ)
@@ -68,18 +68,18 @@ class EmberlakeDataSource(DataSource):
             raise pinned
         return BatchReader(options, pinned, schema)
 
-    @_alone
+    @alone
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001
         """A writer that makes one commit."""
         options = parse_options(self.options, Use.BATCH_WRITE)
         return BatchWriter(options, schema, overwrite=overwrite)
 
-    @_alone
+    @alone
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """A reader that follows the table."""
         return StreamReader(parse_options(self.options, Use.STREAM_READ), schema)
 
-    @_alone
+    @alone
     def streamWriter(  # noqa: N802
         self,
         schema: StructType,

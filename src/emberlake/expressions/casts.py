@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from emberlake.base.names import with_article
 from emberlake.errors import DataMismatch
 from emberlake.expressions.coercion import is_decimal, is_float, is_integer, is_number, is_text
 from emberlake.read.casts import cast_array
@@ -47,7 +48,7 @@ def _check_text(array: pa.Array, target: AtomicType) -> None:
         return
     bad = array.filter(pc.invert(is_good).fill_null(False))
     if len(bad):
-        raise DataMismatch(f"{bad[0].as_py()!r} is not a {target}")
+        raise DataMismatch(f"{bad[0].as_py()!r} is not {with_article(str(target))}")
 
 
 def _to_integer(array: pa.Array, target: AtomicType) -> pa.Array:

@@ -79,7 +79,8 @@ def check_table(
         before = snapshot
     if snapshot_id is None:
         findings.append(Finding(tuple(_unreferenced(store))))
-    return total_of([metadata.finding(), *findings], snapshots=len(snapshots))
+    count = len({snapshot.id for snapshot in snapshots.values()})  # tags hold copies of some
+    return total_of([metadata.finding(), *findings], snapshots=count)
 
 
 def _load_all(store: TableStore, metadata: MetadataCheck) -> dict[str, Snapshot]:

@@ -70,6 +70,7 @@ TEMPORAL_ROOTS: Final = {
     "TIMESTAMP": _MOMENTS,
     "TIME": frozenset({TypeRoot.TIME}),
 }
+_OF_PYTHON: Final = {"&&": "AND", "&": "AND", "!": "NOT", "|": "OR"}
 _TOKEN: Final = re.compile(
     r"""\s*(?:
       (?P<bytes>[xX]'(?:[0-9a-fA-F]{2})*')
@@ -98,14 +99,21 @@ def tokenize(text: str, what: str, error: type[InvalidInput]) -> list[Token]:
         match = _TOKEN.match(text, at)
         if match is None:
             at += len(text[at:]) - len(text[at:].lstrip())
-            problem = "a quote that is not closed" if text[at] in "'\"`" else "not understood"
             raise error(
-                f"{text[at : at + 20]!r} at position {at + 1} of the {what} {text!r}: {problem}"
+                f"{text[at : at + 20]!r} at position {at + 1} of the {what} {text!r}: "
+                f"{_problem(text[at:])}"
             )
         group = str(match.lastgroup)
         tokens.append(_token(Kind[group.upper()], match.group(group), match.start(group) + 1))
         at = match.end()
     return [*tokens, Token(Kind.END, "", end + 1)]
+
+
+def _problem(rest: str) -> str:
+    if rest[0] in "'\"`":
+        return "a quote that is not closed"
+    meant = next((word for sign, word in _OF_PYTHON.items() if rest.startswith(sign)), None)
+    return "not understood" if meant is None else f"not understood; write {meant}"
 
 
 def _token(kind: Kind, raw: str, position: int) -> Token:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from emberlake.base.names import with_article
 from emberlake.errors import DataMismatch
 from emberlake.expressions.casts import cast_ansi
 from emberlake.spec.schema import TableSchema
@@ -78,7 +79,9 @@ def _read_column(
         mask = np.repeat([p is None for p, _ in parts], [n for _, n in parts])
         if mask.any():
             shown = pc.utf8_slice_codeunits(texts.filter(pa.array(mask)), 0, _SHOWN)
-            why = pc.binary_join_element_wise("'", shown, f"' is not a {wanted}", "")
+            why = pc.binary_join_element_wise(
+                "'", shown, f"' is not {with_article(str(wanted))}", ""
+            )
             found.append(BadCells(field.name, np.flatnonzero(mask) + start, why))
         start += len(chunk)
     return pa.chunked_array(done, arrow_type(wanted)), found

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as spark
 from pyspark.sql.functions import col
 
+from emberlake.base.names import with_article
 from emberlake.rowops.quarantine import BadRowRule, Origin, quarantine_of, quarantined
 from emberlake.rowops.text_values import is_read_from_text, read_texts
 from emberlake.session.write_session import WriteSession
@@ -127,7 +128,9 @@ def _known_texts(table: pa.Table, texts: Sequence[str], schema: TableSchema) -> 
         if pc.any(lost).as_py():
             shown = pc.utf8_slice_codeunits(text.filter(lost).combine_chunks(), 0, _SHOWN)
             wanted = schema.field_by_name[name].type.with_nullable(True)
-            why = pc.binary_join_element_wise("'", shown, f"' is not a {wanted}", "")
+            why = pc.binary_join_element_wise(
+                "'", shown, f"' is not {with_article(str(wanted))}", ""
+            )
             known.append(BadCells.where(name, lost, why))
     return given, rows, known
 

@@ -1,6 +1,7 @@
 """``saveAsTable`` while a lake is attached: what a user of Delta Lake would write."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -184,19 +185,147 @@ def test_tables_of_spark_stay_tables_of_spark(
 def test_options_that_only_spark_knows_are_refused(lake: Lake, rows: DataFrame) -> None:
     with pytest.raises(Unsupported, match="options bucket and bucket-key"):
         saving(rows).bucketBy(2, "id").saveAsTable("saved.t")
+    with pytest.raises(Unsupported, match="sortBy"):
+        saving(rows).sortBy("id").saveAsTable("saved.t")
     with pytest.raises(InvalidOption, match="merge-schemas"):
         saving(rows).option("merge-schemas", "true").saveAsTable("saved.t")
+
+
+def test_options_of_an_existing_table_are_not_silently_ignored(
+    lake: Lake, rows: DataFrame, catalog: Catalog
+) -> None:
+    saving(rows).option("file.format", "orc").saveAsTable("saved.t")
+
+    saving(rows, "append").option("file.format", "orc").saveAsTable("saved.t")
+    saving(rows, "ignore").option("file.format", "avro").saveAsTable("saved.t")
+    for mode in ("append", "overwrite"):
+        with pytest.raises(InvalidInput, match=r"exists without file\.format=avro.*ALTER TABLE"):
+            saving(rows, mode).option("file.format", "avro").saveAsTable("saved.t")
+
+    assert ids(catalog, "saved.t") == [0, 0, 1, 1, 2, 2]
 
 
 def test_a_catalog_in_the_options_must_be_that_of_the_lake(
     lake: Lake, rows: DataFrame, catalog: Catalog, tmp_path: Path
 ) -> None:
-    saving(rows).option("warehouse", str(tmp_path)).saveAsTable("saved.t")
+    saving(rows).option("warehouse", f"{tmp_path}/").saveAsTable("saved.t")
     assert ids(catalog, "saved.t") == [0, 1, 2]
 
-    with pytest.raises((AnalysisException, InvalidInput), match="attach"):
-        saving(rows).option("warehouse", str(tmp_path / "x")).saveAsTable("saved.u")
+    elsewhere = str(tmp_path / "elsewhere")
+    for name in ("saved.t", "saved.u"):
+        for mode in ("append", "overwrite", "error"):
+            with pytest.raises(Unsupported, match="another catalog than"):
+                saving(rows, mode).option("warehouse", elsewhere).saveAsTable(name)
     assert catalog.list_tables("saved") == ["t"]
+    assert ids(catalog, "saved.t") == [0, 1, 2]
+
+
+def test_a_path_beside_the_name_is_refused(lake: Lake, rows: DataFrame, catalog: Catalog) -> None:
+    saving(rows).saveAsTable("saved.t")
+
+    for name in ("saved.t", "saved.u"):
+        with pytest.raises(Unsupported, match=r'leave out the option path.*save\("saved\.v"\)'):
+            saving(rows, "overwrite").saveAsTable(name, path="saved.v")
+    with pytest.raises(Unsupported, match=r'add format\("emberlake"\)'):
+        rows.write.format("parquet").mode("overwrite").option("path", "/x").saveAsTable("saved.t")
+    assert lake.spark.table("saved.t").count() == 3
+
+
+def test_without_attach_a_path_gives_spark_a_name_that_only_a_with_clause_can_read(
+    spark: SparkSession, rows: DataFrame, catalog: Catalog, tmp_path: Path
+) -> None:
+    catalog.create_database("saved")
+    table = catalog.create_table("saved.t", pa.schema([("id", pa.int64()), ("day", pa.string())]))
+    place = {"path": "saved.t", "warehouse": str(tmp_path)}
+
+    saving(rows).options(**place).saveAsTable("lost_options")
+
+    assert table.count() == 3
+    with pytest.raises(AnalysisException, match="does not pass the options of its own tables"):
+        spark.table("lost_options").count()
+    spark.sql("DROP TABLE lost_options")
+
+
+def test_each_of_two_lakes_gets_its_own_tables(
+    lake: Lake, rows: DataFrame, catalog: Catalog, local_path: Path
+) -> None:
+    saving(rows).saveAsTable("saved.t")
+    other_place = {"warehouse": str(local_path)}
+    other = CatalogFactory.create(other_place)
+    later = attach(lake.spark, other_place)
+    try:
+        saving(rows.limit(1), "overwrite").saveAsTable("saved.t")
+        saving(rows).saveAsTable("saved.beside")  # the database is that of the first
+        saving(rows).saveAsTable("fresh.t")
+        saving(rows).options(**other_place).saveAsTable("saved.by_option")
+
+        assert (catalog.get_table("saved.t").count(), lake.spark.table("saved.t").count()) == (1, 1)
+        assert catalog.list_tables("saved") == ["beside", "t"]
+        assert other.list_tables("fresh") == ["t"]
+        assert other.list_tables("saved") == ["by_option"]
+        assert lake.spark.table("saved.by_option").count() == 3
+    finally:
+        later.detach()
+
+
+def test_threads_save_tables_side_by_side(lake: Lake, rows: DataFrame, catalog: Catalog) -> None:
+    names = [f"saved.t{number}" for number in range(6)]
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda name: saving(rows).saveAsTable(name), names))
+
+    assert [ids(catalog, name) for name in names] == [[0, 1, 2]] * 6
+    assert lake.left_out == {}
+    assert [lake.spark.table(name).count() for name in names] == [3] * 6
+
+
+def test_a_save_that_fails_leaves_no_table_and_can_be_repeated(
+    lake: Lake, rows: DataFrame, catalog: Catalog
+) -> None:
+    broken = rows.selectExpr("id", "raise_error('broken') AS day")
+    with pytest.raises(Exception, match="broken"):
+        saving(broken.selectExpr("id", "cast(day AS string) AS day")).saveAsTable("saved.t")
+    assert catalog.list_tables("saved") == []
+
+    saving(rows).saveAsTable("saved.t")
+    assert ids(catalog, "saved.t") == [0, 1, 2]
+
+
+def test_the_default_format_may_be_emberlake(
+    lake: Lake, rows: DataFrame, catalog: Catalog, spark: SparkSession
+) -> None:
+    spark.conf.set("spark.sql.sources.default", "emberlake")
+    try:
+        rows.write.saveAsTable("saved.t")
+    finally:
+        spark.conf.unset("spark.sql.sources.default")
+
+    assert ids(catalog, "saved.t") == [0, 1, 2]
+
+
+def test_a_name_that_spark_cannot_have_is_refused_by_spark(
+    lake: Lake, rows: DataFrame, catalog: Catalog
+) -> None:
+    with pytest.raises(AnalysisException):
+        saving(rows).saveAsTable("saved.`a-b`")
+
+    assert catalog.list_tables("saved") == []
+
+
+def test_a_temporary_view_of_the_name_is_not_written_to(
+    lake: Lake, rows: DataFrame, catalog: Catalog
+) -> None:
+    rows.createOrReplaceTempView("t")
+    lake.spark.sql("CREATE DATABASE IF NOT EXISTS saved")
+    lake.spark.sql("USE saved")
+    try:
+        saving(rows.limit(1)).saveAsTable("t")
+        assert lake.spark.table("t").count() == 3  # the view comes first, as everywhere in Spark
+    finally:
+        lake.spark.sql("USE default")
+        lake.spark.catalog.dropTempView("t")
+
+    assert len(ids(catalog, "saved.t")) == 1
 
 
 def test_only_databases_that_were_attached_are_saved_to(
@@ -227,3 +356,23 @@ def test_after_detach_the_method_is_that_of_spark(
     with pytest.raises(AnalysisException, match="attach"):
         saving(rows).saveAsTable("t")
     assert catalog.list_databases() == []
+
+
+def test_a_method_that_others_have_put_on_top_stays(
+    spark: SparkSession, rows: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = type(rows.write)
+    monkeypatch.setattr(writer, "saveAsTable", writer.saveAsTable)  # put back in the end
+    lake = attach(spark, {"warehouse": str(tmp_path)})
+    of_lake = writer.saveAsTable
+
+    def theirs(self: DataFrameWriter, name: str) -> None:
+        of_lake(self, name)
+
+    monkeypatch.setattr(writer, "saveAsTable", theirs)
+    lake.detach()
+
+    assert writer.saveAsTable is theirs
+    rows.write.saveAsTable("of_spark")
+    assert spark.table("of_spark").count() == 3
+    spark.sql("DROP TABLE of_spark")

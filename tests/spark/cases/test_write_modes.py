@@ -173,7 +173,7 @@ def test_the_data_source_creates_grows_and_keeps_bad_rows(
     assert rows_of(opened(tmp_path)) == [(0, "a", None), (1, "a", None), (2, "b", 1)]
     assert opened(tmp_path).partition_keys == ["day"]
     (bad,) = read_paimon("ops.bad", {"warehouse": str(tmp_path)}, spark=spark).collect()
-    assert bad.reason == "id: 'x' is not a INT"
+    assert bad.reason == "id: 'x' is not an INT"
     assert json.loads(bad.row) == {"id": "x", "day": "b", "n": 2}
 
 

@@ -1,6 +1,6 @@
 """Names in messages: short lists and suggestions."""
 
-from emberlake.base.names import choices, did_you_mean, listed, nearest
+from emberlake.base.names import choices, did_you_mean, listed, nearest, with_article
 
 MANY = [f"column_{number:03}" for number in range(500)] + ["price", "Prices"]
 
@@ -45,3 +45,9 @@ def test_several_unknown_names_share_a_hint() -> None:
 def test_a_question_has_words_before_it_only_when_there_is_one() -> None:
     assert did_you_mean(["cty"], ["city"], before="; ") == "; did you mean city?"
     assert did_you_mean(["zzz"], ["city"], before="; ") == ""
+
+
+def test_types_have_the_article_that_belongs_to_them() -> None:
+    shown = [with_article(name) for name in ("INT", "ARRAY<INT>", "BIGINT", "ROW<a INT>")]
+
+    assert shown == ["an INT", "an ARRAY<INT>", "a BIGINT", "a ROW<a INT>"]

@@ -61,6 +61,6 @@ def test_texts_are_read_as_values_and_those_that_are_none_are_handed_over():
     ]
     assert rows.to_pylist() == [{"id": "x", "v": "2"}, {"id": "3", "v": "three"}]
     assert bad.reasons.to_pylist() == [
-        "id: 'x' is not a INT",
+        "id: 'x' is not an INT",
         "v: 'three' is not a DOUBLE",
     ]

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from emberlake.base.names import with_article
 from emberlake.errors import DataMismatch, Unsupported
 from emberlake.read.casts.kernels import cast_array
 from emberlake.types import ArrayType, AtomicType, DataType, MapType, RowType, TypeRoot, arrow_type
@@ -86,7 +87,7 @@ def _nested_number(value: Decimal | float, root: TypeRoot) -> Any:
             return value
         case int() if root.is_integer:
             return value
-    raise DataMismatch(f"{_json_text(value)} is not a {root}")
+    raise DataMismatch(f"{_json_text(value)} is not {with_article(str(root))}")
 
 
 def _json_text(value: Any) -> str:
@@ -117,7 +118,8 @@ def _sifted(
         value = some[0].as_py() if isinstance(some, pa.Array) else some[0]
         parts.append(pa.nulls(1, arrow_type(target)))
         positions.append(start)
-        reasons.append(f"{shown(value):.{_SHOWN}} is not a {target.with_nullable(True)}")
+        wanted = with_article(str(target.with_nullable(True)))
+        reasons.append(f"{shown(value):.{_SHOWN}} is not {wanted}")
 
     sift(values, 0)
     column = pa.concat_arrays(parts) if parts else pa.nulls(0, arrow_type(target))

@@ -4,7 +4,7 @@ import re
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -18,6 +18,7 @@ from emberlake.sql.on_duckdb.decimals import divide
 from emberlake.sql.on_duckdb.macros import definitions_in
 from emberlake.sql.on_duckdb.types import quoted, result_type
 from emberlake.sql.on_duckdb.typing import Digits
+from emberlake.sql.on_duckdb.unknown_names import in_our_words
 
 _ROWS_AT_ONCE = 1 << 17
 _MOST_VIEWS = 1000  # as statements that are being prepared may need the latest
@@ -185,8 +186,9 @@ class Database:
         try:
             return connection, connection.sql(prepared.text)
         except duckdb.Error as error:
+            columns = _columns(connection)
             self._end(connection)
-            raise _ours(error) from error
+            raise _ours(error, columns) from error
 
     def _open(self, prepared: Prepared, kept: "_Kept | None") -> Any:
         if kept is not None:
@@ -219,7 +221,15 @@ def _problem_of(prepared: Prepared) -> EmberlakeError | None:
     return next((problem for problem in found if problem is not None), None)
 
 
-def _ours(error: Exception) -> EmberlakeError:
+def _columns(connection: Any) -> list[str]:
+    """The columns of the tables that a connection knows."""
+    query = "SELECT DISTINCT column_name FROM duckdb_columns() WHERE NOT internal ORDER BY 1"
+    with suppress(duckdb.Error):  # there is an error to report already
+        return [name for (name,) in connection.execute(query).fetchall()]
+    return []
+
+
+def _ours(error: Exception, columns: Collection[str] = ()) -> EmberlakeError:
     if isinstance(error.__cause__, EmberlakeError):
         return error.__cause__
     text = str(error).split("\n\n", maxsplit=1)[0].replace("\n", " ")
@@ -231,4 +241,4 @@ def _ours(error: Exception) -> EmberlakeError:
     is_about_text = isinstance(
         error, duckdb.BinderException | duckdb.CatalogException | duckdb.ParserException
     )
-    return InvalidSql(text) if is_about_text else DataMismatch(text)
+    return InvalidSql(in_our_words(text, columns)) if is_about_text else DataMismatch(text)

@@ -4,6 +4,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
+from threading import RLock
 from typing import Final
 
 from pyspark.errors import PySparkException
@@ -11,11 +12,14 @@ from pyspark.sql import SparkSession
 
 from emberlake.catalog import Catalog
 from emberlake.errors import DatabaseNotFound, EmberlakeError, EmberlakeWarning, TableNotFound
+from emberlake.io.registry import open_storage, scheme_of
 from emberlake.spec.identifier import Identifier
 from emberlake.sql.names import TableName, identify, quoted
 from emberlake.sql.on_spark.bound import bound_source
 
 _PLAIN: Final = re.compile(r"\w+", re.ASCII)  # the names that Spark's catalog accepts
+_WAREHOUSE: Final = "warehouse"
+_LOCAL: Final = "file"
 _TAKEN: Final = "Spark has a table or view of that name"
 _PROVIDER: Final = re.compile(r"^Provider: (.*)$", re.MULTILINE)
 
@@ -37,6 +41,7 @@ class AttachedTables:
         self._made: dict[str, tuple[Identifier, int]] = {}  # by Spark's name; with its schema
         self._own_databases: list[str] = []
         self.left_out: dict[str, str] = {}  # names of tables, and why Spark does not know them
+        self._lock = RLock()  # threads save tables side by side
 
     @property
     def names(self) -> dict[str, str]:
@@ -57,7 +62,7 @@ class AttachedTables:
         """
         database = self._spark.catalog.currentDatabase()
         identifier = identify(name, catalog=catalog, database=database)
-        if identifier is None:
+        if identifier is None or not _is_plain(identifier):
             return None
         made = self._made.get(str(identifier).lower())
         if made is not None:
@@ -69,8 +74,24 @@ class AttachedTables:
         """Whether Spark knows a table of the lake."""
         return str(identifier).lower() in self._made
 
-    def is_name_of_spark(self, identifier: Identifier) -> bool:
-        """Whether Spark has a table of its own under the name of a table of the lake."""
+    def has_database(self, database: str) -> bool:
+        """Whether the catalog has a database."""
+        return database in self._catalog.list_databases()
+
+    def options_of(self, identifier: Identifier) -> Mapping[str, str] | None:
+        """The options of a table; None if it does not exist."""
+        try:
+            return self._catalog.get_table(identifier).table_schema.options
+        except (TableNotFound, DatabaseNotFound):
+            return None
+
+    def is_at(self, given: Mapping[str, object]) -> bool:
+        """Whether options that say where a catalog is are among those of the lake."""
+        own = {key.lower(): value for key, value in self._options.items()}
+        return all(_text(key, own.get(key)) == _text(key, value) for key, value in given.items())
+
+    def is_name_of_another(self, identifier: Identifier) -> bool:
+        """Whether Spark has a table that is not of the lake under the name of a table of it."""
         path = f"{quoted(identifier.database)}.{quoted(identifier.table)}"
         if not self._spark.catalog.tableExists(path):
             return False
@@ -79,34 +100,37 @@ class AttachedTables:
 
     def refresh(self) -> None:
         """Bring Spark's names up to date, and make those again that Spark has lost."""
-        self._forget_changed()
-        self.update()
+        with self._lock:
+            self._forget_changed()
+            self.update()
 
     def update(self) -> None:
         """Let Spark know new, altered and dropped tables; it is trusted to have kept the others."""
         if self._databases is not None and not self._databases:
             return
-        self.left_out = {}
-        found = dict(self._found())
-        stale = [name for name, made in self._made.items() if found.get(name) != made]
-        if stale:
-            self._forget_changed()
-        for name in stale:
-            self._drop(name)
-        for name, (identifier, schema_id) in found.items():
-            if name not in self._made:
-                self._make(name, identifier, schema_id)
+        with self._lock:
+            self.left_out = {}
+            found = dict(self._found())
+            stale = [name for name, made in self._made.items() if found.get(name) != made]
+            if stale:
+                self._forget_changed()
+            for name in stale:
+                self._drop(name)
+            for name, (identifier, schema_id) in found.items():
+                if name not in self._made:
+                    self._make(name, identifier, schema_id)
 
     def detach(self) -> None:
         """Remove all names. Tables that Spark has made itself stay, and so do their databases."""
-        self._forget_changed()
-        for name in list(self._made):
-            self._drop(name)
-        for database in self._own_databases:
-            if not self._providers(database):
-                self._spark.sql(f"DROP DATABASE IF EXISTS {quoted(database)}")
-        self._own_databases.clear()
-        self.left_out = {}
+        with self._lock:
+            self._forget_changed()
+            for name in list(self._made):
+                self._drop(name)
+            for database in self._own_databases:
+                if not self._providers(database):
+                    self._spark.sql(f"DROP DATABASE IF EXISTS {quoted(database)}")
+            self._own_databases.clear()
+            self.left_out = {}
 
     def _forget_changed(self) -> None:
         """Forget names that Spark no longer has, or has given to tables of its own.
@@ -142,7 +166,7 @@ class AttachedTables:
             for table in self._tables(database):
                 identifier = Identifier(database, table)
                 name = f"{database}.{table}".lower()
-                if not (_PLAIN.fullmatch(database) and _PLAIN.fullmatch(table)):
+                if not _is_plain(identifier):
                     self.left_out[str(identifier)] = "Spark's catalog takes only plain names"
                 elif name in names:
                     self.left_out[str(identifier)] = "another table has the name in another case"
@@ -182,7 +206,7 @@ class AttachedTables:
         try:
             self._spark.sql(f"CREATE TABLE {path} USING {quoted(source)}")
         except PySparkException as error:  # columns that Spark has no type for
-            self.left_out[str(identifier)] = str(error).strip().splitlines()[0]
+            self.left_out[str(identifier)] = _reason(error)
             return
         self._made[name] = (identifier, schema_id)
 
@@ -192,6 +216,26 @@ class AttachedTables:
         identifier, _ = self._made.pop(name)
         path = f"{quoted(identifier.database)}.{quoted(identifier.table)}"
         self._spark.sql(f"DROP TABLE IF EXISTS {path}")
+
+
+def _is_plain(identifier: Identifier) -> bool:
+    """Whether Spark's catalog takes the name."""
+    return bool(_PLAIN.fullmatch(identifier.database) and _PLAIN.fullmatch(identifier.table))
+
+
+def _text(key: str, value: object) -> str:
+    """The text of an option of a catalog, as Spark's writers spell it."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if key != _WAREHOUSE:
+        return text
+    return open_storage(text, {})[1] if scheme_of(text) == _LOCAL else text.rstrip("/")
+
+
+def _reason(error: PySparkException) -> str:
+    """What Spark says, in one line: if it was our source that failed, what the source said."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    own = [line for line in lines if line.startswith(EmberlakeError.__module__)]
+    return (own or lines)[0]
 
 
 def _provider_of(information: str) -> str:

@@ -15,7 +15,7 @@ from emberlake.sql.names import DEFAULT_DATABASE, TableName
 from emberlake.sql.on_spark.attached import AttachedTables
 from emberlake.sql.on_spark.engine import SparkEngine
 from emberlake.sql.on_spark.save_hook import start_saving, stop_saving
-from emberlake.sql.on_spark.saving import Save, is_for_lake, write_as_table
+from emberlake.sql.on_spark.saving import Claim
 from emberlake.sql.on_spark.views import Views
 from emberlake.sql.parameters import Given
 from emberlake.sql.session import SqlSession
@@ -95,22 +95,14 @@ class Lake:
         """Whether a plain name is a table of the current database, or a temporary view."""
         return self._views.is_view(name) or self.session.find(TableName((name,))) is not None
 
-    def save(self, save: Save) -> bool:
-        """Carry out ``saveAsTable`` of a DataFrame; False if the name or the format is not ours.
+    def claim(self, name: TableName) -> Claim | None:
+        """The table of the lake that a name in Spark stands for, or would stand for if it is new.
 
         Args:
-            save: What its writer was told.
-
-        Raises:
-            Unsupported: Spark would replace the name of a table of the lake, or the writer was told
-                something that a table of the lake does not have.
+            name: Without the name of Spark's catalog.
         """
-        identifier = self._attached.identify(save.name, self._name)
-        if identifier is None or not is_for_lake(save, identifier, self._attached):
-            return False
-        write_as_table(save, identifier, self._attached.catalog_options)
-        self._attached.update()
-        return True
+        identifier = self._attached.identify(name, self._name)
+        return None if identifier is None else Claim(identifier, self._attached)
 
     def refresh(self) -> None:
         """Let ``spark.sql`` know tables that are new or altered, and forget those that are gone.
@@ -128,8 +120,8 @@ class Lake:
             del _latest[_LAKE]
 
     def __repr__(self) -> str:
-        names = sorted(self._attached.names.values())
-        return f"Lake({self._name}: {len(names)} tables in Spark)"
+        left_out = f", {len(self.left_out)} in left_out" if self.left_out else ""
+        return f"Lake({self._name}: {len(self._attached.names)} tables in Spark{left_out})"
 
 
 def _nearest(error: AnalysisException, catalog: Catalog) -> str:

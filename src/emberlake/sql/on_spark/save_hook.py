@@ -8,16 +8,18 @@ the source. So lakes are asked here, before Spark sees the call.
 import re
 from collections.abc import Callable
 from functools import wraps
+from threading import Lock
 from typing import Any, Final, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
 from emberlake.sql.names import TableName
-from emberlake.sql.on_spark.saving import Save
+from emberlake.sql.on_spark.saving import Claim, Save, chosen, save_in_lake
 
 _METHOD: Final = "saveAsTable"
 _PART: Final = re.compile(r"`((?:[^`]|``)+)`|([^`.\s]+)")
 _SPARK_CATALOG: Final = "spark_catalog"
+_DEFAULT_SOURCE: Final = "spark.sql.sources.default"
 _MODES: Final = {"default": "error", "errorifexists": "error"}
 
 
@@ -26,33 +28,38 @@ class Saver(Protocol):
 
     spark: SparkSession
 
-    def save(self, save: Save) -> bool:
-        """Save the table; False if that is Spark's task."""
+    def claim(self, name: TableName) -> Claim | None:
+        """The table of the lake that a name stands for; None if it cannot be one."""
 
 
+_lock = Lock()
 _savers: list[Saver] = []  # the lake that was attached last comes last
-_spark_methods: dict[type[Any], Callable[..., None]] = {}  # what the writers had before
+_replaced: dict[type[Any], tuple[Callable[..., None], Callable[..., None]]] = {}  # Spark's, ours
 
 
 def start_saving(saver: Saver) -> None:
     """Ask this lake when a table is saved in its session."""
-    if saver in _savers:
-        return
-    _savers.append(saver)
     writer = type(saver.spark.range(1).write)
-    if writer not in _spark_methods:
-        _spark_methods[writer] = getattr(writer, _METHOD)
-        setattr(writer, _METHOD, _asking_lakes(_spark_methods[writer]))
+    with _lock:
+        if saver not in _savers:
+            _savers.append(saver)
+        if writer not in _replaced:
+            of_spark = getattr(writer, _METHOD)
+            _replaced[writer] = (of_spark, _asking_lakes(of_spark))
+            setattr(writer, _METHOD, _replaced[writer][1])
 
 
 def stop_saving(saver: Saver) -> None:
     """Do not ask this lake any more. After the last one, the writers are Spark's own again."""
-    if saver in _savers:
-        _savers.remove(saver)
-    if not _savers:
-        while _spark_methods:
-            writer, method = _spark_methods.popitem()
-            setattr(writer, _METHOD, method)
+    with _lock:
+        if saver in _savers:
+            _savers.remove(saver)
+        if _savers:
+            return
+        while _replaced:
+            writer, (of_spark, ours) = _replaced.popitem()
+            if getattr(writer, _METHOD) is ours:  # else somebody has put theirs on top
+                setattr(writer, _METHOD, of_spark)
 
 
 def _asking_lakes(of_spark: Callable[..., None]) -> Callable[..., None]:
@@ -72,15 +79,29 @@ def _asking_lakes(of_spark: Callable[..., None]) -> Callable[..., None]:
             self.partitionBy(partitionBy)
         if format is not None:
             self.format(format)
-        lakes = [saver for saver in reversed(_savers) if _is_same(saver.spark, self._spark)]
-        parts = _parts_of(name)
-        if lakes and parts is not None:
-            save = _told(self, TableName(parts))
-            if any(lake.save(save) for lake in lakes):
-                return
-        of_spark(self, name)
+        latest_first = reversed(tuple(_savers))
+        lakes = [saver for saver in latest_first if _is_same(saver.spark, self._spark)]
+        claims = _claims(name, lakes)
+        save = _told(self) if claims else None
+        claim = None if save is None else chosen(save, claims)
+        if save is None or claim is None:
+            of_spark(self, name)
+        else:
+            save_in_lake(save, claim)
 
     return save_as_table
+
+
+def _claims(name: str, lakes: list[Saver]) -> list[Claim]:
+    parts = _parts_of(name)
+    if not lakes or parts is None:
+        return []
+    if parts[0].lower() == _SPARK_CATALOG and len(parts) > 1:
+        parts = parts[1:]
+    elif len(parts) < 3 and lakes[0].spark.catalog.currentCatalog() != _SPARK_CATALOG:
+        return []  # short names are those of another catalog
+    found = [lake.claim(TableName(parts)) for lake in lakes]
+    return [claim for claim in found if claim is not None]
 
 
 def _is_same(spark: Any, other: Any) -> bool:
@@ -100,26 +121,24 @@ def _parts_of(name: str) -> tuple[str, ...] | None:
         parts.append(found[2] or found[1].replace("``", "`"))
         place = found.end() + 1
         if found.end() == len(name):
-            is_sparks = len(parts) > 1 and parts[0].lower() == _SPARK_CATALOG
-            return tuple(parts[1:] if is_sparks else parts)
+            return tuple(parts)
         if name[found.end()] != ".":
             return None
     return None
 
 
-def _told(writer: Any, name: TableName) -> Save:
+def _told(writer: Any) -> Save:
     """What a writer keeps to itself: the classic one in the JVM, that of Connect in Python."""
     if hasattr(writer, "_jwrite"):
-        return _told_classic(writer, name)
+        return _told_classic(writer)
     told = writer._write  # noqa: SLF001
     return Save(
         frame=_frame_of(writer),
-        name=name,
-        source=told.source,
+        source=told.source or writer._spark.conf.get(_DEFAULT_SOURCE),  # noqa: SLF001
         mode=_mode_of(told.mode),
         options={key.lower(): text for key, text in told.options.items()},
         partition_by=tuple(told.partitioning_cols),
-        is_arranged=told.num_buckets >= 0 or bool(told.clustering_cols),
+        is_arranged=told.num_buckets >= 0 or bool(told.clustering_cols or told.sort_cols),
     )
 
 
@@ -130,19 +149,21 @@ def _frame_of(writer: Any) -> DataFrame:
     return frame
 
 
-def _told_classic(writer: Any, name: TableName) -> Save:
+def _told_classic(writer: Any) -> Save:
     told = writer._jwrite  # noqa: SLF001
     to_java = writer._spark._jvm.scala.jdk.javaapi.CollectionConverters  # noqa: SLF001
     columns = told.partitioningColumns()
     options = to_java.asJava(told.extraOptions().originalMap())
     return Save(
         frame=writer._df,  # noqa: SLF001
-        name=name,
         source=told.source(),
         mode=_mode_of(told.curmode().name()),
         options={key.lower(): text for key, text in options.items()},
         partition_by=tuple(to_java.asJava(columns.get())) if columns.isDefined() else (),
-        is_arranged=told.numBuckets().isDefined() or told.clusteringColumns().isDefined(),
+        is_arranged=any(
+            arranged.isDefined()
+            for arranged in (told.numBuckets(), told.clusteringColumns(), told.sortColumnNames())
+        ),
     )
 
 

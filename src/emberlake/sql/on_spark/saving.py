@@ -1,21 +1,21 @@
-"""``saveAsTable`` of a DataFrame, for the names of an attached lake."""
+"""``saveAsTable`` of a DataFrame, for the names of attached lakes."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from pyspark.sql import DataFrame
 
 from emberlake.datasource.options import CREATE, PATH, SourceOptions, Use, parse_options
-from emberlake.errors import Unsupported
+from emberlake.errors import InvalidInput, Unsupported
 from emberlake.jobs import write_paimon
 from emberlake.spec.identifier import Identifier
-from emberlake.sql.names import TableName
 from emberlake.sql.on_spark.attached import AttachedTables
 
 _FORMAT: Final = "emberlake"
 _OVERWRITE: Final = "overwrite"
 _WHOLE_TABLE: Final = "all"
+_WRITES_TO_EXISTING: Final = ("append", _OVERWRITE)
 
 
 @dataclass(frozen=True)
@@ -23,60 +23,88 @@ class Save:
     """What a writer of a DataFrame was told."""
 
     frame: DataFrame
-    name: TableName  # without the name of Spark's catalog
-    source: str | None  # None: Spark's default
+    source: str
     mode: str  # append, overwrite, error or ignore
-    options: Mapping[str, str]  # with keys in lower case
+    options: Mapping[str, str] = field(repr=False)  # keys in lower case; may hold tokens
     partition_by: tuple[str, ...] = ()
-    is_arranged: bool = False  # bucketBy or clusterBy was called
+    is_arranged: bool = False  # bucketBy, sortBy or clusterBy was called
 
     @property
     def is_of_emberlake(self) -> bool:
-        return self.source is not None and self.source.lower() == _FORMAT
+        return self.source.lower() == _FORMAT
 
 
-def is_for_lake(save: Save, identifier: Identifier, attached: AttachedTables) -> bool:
-    """Whether a save is one of a table of the lake; the others are left to Spark.
+@dataclass(frozen=True)
+class Claim:
+    """The table of an attached lake that a name in Spark stands for, or would stand for."""
+
+    identifier: Identifier
+    tables: AttachedTables
+
+    @property
+    def is_in_spark(self) -> bool:
+        """Whether the name is that of the table now."""
+        return self.tables.has(self.identifier) and not self.is_name_of_another
+
+    @property
+    def is_name_of_another(self) -> bool:
+        """Whether Spark has the name for a table of its own, or of another lake."""
+        return self.tables.is_name_of_another(self.identifier)
+
+
+def chosen(save: Save, claims: Sequence[Claim]) -> Claim | None:
+    """The table that a save goes to; None leaves it to Spark.
+
+    Args:
+        save: What the writer was told.
+        claims: One for each lake that can have the name; where nothing else decides, the first.
 
     Raises:
-        Unsupported: Spark would drop the table that has the name now.
+        Unsupported: Spark would drop a name to overwrite it, or the options contradict the name.
     """
-    if PATH in save.options or not _is_same_place(save, identifier, attached.catalog_options):
-        return False
-    is_taken = attached.is_name_of_spark(identifier)
     is_overwritten = save.mode == _OVERWRITE
-    if save.is_of_emberlake:
-        if is_taken and is_overwritten:
+    if not (claims and (save.is_of_emberlake or is_overwritten)):
+        return None
+    identifier = claims[0].identifier
+    owner = next((claim for claim in claims if claim.is_in_spark), None)
+    if not save.is_of_emberlake:
+        if owner is not None:
+            raise Unsupported(
+                f"{owner.identifier} is a table of the lake, and Spark would give its name to a "
+                'table of its own: add format("emberlake") to replace the rows of the table of '
+                "the lake"
+            )
+        return None
+    if owner is None and claims[0].is_name_of_another:
+        if is_overwritten:
             raise Unsupported(
                 f"{identifier} is a table or view of Spark, not of the lake, and Spark would drop "
                 "it to overwrite it: drop it yourself, or save under another name"
             )
-        return not is_taken
-    if is_overwritten and not is_taken and attached.has(identifier):
+        return None
+    options = _parsed(save, identifier)
+    possible = [
+        claim
+        for claim in ([owner] if owner is not None else claims)
+        if claim.tables.is_at(options.catalog)
+    ]
+    if not possible:
         raise Unsupported(
-            f"{identifier} is a table of the lake, and Spark would give its name to a table of its "
-            'own: add format("emberlake") to replace the rows of the table of the lake'
+            f"the options name another catalog than the lake that is attached: attach that one, "
+            f'or write to it with save("{identifier}")'
         )
-    return False
+    if len(possible) == 1:
+        return possible[0]
+    homes = (claim for claim in possible if claim.tables.has_database(claim.identifier.database))
+    return next(homes, possible[0])
 
 
-def _is_same_place(
-    save: Save, identifier: Identifier, catalog_options: Mapping[str, object]
-) -> bool:
-    """Whether options of the writer that say where the catalog is say what the lake says."""
-    if not save.is_of_emberlake:
-        return True
-    given = _parsed(save, identifier).catalog
-    return all(str(catalog_options.get(key)) == text for key, text in given.items())
-
-
-def write_as_table(
-    save: Save, identifier: Identifier, catalog_options: Mapping[str, object]
-) -> None:
+def save_in_lake(save: Save, claim: Claim) -> None:
     """Write the rows to a table of the lake, which is created if it does not exist.
 
     Raises:
         Unsupported: the writer was told to arrange the rows as only Spark's own tables are.
+        InvalidInput: the table exists, and lacks options of the writer.
         EmberlakeError: all that ``write_paimon`` raises.
     """
     if save.is_arranged:
@@ -84,11 +112,13 @@ def write_as_table(
             "bucketBy, sortBy and clusterBy are for tables of Spark: the options bucket and "
             "bucket-key give a table of the lake its buckets"
         )
-    options = _parsed(save, identifier)
+    options = _parsed(save, claim.identifier)
+    if save.mode in _WRITES_TO_EXISTING:
+        _check_has(claim, options.table)
     write_paimon(
         save.frame,
-        identifier,
-        catalog_options,
+        claim.identifier,
+        claim.tables.catalog_options,
         mode=save.mode,
         create=True,
         primary_keys=options.primary_keys,
@@ -98,8 +128,27 @@ def write_as_table(
         overwrite=_WHOLE_TABLE if save.mode == _OVERWRITE else False,
         on_bad_rows=options.on_bad_rows or "fail",
     )
+    claim.tables.update()
+
+
+def _check_has(claim: Claim, described: Mapping[str, str]) -> None:
+    """Refuse options of a new table that the existing one lacks: they would have no effect."""
+    has = claim.tables.options_of(claim.identifier)
+    if has is None:
+        return
+    lacking = [f"{key}={text}" for key, text in described.items() if has.get(key) != text]
+    if lacking:
+        raise InvalidInput(
+            f"{claim.identifier} exists without {', '.join(lacking)}: ALTER TABLE changes its "
+            f'options, and save("{claim.identifier}") takes options for one write'
+        )
 
 
 def _parsed(save: Save, identifier: Identifier) -> SourceOptions:
+    if PATH in save.options:
+        raise Unsupported(
+            f"saveAsTable names the table by itself, {identifier}: leave out the option path, "
+            f'or write to the table at the path with save("{save.options[PATH]}")'
+        )
     told = {**save.options, PATH: str(identifier), CREATE: "true"}
     return parse_options(told, Use.BATCH_WRITE)

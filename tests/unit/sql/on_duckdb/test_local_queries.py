@@ -39,6 +39,37 @@ def test_names_are_resolved_like_those_of_spark(catalog: Catalog) -> None:
         catalog.sql("SELECT * FROM T")
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT val FROM named",
+        "SELECT n.val FROM named n",
+        "SELECT id FROM named WHERE val = 1",
+        "SELECT id FROM named ORDER BY val",
+        "WITH w AS (SELECT value FROM named) SELECT val FROM w",
+        "DELETE FROM named WHERE val = 1",
+    ],
+)
+def test_an_unknown_column_is_answered_by_those_that_there_are(
+    catalog: Catalog, query: str
+) -> None:
+    catalog.sql("CREATE TABLE named (id INT, value INT)")
+
+    with pytest.raises(InvalidSql) as caught:
+        catalog.sql(query)
+
+    assert str(caught.value) == (
+        "[UNRESOLVED_COLUMN] there is no column val; there are id, value: did you mean value?"
+    )
+
+
+def test_an_unknown_function_is_answered_by_the_nearest(catalog: Catalog) -> None:
+    with pytest.raises(InvalidSql, match="there is no function uper; did you mean upper"):
+        catalog.sql("SELECT uper(v) FROM t")
+    with pytest.raises(InvalidSql, match=r"there is no function qqq$"):
+        catalog.sql("SELECT qqq(v) FROM t")
+
+
 def test_a_query_sees_the_snapshots_of_the_moment_it_was_made(catalog: Catalog) -> None:
     result = catalog.sql("SELECT count(*) AS n FROM t")
 
