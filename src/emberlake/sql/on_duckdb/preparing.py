@@ -15,6 +15,7 @@ from emberlake.spec.partition_match import partitions_of
 from emberlake.spec.row_tracking import HIDDEN_FIELDS
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.procedures.arguments import table_name
+from emberlake.sql.incremental import INCREMENTAL_FUNCTIONS, incremental_read
 from emberlake.sql.names import TableName
 from emberlake.sql.on_duckdb.clauses import with_joined_columns_first
 from emberlake.sql.on_duckdb.column_names import name_columns
@@ -79,7 +80,9 @@ class Preparation:
     def _resolved(self, tree: exp.Expr) -> exp.Expr:
         name_columns(tree)
         tree = tree.transform(self._rule, copy=False)
-        mentioned = frozenset(column.name.lower() for column in tree.find_all(exp.Column))
+        mentioned = frozenset(
+            part.name.lower() for column in tree.find_all(exp.Column) for part in column.parts
+        )
         for node in list(tree.find_all(exp.Table)):
             if isinstance(node.this, exp.Anonymous):
                 self._replace_function(node)
@@ -127,10 +130,8 @@ class Preparation:
 
     def _replace_function(self, node: exp.Table) -> None:
         match node.this.name.lower():
-            case "paimon_incremental_query":
-                self._replace_incremental(node, "incremental-between")
-            case "paimon_incremental_between_timestamp":
-                self._replace_incremental(node, "incremental-between-timestamp")
+            case name if name in INCREMENTAL_FUNCTIONS:
+                self._replace_incremental(node)
             case "identifier":
                 name = table_name(str(self._constant(node.this.expressions[0])))
                 parts = [exp.to_identifier(part, quoted=True) for part in name.parts]
@@ -300,13 +301,10 @@ class Preparation:
             raise InvalidSql(f"TIMESTAMP AS OF takes a moment, not {said.sql('spark')}")
         return int(moment.astimezone(UTC).timestamp() * 1000)
 
-    def _replace_incremental(self, node: exp.Table, option: str) -> None:
-        given = [self._constant(argument) for argument in node.this.expressions]
-        if len(given) != 3:
-            raise InvalidSql(f"{node.this.name} takes a table, a start and an end")
-        table = self._session.table(table_name(str(given[0])))
-        rows = table.copy({option: f"{given[1]},{given[2]}"})
-        stand_in = self._register(rows)
+    def _replace_incremental(self, node: exp.Table) -> None:
+        given = [str(self._constant(argument)) for argument in node.this.expressions]
+        name, options = incremental_read(node.this.name, given)
+        stand_in = self._register(self._session.table(table_name(name)).copy(options))
         node.set("this", exp.to_identifier(stand_in, quoted=True))
 
     def _constant(self, node: exp.Expr) -> Any:
