@@ -154,7 +154,7 @@ def between(store: TableStore) -> Between:
         raise InvalidOption(f"{option.key} needs two ends, as in 3,7, not {options[option.key]!r}")
     mode = _between_mode(store)
     if option is INCREMENTAL_BETWEEN_TIMESTAMP:
-        return _between_times(store, *ends, mode)
+        return _between_times(store, ends[0], ends[1], mode)
     are_ids = [_is_number(end) for end in ends]
     if all(are_ids):
         start, end = _start_by_id(store, int(ends[0])), store.snapshots.load(int(ends[1]))

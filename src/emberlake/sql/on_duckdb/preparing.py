@@ -1,6 +1,6 @@
 """From the tree of a query to text for DuckDB: every name becomes a scan of one snapshot."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
@@ -106,13 +106,16 @@ class Preparation:
         return (database[-1] if database else self._session.database).lower(), name.lower()
 
     def _without_hidden(self, node: exp.Select) -> None:
-        """Make ``*`` leave out the hidden columns that the query names elsewhere."""
+        """Make ``*`` and ``t.*`` leave out the hidden columns that the query names elsewhere."""
         sources = [node.args.get("from_"), *(node.args.get("joins") or ())]
-        tables = [s.this.name for s in sources if s is not None and isinstance(s.this, exp.Table)]
-        names = {name for table in tables for name in self._hidden.get(table, ())}
-        stars = [star for star in node.expressions if isinstance(star, exp.Star)]
-        for star in stars if names else ():
-            star.set("except_", [exp.to_identifier(name, quoted=True) for name in sorted(names)])
+        tables = [s.this for s in sources if s is not None and isinstance(s.this, exp.Table)]
+        hidden = {t.alias_or_name.lower(): self._hidden.get(t.name, ()) for t in tables}
+        for selected in node.expressions:
+            if isinstance(selected, exp.Star):
+                names = {name for found in hidden.values() for name in found}
+                _leave_out(selected, names)
+            elif isinstance(selected, exp.Column) and isinstance(selected.this, exp.Star):
+                _leave_out(selected.this, hidden.get(selected.table.lower(), ()))
 
     def _is_stand_in(self, node: exp.Table) -> bool:
         return node.name in self._sources or node.name.startswith(_STAND_IN)
@@ -343,3 +346,9 @@ def _as_read(field: DataField) -> str:
     if not (isinstance(field.type, AtomicType) and _is_char(field)):
         return name
     return f"rpad({name}, greatest(length({name}), {field.type.length})::INTEGER, ' ') AS {name}"
+
+
+def _leave_out(star: exp.Star, names: Collection[str]) -> None:
+    if names:
+        own = star.args.get("except_") or []
+        star.set("except_", [*own, *(exp.to_identifier(n, quoted=True) for n in sorted(names))])
