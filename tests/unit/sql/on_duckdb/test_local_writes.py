@@ -382,3 +382,21 @@ def test_an_older_moment_is_refused_in_plain_words(catalog: Catalog) -> None:
 
     with pytest.raises(DataMismatch, match="at cannot become 2023-01-01 00:00:00"):
         catalog.sql("UPDATE t SET at = TIMESTAMP '2023-01-01 00:00:00'")
+
+
+def test_new_rows_of_a_merge_have_keys_of_their_own(catalog: Catalog) -> None:
+    catalog.sql(
+        "CREATE TABLE t (id INT, v STRING) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1')"
+    )
+    catalog.sql("CREATE TABLE u (id INT, v STRING)")
+    merge = (
+        "MERGE INTO {} t USING (SELECT * FROM VALUES (3, 'x'), (3, 'y') AS s(id, v)) s "
+        "ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
+    )
+
+    with pytest.raises(DataMismatch, match="same primary key: 3"):
+        catalog.sql(merge.format("t"))
+    catalog.sql(merge.format("u"))
+
+    assert rows(catalog) == []
+    assert rows(catalog, "u") == [(3, "x"), (3, "y")]
