@@ -147,6 +147,7 @@ PARTITION_LIFETIME: Final = Option[timedelta | None](
     "partition.expiration-time", None, _optional(parse_duration)
 )
 PARTITION_EXPIRY_STRATEGY: Final = Option("partition.expiration-strategy", "values-time", str.lower)
+PARTITION_EXPIRY_MAX: Final = Option("partition.expiration-max-num", 100, parse_int)
 PARTITION_TIME_FORMATTER: Final = Option[str | None](
     "partition.timestamp-formatter", None, _optional(_text)
 )
@@ -191,6 +192,11 @@ SNAPSHOT_RETAIN_MAX: Final = Option("snapshot.num-retained.max", 2**31 - 1, pars
 SNAPSHOT_RETAIN_MS: Final = Option("snapshot.time-retained", 3_600_000, parse_duration_ms)
 SNAPSHOT_EXPIRE_LIMIT: Final = Option("snapshot.expire.limit", 50, parse_int)
 TAG_CREATION: Final = Option("tag.automatic-creation", "none", str.lower)
+TAG_PERIOD: Final = Option("tag.creation-period", "daily", str.lower)
+TAG_PERIOD_DURATION: Final = Option[str | None](
+    "tag.creation-period-duration", None, _optional(_text)
+)
+TAG_PERIOD_FORMATTER: Final = Option("tag.period-formatter", "with_dashes", str.lower)
 TAG_RETAINED: Final = Option[timedelta | None](
     "tag.default-time-retained", None, _optional(parse_duration)
 )
@@ -221,6 +227,9 @@ STREAM_APPEND_OVERWRITES: Final = Option("streaming-read-append-overwrite", Fals
 INCREMENTAL_BETWEEN: Final = Option[tuple[str, ...]]("incremental-between", (), parse_words)
 INCREMENTAL_BETWEEN_TIMESTAMP: Final = Option[tuple[str, ...]](
     "incremental-between-timestamp", (), parse_words
+)
+INCREMENTAL_TO_AUTO_TAG: Final = Option[str | None](
+    "incremental-to-auto-tag", None, _optional(_text)
 )
 INCREMENTAL_SCAN_MODE: Final = Option("incremental-between-scan-mode", "auto", str.lower)
 INCREMENTAL_TAG_TO_SNAPSHOT: Final = Option(
@@ -255,6 +264,7 @@ DYNAMIC_BUCKET_MAX: Final = Option("dynamic-bucket.max-buckets", -1, parse_int)
 POSTPONE_BUCKET_COUNT: Final = Option[int | None](
     "postpone.default-bucket-num", None, _optional(parse_int)
 )
+POSTPONE_BUCKETS_AT_ONCE: Final = Option("postpone.batch-write-fixed-bucket", True, parse_bool)
 POSTPONE_BUCKET_ROWS: Final = Option[int | None](
     "postpone.target-row-num-per-bucket", None, _optional(parse_int)
 )

@@ -15,6 +15,7 @@ from emberlake.inspect.totals import describe_partitions, load_live_files
 from emberlake.scan.files import file_paths
 from emberlake.spec.manifest import EMPTY_ROW, FileSource
 from emberlake.spec.row_columns import decode_column
+from emberlake.spec.row_tracking import HIDDEN_FIELDS
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.entries import ManifestEntries
@@ -24,6 +25,8 @@ from emberlake.types import DataField
 _SOURCES: Final = [source.name for source in FileSource]
 _NO_COLUMNS: Final = "-"  # cannot be a list of names: those end with a separator
 _SEPARATOR: Final = "\0"
+_ARITY_BYTES: Final = 4  # a serialized row begins with the number of its fields
+_HIDDEN: Final = {field.name: field for field in HIDDEN_FIELDS}
 
 
 def load_file_columns(
@@ -137,15 +140,13 @@ class _Files:
     @cached_property
     def _stats_groups(self) -> list[_StatsGroup]:
         entries = self.entries
-        has_stats = pc.not_equal(
-            entries.value_stats_min, pa.scalar(EMPTY_ROW, entries.value_stats_min.type)
-        )
+        arities = pc.binary_slice(entries.value_stats_min, 0, _ARITY_BYTES).dictionary_encode()
         shape = np.stack(
             [
                 entries.schema_id,
                 _codes(entries.value_stats_cols),
                 _codes(entries.write_cols),
-                has_stats.to_numpy(zero_copy_only=False).astype(np.int64),
+                arities.indices.to_numpy(zero_copy_only=False).astype(np.int64),
             ],
             axis=1,
         )
@@ -158,16 +159,19 @@ class _Files:
     def _stats_group(self, rows: npt.NDArray[np.int64], example: int) -> _StatsGroup:
         entries = self.entries
         schema = self.store.schemas.load(int(entries.schema_id[example]))
-        by_name = schema.field_by_name
+        known = {**_HIDDEN, **schema.field_by_name}
         names = entries.value_stats_cols[example].as_py()
-        if names is None and entries.value_stats_min[example].as_py() == EMPTY_ROW:
+        smallest = entries.value_stats_min[example].as_py()
+        if names is None and smallest == EMPTY_ROW:
             names = ()  # a row without fields: nothing was collected
         elif names is None:
-            # Without a list the statistics cover every column that was written, except for the
-            # system columns among them.
+            # Without a list the statistics cover every column that was written. Some writers leave
+            # the hidden columns of moved rows out.
             written = entries.write_cols[example].as_py() or schema.field_names
-            names = [name for name in written if name in by_name]
-        return _StatsGroup(rows, schema, tuple(by_name[name] for name in names))
+            names = [name for name in written if name in known]
+            if int.from_bytes(smallest[:_ARITY_BYTES], "big") < len(names):
+                names = [name for name in names if name in schema.field_by_name]
+        return _StatsGroup(rows, schema, tuple(known[name] for name in names))
 
 
 def _values(rows: pa.Array, group: _StatsGroup, field: DataField | None) -> pa.Array:

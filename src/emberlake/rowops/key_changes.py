@@ -221,7 +221,7 @@ def _check_effect(plan: MergePlan, old: pa.Table, new: pa.Table, assigned: Colle
             for row, (is_then, asked) in enumerate(pairs):
                 if repr(is_then) != repr(asked):
                     keys = ", ".join(f"{f.name} = {new.column(f.name)[row]}" for f in plan.keys)
-                    raise _no_effect(plan, name, asked, f"{is_then!r} in the row with {keys}")
+                    raise _no_effect(plan, name, asked, f"{_shown(is_then)} in the row with {keys}")
 
 
 def _no_effect(plan: MergePlan, name: str, asked: object, outcome: str) -> DataMismatch:
@@ -233,7 +233,11 @@ def _no_effect(plan: MergePlan, name: str, asked: object, outcome: str) -> DataM
     else:
         why = "the table merges records by their sequence (sequence.field, sequence-group) or by "
         why += "a function (aggregate-function)"
-    return DataMismatch(f"{name} cannot become {asked!r}; it would be {outcome}: {why}")
+    return DataMismatch(f"{name} cannot become {_shown(asked)}; it would be {outcome}: {why}")
+
+
+def _shown(value: object) -> str:
+    return "NULL" if value is None else repr(value) if isinstance(value, str) else str(value)
 
 
 def check_new_keys(schema: TableSchema, inserts: Sequence[pa.Table]) -> None:

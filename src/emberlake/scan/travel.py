@@ -15,6 +15,7 @@ from emberlake.options import (
     INCREMENTAL_BETWEEN_TIMESTAMP,
     INCREMENTAL_SCAN_MODE,
     INCREMENTAL_TAG_TO_SNAPSHOT,
+    INCREMENTAL_TO_AUTO_TAG,
     SCAN_MODE,
     SCAN_SNAPSHOT_ID,
     SCAN_TAG_NAME,
@@ -25,6 +26,7 @@ from emberlake.options import (
     Option,
     TableOptions,
 )
+from emberlake.scan.auto_tags import tag_before, time_of
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 
@@ -33,7 +35,11 @@ from emberlake.store.table_store import TableStore
 _LATEST_MODES: Final = ("default", "full", "latest-full", "latest")
 _BY_SNAPSHOT: Final = (SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, SCAN_VERSION, SCAN_WATERMARK)
 _BY_TIME: Final = (SCAN_TIMESTAMP_MILLIS, SCAN_TIMESTAMP)
-_BETWEEN: Final = (INCREMENTAL_BETWEEN, INCREMENTAL_BETWEEN_TIMESTAMP)
+_BETWEEN: Final[tuple[Option[Any], ...]] = (
+    INCREMENTAL_BETWEEN,
+    INCREMENTAL_BETWEEN_TIMESTAMP,
+    INCREMENTAL_TO_AUTO_TAG,
+)
 _MODES: Final[Mapping[str, tuple[Option[Any], ...]]] = {
     **dict.fromkeys(_LATEST_MODES, ()),
     "from-snapshot": _BY_SNAPSHOT,
@@ -46,7 +52,6 @@ _FOREIGN_OPTIONS: Final = (
     "scan.file-creation-time-millis",
     "scan.creation-time-millis",
     "scan.bounded.watermark",
-    "incremental-to-auto-tag",
 )
 _WATERMARK: Final = "watermark-"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -143,11 +148,13 @@ def between(store: TableStore) -> Between:
     options = store.options
     option = next(option for option in _BETWEEN if options.is_set(option))
     ends = options.value(option)
+    if option is INCREMENTAL_TO_AUTO_TAG:
+        return _to_auto_tag(store, ends)
     if len(ends) != 2:
         raise InvalidOption(f"{option.key} needs two ends, as in 3,7, not {options[option.key]!r}")
     mode = _between_mode(store)
     if option is INCREMENTAL_BETWEEN_TIMESTAMP:
-        return _between_times(store, *ends, mode)
+        return _between_times(store, ends[0], ends[1], mode)
     are_ids = [_is_number(end) for end in ends]
     if all(are_ids):
         start, end = _start_by_id(store, int(ends[0])), store.snapshots.load(int(ends[1]))
@@ -163,6 +170,19 @@ def between(store: TableStore) -> Between:
     if start is not None and start.id > end.id:
         raise InvalidOption(f"{option.key}: {ends[0]} is later than {ends[1]}")
     return Between(start, end, mode)
+
+
+def _to_auto_tag(store: TableStore, end: str) -> Between:
+    if time_of(end, store.options) is None:
+        raise InvalidOption(
+            f"{INCREMENTAL_TO_AUTO_TAG.key}={end!r} is not the name of a tag that is created "
+            "automatically: these are times, such as 2024-12-31"
+        )
+    tags = store.tags.list()
+    start = tag_before(end, tags, store.options)
+    if end not in tags or start is None:
+        return Between(None, None, BetweenMode.DIFF)  # nothing, as in Java
+    return Between(store.tags.load(start), store.tags.load(end), BetweenMode.DIFF)
 
 
 def _between_mode(store: TableStore) -> BetweenMode:

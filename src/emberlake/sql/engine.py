@@ -24,6 +24,17 @@ from emberlake.types import DataField
 Args = Mapping[str, Any]
 
 
+class Rows(Protocol):
+    """The rows of a query. Its tables are read as they were when this was made."""
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The columns of a table for them."""
+
+    def insert(self, statement: Insert) -> None:
+        """Write them, in one commit, in place of those of the statement's own query."""
+
+
 class Engine(Protocol):
     """A back end. ``Any`` is its own kind of result: a DataFrame, or rows in Arrow."""
 
@@ -45,8 +56,8 @@ class Engine(Protocol):
     def create_view(self, statement: CreateTemporaryView, args: Args) -> Any:
         """Give a query a name in the session."""
 
-    def columns_of(self, query: str, args: Args) -> tuple[DataField, ...]:
-        """The columns that a table for the rows of a query has (CREATE TABLE ... AS)."""
+    def rows_of(self, query: str, args: Args) -> "Rows":
+        """The rows of a query, which a new table is for (CREATE TABLE ... AS)."""
 
     def owns(self, name: TableName) -> bool:
         """Whether the back end itself has a table or a temporary view of that name."""

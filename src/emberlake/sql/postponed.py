@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from emberlake.options import BUCKET, POSTPONE_BUCKET_COUNT
+from emberlake.options import BUCKET, POSTPONE_BUCKET_COUNT, POSTPONE_BUCKETS_AT_ONCE
 from emberlake.scan.files import live_entries
 from emberlake.session.write_session import WriteSession
 from emberlake.spec.profile import BucketMode
@@ -11,9 +11,12 @@ from emberlake.spec.profile import BucketMode
 def with_buckets(session: WriteSession) -> WriteSession:
     """The session for rows that get buckets at once, if all partitions have the same number.
 
-    Otherwise, or if rows are already waiting for their buckets, compaction assigns them.
+    Otherwise, if rows are already waiting for their buckets, or if the table says that they shall
+    (``postpone.batch-write-fixed-bucket``), compaction assigns them.
     """
     store = session.store
+    if not store.options.value(POSTPONE_BUCKETS_AT_ONCE):
+        return session
     if store.schema.profile.bucket_mode is not BucketMode.POSTPONED:
         return session
     snapshot = store.snapshots.latest()

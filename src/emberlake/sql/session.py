@@ -22,6 +22,7 @@ from emberlake.options import KNOWN_KEYS
 from emberlake.spec.identifier import SYSTEM_DATABASE, Identifier
 from emberlake.sql.commands import run_command
 from emberlake.sql.commands.run_alter import has_partition, partition_values
+from emberlake.sql.commands.run_tables import starts_over
 from emberlake.sql.commands.values import CreateTableLike
 from emberlake.sql.engine import Engine
 from emberlake.sql.names import DEFAULT_DATABASE, TableName, identify
@@ -58,11 +59,13 @@ class SqlSession:
         *,
         name: str = "paimon",
         database: str = DEFAULT_DATABASE,
+        read: set[Identifier] | None = None,
     ) -> None:
         self.catalog = catalog
         self.engine = engine
         self.name = name  # what statements call the catalog
         self.database = database  # of names with one part; USE changes it
+        self._read = set() if read is None else read  # tables that queries have named
 
     def execute(self, text: str, args: Given = None) -> Any:
         """Carry out one statement, and return its rows in the form of the engine.
@@ -144,8 +147,14 @@ class SqlSession:
     def _create_as(self, statement: CreateTableAs, args: Mapping[str, Any]) -> None:
         if statement.create.if_not_exists and self.find(statement.create.table) is not None:
             return
-        columns = self.engine.columns_of(statement.query, args)
-        create = replace(statement.create, columns=columns, if_not_exists=False)
+        self._read.clear()
+        rows = self.engine.rows_of(statement.query, args)
+        create = replace(statement.create, columns=rows.fields, if_not_exists=False)
+        if self.identify(create.table) in self._read and starts_over(create, self):
+            raise Unsupported(
+                f"the query reads {create.table}, which it replaces by a table with other "
+                "partition columns: write the rows to another table first"
+            )
         try:
             run_command(create, self)
         except TableAlreadyExists:
@@ -153,11 +162,11 @@ class SqlSession:
                 raise
             return  # somebody else was faster
         # A replaced table already has snapshots, so its rows are written by an overwrite.
-        rows = Insert(table=create.table, query=statement.query, overwrite=create.replace)
+        insert = Insert(table=create.table, query=statement.query, overwrite=create.replace)
         name, table = self._identifier(create.table), self.table(create.table)
         is_new = not create.replace
         with dropped_unless_written(self.catalog, name, table) if is_new else nullcontext():
-            self.engine.insert(rows, args)
+            rows.insert(insert)
 
     # --- names ------------------------------------------------------------------------------------
 
@@ -175,6 +184,7 @@ class SqlSession:
         identifier = self.identify(name)
         if identifier is None or identifier.database == SYSTEM_DATABASE:
             return None
+        self._read.add(identifier)
         try:
             table = self.catalog.get_table(identifier)
         except (TableNotFound, DatabaseNotFound, BranchNotFound):
@@ -189,7 +199,9 @@ class SqlSession:
 
     def in_database(self, database: str) -> "SqlSession":
         """The same session, as the query of a view sees it: in another database."""
-        return SqlSession(self.catalog, self.engine, name=self.name, database=database)
+        return SqlSession(
+            self.catalog, self.engine, name=self.name, database=database, read=self._read
+        )
 
     def table(self, name: TableName) -> Table:
         """The data table of that name, to be written or changed.

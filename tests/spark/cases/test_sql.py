@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from emberlake import Catalog, CatalogFactory, InvalidInput, TableNotFound
-from emberlake.errors import InvalidSql
+from emberlake.errors import InvalidSql, Unsupported
 from emberlake.spark import Lake, attach, sql
 
 
@@ -233,6 +233,27 @@ def test_merge_evolves_the_schema_by_what_its_clauses_set(spark: SparkSession, l
         (2, 9, None, "new", None),
         (3, 9, None, "only", None),
     ]
+
+
+def test_a_table_is_replaced_by_a_query_of_itself(lake: Lake) -> None:
+    lake.sql("CREATE OR REPLACE TABLE shop.people AS SELECT id * 10 AS n, name FROM shop.people")
+    assert rows(lake.sql("SELECT * FROM shop.people")) == [(10, "Ann"), (20, "Bob")]
+
+    with pytest.raises(Unsupported, match="another table first"):
+        lake.sql(
+            "CREATE OR REPLACE TABLE shop.people PARTITIONED BY (name) AS SELECT * FROM shop.people"
+        )
+    assert rows(lake.sql("SELECT * FROM shop.people")) == [(10, "Ann"), (20, "Bob")]
+
+
+def test_changes_up_to_an_automatic_tag_are_a_table(lake: Lake) -> None:
+    lake.sql("CALL sys.create_tag('shop.people', '2024-12-01')")
+    lake.sql("INSERT INTO shop.people VALUES (2, 'Bo'), (3, 'Cid')")
+    lake.sql("CALL sys.create_tag('shop.people', '2024-12-03')")
+
+    changed = "SELECT * FROM paimon_incremental_to_auto_tag('shop.people', :tag)"
+    assert rows(lake.sql(changed, {"tag": "2024-12-03"})) == [(2, "Bo"), (3, "Cid")]
+    assert rows(lake.sql(changed, {"tag": "2024-12-02"})) == []
 
 
 def test_views_with_comments_altered_views_and_cached_ones_stay_readable(lake: Lake) -> None:

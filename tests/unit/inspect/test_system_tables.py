@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from emberlake import CatalogFactory
 from emberlake.base.times import instant_ms, wall_clock_ms
 from emberlake.errors import (
     ColumnNotFound,
@@ -652,3 +653,36 @@ def test_a_system_table_says_what_it_is():
 @pytest.mark.parametrize("instant", [0, MORNING, MORNING + 180 * 86_400_000])
 def test_wall_clock_and_instant_are_inverse(instant):
     assert instant_ms(wall_clock_ms(instant)) == instant
+
+
+def test_files_of_moved_rows_show_the_values_of_their_own_columns(tmp_path):
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path)})
+    catalog.create_database("db")
+    columns = pa.schema([("id", pa.int32()), ("tags", pa.list_(pa.string()))])
+    table = catalog.create_table("db.t", columns, options={"row-tracking.enabled": "true"})
+    for number in (1, 2):
+        table.append(pa.table({"id": [number], "tags": [["x"]]}, schema=columns))
+    table.copy({"compaction.min.file-num": "2"}).compact()
+
+    (row,) = catalog.get_table("db.t$files").to_arrow().to_pylist()
+
+    assert row["write_cols"] == ["id", "tags", "_ROW_ID", "_SEQUENCE_NUMBER"]
+    assert json.loads(row["min_value_stats"]) == {"id": 1, "tags": None}
+    assert json.loads(row["max_value_stats"]) == {"id": 2, "tags": None}
+
+
+def test_statistics_may_leave_out_the_hidden_columns_of_moved_rows():
+    schema = a_schema(partition_keys=(), primary_keys=(), options=TableOptions())
+    store = a_store(schema)
+    types = [field.type for field in schema.fields]
+    columns = ("day", "id", "name", "_ROW_ID")
+    all_of_them = encode_stats([*types, KEY], [1, 2, "a", 0], [1, 2, "a", 0], [0, 0, 0, 0])
+    own = encode_stats(types, [1, 2, "a"], [1, 2, "a"], [0, 0, 0])
+    files = [
+        replace(a_file(name), value_stats=stats, value_stats_cols=None, write_cols=columns)
+        for name, stats in (("a.parquet", all_of_them), ("b.parquet", own))
+    ]
+    commit(store, [replace(add(1, 0, file), partition=bytes(12)) for file in files])
+
+    for row in rows(store, "files"):
+        assert json.loads(row["min_value_stats"]) == {"day": "1970-01-02", "id": 2, "name": "a"}

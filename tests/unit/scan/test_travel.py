@@ -88,7 +88,7 @@ def test_a_timestamp_is_read_to_the_millisecond(table: Table, millis: int) -> No
         ("scan.version", "watermark-1", SnapshotNotFound),
         ("scan.watermark", 1, SnapshotNotFound),
         ("scan.file-creation-time-millis", 1, Unsupported),
-        ("incremental-to-auto-tag", "first", Unsupported),
+        ("incremental-to-auto-tag", "first", InvalidOption),
         ("incremental-between", "1,9", SnapshotNotFound),
         ("incremental-between", "first,nothing", TagNotFound),
         ("incremental-between", "3,1", InvalidOption),
@@ -322,3 +322,13 @@ def test_an_incremental_read_is_filtered_projected_and_limited(table: Table) -> 
 def test_an_unknown_kind_of_incremental_read_is_refused(table: Table) -> None:
     with pytest.raises(Unsupported, match="changelog"):
         table.copy({"incremental-between": "1,2", "incremental-between-scan-mode": "changelog"})
+
+
+def test_changes_up_to_an_automatic_tag_begin_at_the_one_before(table: Table) -> None:
+    for tag, snapshot in (("2025-06-14", 1), ("2025-06-15", 2), ("2025-06-17", 3)):
+        table.create_tag(tag, snapshot)
+
+    assert ids(table, incremental_to_auto_tag="2025-06-17") == [3]
+    assert ids(table, incremental_to_auto_tag="2025-06-15") == [2]
+    assert ids(table, incremental_to_auto_tag="2025-06-14") == []
+    assert ids(table, incremental_to_auto_tag="2025-06-16") == []

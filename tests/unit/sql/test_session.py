@@ -73,13 +73,14 @@ def test_a_failed_create_as_drops_only_a_table_that_nobody_wrote_to(
     made = session(tmp_path)
     rows = pa.table({"id": pa.array([1], pa.int32())})
 
-    def insert(statement: Insert, args: object) -> None:
+    def insert(statement: Insert) -> None:
         if is_written:  # by somebody else, meanwhile
             made.table(statement.table).append(rows)
         raise InvalidInput("no rows")
 
-    made.engine.columns_of = lambda query, args: made.table(TableName(("t",))).fields  # type: ignore[method-assign]
-    made.engine.insert = insert  # type: ignore[method-assign]
+    fields = made.table(TableName(("t",))).fields
+    made_of: Any = SimpleNamespace(fields=fields, insert=insert)
+    made.engine.rows_of = lambda query, args: made_of  # type: ignore[method-assign]
 
     with pytest.raises(InvalidInput, match="no rows"):
         made.execute("CREATE TABLE new AS SELECT 1 AS id")

@@ -48,7 +48,7 @@ def create_database(command: CreateDatabase, session: Session) -> None:
     try:
         session.catalog.create_database(name, command.if_not_exists, properties or None)
     except Unsupported:
-        if not properties:
+        if not properties or "location" in properties:
             raise
         # As in Java: a folder has no properties, and is created without them.
         session.catalog.create_database(name, command.if_not_exists)

@@ -37,7 +37,7 @@ from emberlake.sql.derived_fields import derived_fields
 from emberlake.sql.names import TableName
 from emberlake.sql.system_database import SYSTEM_DATABASE_TABLES, system_table_fields
 from emberlake.table import Table
-from emberlake.types import DataField
+from emberlake.types import AtomicType, DataField, DataType, TypeRoot
 
 _TABLES = (("namespace", pa.string()), ("tableName", pa.string()), ("isTemporary", pa.bool_()))
 _DESCRIPTION = ("col_name", "data_type", "comment")
@@ -113,10 +113,16 @@ def _partitions(session: Session, table: Table, spec: PartitionSpec) -> list[Par
 
 def _shown_values(table: Table, partition: Partition) -> list[str]:
     null = table.options.value(PARTITION_DEFAULT_NAME)
+    types = {field.name: field.type for field in table.partition_keys_fields}
     return [
-        f"{escape_path_name(key)}={'null' if text == null else text and escape_path_name(text)}"
+        f"{escape_path_name(key)}={'null' if text == null else _shown_value(types[key], text)}"
         for key, text in partition.spec.items()
     ]
+
+
+def _shown_value(data_type: DataType, text: str) -> str:
+    is_utc = isinstance(data_type, AtomicType) and data_type.root is TypeRoot.TIMESTAMP_LTZ
+    return escape_path_name(text.removesuffix("Z") if is_utc else text) if text else text
 
 
 def _partition_information(session: Session, table: Table, spec: PartitionSpec) -> str:

@@ -45,14 +45,23 @@ def create_table(command: CreateTable, session: Session) -> None:
     if not command.must_exist and not exists(session, identifier):
         session.catalog.create_table(identifier, schema)
         return
-    old = session.table(command.table)
-    if tuple(old.partition_keys) == schema.partition_keys:
+    if not starts_over(command, session):
         session.catalog.replace_table(identifier, schema)
         return
-    # As in Java: snapshots with other partition columns cannot be kept, so the table is new.
     first_schema(identifier, schema, {}, 0)  # nothing is dropped if the new table is invalid
     session.catalog.drop_table(identifier)
     session.catalog.create_table(identifier, schema)
+
+
+def starts_over(command: CreateTable, session: Session) -> bool:
+    """Whether REPLACE drops a table: snapshots with other partition columns cannot be kept.
+
+    As in Java.
+    """
+    if not command.replace or not exists(session, identifier_of(session, command.table)):
+        return False
+    old = session.table(command.table)
+    return tuple(old.partition_keys) != declared_schema(command).partition_keys
 
 
 def create_table_like(command: CreateTableLike, session: Session) -> None:

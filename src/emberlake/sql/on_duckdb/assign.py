@@ -38,8 +38,8 @@ def assigned(value: str, kind: str, target: DataType, *, by_name: bool = False) 
             return f"list_transform({value}, lambda x: {inner})"
         case RowType(fields=fields) if kind.startswith("STRUCT("):
             return _row(value, kind, fields, by_name=by_name)
-        case MapType():
-            return f"CAST({value} AS {wanted})"
+        case MapType(key=key, value=item) if kind.startswith("MAP("):
+            return _map(value, kind, (key, item), by_name=by_name)
         case _:
             raise Unsupported(f"a value of type {kind} cannot be assigned to {target}")
 
@@ -61,9 +61,23 @@ def _row(value: str, kind: str, fields: Sequence[DataField], *, by_name: bool) -
     return f"CASE WHEN {value} IS NULL THEN NULL ELSE struct_pack({inner}) END"
 
 
+def _map(value: str, kind: str, target: tuple[DataType, DataType], *, by_name: bool) -> str:
+    keys, values = (
+        f"list_transform({parts}({value}), lambda x: {assigned('x', part, to, by_name=by_name)})"
+        for parts, part, to in zip(
+            ("map_keys", "map_values"), _parts(kind[len("MAP(") : -1]), target, strict=True
+        )
+    )
+    return f"CASE WHEN {value} IS NULL THEN NULL ELSE map({keys}, {values}) END"
+
+
 def struct_fields(kind: str) -> list[tuple[str, str]]:
     """Names and types in the text of a struct type."""
-    inner = kind[len("STRUCT(") : -1]
+    return [_field(part) for part in _parts(kind[len("STRUCT(") : -1])]
+
+
+def _parts(inner: str) -> list[str]:
+    """What commas separate, but not those in quotes or parentheses."""
     found, depth, start, in_quotes = [], 0, 0, False
     for at, char in enumerate(inner + ","):
         if char == '"':
@@ -72,7 +86,7 @@ def struct_fields(kind: str) -> list[tuple[str, str]]:
             continue
         depth += (char == "(") - (char == ")")
         if char == "," and depth == 0:
-            found.append(_field(inner[start:at].strip()))
+            found.append(inner[start:at].strip())
             start = at + 1
     return found
 

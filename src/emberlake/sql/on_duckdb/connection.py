@@ -23,6 +23,11 @@ from emberlake.sql.on_duckdb.unknown_names import in_our_words
 _ROWS_AT_ONCE = 1 << 17
 _MOST_VIEWS = 1000  # as statements that are being prepared may need the latest
 _SAID = re.compile(r"string '(\[[A-Z_]+\].*)' to ")  # a cast that fails on purpose
+_MIXED = re.compile(r"Cannot combine types (.*) and (.*) - an explicit cast is required")
+_UNKNOWN = re.compile(
+    r'Column "(.*)" referenced that exists in the SELECT clause - but this column cannot be '
+    "referenced before it is defined"
+)
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,9 @@ class Database:
         empty = Prepared(
             f"SELECT * FROM ({prepared.text}) LIMIT 0", prepared.sources, prepared.views
         )
-        return self.stream(empty).schema
+        names = [name for name, _ in self.columns(prepared)]  # DuckDB gives twins other names
+        fields = zip(self.stream(empty).schema, names, strict=True)
+        return pa.schema([field.with_name(name) for field, name in fields])
 
     def value(self, text: str) -> Any:
         """The value of an expression without columns."""
@@ -236,6 +243,11 @@ def _ours(error: Exception, columns: Collection[str] = ()) -> EmberlakeError:
     said = _SAID.search(text)
     if said is not None:
         text = said.group(1)
+    if (unknown := _UNKNOWN.search(text)) is not None:
+        text = f"[UNRESOLVED_COLUMN.WITH_SUGGESTION] there is no column {unknown.group(1)} here"
+    if (mixed := _MIXED.search(text)) is not None:
+        kinds = " and ".join(mixed.groups())
+        return Unsupported(f"values of types {kinds} are in one column: CAST them to the same type")
     if "needs Spark" in text or "without Spark" in text:
         return Unsupported(text)
     is_about_text = isinstance(

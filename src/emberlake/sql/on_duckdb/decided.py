@@ -11,7 +11,7 @@ from emberlake.expressions import Scope, Source, bind_each
 from emberlake.rowops.change import check_changes
 from emberlake.rowops.clauses import Action, Choice, Clause, Editor
 from emberlake.rowops.edits import FileEdit, Prepared, write_edits
-from emberlake.rowops.key_changes import write_key_changes
+from emberlake.rowops.key_changes import check_new_keys, write_key_changes
 from emberlake.rowops.merge_plan import quoted
 from emberlake.rowops.row_actions import ACTION, INSERT, RowActions
 from emberlake.session.write_session import WriteSession
@@ -59,6 +59,7 @@ def prepare_changes(
     editor = Editor(_clauses(schema, fields), values, session.store.env.now_ms())
     inserts = [new] if new.num_rows else []
     if schema.profile.has_keys:
+        check_new_keys(schema, inserts)
         old = _old_rows(changed, schema)
         matches = np.arange(changed.num_rows)
         return write_key_changes(

@@ -21,7 +21,7 @@ from emberlake.sql.on_duckdb.native_queries import NativeQueries
 from emberlake.sql.on_duckdb.parameters import bind_parameters
 from emberlake.sql.on_duckdb.preparing import Lookup, Preparation
 from emberlake.sql.on_duckdb.target_rows import TargetRows
-from emberlake.sql.on_duckdb.writing import insert
+from emberlake.sql.on_duckdb.writing import PreparedRows, insert
 from emberlake.sql.statements import (
     CreateTemporaryView,
     Delete,
@@ -31,7 +31,6 @@ from emberlake.sql.statements import (
     Query,
     Update,
 )
-from emberlake.types import DataField, from_arrow_schema
 
 _CHANGES: Final = ("INSERT", "DELETE", "UPDATE", "MERGE", "TRUNCATE")
 _QUERIES: Final = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
@@ -97,9 +96,8 @@ class DuckDbEngine:
         preparation = Preparation(self.session, self.database, self._native, views, self.lookup)
         return preparation.prepare(tree, targets or {})
 
-    def columns_of(self, query: str, args: Args) -> tuple[DataField, ...]:
-        prepared = self.database.as_spark(self.prepare(query, args))
-        return from_arrow_schema(self.database.schema(prepared))
+    def rows_of(self, query: str, args: Args) -> PreparedRows:
+        return PreparedRows(self, self.prepare(query, args))
 
     def value(self, expression: str, args: Args) -> Any:
         tree = bind_parameters(parse_query(f"SELECT {expression}"), args)
@@ -200,7 +198,7 @@ class DuckDbEngine:
         return self.answer(None)
 
     def _describe(self, query: str, args: Args) -> SqlResult:
-        fields = self.columns_of(query, args)
+        fields = self.rows_of(query, args).fields
         rows = column_rows(fields, [spark_type(f.type) for f in fields])
         return SqlResult.of_table(texts_of(("col_name", "data_type", "comment"), rows))
 

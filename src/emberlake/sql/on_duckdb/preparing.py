@@ -1,6 +1,6 @@
 """From the tree of a query to text for DuckDB: every name becomes a scan of one snapshot."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
@@ -15,6 +15,7 @@ from emberlake.spec.partition_match import partitions_of
 from emberlake.spec.row_tracking import HIDDEN_FIELDS
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.procedures.arguments import table_name
+from emberlake.sql.incremental import INCREMENTAL_FUNCTIONS, incremental_read
 from emberlake.sql.names import TableName
 from emberlake.sql.on_duckdb.clauses import with_joined_columns_first
 from emberlake.sql.on_duckdb.column_names import name_columns
@@ -79,7 +80,9 @@ class Preparation:
     def _resolved(self, tree: exp.Expr) -> exp.Expr:
         name_columns(tree)
         tree = tree.transform(self._rule, copy=False)
-        mentioned = frozenset(column.name.lower() for column in tree.find_all(exp.Column))
+        mentioned = frozenset(
+            part.name.lower() for column in tree.find_all(exp.Column) for part in column.parts
+        )
         for node in list(tree.find_all(exp.Table)):
             if isinstance(node.this, exp.Anonymous):
                 self._replace_function(node)
@@ -103,13 +106,16 @@ class Preparation:
         return (database[-1] if database else self._session.database).lower(), name.lower()
 
     def _without_hidden(self, node: exp.Select) -> None:
-        """Make ``*`` leave out the hidden columns that the query names elsewhere."""
+        """Make ``*`` and ``t.*`` leave out the hidden columns that the query names elsewhere."""
         sources = [node.args.get("from_"), *(node.args.get("joins") or ())]
-        tables = [s.this.name for s in sources if s is not None and isinstance(s.this, exp.Table)]
-        names = {name for table in tables for name in self._hidden.get(table, ())}
-        stars = [star for star in node.expressions if isinstance(star, exp.Star)]
-        for star in stars if names else ():
-            star.set("except_", [exp.to_identifier(name, quoted=True) for name in sorted(names)])
+        tables = [s.this for s in sources if s is not None and isinstance(s.this, exp.Table)]
+        hidden = {t.alias_or_name.lower(): self._hidden.get(t.name, ()) for t in tables}
+        for selected in node.expressions:
+            if isinstance(selected, exp.Star):
+                names = {name for found in hidden.values() for name in found}
+                _leave_out(selected, names)
+            elif isinstance(selected, exp.Column) and isinstance(selected.this, exp.Star):
+                _leave_out(selected.this, hidden.get(selected.table.lower(), ()))
 
     def _is_stand_in(self, node: exp.Table) -> bool:
         return node.name in self._sources or node.name.startswith(_STAND_IN)
@@ -127,10 +133,8 @@ class Preparation:
 
     def _replace_function(self, node: exp.Table) -> None:
         match node.this.name.lower():
-            case "paimon_incremental_query":
-                self._replace_incremental(node, "incremental-between")
-            case "paimon_incremental_between_timestamp":
-                self._replace_incremental(node, "incremental-between-timestamp")
+            case name if name in INCREMENTAL_FUNCTIONS:
+                self._replace_incremental(node)
             case "identifier":
                 name = table_name(str(self._constant(node.this.expressions[0])))
                 parts = [exp.to_identifier(part, quoted=True) for part in name.parts]
@@ -300,13 +304,10 @@ class Preparation:
             raise InvalidSql(f"TIMESTAMP AS OF takes a moment, not {said.sql('spark')}")
         return int(moment.astimezone(UTC).timestamp() * 1000)
 
-    def _replace_incremental(self, node: exp.Table, option: str) -> None:
-        given = [self._constant(argument) for argument in node.this.expressions]
-        if len(given) != 3:
-            raise InvalidSql(f"{node.this.name} takes a table, a start and an end")
-        table = self._session.table(table_name(str(given[0])))
-        rows = table.copy({option: f"{given[1]},{given[2]}"})
-        stand_in = self._register(rows)
+    def _replace_incremental(self, node: exp.Table) -> None:
+        given = [str(self._constant(argument)) for argument in node.this.expressions]
+        name, options = incremental_read(node.this.name, given)
+        stand_in = self._register(self._session.table(table_name(name)).copy(options))
         node.set("this", exp.to_identifier(stand_in, quoted=True))
 
     def _constant(self, node: exp.Expr) -> Any:
@@ -345,3 +346,9 @@ def _as_read(field: DataField) -> str:
     if not (isinstance(field.type, AtomicType) and _is_char(field)):
         return name
     return f"rpad({name}, greatest(length({name}), {field.type.length})::INTEGER, ' ') AS {name}"
+
+
+def _leave_out(star: exp.Star, names: Collection[str]) -> None:
+    if names:
+        own = star.args.get("except_") or []
+        star.set("except_", [*own, *(exp.to_identifier(n, quoted=True) for n in sorted(names))])

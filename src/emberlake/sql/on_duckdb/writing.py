@@ -51,12 +51,35 @@ def insert(engine: Local, statement: Insert, args: Args) -> None:
     else:
         target = _by_position(statement, table, static)
     tree = _with_defaults(tree, target.inputs)
-    prepared = engine.prepare_tree(tree)
+    _write(engine, statement, target, engine.prepare_tree(tree))
+
+
+@dataclass(frozen=True)
+class PreparedRows:
+    """The rows of a query; the tables in it are pinned already."""
+
+    engine: Local
+    prepared: Prepared
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The columns of a table for them."""
+        database = self.engine.database
+        return from_arrow_schema(database.schema(database.as_spark(self.prepared)))
+
+    def insert(self, statement: Insert) -> None:
+        """Write them to a table that was made for them."""
+        table = self.engine.session.table(statement.table)
+        _write(self.engine, statement, Target(table, tuple(table.fields), {}), self.prepared)
+
+
+def _write(engine: Local, statement: Insert, target: Target, prepared: Prepared) -> None:
     rows = engine.database.stream(_selected(engine, prepared, target, statement.by_name))
-    builder = table.new_batch_write_builder()
+    builder = target.table.new_batch_write_builder()
     if statement.overwrite:
         is_dynamic = statement.is_dynamic or _is_dynamic(engine)
-        builder = builder.overwrite(_replaced(engine, table, static, is_dynamic=is_dynamic))
+        replaced = _replaced(engine, target.table, target.static, is_dynamic=is_dynamic)
+        builder = builder.overwrite(replaced)
     write_rows(with_buckets(session_of(builder)), rows)
 
 
@@ -73,17 +96,20 @@ def _by_position(statement: Insert, table: Table, static: dict[str, str]) -> Tar
     if statement.columns is None:
         inputs = tuple(f for f in table.fields if f.name not in static)
         return Target(table, inputs, static)
-    inputs = tuple(found_field(table, name) for name in statement.columns)
-    names = [f.name for f in inputs]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InvalidSql(f"[COLUMN_ALREADY_EXISTS] {', '.join(twice)} is given twice")
-    return Target(table, inputs, static)
+    return Target(table, _found_fields(table, statement.columns), static)
 
 
 def _by_name(engine: Local, tree: exp.Expr, table: Table, static: dict[str, str]) -> Target:
     columns = engine.database.columns(engine.prepare_tree(tree.copy()))
-    return Target(table, tuple(found_field(table, name) for name, _ in columns), static)
+    return Target(table, _found_fields(table, [name for name, _ in columns]), static)
+
+
+def _found_fields(table: Table, names: Sequence[str]) -> tuple[DataField, ...]:
+    fields = tuple(found_field(table, name) for name in names)
+    twice = sorted({f.name for f in fields if fields.count(f) > 1})
+    if twice:
+        raise InvalidSql(f"[COLUMN_ALREADY_EXISTS] {', '.join(twice)} is given twice")
+    return fields
 
 
 def found_field(table: Table, name: str) -> DataField:

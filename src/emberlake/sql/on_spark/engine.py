@@ -8,12 +8,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from emberlake.errors import InvalidSql, Unsupported
-from emberlake.spark.types import nullable_fields, paimon_fields
 from emberlake.sql.cursor import Cursor
 from emberlake.sql.engine import Args
 from emberlake.sql.names import TableName
 from emberlake.sql.on_spark.changes import delete_rows, update_rows
-from emberlake.sql.on_spark.inserts import insert_rows
+from emberlake.sql.on_spark.inserts import FrameRows, insert_rows
 from emberlake.sql.on_spark.merges import merge_rows
 from emberlake.sql.on_spark.rewriting import Rewriter
 from emberlake.sql.on_spark.views import Views
@@ -27,7 +26,6 @@ from emberlake.sql.statements import (
     Query,
     Update,
 )
-from emberlake.types import DataField
 
 
 class SparkEngine:
@@ -84,9 +82,9 @@ class SparkEngine:
         self.views.create(statement, self._rewriter(args).frame)
         return self.answer(None)
 
-    def columns_of(self, query: str, args: Args) -> tuple[DataField, ...]:
-        """The columns of a table for the rows of a query."""
-        return paimon_fields(nullable_fields(self.frame(query, args).schema))
+    def rows_of(self, query: str, args: Args) -> FrameRows:
+        """The rows of a query, for a new table."""
+        return FrameRows(self.session, self._rewriter(args), query)
 
     def owns(self, name: TableName) -> bool:
         """Whether Spark itself has a table or a temporary view of that name."""

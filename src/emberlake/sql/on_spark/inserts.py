@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from emberlake.errors import ColumnNotFound, DataMismatch, InvalidSql
 from emberlake.session.write_session import WriteSession
-from emberlake.spark.types import paimon_fields
+from emberlake.spark.types import nullable_fields, paimon_fields
 from emberlake.spark.write import WriteJob
 from emberlake.spec.replacement import Replacement
 from emberlake.sql.evolving import is_evolving, with_new_columns
@@ -27,10 +27,32 @@ from emberlake.types import DataField
 _OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 
 
+class FrameRows:
+    """The rows of a query; the tables in it are pinned already."""
+
+    def __init__(self, session: SqlSession, rewriter: Rewriter, query: str) -> None:
+        self._session = session
+        self._rewriter = rewriter
+        self._frame = rewriter.frame(query)
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The columns of a table for them."""
+        return paimon_fields(nullable_fields(self._frame.schema))
+
+    def insert(self, statement: Insert) -> None:
+        """Write them to a table that was made for them."""
+        _insert(statement, self._frame, self._session, self._rewriter)
+
+
 def insert_rows(statement: Insert, session: SqlSession, rewriter: Rewriter) -> None:
     """Write the rows of a query, in one commit."""
+    session.table(statement.table)  # an unknown table is told before anything is read
+    _insert(statement, rewriter.frame(without_default(statement.query)), session, rewriter)
+
+
+def _insert(statement: Insert, rows: DataFrame, session: SqlSession, rewriter: Rewriter) -> None:
     table = session.table(statement.table)
-    rows = rewriter.frame(without_default(statement.query))
     settings = session.engine.settings()
     filling = Filling() if statement.by_name and is_evolving(session) else None
     if filling is not None:

@@ -13,19 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from emberlake.errors import InvalidSql
 from emberlake.inspect import SystemTable
-from emberlake.options import (
-    INCREMENTAL_BETWEEN,
-    INCREMENTAL_BETWEEN_TIMESTAMP,
-    KNOWN_KEYS,
-    SCAN_TIMESTAMP_MILLIS,
-    SCAN_VERSION,
-)
+from emberlake.options import KNOWN_KEYS, SCAN_TIMESTAMP_MILLIS, SCAN_VERSION
 from emberlake.predicates import Predicate
 from emberlake.scan.travel import Between
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.snapshot import Snapshot
 from emberlake.sql.cursor import Cursor
 from emberlake.sql.engine import Args
+from emberlake.sql.incremental import INCREMENTAL_FUNCTIONS, incremental_read
 from emberlake.sql.lexer import Kind
 from emberlake.sql.names import TableName, quoted
 from emberlake.sql.on_spark.derived import DERIVED, Derive
@@ -46,10 +41,6 @@ from emberlake.sql.stored_views import StoredView
 from emberlake.sql.system_database import system_table_rows
 from emberlake.table import Table
 
-_INCREMENTAL: Final = {
-    "paimon_incremental_query": INCREMENTAL_BETWEEN,
-    "paimon_incremental_between_timestamp": INCREMENTAL_BETWEEN_TIMESTAMP,
-}
 _UNKNOWN_COLUMN: Final = "UNRESOLVED_COLUMN"
 _MAX_PT: Final = ("sys", "max_pt")
 
@@ -236,14 +227,12 @@ class Rewriter:
         return table.copy({SCAN_TIMESTAMP_MILLIS.key: str(millis)})
 
     def _incremental(self, reference: Reference) -> Pinned | None:
-        option = _INCREMENTAL.get(reference.name.last.lower())
-        if option is None or len(reference.name.parts) > 1:
+        function = reference.name.last
+        if function.lower() not in INCREMENTAL_FUNCTIONS or len(reference.name.parts) > 1:
             return None
-        if len(reference.arguments) != 3:
-            raise InvalidSql(f"{reference.name.last} takes a table, a start and an end")
-        name, *ends = (self._text(argument) for argument in reference.arguments)
-        table = self.session.table(_table_name(name))
-        return Pinned.now(table.copy({option.key: ",".join(ends)}))
+        given = [self._text(argument) for argument in reference.arguments]
+        name, options = incremental_read(function, given)
+        return Pinned.now(self.session.table(_table_name(name)).copy(options))
 
     def _text(self, argument: str) -> str:
         """The value of an argument as text."""

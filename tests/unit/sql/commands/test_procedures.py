@@ -218,3 +218,11 @@ def test_partitions_expire_by_the_time_of_their_files(lake: Lake) -> None:
 
     assert kept == [("No expired partitions.",)]
     assert sorted(expired) == [("g=p",), ("g=q",)]
+
+
+def test_a_table_can_say_how_many_partitions_expire_at_once(lake: Lake) -> None:
+    call = "CALL sys.expire_partitions(table => 'db.t', expire_strategy => 'update-time', "
+    lake.sql("ALTER TABLE t SET TBLPROPERTIES ('partition.expiration-max-num' = '1')")
+
+    assert len(lake.sql(f"{call} expiration_time => '0 ms')")) == 1
+    assert len(lake.sql(f"{call} expiration_time => '0 ms')")) == 1

@@ -360,3 +360,35 @@ def test_files_with_deleted_rows_are_left_to_the_engine(catalog: Catalog) -> Non
 
     assert native.native_query(pinned.PinnedTable.of(catalog.get_table("db.marked"))) is None
     assert catalog.sql("SELECT i FROM marked").fetchall() == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("selected", "names"),
+    [
+        ("*, __paimon_bucket", ["id", "v", "__paimon_bucket"]),
+        ("t.*, t.__paimon_bucket", ["id", "v", "__paimon_bucket"]),
+        ("* EXCEPT (v), __paimon_bucket", ["id", "__paimon_bucket"]),
+        ("t.* EXCEPT (v), __paimon_bucket", ["id", "__paimon_bucket"]),
+    ],
+)
+def test_a_star_leaves_out_hidden_columns_that_are_named_beside_it(
+    tmp_path: Path, selected: str, names: list[str]
+) -> None:
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path)})
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+    catalog.sql("INSERT INTO t VALUES (1, 'a')")
+
+    assert catalog.sql(f"SELECT {selected} FROM t").to_arrow().column_names == names
+
+
+def test_a_star_of_one_table_leaves_out_the_hidden_columns_of_that_table_only(
+    tmp_path: Path,
+) -> None:
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path)})
+    for table in ("t", "u"):
+        catalog.sql(f"CREATE TABLE {table} (id INT)")
+        catalog.sql(f"INSERT INTO {table} VALUES (1)")
+
+    found = catalog.sql("SELECT b.*, a.__paimon_row_index AS i FROM t a JOIN u b ON a.id = b.id")
+
+    assert found.fetchall() == [(1, 0)]

@@ -7,7 +7,14 @@ import pyarrow as pa
 import pytest
 
 from emberlake import Catalog, CatalogFactory
-from emberlake.errors import DataMismatch, EmberlakeError, InvalidSql
+from emberlake.errors import (
+    CommitConflict,
+    DataMismatch,
+    EmberlakeError,
+    InvalidSchema,
+    InvalidSql,
+    Unsupported,
+)
 
 
 @pytest.fixture
@@ -184,3 +191,212 @@ def test_the_default_database_is_there_when_it_is_needed(tmp_path: Path) -> None
     catalog.sql("CREATE TABLE t AS SELECT 1 AS id")
 
     assert catalog.sql("SELECT * FROM default.t").fetchall() == [(1,)]
+
+
+def test_a_table_is_replaced_by_a_query_of_itself(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+    catalog.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+
+    catalog.sql("CREATE OR REPLACE TABLE t AS SELECT * FROM t")
+    assert rows(catalog) == [(1, "a"), (2, "b")]
+    catalog.sql("INSERT INTO t VALUES (3, 'c')")
+    catalog.sql("CREATE TEMPORARY VIEW seen AS SELECT * FROM t WHERE id > 1")
+    catalog.sql("CREATE OR REPLACE TABLE t AS SELECT v, id * 10 AS n FROM seen")
+    assert rows(catalog) == [("b", 20), ("c", 30)]
+    catalog.sql("CREATE OR REPLACE TABLE t AS SELECT id FROM t VERSION AS OF 1")
+    assert rows(catalog) == [(1,), (2,)]
+
+
+def test_a_table_with_other_partitions_is_not_made_from_itself(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+    catalog.sql("INSERT INTO t VALUES (1, 'a')")
+    catalog.sql("CREATE TEMPORARY VIEW seen AS SELECT * FROM t")
+
+    for source in ("t", "seen", "(SELECT * FROM db.t VERSION AS OF 1)"):
+        with pytest.raises(Unsupported, match="another table first"):
+            catalog.sql(f"CREATE OR REPLACE TABLE t PARTITIONED BY (v) AS SELECT * FROM {source}")
+    assert rows(catalog) == [(1, "a")]
+    catalog.sql("CREATE OR REPLACE TABLE t PARTITIONED BY (g) AS SELECT 1 AS id, 'x' AS g")
+    assert rows(catalog) == [(1, "x")]
+
+
+def test_a_query_gives_a_column_by_name_once(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+
+    with pytest.raises(InvalidSql, match="id is given twice"):
+        catalog.sql("INSERT INTO t BY NAME SELECT 1 AS id, 2 AS ID")
+    assert rows(catalog) == []
+
+
+def test_structs_in_maps_go_by_place_or_by_name(catalog: Catalog) -> None:
+    catalog.sql(
+        "CREATE TABLE t (id INT, m MAP<STRING, STRUCT<a: INT, b: STRING>>, "
+        "k MAP<STRUCT<a: INT>, ARRAY<STRUCT<d: DATE>>>)"
+    )
+
+    catalog.sql(
+        "INSERT INTO t VALUES (1, map('x', struct('7', 8), 'y', NULL), "
+        "map(struct('1'), array(struct('2024-01-01'), NULL))), (2, map(), NULL)"
+    )
+    catalog.sql("INSERT INTO t BY NAME SELECT map('x', named_struct('b', 'c', 'a', 9)) AS m")
+
+    assert catalog.sql("SELECT id, m['x'].a, m['x'].b, size(k) FROM t").fetchall() == [
+        (1, 7, "8", 1),
+        (2, None, None, None),
+        (None, 9, "c", None),
+    ]
+    assert catalog.sql(
+        "SELECT map_values(k)[0][0].d = DATE '2024-01-01' FROM t WHERE id = 1"
+    ).fetchall() == [(True,)]
+
+
+def test_another_number_of_buckets_takes_effect_when_rows_are_overwritten(catalog: Catalog) -> None:
+    catalog.sql(
+        "CREATE TABLE t (id INT, v INT, g STRING) PARTITIONED BY (g) "
+        "TBLPROPERTIES ('primary-key' = 'id,g', 'bucket' = '1')"
+    )
+    catalog.sql("INSERT INTO t SELECT id, id, IF(id < 4, 'a', 'b') FROM range(8)")
+    catalog.sql("ALTER TABLE t SET TBLPROPERTIES ('bucket' = '4')")
+
+    for refused in (
+        "INSERT INTO t VALUES (9, 9, 'a')",
+        "UPDATE t SET v = 0",
+        "DELETE FROM t WHERE v = 1",
+    ):
+        with pytest.raises(CommitConflict, match="number of buckets"):
+            catalog.sql(refused)
+    catalog.sql("INSERT OVERWRITE t PARTITION (g = 'a') SELECT id, v FROM t WHERE g = 'a'")
+    catalog.sql("INSERT INTO t VALUES (1, 11, 'a'), (9, 9, 'c')")
+
+    assert rows(catalog) == [
+        (0, 0, "a"),
+        (1, 11, "a"),
+        (2, 2, "a"),
+        (3, 3, "a"),
+        (4, 4, "b"),
+        (5, 5, "b"),
+        (6, 6, "b"),
+        (7, 7, "b"),
+        (9, 9, "c"),
+    ]
+    found = catalog.sql("SELECT partition, total_buckets FROM `t$partitions`").fetchall()
+    assert sorted(found) == [("g=a", 4), ("g=b", 1), ("g=c", 4)]
+
+
+def test_changes_up_to_an_automatic_tag_are_a_table(catalog: Catalog) -> None:
+    catalog.sql(
+        "CREATE TABLE t (id INT, v STRING) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1')"
+    )
+    catalog.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    catalog.sql("CALL sys.create_tag('db.t', '2024-12-01')")
+    catalog.sql("INSERT INTO t VALUES (1, 'A'), (3, 'c')")
+    catalog.sql("CALL sys.create_tag('db.t', '2024-12-03')")
+
+    changed = "SELECT * FROM paimon_incremental_to_auto_tag('t', '2024-12-0{}') ORDER BY id"
+    assert catalog.sql(changed.format(3)).fetchall() == [(1, "A"), (3, "c")]
+    assert catalog.sql(changed.format(1)).fetchall() == []
+    assert catalog.sql(changed.format(2)).fetchall() == []
+    with pytest.raises(InvalidSql, match="takes a table and a tag"):
+        catalog.sql("SELECT * FROM paimon_incremental_to_auto_tag('t')")
+
+
+def test_columns_get_wider_types_if_a_setting_asks_for_it(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, n INT, d DECIMAL(5, 2), v VARCHAR(3), w BIGINT)")
+    catalog.sql("INSERT INTO t VALUES (1, 1, 1, 'a', 1)")
+    wide = "SELECT 2 AS id, 3000000000 AS n, 12345.5 AS d, 'longer' AS v, 7 AS w"
+
+    catalog.sql("SET `spark.paimon.write.merge-schema` = `true`")
+    with pytest.raises(DataMismatch):
+        catalog.sql(f"INSERT INTO t BY NAME {wide}")
+    catalog.sql("SET `spark.paimon.write.merge-schema.type-widening` = `true`")
+    catalog.sql("INSERT INTO t BY NAME SELECT 2 AS id, 3000000000 AS n, 'longer' AS v, 7 AS w")
+    catalog.sql(
+        "MERGE INTO t USING (SELECT 1 AS id, CAST(9 AS BIGINT) AS n, "
+        "CAST(12345.5 AS DECIMAL(7, 2)) AS d, 'x' AS v, CAST(8 AS BIGINT) AS w) s "
+        "ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"
+    )
+
+    assert [(row[0], str(row[1])) for row in catalog.sql("DESCRIBE t").fetchall()] == [
+        ("id", "int"),
+        ("n", "bigint"),
+        ("d", "decimal(7,2)"),
+        ("v", "string"),
+        ("w", "bigint"),
+    ]
+    assert catalog.sql("SELECT id, n, v, w FROM t ORDER BY id").fetchall() == [
+        (1, 9, "x", 8),
+        (2, 3_000_000_000, "longer", 7),
+    ]
+    with pytest.raises(DataMismatch, match="types only widen"):
+        catalog.sql("INSERT INTO t BY NAME SELECT 3 AS id, 'text' AS n")
+
+
+def test_an_unknown_column_of_a_query_is_named(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT)")
+
+    for query in ("SELECT id, nope FROM t", "SELECT *, nope FROM t", "SELECT nope FROM t"):
+        with pytest.raises(InvalidSql, match="nope") as caught:
+            catalog.sql(query)
+        assert "referenced that exists" not in str(caught.value)
+
+
+def test_a_query_with_two_columns_of_one_name_makes_no_table(catalog: Catalog) -> None:
+    with pytest.raises(InvalidSchema, match="COLUMN_ALREADY_EXISTS"):
+        catalog.sql("CREATE TABLE t AS SELECT 1 AS a, 2 AS A")
+    assert catalog.sql("SHOW TABLES").fetchall() == []
+
+
+def test_fields_of_the_hidden_partition_can_be_named(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, g STRING, h INT) PARTITIONED BY (g, h)")
+    catalog.sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
+
+    found = catalog.sql(
+        "SELECT __paimon_partition.g, t.__paimon_partition.h, id FROM t WHERE id = 2"
+    )
+
+    assert found.fetchall() == [("b", 2, 2)]
+
+
+@pytest.mark.parametrize(("option", "seen"), [("true", [(1, "a")]), ("false", [])])
+def test_postponed_rows_get_buckets_at_once_unless_the_table_says_otherwise(
+    catalog: Catalog, option: str, seen: list[tuple[Any, ...]]
+) -> None:
+    catalog.sql(
+        "CREATE TABLE t (id INT, v STRING) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '-2', "
+        f"'postpone.batch-write-fixed-bucket' = '{option}')"
+    )
+
+    catalog.sql("INSERT INTO t VALUES (1, 'a')")
+
+    assert rows(catalog) == seen
+    catalog.sql("CALL sys.compact('db.t')")
+    assert rows(catalog) == [(1, "a")]
+
+
+def test_an_older_moment_is_refused_in_plain_words(catalog: Catalog) -> None:
+    catalog.sql(
+        "CREATE TABLE t (id INT, at TIMESTAMP) TBLPROPERTIES "
+        "('primary-key' = 'id', 'bucket' = '1', 'sequence.field' = 'at')"
+    )
+    catalog.sql("INSERT INTO t VALUES (1, TIMESTAMP '2024-01-01 00:00:00')")
+
+    with pytest.raises(DataMismatch, match="at cannot become 2023-01-01 00:00:00"):
+        catalog.sql("UPDATE t SET at = TIMESTAMP '2023-01-01 00:00:00'")
+
+
+def test_new_rows_of_a_merge_have_keys_of_their_own(catalog: Catalog) -> None:
+    catalog.sql(
+        "CREATE TABLE t (id INT, v STRING) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1')"
+    )
+    catalog.sql("CREATE TABLE u (id INT, v STRING)")
+    merge = (
+        "MERGE INTO {} t USING (SELECT * FROM VALUES (3, 'x'), (3, 'y') AS s(id, v)) s "
+        "ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
+    )
+
+    with pytest.raises(DataMismatch, match="same primary key: 3"):
+        catalog.sql(merge.format("t"))
+    catalog.sql(merge.format("u"))
+
+    assert rows(catalog) == []
+    assert rows(catalog, "u") == [(3, "x"), (3, "y")]

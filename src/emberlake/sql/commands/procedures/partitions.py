@@ -9,6 +9,7 @@ from emberlake.base.option_texts import parse_duration
 from emberlake.errors import InvalidInput, Unsupported
 from emberlake.maintenance.expire_partitions import PartitionExpiry, not_written_since
 from emberlake.options import (
+    PARTITION_EXPIRY_MAX,
     PARTITION_EXPIRY_STRATEGY,
     PARTITION_LIFETIME,
     PARTITION_TIME_FORMATTER,
@@ -29,7 +30,6 @@ from emberlake.sql.commands.procedures.arguments import (
 )
 from emberlake.sql.commands.run_alter import partition_values
 
-_DEFAULT_MAX: Final = 100
 _BY_UPDATE: Final = "update-time"
 _STRATEGIES: Final = (PARTITION_EXPIRY_STRATEGY.default, _BY_UPDATE)
 
@@ -59,7 +59,7 @@ def expire_partitions(session: Session, given: Arguments) -> pa.Table:
             given["timestamp_pattern"] or said.value(PARTITION_TIME_PATTERN),
         )
         expired = expiry.expired(listed, now)
-    expired = expired[: given["max_expires"] or _DEFAULT_MAX]
+    expired = expired[: given["max_expires"] or said.value(PARTITION_EXPIRY_MAX)]
     if not expired:
         return texts_of(("expired_partitions",), [("No expired partitions.",)])
     session.catalog.drop_partitions(table.identifier, [p.spec for p in expired])
