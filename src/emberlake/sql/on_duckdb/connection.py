@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -31,10 +31,17 @@ class Prepared:
     text: str
     sources: Mapping[str, object] = field(default_factory=dict)
     views: tuple[str, ...] = ()
+    bits: Mapping[str, bytes] = field(default_factory=dict)  # variables of type BIT
+
+    def with_text(self, text: str) -> "Prepared":
+        """Another query of the same tables."""
+        return replace(self, text=text)
 
     def has_tables_of(self, other: "Prepared") -> bool:
         """Whether the names in both mean the same rows."""
-        return self.sources is other.sources and self.views == other.views
+        return (
+            self.sources is other.sources and self.views == other.views and self.bits is other.bits
+        )
 
 
 @dataclass(frozen=True)
@@ -134,10 +141,7 @@ class Database:
 
     def schema(self, prepared: Prepared) -> pa.Schema:
         """The Arrow types of the columns of a query; no row is read."""
-        empty = Prepared(
-            f"SELECT * FROM ({prepared.text}) LIMIT 0", prepared.sources, prepared.views
-        )
-        return self.stream(empty).schema
+        return self.stream(prepared.with_text(f"SELECT * FROM ({prepared.text}) LIMIT 0")).schema
 
     def value(self, text: str) -> Any:
         """The value of an expression without columns."""
@@ -157,7 +161,7 @@ class Database:
             for name, (column, _), kind in zip(names, columns, changed, strict=True)
         )
         text = f"SELECT {outputs} FROM ({prepared.text}) AS q({', '.join(names)})"
-        return Prepared(text, prepared.sources, prepared.views)
+        return prepared.with_text(text)
 
     def _keep(self, kept: "_Kept | None") -> "_Kept | None":
         """Keep a connection with its tables, for the query that reads the rows next."""
@@ -200,6 +204,8 @@ class Database:
         try:
             for name, source in prepared.sources.items():
                 connection.register(name, source)
+            for name, bits in prepared.bits.items():
+                connection.execute(f"SET VARIABLE {name} = CAST(CAST(? AS BLOB) AS BIT)", [bits])
             for view in prepared.views:
                 connection.execute(view)
         except duckdb.Error as error:
