@@ -81,7 +81,7 @@ class NativeQueries:
 
     def _of_keys(self, table: KeyTable, reads: int) -> NativeQuery:
         """A join, or places of dead records: looking for them pays off after some reads."""
-        records = sum(table.row_counts)
+        records = table.files.row_count
         pays_off = reads > 1 + records // _RECORDS_A_READ
         if not (pays_off and table.has_places and records <= _MOST_RECORDS):
             return NativeQuery(joined_query(table))
@@ -95,7 +95,7 @@ class NativeQueries:
 
     def _find_dead(self, table: KeyTable) -> DeadRecords:
         places = self._database.stream(Prepared(places_query(table)))
-        return collect_dead(places, table.row_counts)
+        return collect_dead(places, table.files.row_counts)
 
 
 def _decide(pinned: PinnedTable, snapshot: Snapshot) -> _Decided:
