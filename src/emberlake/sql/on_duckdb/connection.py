@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -37,10 +37,17 @@ class Prepared:
     text: str
     sources: Mapping[str, object] = field(default_factory=dict)
     views: tuple[str, ...] = ()
+    bits: Mapping[str, bytes] = field(default_factory=dict)  # variables of type BIT
+
+    def with_text(self, text: str) -> "Prepared":
+        """Another query of the same tables."""
+        return replace(self, text=text)
 
     def has_tables_of(self, other: "Prepared") -> bool:
         """Whether the names in both mean the same rows."""
-        return self.sources is other.sources and self.views == other.views
+        return (
+            self.sources is other.sources and self.views == other.views and self.bits is other.bits
+        )
 
 
 @dataclass(frozen=True)
@@ -140,9 +147,7 @@ class Database:
 
     def schema(self, prepared: Prepared) -> pa.Schema:
         """The Arrow types of the columns of a query; no row is read."""
-        empty = Prepared(
-            f"SELECT * FROM ({prepared.text}) LIMIT 0", prepared.sources, prepared.views
-        )
+        empty = prepared.with_text(f"SELECT * FROM ({prepared.text}) LIMIT 0")
         names = [name for name, _ in self.columns(prepared)]  # DuckDB gives twins other names
         fields = zip(self.stream(empty).schema, names, strict=True)
         return pa.schema([field.with_name(name) for field, name in fields])
@@ -165,7 +170,7 @@ class Database:
             for name, (column, _), kind in zip(names, columns, changed, strict=True)
         )
         text = f"SELECT {outputs} FROM ({prepared.text}) AS q({', '.join(names)})"
-        return Prepared(text, prepared.sources, prepared.views)
+        return prepared.with_text(text)
 
     def _keep(self, kept: "_Kept | None") -> "_Kept | None":
         """Keep a connection with its tables, for the query that reads the rows next."""
@@ -209,6 +214,8 @@ class Database:
         try:
             for name, source in prepared.sources.items():
                 connection.register(name, source)
+            for name, bits in prepared.bits.items():
+                connection.execute(f"SET VARIABLE {name} = CAST(CAST(? AS BLOB) AS BIT)", [bits])
             for view in prepared.views:
                 connection.execute(view)
         except duckdb.Error as error:

@@ -70,7 +70,7 @@ class DuckDbEngine:
 
     def __init__(self) -> None:
         self.database = Database()
-        self._native = NativeQueries()
+        self._native = NativeQueries(self.database)
         self.lookup: Lookup = lambda _: None  # objects of the caller, by their Python names
         self._settings: dict[str, str] = {}
         self._views: dict[str, exp.Expr] = {}

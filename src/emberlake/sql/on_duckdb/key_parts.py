@@ -14,12 +14,10 @@ from typing import Final
 from emberlake.scan.files import live_entries
 from emberlake.scan.newest import keeps_newest
 from emberlake.scan.runs import KeyRange, find_sections, key_ranges
-from emberlake.spec.key_value import KIND
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 
-KEPT_KINDS: Final = f"{KIND} IN (0, 2)"  # +I and +U
 _MOST_FILES: Final = 256
 _MOST_NEWER: Final = 0.35  # of the rows; a table with more newer rows is merged
 

@@ -6,7 +6,7 @@ files: Parquet on the local disk, of a table without keys and partitions, writte
 that the table has in this snapshot. Everything is decided from metadata.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from emberlake.io.registry import scheme_of
@@ -49,6 +49,7 @@ def native_query(pinned: PinnedTable) -> str | None:
     if not isinstance(target, Snapshot) or not is_plain_table(store, pinned.fields):
         return None
     paths: list[str] = []
+    row_count = 0
     for split in plan_target(store, target, None, None).splits:
         if not _is_plain_split(split):
             return None
@@ -57,18 +58,27 @@ def native_query(pinned: PinnedTable) -> str | None:
             if not is_plain_file(store, file):
                 return None
             paths.append(f"{folder}/{file.file_name}")
-    if not 0 < len(paths) <= _MAX_FILES:
+            row_count += file.row_count
+    if not 0 < len(paths) <= _MAX_FILES or not are_plain_paths(paths):
         return None
-    found = listed(paths)
-    return None if found is None else f"SELECT {selected(pinned.fields)} FROM {found}"
+    return f"SELECT {selected(pinned.fields)} FROM {listed(paths, row_count)}"
 
 
-def listed(paths: Sequence[str]) -> str | None:
-    """Files as a source of rows; None if DuckDB would misunderstand a path."""
-    if any(map(_is_odd, paths)):
-        return None
+def are_plain_paths(paths: Iterable[str]) -> bool:
+    """Whether DuckDB understands paths as they are meant."""
+    return not any(map(_is_odd, paths))
+
+
+def listed(paths: Iterable[str], row_count: int) -> str:
+    """Files as a source of rows.
+
+    Args:
+        paths: The files.
+        row_count: How many rows DuckDB expects when it orders joins; it only knows the first file.
+    """
     texts = ", ".join(map(text_literal, paths))
-    return f"read_parquet([{texts}], hive_partitioning = false)"
+    expected = f"explicit_cardinality = {row_count}"
+    return f"read_parquet([{texts}], hive_partitioning = false, {expected})"
 
 
 def selected(fields: Sequence[DataField]) -> str:

@@ -62,6 +62,7 @@ class Preparation:
         self._number = count()
         self._sources: dict[str, object] = {}
         self._views: list[str] = []
+        self._bits: dict[str, bytes] = {}  # variables of the views
         self._hidden: dict[str, tuple[str, ...]] = {}  # hidden columns of each stand-in
         self._fields: dict[str, Sequence[DataField]] = {}  # columns of each stand-in
         self._inside: list[Identifier] = []  # views of the catalog around the query
@@ -75,7 +76,7 @@ class Preparation:
             self._targets.add((identifier.database.lower(), identifier.object_name.lower()))
             self._show(name, rows, (*rows.fields, *_PLACES))
         tree = self._resolved(tree)
-        return Prepared(to_duckdb(tree), self._sources, tuple(self._views))
+        return Prepared(to_duckdb(tree), self._sources, tuple(self._views), self._bits)
 
     def _resolved(self, tree: exp.Expr) -> exp.Expr:
         name_columns(tree)
@@ -212,7 +213,8 @@ class Preparation:
         places = tuple(name for name in places_of(schema) if name in mentioned)
         native = None if places else self._native.find(pinned)
         if native is not None:
-            stand_in = self._database.view_of(native, f"{_STAND_IN}files_")
+            stand_in = self._database.view_of(native.text, f"{_STAND_IN}files_")
+            self._bits.update(native.bits)
         self._fields[stand_in] = pinned.fields
         if own or places:
             self._hidden[stand_in] = (*(f.name for f in own), *places)

@@ -194,7 +194,7 @@ def _source(statement: Delete | Update) -> str:
 
 def _selected(inner: Prepared, outputs: Sequence[str], where: str = "") -> Prepared:
     text = f"SELECT {', '.join(outputs)} FROM ({inner.text}) AS q{where}"
-    return Prepared(text, inner.sources, inner.views)
+    return inner.with_text(text)
 
 
 def with_field(struct: str, data_type: DataType, path: Sequence[str], value: str, kind: str) -> str:

@@ -193,7 +193,7 @@ def _selected(
         for f in target.table.fields
     )
     text = f"SELECT {outputs} FROM ({prepared.text}) AS q({', '.join(names)})"
-    return Prepared(text, prepared.sources, prepared.views)
+    return prepared.with_text(text)
 
 
 def value_or_default(engine: Local, field: DataField, given: str | None) -> str:

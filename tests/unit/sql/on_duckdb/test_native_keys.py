@@ -1,13 +1,21 @@
 """Key tables that DuckDB reads by itself have the rows that merging gives."""
 
 import random
+from collections.abc import Callable
+from datetime import date, timedelta
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from emberlake import Catalog, CatalogFactory, Schema, Table
-from emberlake.sql.on_duckdb.native_keys import native_key_query
+from emberlake.sql.on_duckdb import dead_records, native_queries
+from emberlake.sql.on_duckdb.connection import Database, Prepared
+from emberlake.sql.on_duckdb.native_keys import find_key_table
+from emberlake.sql.on_duckdb.native_queries import NativeQueries
 from emberlake.sql.on_duckdb.pinned import PinnedTable
 
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
@@ -28,8 +36,7 @@ def make(catalog: Catalog, buckets: str = "2", **options: str) -> Table:
     return catalog.get_table("db.t")
 
 
-def upsert(table: Table, ids: list[int], text: str, kind: str | None = None) -> None:
-    rows = pa.table({"id": ids, "v": [f"{text} {i}" for i in ids]}, COLUMNS)
+def write(table: Table, rows: pa.Table, kind: str | None = None) -> None:
     builder = table.new_batch_write_builder()
     write = builder.new_write()
     write.write_arrow(rows, row_kind=kind)
@@ -37,24 +44,39 @@ def upsert(table: Table, ids: list[int], text: str, kind: str | None = None) -> 
     write.close()
 
 
+def upsert(table: Table, ids: list[int], text: str, kind: str | None = None) -> None:
+    write(table, pa.table({"id": ids, "v": [f"{text} {i}" for i in ids]}, COLUMNS), kind)
+
+
 def is_native(table: Table) -> bool:
-    return native_key_query(PinnedTable.of(table)) is not None
+    return find_key_table(PinnedTable.of(table)) is not None
+
+
+def read_natively(table: Table, times: int) -> list[tuple[str, pa.Table]]:
+    """The query and its rows, for each of some reads of one session."""
+    database = Database()
+    queries = NativeQueries(database)
+    found = [queries.find(PinnedTable.of(table)) for _ in range(times)]
+    return [
+        (query.text, database.stream(Prepared(query.text, bits=query.bits)).read_all())
+        for query in found
+        if query is not None
+    ]
+
+
+def ordered(rows: pa.Table) -> list[dict[str, Any]]:
+    return sorted(rows.to_pylist(), key=repr)
 
 
 def check(catalog: Catalog, table: Table) -> None:
-    found = catalog.sql("SELECT id, v FROM db.t ORDER BY id").to_arrow()
+    """The first read joins, the next ones know which records are dead."""
     wanted = table.to_arrow().sort_by("id")
-    assert found.to_pylist() == wanted.to_pylist()
-    some = catalog.sql("SELECT count(*) FROM db.t WHERE v LIKE 'new%' AND id > 10").fetchall()
-    assert some == [
-        (
-            len(
-                wanted.filter(pa.compute.starts_with(wanted["v"], "new")).filter(
-                    pa.compute.field("id") > 10
-                )
-            ),
-        )
-    ]
+    is_wanted = pc.and_(pc.starts_with(wanted["v"], "new"), pc.greater(wanted["id"], 10))
+    for _ in range(3):
+        found = catalog.sql("SELECT id, v FROM db.t ORDER BY id").to_arrow()
+        assert found.to_pylist() == wanted.to_pylist()
+        some = catalog.sql("SELECT count(*) FROM db.t WHERE v LIKE 'new%' AND id > 10").fetchall()
+        assert some == [(pc.sum(is_wanted).as_py() or 0,)]
 
 
 def test_newer_rows_and_deletes_replace_older_ones(catalog: Catalog) -> None:
@@ -73,17 +95,233 @@ def test_newer_rows_and_deletes_replace_older_ones(catalog: Catalog) -> None:
     check(catalog, table)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_any_history_gives_the_merged_rows(catalog: Catalog, seed: int) -> None:
-    chance = random.Random(seed)
-    table = make(catalog, chance.choice(["1", "3"]))
-    upsert(table, list(range(100)), "old")
-    for step in range(6):
-        ids = sorted(chance.sample(range(140), chance.randint(1, 9)))
-        upsert(table, ids, f"new{step}", chance.choice([None, None, "-D"]))
+# --- any history ----------------------------------------------------------------------------------
+
+Key = Callable[[int], Any]
+KEYS: dict[str, dict[str, tuple[pa.DataType, Key]]] = {
+    "numbers": {"a": (pa.int64(), lambda i: i * 1_000_003), "b": (pa.int32(), lambda i: i % 7)},
+    "texts": {"a": (pa.string(), lambda i: f"{'é' * (i % 3)}{i:x}")},
+    "days": {"a": (pa.date32(), lambda i: date(2020, 1, 1) + timedelta(i))},
+    "decimals": {"a": (pa.decimal128(20, 3), lambda i: Decimal(i) / 8)},
+    "small": {"a": (pa.int8(), lambda i: i - 70), "b": (pa.bool_(), lambda i: i % 2 == 0)},
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("seed", range(3))
+def test_any_history_gives_the_merged_rows_of_every_snapshot(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch, kind: str, seed: int
+) -> None:
+    chance = random.Random(f"{kind} {seed}")
+    monkeypatch.setattr(dead_records, "_PIECE_ROWS", chance.choice([8, 64, 1 << 20]))
+    keys = KEYS[kind]
+    schema = pa.schema(
+        [
+            *(pa.field(name, kind, nullable=False) for name, (kind, _) in keys.items()),
+            ("v", pa.string()),
+            ("n", pa.float64()),
+        ]
+    )
+    options = {"bucket": chance.choice(["1", "3"])}
+    made = Schema.from_pyarrow_schema(schema, primary_keys=list(keys), options=options)
+    table = catalog.create_table("db.t", made)
+
+    def some_rows(numbers: list[int], text: str) -> pa.Table:
+        columns = {name: [value(i) for i in numbers] for name, (_, value) in keys.items()}
+        texts = [None if i % 5 == 0 else f"{text} {i}" for i in numbers]
+        return pa.table({**columns, "v": texts, "n": [i / 3 for i in numbers]}, schema)
+
+    write(table, some_rows(list(range(140)), "old"))
+    native = 0
+    for step in range(7):
+        numbers = chance.sample(range(150), chance.randint(1, 9))
+        write(table, some_rows(numbers, f"new {step}"), chance.choice([None, "+U", "-U", "-D"]))
         if chance.random() < 0.3:
-            table.compact()
-        check(catalog, table)
+            table.compact(full=chance.random() < 0.5)
+        if step == 3:
+            table.create_tag("half")
+        native += is_native(table)
+    latest = table.latest_snapshot()
+    assert latest is not None
+    assert native
+
+    for number in range(1, latest.id + 1):
+        travelled = table.copy({"scan.snapshot-id": str(number)})
+        wanted = ordered(travelled.to_arrow())
+        for _, rows in read_natively(travelled, 2):
+            assert ordered(rows) == wanted
+        for _ in range(2):
+            found = catalog.sql(f"SELECT * FROM db.t VERSION AS OF {number}").to_arrow()
+            assert ordered(found) == wanted
+    tagged = catalog.sql("SELECT * FROM db.t VERSION AS OF 'half'").to_arrow()
+    assert ordered(tagged) == ordered(table.copy({"scan.tag-name": "half"}).to_arrow())
+
+
+def test_records_of_many_row_groups_and_vectors_are_told_apart(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_records, "_PIECE_ROWS", 3000 * 8)
+    table = make(catalog, "2", **{"file.block-size": "64 kb", "target-file-size": "1 mb"})
+    upsert(table, list(range(100_000)), "old")
+    upsert(table, list(range(1, 100_000, 17)), "new")
+    upsert(table, list(range(2, 100_000, 29)), "gone", "-D")
+    wanted = table.to_arrow().sort_by("id")
+
+    for where in (
+        "",
+        "WHERE id BETWEEN 60000 AND 61000",
+        "WHERE v LIKE 'new%' ORDER BY id LIMIT 9",
+    ):
+        text = f"SELECT id, v FROM ({'SELECT * FROM db.t ' + where})"
+        first, *others = [catalog.sql(f"{text} ORDER BY id").to_arrow() for _ in range(3)]
+        assert all(rows == first for rows in others)
+        if not where:
+            assert first.to_pylist() == wanted.to_pylist()
+
+
+# --- joins and places -----------------------------------------------------------------------------
+
+
+def test_the_first_read_joins_and_the_next_ones_look_at_places(catalog: Catalog) -> None:
+    table = make(catalog)
+    upsert(table, list(range(30)), "old")
+    upsert(table, [1], "new")
+
+    (first, rows), (second, same), (third, _) = read_natively(table, 3)
+
+    assert "ANTI JOIN" in first
+    assert "JOIN" not in second
+    assert third == second
+    assert ordered(rows) == ordered(same) == ordered(table.to_arrow())
+
+
+def test_a_compacted_table_is_read_like_plain_files(catalog: Catalog) -> None:
+    table = make(catalog)
+    upsert(table, list(range(30)), "old")
+    table.compact(full=True)
+
+    _, (text, rows) = read_natively(table, 2)
+
+    assert "WHERE" not in text
+    assert ordered(rows) == ordered(table.to_arrow())
+
+
+@pytest.mark.parametrize("column", ["file_index", "FILE_ROW_NUMBER"])
+def test_a_column_that_hides_the_places_of_records_is_read(catalog: Catalog, column: str) -> None:
+    columns = pa.schema([pa.field("id", pa.int64(), nullable=False), (column, pa.int64())])
+    made = Schema.from_pyarrow_schema(columns, primary_keys=["id"], options={"bucket": "1"})
+    table = catalog.create_table("db.t", made)
+    write(table, pa.table({"id": list(range(30)), column: [7] * 30}, columns))
+    write(table, pa.table({"id": [1, 2], column: [8, 8]}, columns))
+
+    reads = read_natively(table, 3)
+
+    assert len(reads) == 3
+    assert all(ordered(rows) == ordered(table.to_arrow()) for _, rows in reads)
+
+
+def test_records_of_large_tables_are_joined(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native_queries, "_MOST_RECORDS", 30)
+    table = make(catalog)
+    upsert(table, list(range(30)), "old")
+    upsert(table, [1], "new")
+
+    for text, rows in read_natively(table, 3):
+        assert "JOIN" in text
+        assert ordered(rows) == ordered(table.to_arrow())
+
+
+def test_the_more_records_the_later_their_places_are_looked_for(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native_queries, "_RECORDS_A_READ", 10)
+    table = make(catalog)
+    upsert(table, list(range(30)), "old")
+    upsert(table, [1], "new")
+
+    joins = ["JOIN" in text for text, _ in read_natively(table, 6)]
+
+    assert joins == [True, True, True, True, False, False]
+
+
+def test_places_are_found_once(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = count_searches(monkeypatch)
+    table = make(catalog)
+    upsert(table, list(range(30)), "old")
+    upsert(table, [1], "new")
+
+    check(catalog, table)
+
+    assert len(calls) == 1
+
+
+def test_places_that_were_forgotten_are_found_again(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = count_searches(monkeypatch)
+    monkeypatch.setattr(native_queries, "_MOST_BITS", 1)
+    table = make(catalog)
+    upsert(table, list(range(30)), "old")
+    upsert(table, [1], "new")
+
+    check(catalog, table)
+
+    assert len(calls) == 5  # of six reads
+
+
+def count_searches(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    calls: list[object] = []
+    collect = native_queries.collect_dead
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return collect(*arguments)
+
+    monkeypatch.setattr(native_queries, "collect_dead", counted)
+    return calls
+
+
+def test_a_result_that_is_read_later_has_the_rows_of_its_snapshot(catalog: Catalog) -> None:
+    table = make(catalog)
+    upsert(table, list(range(30)), "old")
+    upsert(table, [1], "new")
+    results = [catalog.sql("SELECT * FROM db.t") for _ in range(3)]
+    wanted = ordered(table.to_arrow())
+    upsert(table, [2, 3], "newest")
+
+    check(catalog, table)
+
+    assert all(ordered(result.to_arrow()) == wanted for result in results)
+
+
+def test_changes_read_key_tables_by_places(catalog: Catalog) -> None:
+    table = make(catalog)
+    upsert(table, list(range(30)), "old")
+    upsert(table, [1, 2], "new")
+    upsert(table, [3], "gone", "-D")
+    check(catalog, table)
+    wanted = [(row["id"], row["v"]) for row in ordered(table.to_arrow())]
+
+    catalog.sql("CREATE TABLE db.copied (id BIGINT, v STRING)")
+    catalog.sql("INSERT INTO db.copied SELECT * FROM db.t")
+    catalog.sql(
+        "MERGE INTO db.copied c USING db.t s ON c.id = s.id AND s.id < 5 "
+        "WHEN MATCHED THEN UPDATE SET v = upper(s.v)"
+    )
+
+    text = "SELECT id, IF(id < 5, upper(v), v) FROM db.t ORDER BY id"
+    assert catalog.sql("SELECT * FROM db.copied ORDER BY id").fetchall() == sorted(
+        (i, v.upper() if i < 5 else v) for i, v in wanted
+    )
+    assert (
+        catalog.sql(text).fetchall()
+        == catalog.sql("SELECT * FROM db.copied ORDER BY id").fetchall()
+    )
+
+
+# --- other tables ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

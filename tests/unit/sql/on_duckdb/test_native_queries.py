@@ -26,7 +26,7 @@ def make(catalog: Catalog, ids: list[int]) -> None:
 
 def test_a_snapshot_is_decided_once(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     make(catalog, [1])
-    queries = NativeQueries()
+    queries = NativeQueries(connection.Database())
     first = queries.find(PinnedTable.of(catalog.get_table("db.t")))
     monkeypatch.setattr(native_queries, "native_query", lambda _: pytest.fail("decided again"))
 
@@ -69,7 +69,7 @@ def test_only_the_last_tables_are_remembered(
 ) -> None:
     monkeypatch.setattr(native_queries, "_MOST_REMEMBERED", 1)
     make(catalog, [1])
-    queries = NativeQueries()
+    queries = NativeQueries(connection.Database())
     for number in (2, 3):
         queries.find(PinnedTable.of(catalog.get_table("db.t")))
         catalog.get_table("db.t").append(pa.table({"id": [number]}))
