@@ -24,10 +24,12 @@ MASTERS: Final = {
     "cluster": "local-cluster[2,1,1024]",
     "connect": "local[2]",
 }
-TESTS, ROOT = Path(__file__).parents[1:3]
-# Workers import the module of a test that hands them a function, by either of its names, and the
-# package of this checkout.
-PYTHONPATH: Final = os.pathsep.join(map(str, (TESTS, ROOT, ROOT / "src")))
+# Workers import the module of a test that hands them a function, by either of its names. The
+# package is installed in their Python; if it were on this path, none could be without it.
+INHERITED: Final = os.environ.get("PYTHONPATH")
+PYTHONPATH: Final = os.pathsep.join(
+    [*map(str, Path(__file__).parents[1:3]), *([INHERITED] if INHERITED else [])]
+)
 JAVA_OPTIONS: Final = "-Duser.timezone=America/St_Johns"
 SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
