@@ -93,6 +93,12 @@ class Bench:
     def rows(self, engine: str) -> EngineProcess:
         return self._process(ROWS[engine])
 
+    def end_rows(self) -> None:
+        """End the processes that change rows: the next job has new ones."""
+        for engine in ROWS.values():
+            if process := self.processes.pop(engine, None):
+                process.close()
+
     def s3(self, engine: str) -> EngineProcess:
         return self._process(S3[engine])
 
