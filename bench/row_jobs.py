@@ -7,12 +7,14 @@ files. An engine that has changed another number of rows than it should has fail
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from engines import ROWS, Engine, EngineFailed, EngineProcess, Measurement
 from state import Bench, Job, Measure, Run, folder_of
 
 FILES = 8
+WARM_UP_ROWS = 10_000
 NEW_SHARE = 10  # one row of ten in the source of a merge is new
 CHANGED_SHARE = 100  # one row of a hundred is deleted or updated
 OPTIONS = {"rewrite": {}, "vectors": {"deletion-vectors.enabled": "true"}}
@@ -22,18 +24,17 @@ def changing(operation: str, style: str, share: int) -> Run:
     """One operation on a table of all rows, which touches one row of `share`."""
 
     def run(bench: Bench) -> Iterator[Measure]:
-        count = bench.settings.changed_rows
-        request = _request(bench, operation, share)
-        expected = _expected(operation, count // share)
+        small, large = (
+            _Change(bench, operation, style, share, count)
+            for count in (WARM_UP_ROWS, bench.settings.changed_rows)
+        )
+        warm = set()
 
         def measure(name: str) -> Measurement:
-            engine = ROWS[name]
-            table = _copy(bench, _base(bench, engine, style))
-            answer = bench.rows(name).ask(operation, **table, **request)
-            bench.drop(table)
-            if answer["changed"] != expected:
-                raise EngineFailed(f"changed {answer['changed']}, not {expected}")
-            return Measurement.of(answer)
+            if name not in warm:
+                small.measure(name)
+                warm.add(name)
+            return large.measure(name)
 
         try:
             yield measure
@@ -44,33 +45,60 @@ def changing(operation: str, style: str, share: int) -> Run:
     return run
 
 
-def _request(bench: Bench, operation: str, share: int) -> dict[str, str]:
-    if operation == "merge":
-        return {"source": str(bench.merge_data(bench.settings.changed_rows // share, NEW_SHARE))}
-    # `a` is a permutation of all numbers below the number of rows.
-    return {"where": f"a < {bench.settings.changed_rows // share}"}
+@dataclass(frozen=True)
+class _Change:
+    """One operation on a table of `count` rows, of which it touches one of `share`."""
 
+    bench: Bench
+    operation: str
+    style: str
+    share: int
+    count: int
 
-def _expected(operation: str, touched: int) -> dict[str, int]:
-    counts = {"updated": 0, "deleted": 0, "inserted": 0}
-    if operation == "merge":
-        inserted = touched // NEW_SHARE
-        return {**counts, "updated": touched - inserted, "inserted": inserted}
-    return {**counts, f"{operation}d": touched}
+    def measure(self, name: str) -> Measurement:
+        """Change a copy of the table.
 
+        Raises:
+            EngineFailed: other rows than expected have changed.
+        """
+        table = _copy(self.bench, self._base(ROWS[name]))
+        answer = self.bench.rows(name).ask(self.operation, **table, **self._request())
+        self.bench.drop(table)
+        if answer["changed"] != self._expected():
+            raise EngineFailed(f"changed {answer['changed']}, not {self._expected()}")
+        return Measurement.of(answer)
 
-def _base(bench: Bench, engine: Engine, style: str) -> dict[str, str]:
-    """The table before the operation; written by a process of its own, which leaves no memory."""
-    who = "deltalake" if engine.name == "deltalake" else f"emberlake_{style}"
-    table = {"warehouse": str(bench.folder / "warehouse"), "table": f"bench.rows_{who}"}
-    if not folder_of(table).exists():
-        process = EngineProcess(engine)
-        try:
-            source = str(bench.changed_data)
-            process.ask("make", **table, source=source, files=FILES, options=OPTIONS[style])
-        finally:
-            process.close()
-    return table
+    @property
+    def _touched(self) -> int:
+        return self.count // self.share
+
+    def _request(self) -> dict[str, str]:
+        if self.operation == "merge":
+            return {"source": str(self.bench.merge_data(self.count, self._touched, NEW_SHARE))}
+        # `a` is a permutation of all numbers below the number of rows.
+        return {"where": f"a < {self._touched}"}
+
+    def _expected(self) -> dict[str, int]:
+        counts = {"updated": 0, "deleted": 0, "inserted": 0}
+        if self.operation == "merge":
+            inserted = self._touched // NEW_SHARE
+            return {**counts, "updated": self._touched - inserted, "inserted": inserted}
+        return {**counts, f"{self.operation}d": self._touched}
+
+    def _base(self, engine: Engine) -> dict[str, str]:
+        """The table before the operation; written by a process of its own, which ends."""
+        who = "deltalake" if engine.name == "deltalake" else f"emberlake_{self.style}"
+        name = f"bench.rows_{who}_{self.count}"
+        table = {"warehouse": str(self.bench.folder / "warehouse"), "table": name}
+        if not folder_of(table).exists():
+            process = EngineProcess(engine)
+            try:
+                source = str(self.bench.changed_data(self.count))
+                options = OPTIONS[self.style]
+                process.ask("make", **table, source=source, files=FILES, options=options)
+            finally:
+                process.close()
+        return table
 
 
 def _copy(bench: Bench, table: dict[str, str]) -> dict[str, str]:

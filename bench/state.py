@@ -71,15 +71,14 @@ class Bench:
     def tiny_data(self) -> Path:
         return self._data("tiny", lambda: data.tiny_rows(1000))
 
-    @property
-    def changed_data(self) -> Path:
-        return self._data("changed", lambda: data.changing_rows(self.settings.changed_rows))
+    def changed_data(self, count: int) -> Path:
+        return self._data(f"changed-{count}", lambda: data.changing_rows(count))
 
-    def merge_data(self, count: int, new_share: int) -> Path:
+    def merge_data(self, target_rows: int, count: int, new_share: int) -> Path:
         def make() -> object:
-            return data.merge_source(self.settings.changed_rows, count, new_share)
+            return data.merge_source(target_rows, count, new_share)
 
-        return self._data(f"merge-{count}", make)
+        return self._data(f"merge-{count}-into-{target_rows}", make)
 
     def _data(self, name: str, make: Callable[[], object]) -> Path:
         path = self.folder / f"{name}.arrow"
