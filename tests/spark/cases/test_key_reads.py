@@ -38,11 +38,18 @@ def a_table(tmp_path: Path, keys: Sequence[str] = ("id",), **options: Any) -> Ta
     )
 
 
-def put(table: Table, ids: Sequence[int], text: str | None, kind: str | None = None) -> Table:
+def put(
+    table: Table,
+    ids: Sequence[int],
+    text: str | None,
+    kind: str | None = None,
+    *,
+    day: str | None = None,
+) -> Table:
     """The table with one more file in every bucket that gets a row."""
     rows = pa.table(
         {
-            "day": [f"2026-01-0{i % 2 + 1}" for i in ids],
+            "day": [day or f"2026-01-0{i % 2 + 1}" for i in ids],
             "id": ids,
             "part": [f"ß{i % 3}" for i in ids],
             "price": [None if i % 5 == 0 else i / 2 for i in ids],
@@ -108,6 +115,32 @@ def test_updates_and_deletes_replace_older_records(
 
     assert IS_ON_S3 or is_native(table)
     check(table, spark)
+
+
+def test_partitions_that_have_the_same_keys_replace_no_rows_of_each_other(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    outside = {"partition_keys": ["day"], "partition_in_key": False}
+    table = a_table(tmp_path, ["part", "id"], **outside)
+    for day, text in (("mon", "old"), ("tue", "old"), ("mon", "new"), ("tue", "newer")):
+        ids = range(40) if text == "old" else range(len(text))
+        table = put(table, ids, f"{text}-{day}", day=day)
+
+    check(table, spark)
+
+
+def test_keys_that_are_null_are_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    columns = pa.schema([("id", pa.int64()), ("name", pa.string())])
+    options = {"bucket": "1", "write_only": "true", "primary_key__nullable": "true"}
+    table = new_table(tmp_path, columns=columns, primary_keys=["id"], **options)
+    for ids, name in (([None, *range(20)], "old"), ([None, 3], "new")):
+        rows = pa.table([pa.array(ids, pa.int64()), [name] * len(ids)], schema=columns)
+        table = write_arrow(table, rows)
+
+    rows = read(table, spark)
+
+    assert spark_rows(rows) == local_rows(table)
+    assert spark_rows(rows.where("id IS NULL")) == local_rows(table, "id IS NULL")
 
 
 def test_a_record_that_comes_back_is_a_row(spark: SparkSession, tmp_path: Path) -> None:
