@@ -192,6 +192,32 @@ def test_a_dataframe_and_time_travel_stay_at_their_snapshots(
     assert spark_rows(read(later, spark)) == local_rows(later) != wanted
 
 
+def test_records_of_one_snapshot_replace_none_of_another(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = put(put(a_table(tmp_path, bucket="1"), range(40), "old"), [3], "new")
+    reader, before = planned(table)
+    table.compact(full=True)
+    _, after = planned(put(reopened(table), [3, 4], "newer"))
+
+    rows = reader.read_table([*before, *after])
+    df = table.new_read_builder().new_read().to_spark([*before, *after], spark)
+
+    assert spark_rows(df) == sorted_rows(canonical_rows(rows))
+
+
+def test_a_column_may_be_named_like_a_stored_key(spark: SparkSession, tmp_path: Path) -> None:
+    columns = pa.schema([("id", pa.int64()), ("_key_id", pa.string()), ("__newer", pa.string())])
+    options = {"bucket": "1", "write_only": "true", "data_file__thin_mode": "true"}
+    table = new_table(tmp_path, columns=columns, primary_keys=["id"], **options)
+    for ids in (range(20), [3]):
+        texts = [f"{len(ids)}-{i}" for i in ids]
+        table = write_arrow(table, pa.table([list(ids), texts, texts], schema=columns))
+
+    assert IS_ON_S3 or is_native(table)
+    assert spark_rows(read(table, spark)) == local_rows(table)
+
+
 def test_statements_see_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     table = put(a_table(tmp_path, ["id"], partition_keys=["day"]), range(60), "old")
     table = put(put(table, [3, 4, 7], "new"), [4], "gone", "-D")
@@ -269,6 +295,22 @@ def test_more_records_than_every_task_should_get_are_merged(
     assert is_native(table)
 
     monkeypatch.setattr("emberlake.spark.division._MOST_RECORDS", 2)
+
+    assert divide(*planned(table)).native == ()
+
+
+@needs_disk
+def test_more_bytes_of_keys_than_every_task_should_get_are_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = a_table(tmp_path, ["part"], bucket="1")
+    for texts in (["a", "b" * 300, "c", "d", "e"], ["b" * 300]):
+        rows = [["2026-01-01"], [1], texts, [0.5], ["x"]]
+        columns = [part * (len(texts) // len(part)) for part in rows]
+        table = write_arrow(table, pa.table(columns, table_columns(table)))
+    assert is_native(table)
+
+    monkeypatch.setattr("emberlake.spark.division._MOST_BYTES", 300)
 
     assert divide(*planned(table)).native == ()
 
