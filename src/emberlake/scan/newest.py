@@ -28,10 +28,12 @@ _ROOTS: Final = frozenset(
 def keeps_newest(schema: TableSchema) -> bool:
     """Whether the record with the highest sequence number is the row of its key.
 
-    Its keys can be compared in any engine.
+    The primary key tells keys apart, in the whole table and in any engine.
     """
     if not schema.profile.has_keys or schema.profile.has_deletion_vectors:
         return False
+    if schema.partition_keys_outside_key:
+        return False  # each partition has its own rows, and its own numbers, for the same keys
     plan = plan_merge(schema, schema.fields)
     return (
         plan.engine is MergeEngine.DEDUPLICATE
@@ -42,7 +44,9 @@ def keeps_newest(schema: TableSchema) -> bool:
 
 
 def _is_comparable(field: DataField) -> bool:
-    return isinstance(field.type, AtomicType) and field.type.root in _ROOTS
+    # For joins, a null equals nothing.
+    kind = field.type
+    return isinstance(kind, AtomicType) and kind.root in _ROOTS and not kind.nullable
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+import pyarrow.compute as pc
+
+from emberlake.base.option_texts import MEBIBYTE
 from emberlake.read.key_read import may_retract
 from emberlake.read.table_reader import TableReader
 from emberlake.scan.newest import KeyFiles, find_key_files
@@ -20,8 +23,9 @@ from emberlake.types import DataField
 
 # Of the records that share keys. With more, merging is not much slower.
 _MOST_NEWER: Final = 0.2
-# Every task gets the keys of that many records.
+# Every task gets the keys of the newer records: this many, and about this many bytes.
 _MOST_RECORDS: Final = 1_000_000
+_MOST_BYTES: Final = 128 * MEBIBYTE
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,9 @@ class Division:
 
 
 def record_fields(schema: TableSchema) -> tuple[DataField, ...]:
-    """What must be known of a record to tell whether others replace it, and whether it is a row."""
+    """What must be known of records to tell which of them replace others."""
     keys = (schema.field_by_name[name] for name in schema.primary_keys)
-    return (*keys, SEQUENCE_FIELD, KIND_FIELD)
+    return (*keys, SEQUENCE_FIELD)
 
 
 def divide(reader: TableReader, splits: Sequence[DataSplit], opens: Opens = opens_none) -> Division:
@@ -86,8 +90,10 @@ def divide(reader: TableReader, splits: Sequence[DataSplit], opens: Opens = open
 
 
 def _divide_records(scan: NativeScan, splits: Sequence[DataSplit]) -> Division:
-    parts = [_part(scan, split) for split in splits]
-    if sum(part.newer_rows for part in parts) > _MOST_RECORDS:
+    by_kind = replace(scan, more=(KIND_FIELD,))
+    by_key = replace(scan, more=(*record_fields(scan.reader.store.schema), KIND_FIELD))
+    parts = [_part(by_kind, by_key, split) for split in splits]
+    if not _can_join(parts):
         parts = [replace(part, layered={}, newer={}) for part in parts]
     return Division(
         tuple(file for part in parts for file in part.native(part.files)),
@@ -95,6 +101,16 @@ def _divide_records(scan: NativeScan, splits: Sequence[DataSplit]) -> Division:
         tuple(file for part in parts for file in part.native(part.records)),
         tuple(file for part in parts for file in part.native(part.layered)),
         tuple(file for part in parts for file in part.native(part.newer)),
+    )
+
+
+def _can_join(parts: Sequence["_Part"]) -> bool:
+    """Whether every task can have the keys of all newer records, and compare its own with them."""
+    return (
+        sum(part.newer_rows for part in parts) <= _MOST_RECORDS
+        and sum(part.newer_bytes for part in parts) <= _MOST_BYTES
+        # A record of one snapshot replaces none of another.
+        and len({part.split.snapshot_id for part in parts if part.layered}) <= 1
     )
 
 
@@ -115,6 +131,13 @@ class _Part:
     def newer_rows(self) -> int:
         return _rows(self.split, self.newer)
 
+    @property
+    def newer_bytes(self) -> int:
+        """About the size of the keys of the newer records, if most are like those that we know."""
+        entries, newer = self.split.entries, list(self.newer)
+        known = pc.add(pc.binary_length(entries.min_key), pc.binary_length(entries.max_key))
+        return int(entries.row_count[newer] @ known.to_numpy()[newer]) // 2
+
     def native(self, paths: Paths) -> list[NativeFile]:
         """Some of the files, for Spark."""
         return [NativeFile(path, self.split.partition) for path in paths.values()]
@@ -129,14 +152,13 @@ class _Part:
         return self.split.take(left) if any(left) else None
 
 
-def _part(scan: NativeScan, split: DataSplit) -> _Part:
-    if not scan.is_state(split):
+def _part(by_kind: NativeScan, by_key: NativeScan, split: DataSplit) -> _Part:
+    if not by_kind.is_state(split):
         return _Part(split)
-    found = find_key_files(scan.reader.store.schema, split)
-    paths = dict(enumerate(replace(scan, more=(KIND_FIELD,)).paths_of_records(split)))
+    found = find_key_files(by_kind.reader.store.schema, split)
+    paths, files = by_kind.paths_of_records(split), split.files
     alone = {number: path for number in found.alone if (path := paths[number]) is not None}
-    files = split.files
-    layered = _layered(scan, split, found) if found.layered else {}
+    layered = _layered(by_key, split, found)
     return _Part(
         split,
         {number: path for number, path in alone.items() if not may_retract(files[number])},
@@ -146,14 +168,13 @@ def _part(scan: NativeScan, split: DataSplit) -> _Part:
     )
 
 
-def _layered(scan: NativeScan, split: DataSplit, found: KeyFiles) -> Paths:
+def _layered(by_key: NativeScan, split: DataSplit, found: KeyFiles) -> Paths:
     """The files that replace each other's records; none if they are to be merged."""
+    if not found.layered or not by_key.is_possible:
+        return {}
     if _rows(split, found.newer) > _MOST_NEWER * _rows(split, found.layered):
         return {}
-    keyed = replace(scan, more=record_fields(scan.reader.store.schema))
-    if not keyed.is_possible:
-        return {}
-    paths = keyed.paths_of_records(split)
+    paths = by_key.paths_of_records(split)
     native = {number: path for number in found.layered if (path := paths[number]) is not None}
     return native if len(native) == len(found.layered) else {}
 

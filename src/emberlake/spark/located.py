@@ -34,6 +34,7 @@ from emberlake.rowops.locate import FilePlace, split_places, split_reads, vector
 from emberlake.scan.plan import plan_target
 from emberlake.scan.splits import DataSplit
 from emberlake.session.write_session import WriteSession
+from emberlake.spark.dealt_splits import DealtSplits
 from emberlake.spark.failures import reported_errors
 from emberlake.spark.filters import to_column
 from emberlake.spark.key_rows import check_exact, numbered
@@ -41,7 +42,6 @@ from emberlake.spark.native_read import read_natively
 from emberlake.spark.native_scan import NativeFile, NativeScan
 from emberlake.spark.planned import planned_files
 from emberlake.spark.read import read_dataframe
-from emberlake.spark.read_task import DealtSplits
 from emberlake.spark.session_files import SessionFiles
 from emberlake.spark.split_frames import bytes_of, frame_of_splits
 from emberlake.spark.types import handed_out, nullable_fields, spark_schema, to_spark_batch

@@ -14,7 +14,7 @@ from emberlake.spark.division import Division, record_fields
 from emberlake.spark.native_scan import NativeFile, NativeScan
 from emberlake.spark.partitioned_scan import partition_columns, partitioned_frame, why_not
 from emberlake.spark.types import nullable_fields, spark_schema, to_spark_type
-from emberlake.spec.key_value import KEY_PREFIX, KIND, KIND_FIELD, SEQUENCE_FIELD, RowKind
+from emberlake.spec.key_value import KIND, KIND_FIELD, SEQUENCE_FIELD, RowKind
 from emberlake.store.table_store import TableStore
 from emberlake.types import AtomicType, DataField, DataType, RowType, TypeRoot
 
@@ -27,6 +27,8 @@ READ_OPTIONS: Final = {
     "ignoreMissingFiles": "false",
     "mergeSchema": "false",
 }
+_RECORD: Final = "__record"  # names of the two sides of a join
+_NEWER: Final = "__newer"
 _ADDS: Final = f"{KIND} IN ({', '.join(str(kind.value) for kind in RowKind if kind.is_add())})"
 
 
@@ -68,18 +70,16 @@ def _read_layered(
     them: a record may be replaced by one that does not match.
     """
     store = reader.store
-    about = record_fields(store.schema)
-    fields = NativeScan(reader, more=about).fields
-    records = _filtered(_rows(spark, store, fields, division.layered), condition)
-    known = [f for f in about if f is not KIND_FIELD]
-    names = [(backquoted(f.name), backquoted(f"{KEY_PREFIX}{f.name}")) for f in known]
+    known = record_fields(store.schema)
+    fields = NativeScan(reader, more=(*known, KIND_FIELD)).fields
+    records = _filtered(_rows(spark, store, fields, division.layered), condition).filter(_ADDS)
     newer = _rows(spark, store, known, division.newer)
-    newer = newer.selectExpr(*(f"{name} AS {of_newer}" for name, of_newer in names))
     # As text: each operator on columns is a call of the JVM.
-    signs = ["<" if f is SEQUENCE_FIELD else "=" for f in known]
-    pairs = zip(names, signs, strict=True)
-    replaces = " AND ".join(f"{name} {sign} {of_newer}" for (name, of_newer), sign in pairs)
-    newest = records.filter(_ADDS).join(sql.broadcast(newer), sql.expr(replaces), "left_anti")
+    signs = ((backquoted(f.name), "<" if f is SEQUENCE_FIELD else "=") for f in known)
+    replaces = " AND ".join(f"{_RECORD}.{name} {sign} {_NEWER}.{name}" for name, sign in signs)
+    newest = records.alias(_RECORD).join(
+        sql.broadcast(newer.alias(_NEWER)), sql.expr(replaces), "left_anti"
+    )
     return _outputs(newest, reader, fields)
 
 

@@ -36,11 +36,11 @@ from emberlake.rowops.merge import ambiguous_keys
 from emberlake.rowops.result import Tally
 from emberlake.scan.splits import DataSplit
 from emberlake.session.write_session import WriteSession
+from emberlake.spark.dealt_splits import SPLIT, splits_in
 from emberlake.spark.failures import reported_errors
 from emberlake.spark.job_files import task_store
 from emberlake.spark.located import POSITION
 from emberlake.spark.merge_tasks import CLAUSE, Columns
-from emberlake.spark.read_task import SPLIT, splits_in
 from emberlake.spark.reports import TaskReport, report_batch, task_number
 from emberlake.spark.write_task import gathered
 from emberlake.spec.column_buffers import I64

@@ -17,6 +17,7 @@ from emberlake.commit.discard import discard
 from emberlake.predicates import Predicate
 from emberlake.rowops.edits import Prepared
 from emberlake.rowops.result import Tally
+from emberlake.spark.dealt_splits import split_table
 from emberlake.spark.failures import typed_errors
 from emberlake.spark.job import Job
 from emberlake.spark.kept import kept
@@ -24,7 +25,6 @@ from emberlake.spark.key_rows import numbered
 from emberlake.spark.located import FILE, POSITION, LocatedRows, unit_name
 from emberlake.spark.merge_tasks import InsertTask
 from emberlake.spark.owner_task import UNIT, FileWork, OwnerTask, joined
-from emberlake.spark.read_task import PARTITION, split_table
 from emberlake.spark.reports import REPORT_SCHEMA, Reports, counted, gather
 from emberlake.spark.sessions import fast_arrow
 from emberlake.spark.types import nullable_fields, spark_schema
@@ -129,9 +129,9 @@ def _run(
     rows = changes
     predicates: tuple[Predicate | None, ...] = ()
     if units:
-        owned, predicates = split_table(units, [0] * len(units))
+        owned, predicates = split_table(units)
         owned = owned.append_column(UNIT, pa.array(range(len(units)), pa.int32()))
-        whole = located.spark.createDataFrame(owned).drop(PARTITION)
+        whole = located.spark.createDataFrame(owned)
         whole = whole.withColumn(POSITION, sql.lit(-1).cast("bigint"))
         rows = whole.unionByName(changes, allowMissingColumns=True)
     owner = sql.pmod(sql.col(UNIT), sql.lit(max(1, owners)))

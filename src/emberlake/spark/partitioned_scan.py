@@ -42,6 +42,8 @@ def why_not(
     if any(f.type.root in _NOT_HERE for f in columns if isinstance(f.type, AtomicType)):
         return "a partition column is a float, which Spark compares differently"
     folders: dict[str, bytes] = {}
+    if len({file.path for file in files}) < len(files):
+        return "a file is to be read twice"
     if len({file.folder for file in files}) > _MOST_FOLDERS:
         return f"passing more than {_MOST_FOLDERS:,} folders would take too long; use filter="
     for file in files:

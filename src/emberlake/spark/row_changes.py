@@ -24,12 +24,12 @@ from emberlake.scan.plan import plan_target
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.changes import check_reachable
 from emberlake.spark.column_changes import change_by_columns, uses_columns
+from emberlake.spark.dealt_splits import DealtSplits
 from emberlake.spark.failures import reported_errors, typed_errors
 from emberlake.spark.job import Job
 from emberlake.spark.job_files import task_store
 from emberlake.spark.key_rows import KeyChangeTask, changed_rows, read_rows, write_key_rows
 from emberlake.spark.owners import tally_in
-from emberlake.spark.read_task import DealtSplits
 from emberlake.spark.reports import (
     REPORT_SCHEMA,
     Reports,

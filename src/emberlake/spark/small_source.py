@@ -23,12 +23,12 @@ from emberlake.rowops.locate import split_reads
 from emberlake.rowops.merge import Merge, located_pairs
 from emberlake.rowops.merge_plan import MergePlan
 from emberlake.scan.splits import DataSplit
+from emberlake.spark.dealt_splits import DealtSplits
 from emberlake.spark.failures import reported_errors
 from emberlake.spark.located import POSITION
 from emberlake.spark.merge_tasks import CLAUSE, ID, handed
 from emberlake.spark.owner_task import UNIT
 from emberlake.spark.planned import planned_files
-from emberlake.spark.read_task import NO_SPLITS, DealtSplits
 from emberlake.spark.split_frames import frame_of_splits
 from emberlake.spec.column_buffers import I64
 from emberlake.store.table_store import TableStore
@@ -88,7 +88,7 @@ class UnitTask(ABC):
     source: SmallSource
     predicate: Predicate | None
     columns: tuple[str, ...]
-    dealt: DealtSplits = field(default=NO_SPLITS, kw_only=True)
+    dealt: DealtSplits = field(default=DealtSplits(), kw_only=True)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The results of the units of the partitions that the batches name."""

@@ -8,8 +8,8 @@ from pyspark.sql import functions as sql
 
 from emberlake.options import TableOptions
 from emberlake.scan.splits import DataSplit
+from emberlake.spark.dealt_splits import PARTITION, DealtSplits
 from emberlake.spark.packing import pack_partitions, spread_partitions, weight_of
-from emberlake.spark.read_task import PARTITION, DealtSplits, split_table
 
 _ID: Final = "id"
 # What Spark takes for the size of a row that has a number and an empty column for bytes, for each
@@ -42,7 +42,7 @@ def frame_of_splits(
     else:
         places = spread_partitions(weights, num_partitions)
     count = num_partitions or places[-1] + 1
-    return _numbers(spark, count, output_bytes), DealtSplits(*split_table(splits, places))
+    return _numbers(spark, count, output_bytes), DealtSplits.of(splits, places)
 
 
 def bytes_of(splits: Sequence[DataSplit]) -> int:

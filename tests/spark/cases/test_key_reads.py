@@ -38,11 +38,18 @@ def a_table(tmp_path: Path, keys: Sequence[str] = ("id",), **options: Any) -> Ta
     )
 
 
-def put(table: Table, ids: Sequence[int], text: str | None, kind: str | None = None) -> Table:
+def put(
+    table: Table,
+    ids: Sequence[int],
+    text: str | None,
+    kind: str | None = None,
+    *,
+    day: str | None = None,
+) -> Table:
     """The table with one more file in every bucket that gets a row."""
     rows = pa.table(
         {
-            "day": [f"2026-01-0{i % 2 + 1}" for i in ids],
+            "day": [day or f"2026-01-0{i % 2 + 1}" for i in ids],
             "id": ids,
             "part": [f"ß{i % 3}" for i in ids],
             "price": [None if i % 5 == 0 else i / 2 for i in ids],
@@ -110,6 +117,32 @@ def test_updates_and_deletes_replace_older_records(
     check(table, spark)
 
 
+def test_partitions_that_have_the_same_keys_replace_no_rows_of_each_other(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    outside = {"partition_keys": ["day"], "partition_in_key": False}
+    table = a_table(tmp_path, ["part", "id"], **outside)
+    for day, text in (("mon", "old"), ("tue", "old"), ("mon", "new"), ("tue", "newer")):
+        ids = range(40) if text == "old" else range(len(text))
+        table = put(table, ids, f"{text}-{day}", day=day)
+
+    check(table, spark)
+
+
+def test_keys_that_are_null_are_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    columns = pa.schema([("id", pa.int64()), ("name", pa.string())])
+    options = {"bucket": "1", "write_only": "true", "primary_key__nullable": "true"}
+    table = new_table(tmp_path, columns=columns, primary_keys=["id"], **options)
+    for ids, name in (([None, *range(20)], "old"), ([None, 3], "new")):
+        rows = pa.table([pa.array(ids, pa.int64()), [name] * len(ids)], schema=columns)
+        table = write_arrow(table, rows)
+
+    rows = read(table, spark)
+
+    assert spark_rows(rows) == local_rows(table)
+    assert spark_rows(rows.where("id IS NULL")) == local_rows(table, "id IS NULL")
+
+
 def test_a_record_that_comes_back_is_a_row(spark: SparkSession, tmp_path: Path) -> None:
     table = put(a_table(tmp_path), range(40), "old")
     table = put(table, [3, 4], "gone", "-D")
@@ -157,6 +190,32 @@ def test_a_dataframe_and_time_travel_stay_at_their_snapshots(
     assert spark_rows(before) == wanted
     assert spark_rows(read(later, spark, snapshot_id=2)) == wanted
     assert spark_rows(read(later, spark)) == local_rows(later) != wanted
+
+
+def test_records_of_one_snapshot_replace_none_of_another(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = put(put(a_table(tmp_path, bucket="1"), range(40), "old"), [3], "new")
+    reader, before = planned(table)
+    table.compact(full=True)
+    _, after = planned(put(reopened(table), [3, 4], "newer"))
+
+    rows = reader.read_table([*before, *after])
+    df = table.new_read_builder().new_read().to_spark([*before, *after], spark)
+
+    assert spark_rows(df) == sorted_rows(canonical_rows(rows))
+
+
+def test_a_column_may_be_named_like_a_stored_key(spark: SparkSession, tmp_path: Path) -> None:
+    columns = pa.schema([("id", pa.int64()), ("_key_id", pa.string()), ("__newer", pa.string())])
+    options = {"bucket": "1", "write_only": "true", "data_file__thin_mode": "true"}
+    table = new_table(tmp_path, columns=columns, primary_keys=["id"], **options)
+    for ids in (range(20), [3]):
+        texts = [f"{len(ids)}-{i}" for i in ids]
+        table = write_arrow(table, pa.table([list(ids), texts, texts], schema=columns))
+
+    assert IS_ON_S3 or is_native(table)
+    assert spark_rows(read(table, spark)) == local_rows(table)
 
 
 def test_statements_see_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
@@ -236,6 +295,22 @@ def test_more_records_than_every_task_should_get_are_merged(
     assert is_native(table)
 
     monkeypatch.setattr("emberlake.spark.division._MOST_RECORDS", 2)
+
+    assert divide(*planned(table)).native == ()
+
+
+@needs_disk
+def test_more_bytes_of_keys_than_every_task_should_get_are_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = a_table(tmp_path, ["part"], bucket="1")
+    for texts in (["a", "b" * 300, "c", "d", "e"], ["b" * 300]):
+        rows = [["2026-01-01"], [1], texts, [0.5], ["x"]]
+        columns = [part * (len(texts) // len(part)) for part in rows]
+        table = write_arrow(table, pa.table(columns, table_columns(table)))
+    assert is_native(table)
+
+    monkeypatch.setattr("emberlake.spark.division._MOST_BYTES", 300)
 
     assert divide(*planned(table)).native == ()
 

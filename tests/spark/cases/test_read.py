@@ -274,6 +274,18 @@ def test_names_that_differ_by_case_only_are_read(spark: SparkSession, tmp_path: 
     assert read(table, spark, projection=["b c;"]).collect() == [(3,)]
 
 
+@pytest.mark.parametrize("partition_keys", [[], ["day"]])
+def test_a_split_that_is_given_twice_is_read_twice(
+    spark: SparkSession, tmp_path: Path, partition_keys: list[str]
+) -> None:
+    table = write(new_table(tmp_path, partition_keys=partition_keys), range(5))
+    _, splits = planned(table)
+
+    df = table.new_read_builder().new_read().to_spark([*splits, *splits], spark)
+
+    assert spark_rows(df) == sorted(local_rows(table) * 2)
+
+
 def test_a_table_without_a_snapshot_is_an_empty_dataframe(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -110,6 +110,22 @@ def test_tables_whose_rows_depend_on_more_are_merged(options: Mapping[str, str])
     assert found_in(table) == {"merged": [[0, 2], [3, 3]]}
 
 
+def test_a_key_that_each_partition_has_for_itself_is_merged() -> None:
+    columns = pa.schema([*NUMBERS, pa.field("day", pa.string(), nullable=False)])
+
+    inside = create_key_table(columns, ["day", "id"], ["day"])
+    outside = create_key_table(columns, ["id"], ["day"])
+
+    assert keeps_newest(inside.table_schema)
+    assert not keeps_newest(outside.table_schema)
+
+
+def test_keys_that_may_be_null_are_merged() -> None:
+    table = create_key_table(NUMBERS, **{"primary-key.nullable": "true"})
+
+    assert not keeps_newest(table.table_schema)
+
+
 @pytest.mark.parametrize(
     ("key", "expected"),
     [

@@ -95,6 +95,18 @@ def test_newer_rows_and_deletes_replace_older_ones(catalog: Catalog) -> None:
     check(catalog, table)
 
 
+def test_keys_that_are_null_are_replaced(catalog: Catalog) -> None:
+    table = make(catalog, "1", **{"primary-key.nullable": "true"})
+    columns = pa.schema([("id", pa.int64()), ("v", pa.string())])
+    for ids, text in (([None, *range(20)], "old"), ([None], "new")):
+        write(table, pa.table({"id": ids, "v": [text] * len(ids)}, columns))
+
+    found = catalog.sql("SELECT v FROM db.t WHERE id IS NULL").fetchall()
+
+    assert found == [("new",)]
+    assert not is_native(table)
+
+
 # --- any history ----------------------------------------------------------------------------------
 
 Key = Callable[[int], Any]
