@@ -42,7 +42,8 @@ def keeps_newest(schema: TableSchema) -> bool:
 
 
 def _is_comparable(field: DataField) -> bool:
-    return isinstance(field.type, AtomicType) and field.type.root in _ROOTS
+    kind = field.type  # two nulls are one key for us, but not equal in other engines
+    return isinstance(kind, AtomicType) and kind.root in _ROOTS and not kind.nullable
 
 
 @dataclass(frozen=True)

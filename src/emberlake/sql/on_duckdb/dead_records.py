@@ -12,9 +12,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-# Virtual columns of DuckDB's scans of Parquet files; a column of a file hides one of the same name.
-FILE: Final = "file_index"
-POSITION: Final = "file_row_number"
+from emberlake.sql.on_duckdb.native import FILE, POSITION
 
 # DuckDB copies a constant for each vector of 2048 rows that is compared with it, so constants are
 # kept small; but each takes a while to hand over.
