@@ -43,20 +43,11 @@ _UNKNOWN = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class FileQuery:
-    """A query of files, whose rows never change."""
-
-    text: str
-    bits: Mapping[str, bytes] = field(default_factory=dict)  # variables of type BIT
-
-
 @dataclass(frozen=True, eq=False)
 class FileView:
     """A view of files in the database. It lasts as long as somebody refers to this value."""
 
     name: str
-    bits: Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -67,6 +58,7 @@ class Prepared:
     sources: Mapping[str, object] = field(default_factory=dict)
     views: tuple[str, ...] = ()
     files: tuple[FileView, ...] = ()
+    bits: Mapping[str, bytes] = field(default_factory=dict)  # variables of these files
 
     def with_text(self, text: str) -> "Prepared":
         """Another query of the same tables."""
@@ -138,20 +130,20 @@ class Database:
                 self._connection.execute(definition)
                 self._functions.add(name)
 
-    def view_of(self, query: FileQuery, prefix: str) -> FileView:
-        """A view of a query; later statements find it again."""
+    def view_of(self, query: str, prefix: str) -> FileView:
+        """A view of a query whose rows never change; later statements find it again."""
         with self._defining:
             while self._unused:
                 self._connection.execute(f"DROP VIEW {self._unused.popleft()}")
-            view: FileView | None = self._views.find((query.text,))
+            view: FileView | None = self._views.find((query,))
             if view is None:
-                view = FileView(f"{prefix}{next(self._view_number)}", query.bits)
+                view = FileView(f"{prefix}{next(self._view_number)}")
                 try:
-                    self._connection.execute(f"CREATE VIEW {view.name} AS {query.text}")
+                    self._connection.execute(f"CREATE VIEW {view.name} AS {query}")
                 except duckdb.Error as error:
                     raise _ours(error) from error
                 weakref.finalize(view, self._unused.append, view.name).atexit = False
-                self._views.keep((query.text,), view, _VIEW_COPIES * len(query.text))
+                self._views.keep((query,), view, _VIEW_COPIES * len(query))
         return view
 
     def columns(self, prepared: Prepared) -> list[tuple[str, str]]:
@@ -252,10 +244,8 @@ class Database:
         try:
             for name, source in prepared.sources.items():
                 connection.register(name, source)
-            for file_view in prepared.files:
-                for name, bits in file_view.bits.items():
-                    text = f"SET VARIABLE {name} = CAST(CAST(? AS BLOB) AS BIT)"
-                    connection.execute(text, [bits])
+            for name, bits in prepared.bits.items():
+                connection.execute(f"SET VARIABLE {name} = CAST(CAST(? AS BLOB) AS BIT)", [bits])
             for view in prepared.views:
                 connection.execute(view)
         except duckdb.Error as error:

@@ -1,7 +1,7 @@
 """How DuckDB reads tables by itself, remembered for the next query of the same snapshot."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
@@ -9,7 +9,7 @@ from typing import Final
 from emberlake.base.byte_cache import ByteCache
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
-from emberlake.sql.on_duckdb.connection import Database, FileQuery, Prepared
+from emberlake.sql.on_duckdb.connection import Database, Prepared
 from emberlake.sql.on_duckdb.dead_records import DeadRecords, collect_dead
 from emberlake.sql.on_duckdb.native import native_query
 from emberlake.sql.on_duckdb.native_keys import (
@@ -27,6 +27,14 @@ _MOST_BITS: Final = 64 << 20  # bytes, for all tables
 _MOST_RECORDS: Final = 1 << 27  # whose bits are kept, for one table
 _RECORDS_A_READ: Final = 1 << 24
 _STATE_BYTES: Final = 4 << 10  # of a snapshot and a schema, about
+
+
+@dataclass(frozen=True)
+class NativeQuery:
+    """A query of files, and the values of its variables, which are of type BIT."""
+
+    text: str
+    bits: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,7 @@ class NativeQueries:
         self._placed = ByteCache(lambda: _MOST_BITS)  # queries by key tables
         self._number = count(1)
 
-    def find(self, pinned: PinnedTable) -> FileQuery | None:
+    def find(self, pinned: PinnedTable) -> NativeQuery | None:
         """A query with the rows of a pinned table; None if only our own scan has them."""
         snapshot = pinned.target
         if not isinstance(snapshot, Snapshot):
@@ -72,21 +80,21 @@ class NativeQueries:
             self._decided.replace(key, found, found.byte_count)
         if isinstance(found.way, KeyTable):
             return self._of_keys(found.way, next(found.reads))
-        return None if found.way is None else FileQuery(found.way)
+        return None if found.way is None else NativeQuery(found.way)
 
-    def _of_keys(self, table: KeyTable, reads: int) -> FileQuery:
+    def _of_keys(self, table: KeyTable, reads: int) -> NativeQuery:
         """A join, or places of dead records: looking for them pays off after some reads."""
         if not table.may_have_dead:
-            return FileQuery(placed_query(table, None))
+            return NativeQuery(placed_query(table, None))
         records = table.files.row_count
         pays_off = reads > 1 + records // _RECORDS_A_READ
         if not (pays_off and table.has_places and records <= _MOST_RECORDS):
-            return FileQuery(joined_query(table))
-        found: FileQuery | None = self._placed.find((table,))
+            return NativeQuery(joined_query(table))
+        found: NativeQuery | None = self._placed.find((table,))
         if found is None:
             dead = self._find_dead(table)
             prefix = f"dead_{next(self._number)}"
-            found = FileQuery(placed_query(table, dead.condition(prefix)), dead.named(prefix))
+            found = NativeQuery(placed_query(table, dead.condition(prefix)), dead.named(prefix))
             self._placed.keep((table,), found, dead.byte_count + 2 * len(found.text))
         return found
 

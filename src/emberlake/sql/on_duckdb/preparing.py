@@ -63,6 +63,7 @@ class Preparation:
         self._sources: dict[str, object] = {}
         self._views: list[str] = []
         self._files: dict[str, FileView] = {}  # views by their names
+        self._bits: dict[str, bytes] = {}  # variables of these views
         self._hidden: dict[str, tuple[str, ...]] = {}  # hidden columns of each stand-in
         self._fields: dict[str, Sequence[DataField]] = {}  # columns of each stand-in
         self._inside: list[Identifier] = []  # views of the catalog around the query
@@ -77,7 +78,7 @@ class Preparation:
             self._show(name, rows, (*rows.fields, *_PLACES))
         tree = self._resolved(tree)
         files = tuple(self._files.values())
-        return Prepared(to_duckdb(tree), self._sources, tuple(self._views), files)
+        return Prepared(to_duckdb(tree), self._sources, tuple(self._views), files, self._bits)
 
     def _resolved(self, tree: exp.Expr) -> exp.Expr:
         name_columns(tree)
@@ -214,9 +215,10 @@ class Preparation:
         places = tuple(name for name in places_of(schema) if name in mentioned)
         native = None if places else self._native.find(pinned)
         if native is not None:
-            view = self._database.view_of(native, f"{_STAND_IN}files_")
+            view = self._database.view_of(native.text, f"{_STAND_IN}files_")
             stand_in = view.name
             self._files[stand_in] = view
+            self._bits.update(native.bits)
         self._fields[stand_in] = pinned.fields
         if own or places:
             self._hidden[stand_in] = (*(f.name for f in own), *places)

@@ -16,7 +16,7 @@ from emberlake.commit import conflicts
 from emberlake.errors import CorruptFile, FileNotFound
 from emberlake.options import PRIMARY_KEY_NULLABLE, VERIFY_PAGES
 from emberlake.sql.on_duckdb import dead_records, native_queries
-from emberlake.sql.on_duckdb.connection import Database, FileQuery, Prepared
+from emberlake.sql.on_duckdb.connection import Database, Prepared
 from emberlake.sql.on_duckdb.native_keys import find_key_table
 from emberlake.sql.on_duckdb.native_queries import NativeQueries
 from emberlake.sql.on_duckdb.pinned import PinnedTable
@@ -61,15 +61,10 @@ def read_natively(table: Table, times: int) -> list[tuple[str, pa.Table]]:
     queries = NativeQueries(database)
     found = [queries.find(PinnedTable.of(table)) for _ in range(times)]
     return [
-        (query.text, database.stream(prepared_of(database, query)).read_all())
+        (query.text, database.stream(Prepared(query.text, bits=query.bits)).read_all())
         for query in found
         if query is not None
     ]
-
-
-def prepared_of(database: Database, query: FileQuery) -> Prepared:
-    view = database.view_of(query, "v")
-    return Prepared(f"SELECT * FROM {view.name}", files=(view,))
 
 
 def ordered(rows: pa.Table) -> list[dict[str, Any]]:

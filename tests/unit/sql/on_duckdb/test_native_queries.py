@@ -12,7 +12,7 @@ import pytest
 from emberlake import Catalog, CatalogFactory, Schema
 from emberlake.sql.local import SqlResult, session_of
 from emberlake.sql.on_duckdb import connection, native_queries
-from emberlake.sql.on_duckdb.connection import Database, FileQuery, FileView, Prepared
+from emberlake.sql.on_duckdb.connection import Database, FileView, Prepared
 from emberlake.sql.on_duckdb.native_queries import NativeQueries
 from emberlake.sql.on_duckdb.pinned import PinnedTable
 
@@ -98,7 +98,7 @@ def view_names(database: Database) -> list[str]:
 
 
 def view(database: Database, number: int) -> FileView:
-    return database.view_of(FileQuery(f"SELECT {number} AS n"), "v")
+    return database.view_of(f"SELECT {number} AS n", "v")
 
 
 def test_a_view_of_files_is_made_once() -> None:
