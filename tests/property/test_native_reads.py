@@ -34,6 +34,8 @@ QUERIES = (
     "SELECT * FROM {rows} WHERE {value} = (SELECT max({value}) FROM {rows})",
     "SELECT * FROM {rows} WHERE {value} > (SELECT min({value}) FROM {rows})",
     "SELECT * FROM {rows} WHERE {key} = (SELECT max({key}) FROM {rows})",
+    "SELECT {number}, {value} FROM {rows} ORDER BY {order} LIMIT 3",
+    "SELECT count(*) FROM (SELECT {text} FROM {rows} WHERE {number} > 1 LIMIT 3)",
     "SELECT count(a.{number}), count(b.{value}) FROM {rows} a JOIN {rows} b ON a.{key} = b.{key}",
     "SELECT {number}, count(*), count({value}) FROM {rows} GROUP BY {number}",
 )
@@ -69,6 +71,7 @@ class Reading:
             "text": named[history.text],
             "value": named[history.value],
             "key": named[history.keys[-1]],
+            "order": ", ".join(f"{named[place]} DESC" for place in history.keys),
         }
         rows = f"{NAME} VERSION AS OF {version}" if version else NAME
         queries = self.chance.sample(QUERIES, len(QUERIES)) if not version else QUERIES[:2]

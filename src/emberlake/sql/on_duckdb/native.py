@@ -26,9 +26,9 @@ from emberlake.types import AtomicType, DataField, TypeRoot
 # Virtual columns of DuckDB's scans of Parquet files; a column of a file hides one of the same name.
 FILE: Final = "file_index"
 POSITION: Final = "file_row_number"
-# True for every row. Without a condition, DuckDB takes the largest and the smallest value of a
-# column from statistics, which know neither NaN nor the sign of zero.
-_NO_ANSWER: Final = f"{POSITION} >= 0"
+# True for every row. A condition needs both virtual columns: one that DuckDB hands to the scan,
+# because it needs only one, makes ORDER BY ... LIMIT fail.
+EVERYWHERE: Final = f"{POSITION} >= -CAST({FILE} AS BIGINT)"
 _FLOATS: Final = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
 
 _MAX_FILES: Final = 256
@@ -105,7 +105,9 @@ def rows_query(fields: Sequence[DataField], source: str, *conditions: str) -> st
         f"CAST({quoted(f.name)} AS {duckdb_type(f.type)}) AS {quoted(f.name)}" for f in fields
     )
     if any(map(_is_float, fields)):
-        conditions = (*conditions, _NO_ANSWER)
+        # Without a condition, DuckDB takes the largest and the smallest value of a column from
+        # statistics, which know neither NaN nor the sign of zero.
+        conditions = (*conditions, EVERYWHERE)
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     return f"SELECT {columns} FROM {source}{where}"
 

@@ -198,6 +198,20 @@ def test_the_first_read_joins_and_the_next_ones_look_at_places(catalog: Catalog)
     assert ordered(rows) == ordered(same) == ordered(table.to_arrow())
 
 
+def test_the_first_rows_of_one_file_are_found(catalog: Catalog) -> None:
+    """For these, DuckDB reads the files twice: it looks at places, and then for what is there."""
+    table = make(catalog, "1")
+    with table.new_batch_write_builder().new_write() as writer:
+        writer.write_arrow(pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]}, COLUMNS))
+        writer.write_arrow(pa.table({"id": [3], "v": ["d"]}, COLUMNS), row_kind="-D")
+        table.new_batch_write_builder().new_commit().commit(writer.prepare_commit())
+
+    for _ in range(3):
+        assert catalog.sql("SELECT v FROM db.t ORDER BY id DESC LIMIT 1").fetchall() == [("b",)]
+    (query, _), *_ = reversed(read_natively(table, 2))
+    assert "get_bit" in query
+
+
 def test_a_compacted_table_is_read_like_plain_files(catalog: Catalog) -> None:
     table = make(catalog)
     upsert(table, list(range(30)), "old")

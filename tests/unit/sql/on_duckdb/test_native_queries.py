@@ -229,6 +229,7 @@ def test_statistics_say_nothing_about_numbers_that_are_none(
         assert ids("NOT n < 1000") == [3]
         ((least, most),) = catalog.sql("SELECT min(n), max(m) FROM db.t").fetchall()
         assert (str(least), most) == ("0.0", 2.0)
+        assert catalog.sql("SELECT n FROM db.t ORDER BY id LIMIT 1").fetchall() == [(0.0,)]
 
 
 @pytest.mark.parametrize("column", ["file_row_number", "FILE_INDEX"])
