@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from emberlake import Catalog, CatalogFactory, Schema
+from emberlake import AtomicType, Catalog, CatalogFactory, DataField, Schema
 from emberlake.sql.local import SqlResult, session_of
 from emberlake.sql.on_duckdb import connection, native_queries
 from emberlake.sql.on_duckdb.connection import Database, FileView, Prepared
@@ -240,3 +240,18 @@ def test_a_column_that_hides_the_places_of_numbers_is_read(catalog: Catalog, col
     found = catalog.sql(f"SELECT * FROM db.t WHERE {column} < 2").fetchall()
 
     assert found == [(1.5,)]
+
+
+@pytest.mark.parametrize("digits", [0, 3, 6])
+def test_timestamps_have_one_type_whoever_reads_the_files(catalog: Catalog, digits: int) -> None:
+    moment = pa.array([1_780_000_000_000_000], pa.timestamp("us"))
+    timestamp = DataField(0, "t", AtomicType(f"TIMESTAMP({digits})"))
+    text = DataField(1, "c", AtomicType("CHAR(2)"))  # not for DuckDB
+    native = catalog.create_table("db.native", Schema([timestamp]))
+    native.append(pa.table({"t": moment}))
+    ours = catalog.create_table("db.ours", Schema([timestamp, text]))
+    ours.append(pa.table({"t": moment, "c": ["ab"]}))
+
+    found = [catalog.sql(f"SELECT t FROM db.{name}").to_arrow() for name in ("native", "ours")]
+
+    assert found[0] == found[1] == pa.table({"t": moment})
