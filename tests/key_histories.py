@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -195,6 +196,20 @@ class History:
         with builder.new_write() as writer:
             for _ in range(self.chance.choice([1, 1, 2])):
                 self._send(writer, self._records())
+            builder.new_commit().commit(writer.prepare_commit())
+
+    def fill(self, most: int) -> None:
+        """Write rows of many keys at once, so that later records replace only a few of them."""
+        types = {c.place: c.type for c in self.columns}
+        choices = [DAYS if p == self.day else VALUES[types[p]] for p in self.keys]
+        every = [dict(zip(self.keys, values, strict=True)) for values in product(*choices)]
+        records = []
+        for key in self.chance.sample(every, min(most, len(every))):
+            records.append(("+I", key | self._new_values(key)))
+            self._apply(*records[-1])
+        builder = self.table.new_batch_write_builder()
+        with builder.new_write() as writer:
+            self._send(writer, records)
             builder.new_commit().commit(writer.prepare_commit())
 
     def write_as_a_stream(self) -> None:

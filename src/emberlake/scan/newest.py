@@ -44,8 +44,7 @@ def keeps_newest(schema: TableSchema) -> bool:
 
 
 def _is_comparable(field: DataField) -> bool:
-    # For joins, a null equals nothing.
-    kind = field.type
+    kind = field.type  # two nulls are one key for us, but not equal in other engines
     return isinstance(kind, AtomicType) and kind.root in _ROOTS and not kind.nullable
 
 

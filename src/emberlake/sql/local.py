@@ -35,11 +35,9 @@ class LocalSession:
         variables: Mapping[str, Any] | None = None,
     ) -> SqlResult:
         """Carry out one statement; unknown names may be variables."""
-        self._engine.lookup = lambda name: _rows_in((variables or {}).get(name))
-        try:
+        known = variables or {}
+        with self._engine.looking_up(lambda name: _rows_in(known.get(name))):
             result: SqlResult = self.session.execute(statement, args)
-        finally:
-            self._engine.lookup = lambda _: None
         return result
 
     def interrupt(self) -> None:
@@ -50,8 +48,8 @@ class LocalSession:
 def session_of(catalog: Catalog) -> LocalSession:
     """The session of a catalog object; all of its statements share it."""
     session: LocalSession | None = vars(catalog).get("_sql_session")
-    if session is None:
-        session = vars(catalog)["_sql_session"] = LocalSession(catalog)
+    if session is None:  # the first of several threads decides
+        session = vars(catalog).setdefault("_sql_session", LocalSession(catalog))
     return session
 
 

@@ -4,6 +4,7 @@ import re
 import tempfile
 import threading
 import weakref
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,16 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from emberlake.errors import DataMismatch, EmberlakeError, InvalidSql, Unsupported
+from emberlake.base.byte_cache import ByteCache
+from emberlake.errors import (
+    CorruptFile,
+    DataMismatch,
+    EmberlakeError,
+    FileNotFound,
+    InvalidSql,
+    StorageError,
+    Unsupported,
+)
 from emberlake.sql.on_duckdb.decimals import divide
 from emberlake.sql.on_duckdb.macros import definitions_in
 from emberlake.sql.on_duckdb.types import quoted, result_type
@@ -21,13 +31,23 @@ from emberlake.sql.on_duckdb.typing import Digits
 from emberlake.sql.on_duckdb.unknown_names import in_our_words
 
 _ROWS_AT_ONCE = 1 << 17
-_MOST_VIEWS = 1000  # as statements that are being prepared may need the latest
+_MOST_VIEWS = 32 << 20  # bytes of views that no statement needs now
+_VIEW_COPIES = 4  # of the text of a view: ours, and what DuckDB makes of it
 _SAID = re.compile(r"string '(\[[A-Z_]+\].*)' to ")  # a cast that fails on purpose
+_MISSING = re.compile(r'^IO Error: No files found that match the pattern "(.*)"')
+_BROKEN = re.compile(r"No magic bytes found at end of file '(.*)'")
 _MIXED = re.compile(r"Cannot combine types (.*) and (.*) - an explicit cast is required")
 _UNKNOWN = re.compile(
     r'Column "(.*)" referenced that exists in the SELECT clause - but this column cannot be '
     "referenced before it is defined"
 )
+
+
+@dataclass(frozen=True, eq=False)
+class FileView:
+    """A view of files in the database. It lasts as long as somebody refers to this value."""
+
+    name: str
 
 
 @dataclass(frozen=True)
@@ -37,7 +57,8 @@ class Prepared:
     text: str
     sources: Mapping[str, object] = field(default_factory=dict)
     views: tuple[str, ...] = ()
-    bits: Mapping[str, bytes] = field(default_factory=dict)  # variables of type BIT
+    files: tuple[FileView, ...] = ()
+    bits: Mapping[str, bytes] = field(default_factory=dict)  # variables of these files
 
     def with_text(self, text: str) -> "Prepared":
         """Another query of the same tables."""
@@ -46,7 +67,9 @@ class Prepared:
     def has_tables_of(self, other: "Prepared") -> bool:
         """Whether the names in both mean the same rows."""
         return (
-            self.sources is other.sources and self.views == other.views and self.bits is other.bits
+            self.sources is other.sources
+            and self.views == other.views
+            and self.files == other.files
         )
 
 
@@ -72,28 +95,32 @@ class Database:
         }
         self._connection = duckdb.connect(":memory:", config=config)
         weakref.finalize(self, _close, self._connection, self._folder)
-        self._running: dict[int, Any] = {}  # connections of statements, by their ids
+        # Connections of statements, by their ids. A stream that nobody reads ends with its owner.
+        self._running: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._connection.execute("SET TimeZone = 'UTC'")
         self._functions: set[str] = set()
-        self._views: dict[str, str] = {}  # names by queries; the one that was used last is last
+        self._views = ByteCache(lambda: _MOST_VIEWS)  # by the texts of their queries
         self._view_number = count(1)
+        self._unused: deque[str] = deque()  # names of views that nobody refers to
         self._defining = threading.Lock()
         self._kept: _Kept | None = None
+        self._keeping = threading.Lock()
 
     def divider(self, a: Digits, b: Digits, result: Digits) -> str:
         """The name of a function that divides decimals of these digits."""
         sizes = [size for d in (a, b, result) for size in (d.precision, d.scale)]
         name = f"spark_divide_{'_'.join(map(str, sizes))}"
-        if name not in self._functions:
-            self._functions.add(name)
-            kinds = [f"DECIMAL({d.precision}, {d.scale})" for d in (a, b, result)]
-            self._connection.create_function(
-                name,
-                lambda left, right: divide(left, right, result),
-                kinds[:2],
-                kinds[2],
-                type="arrow",
-            )
+        kinds = [f"DECIMAL({d.precision}, {d.scale})" for d in (a, b, result)]
+        with self._defining:
+            if name not in self._functions:
+                self._connection.create_function(
+                    name,
+                    lambda left, right: divide(left, right, result),
+                    kinds[:2],
+                    kinds[2],
+                    type="arrow",
+                )
+                self._functions.add(name)
         return name
 
     def _define(self, text: str) -> None:
@@ -103,28 +130,29 @@ class Database:
                 self._connection.execute(definition)
                 self._functions.add(name)
 
-    def view_of(self, query: str, prefix: str) -> str:
-        """The name of a view of a query whose rows never change; later statements find it again."""
+    def view_of(self, query: str, prefix: str) -> FileView:
+        """A view of a query whose rows never change; later statements find it again."""
         with self._defining:
-            name = self._views.pop(query, None)
-            if name is None:
-                name = f"{prefix}{next(self._view_number)}"
+            while self._unused:
+                self._connection.execute(f"DROP VIEW {self._unused.popleft()}")
+            view: FileView | None = self._views.find((query,))
+            if view is None:
+                view = FileView(f"{prefix}{next(self._view_number)}")
                 try:
-                    self._connection.execute(f"CREATE VIEW {name} AS {query}")
+                    self._connection.execute(f"CREATE VIEW {view.name} AS {query}")
                 except duckdb.Error as error:
                     raise _ours(error) from error
-            self._views[query] = name
-            if len(self._views) > _MOST_VIEWS:
-                self._connection.execute(f"DROP VIEW {self._views.pop(next(iter(self._views)))}")
-        return name
+                weakref.finalize(view, self._unused.append, view.name).atexit = False
+                self._views.keep((query,), view, _VIEW_COPIES * len(query))
+        return view
 
     def columns(self, prepared: Prepared) -> list[tuple[str, str]]:
         """Names and types of the columns of a query; nothing is run."""
         connection, relation = self._bound(prepared)
-        self._keep(_Kept(prepared, connection, relation))
-        return [
-            (name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)
-        ]
+        kinds = map(str, relation.types)
+        found = list(zip(relation.columns, kinds, strict=True))
+        self._keep(_Kept(prepared, connection, relation))  # another thread may end it from here on
+        return found
 
     def stream(self, prepared: Prepared) -> pa.RecordBatchReader:
         """Run a query; its rows as a stream."""
@@ -174,16 +202,18 @@ class Database:
 
     def _keep(self, kept: "_Kept | None") -> "_Kept | None":
         """Keep a connection with its tables, for the query that reads the rows next."""
-        before, self._kept = self._kept, kept
+        with self._keeping:  # so that no two threads take the same one
+            before, self._kept = self._kept, kept
         if kept is not None and before is not None:
             self._end(before.connection)
         return before
 
     def interrupt(self) -> None:
         """Stop the statements that run, from another thread."""
-        for connection in list(self._running.values()):
+        for running in self._running.valuerefs():
             with suppress(duckdb.Error):  # it has just ended
-                connection.interrupt()
+                if (connection := running()) is not None:
+                    connection.interrupt()
 
     def _end(self, connection: Any) -> None:
         self._running.pop(id(connection), None)
@@ -255,9 +285,20 @@ def _ours(error: Exception, columns: Collection[str] = ()) -> EmberlakeError:
     if (mixed := _MIXED.search(text)) is not None:
         kinds = " and ".join(mixed.groups())
         return Unsupported(f"values of types {kinds} are in one column: CAST them to the same type")
+    if (of_file := _problem_of_file(text)) is not None:
+        return of_file
     if "needs Spark" in text or "without Spark" in text:
         return Unsupported(text)
     is_about_text = isinstance(
         error, duckdb.BinderException | duckdb.CatalogException | duckdb.ParserException
     )
     return InvalidSql(in_our_words(text, columns)) if is_about_text else DataMismatch(text)
+
+
+def _problem_of_file(text: str) -> EmberlakeError | None:
+    """The error that our own reader raises for a file that DuckDB cannot read."""
+    if (missing := _MISSING.search(text)) is not None:
+        return FileNotFound(missing.group(1))
+    if (broken := _BROKEN.search(text)) is not None:
+        return CorruptFile(broken.group(1), "it does not end like a Parquet file")
+    return StorageError(text) if text.startswith("IO Error") else None

@@ -12,9 +12,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-# Virtual columns of DuckDB's scans of Parquet files; a column of a file hides one of the same name.
-FILE: Final = "file_index"
-POSITION: Final = "file_row_number"
+from emberlake.sql.on_duckdb.native import EVERYWHERE, FILE, POSITION
 
 # DuckDB copies a constant for each vector of 2048 rows that is compared with it, so constants are
 # kept small; but each takes a while to hand over.
@@ -47,7 +45,12 @@ class DeadRecords:
 
     def condition(self, prefix: str) -> str | None:
         """A condition of DuckDB that keeps the other records; None if there are no dead ones."""
-        return f"{_bit(self.pieces, prefix)} = 0" if self.byte_count else None
+        if not self.byte_count:
+            return None
+        bit = _bit(self.pieces, prefix)
+        if len(self.pieces) == 1:
+            bit = f"CASE WHEN {EVERYWHERE} THEN {bit} END"
+        return f"{bit} = 0"
 
 
 def collect_dead(places: Iterable[pa.RecordBatch], row_counts: Sequence[int]) -> DeadRecords:

@@ -1,6 +1,8 @@
 """The engine of ``catalog.sql``: queries on DuckDB, writes and changes of rows by the tables."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final
 
 import pyarrow as pa
@@ -62,6 +64,9 @@ _OF_SPARK: Final = frozenset(
     ]
 )
 
+# Objects of the caller, by their Python names. Threads carry out statements side by side.
+_LOOKUP: Final[ContextVar[Lookup]] = ContextVar("lookup", default=lambda _: None)
+
 
 class DuckDbEngine:
     """Carries out statements in this process."""
@@ -71,10 +76,18 @@ class DuckDbEngine:
     def __init__(self) -> None:
         self.database = Database()
         self._native = NativeQueries(self.database)
-        self.lookup: Lookup = lambda _: None  # objects of the caller, by their Python names
         self._settings: dict[str, str] = {}
         self._views: dict[str, exp.Expr] = {}
         self._cached: dict[str, pa.Table] = {}  # rows of views, as they were when they were cached
+
+    @contextmanager
+    def looking_up(self, lookup: Lookup) -> Iterator[None]:
+        """Find objects of the caller while a statement of this thread is carried out."""
+        before = _LOOKUP.set(lookup)
+        try:
+            yield
+        finally:
+            _LOOKUP.reset(before)
 
     # --- queries ----------------------------------------------------------------------------------
 
@@ -93,7 +106,7 @@ class DuckDbEngine:
     ) -> Prepared:
         """The same for a query that is parsed already; some of its names stand for rows."""
         views = {**self._views, **self._cached}
-        preparation = Preparation(self.session, self.database, self._native, views, self.lookup)
+        preparation = Preparation(self.session, self.database, self._native, views, _LOOKUP.get())
         return preparation.prepare(tree, targets or {})
 
     def rows_of(self, query: str, args: Args) -> PreparedRows:

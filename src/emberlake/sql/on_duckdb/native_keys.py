@@ -1,24 +1,37 @@
-"""Key tables that DuckDB reads by itself (``emberlake.sql.on_duckdb.key_parts``)."""
+"""Key tables that DuckDB reads by itself: records of plain files that no newer one replaces.
 
+A table that keeps the newest record of a key has mostly old files, and a few newer ones that share
+keys with them. Metadata tells which (``emberlake.scan.newest``), so DuckDB can find the records
+that newer ones replace without merging.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from emberlake.read.key_read import may_retract
+from emberlake.scan.newest import find_key_files
+from emberlake.scan.plan import plan_target
 from emberlake.spec.key_value import KIND, SEQUENCE
-from emberlake.spec.manifest import EMPTY_ROW
+from emberlake.spec.manifest import DataFile
 from emberlake.spec.snapshot import Snapshot
-from emberlake.sql.on_duckdb.dead_records import FILE, POSITION
-from emberlake.sql.on_duckdb.key_parts import KeyPart, find_key_parts
 from emberlake.sql.on_duckdb.native import (
+    FILE,
+    POSITION,
     are_plain_paths,
+    has_few_files,
+    hides_places,
     is_plain_file,
     is_plain_table,
     listed,
-    selected,
+    rows_query,
 )
 from emberlake.sql.on_duckdb.pinned import PinnedTable
 from emberlake.sql.on_duckdb.types import quoted
 from emberlake.store.table_store import TableStore
+from emberlake.types import DataField
 
+_MOST_NEWER: Final = 0.35  # of the records; a table with more newer ones is merged
 _IS_KEPT: Final = f"{KIND} IN (0, 2)"  # +I and +U
 _ASSUMED_SHARE: Final = 0.2  # of the rows for which a condition is true, as DuckDB guesses
 
@@ -27,8 +40,8 @@ _ASSUMED_SHARE: Final = 0.2  # of the rows for which a condition is true, as Duc
 class Files:
     """Data files, and how many records each of them has."""
 
-    paths: tuple[str, ...]
-    row_counts: tuple[int, ...]
+    paths: tuple[str, ...] = ()
+    row_counts: tuple[int, ...] = ()
 
     @property
     def row_count(self) -> int:
@@ -44,26 +57,26 @@ class KeyTable:
     """A key table that DuckDB reads by itself.
 
     Args:
-        columns: What a query selects.
+        fields: The columns.
         keys: The primary key.
-        old: Files in which no key occurs twice.
-        newer: Files whose records are all newer.
-        is_once: Whether no key occurs twice in ``newer`` either.
+        files: All files.
+        newer: Those of them that may replace records of others: records of the same key with a
+            higher sequence number.
+        may_retract: Whether a record may be no row although no other one replaces it.
         has_places: Whether DuckDB says where in the files a record is.
     """
 
-    columns: str
+    fields: tuple[DataField, ...]
     keys: tuple[str, ...]
-    old: Files
+    files: Files
     newer: Files
-    is_once: bool
+    may_retract: bool
     has_places: bool
 
     @property
-    def files(self) -> Files:
-        """All files, the old ones first."""
-        old, newer = self.old, self.newer
-        return Files(old.paths + newer.paths, old.row_counts + newer.row_counts)
+    def may_have_dead(self) -> bool:
+        """Whether a record may be no row."""
+        return self.may_retract or bool(self.newer.paths)
 
 
 def find_key_table(pinned: PinnedTable) -> KeyTable | None:
@@ -73,77 +86,75 @@ def find_key_table(pinned: PinnedTable) -> KeyTable | None:
         return None
     if not is_plain_table(store, pinned.fields, with_keys=True):
         return None
-    parts = find_key_parts(store, target)
-    if parts is None:
+    if not has_few_files(store, target):
         return None
-    old, newer = _files(store, parts.old), _files(store, parts.newer)
-    if old is None or newer is None:
+    found: list[tuple[str, DataFile]] = []
+    newer: list[tuple[str, DataFile]] = []
+    for split in plan_target(store, target, None, None).splits:
+        parts = find_key_files(store.schema, split)
+        if parts.merged or split.deletion_files:
+            return None
+        folder = store.bucket_folder(split.partition, split.bucket)
+        placed = [(f"{folder}/{file.file_name}", file) for file in split.files]
+        found += placed
+        newer += [placed[number] for number in parts.newer]
+    if not _are_plain(store, found):
         return None
-    names = {field.name.lower() for field in pinned.fields}
-    return KeyTable(
-        columns=selected(pinned.fields),
-        keys=tuple(map(quoted, parts.keys)),
-        old=old,
-        newer=newer,
-        is_once=parts.is_once,
-        has_places=names.isdisjoint((FILE, POSITION)),
+    table = KeyTable(
+        fields=pinned.fields,
+        keys=tuple(map(quoted, store.schema.trimmed_primary_keys)),
+        files=_files(found),
+        newer=_files(newer),
+        may_retract=any(may_retract(file) for _, file in found),
+        has_places=not hides_places(pinned.fields),
+    )
+    is_small = table.newer.row_count <= _MOST_NEWER * table.files.row_count
+    return table if is_small else None
+
+
+def _are_plain(store: TableStore, found: Sequence[tuple[str, DataFile]]) -> bool:
+    """Whether there are files, and DuckDB reads all of them as we do."""
+    return (
+        bool(found)
+        and all(is_plain_file(store, file) for _, file in found)
+        and are_plain_paths(path for path, _ in found)
     )
 
 
-def _files(store: TableStore, part: KeyPart) -> Files | None:
-    if not all(is_plain_file(store, file) for _, file in part.files):
-        return None
-    folders = {bucket: store.bucket_folder(EMPTY_ROW, bucket) for bucket, _ in part.files}
-    paths = tuple(f"{folders[bucket]}/{file.file_name}" for bucket, file in part.files)
-    if not are_plain_paths(paths):
-        return None
-    return Files(paths, tuple(file.row_count for _, file in part.files))
+def _files(found: Sequence[tuple[str, DataFile]]) -> Files:
+    paths = tuple(path for path, _ in found)
+    return Files(paths, tuple(file.row_count for _, file in found))
 
 
 # --- queries --------------------------------------------------------------------------------------
 
 
 def joined_query(table: KeyTable) -> str:
-    """A query of the rows: old ones without the keys of newer ones, and those."""
-    if not table.newer.paths:
-        return f"SELECT {table.columns} FROM {table.old.scan()} WHERE {_IS_KEPT}"
-    newest = f"{table.newer.scan()} WHERE"
-    if not table.is_once:
-        newest = (
-            f"(SELECT *, {_rank(table)} AS __rank FROM {table.newer.scan()}) WHERE __rank = 1 AND"
-        )
-    return (
-        f"SELECT {table.columns} FROM {_old_rows(table, 'ANTI')} WHERE {_IS_KEPT} "
-        f"UNION ALL SELECT {table.columns} FROM {newest} {_IS_KEPT}"
-    )
+    """A query of the rows: records that add one, and that no newer one replaces."""
+    source = _joined(table, "ANTI") if table.newer.paths else table.files.scan()
+    return rows_query(table.fields, source, _IS_KEPT)
 
 
 def places_query(table: KeyTable) -> str:
     """A query of the places of dead records, some of them more than once."""
-    place = f"CAST(o.{FILE} AS BIGINT) AS file, o.{POSITION} AS position"
-    text = f"SELECT {place} FROM {table.files.scan()} AS o WHERE NOT ({_IS_KEPT})"
+    place = f"CAST({FILE} AS BIGINT) AS file, {POSITION} AS position"
+    text = f"SELECT {place} FROM {table.files.scan()} WHERE NOT ({_IS_KEPT})"
     if not table.newer.paths:
         return text
-    text += f" UNION ALL SELECT {place} FROM {_old_rows(table, 'SEMI')}"
-    if not table.is_once:
-        place = f"CAST({FILE} AS BIGINT) + {len(table.old.paths)} AS file, {POSITION} AS position"
-        ranked = f"SELECT {place}, {_rank(table)} AS __rank FROM {table.newer.scan()}"
-        text += f" UNION ALL SELECT file, position FROM ({ranked}) WHERE __rank > 1"
-    return text
+    place = f"CAST(o.{FILE} AS BIGINT), o.{POSITION}"
+    return f"{text} UNION ALL SELECT {place} FROM {_joined(table, 'SEMI')}"
 
 
 def placed_query(table: KeyTable, is_alive: str | None) -> str:
     """A query of the rows, which are the records that meet a condition on their places."""
     if is_alive is None:
-        return f"SELECT {table.columns} FROM {table.files.scan()}"
+        return rows_query(table.fields, table.files.scan())
     expected = round(table.files.row_count / _ASSUMED_SHARE)
-    return f"SELECT {table.columns} FROM {table.files.scan(expected)} WHERE {is_alive}"
+    return rows_query(table.fields, table.files.scan(expected), is_alive)
 
 
-def _old_rows(table: KeyTable, join: str) -> str:
-    same = " AND ".join(f"n.{key} = o.{key}" for key in table.keys)
-    return f"{table.old.scan()} AS o {join} JOIN {table.newer.scan()} AS n ON {same}"
-
-
-def _rank(table: KeyTable) -> str:
-    return f"row_number() OVER (PARTITION BY {', '.join(table.keys)} ORDER BY {SEQUENCE} DESC)"
+def _joined(table: KeyTable, join: str) -> str:
+    """The records that newer ones replace, or the others."""
+    pairs = [f"n.{key} = o.{key}" for key in table.keys]
+    replaces = " AND ".join([*pairs, f"n.{SEQUENCE} > o.{SEQUENCE}"])
+    return f"{table.files.scan()} AS o {join} JOIN {table.newer.scan()} AS n ON {replaces}"

@@ -1,12 +1,12 @@
 """How DuckDB reads tables by itself, remembered for the next query of the same snapshot."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
 from emberlake.base.byte_cache import ByteCache
-from emberlake.spec.layout import TableLayout
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.sql.on_duckdb.connection import Database, Prepared
@@ -22,15 +22,16 @@ from emberlake.sql.on_duckdb.native_keys import (
 from emberlake.sql.on_duckdb.pinned import PinnedTable
 from emberlake.types import DataField
 
-_MOST_REMEMBERED: Final = 256
+_MOST_DECIDED: Final = 8 << 20  # bytes, for all tables
 _MOST_BITS: Final = 64 << 20  # bytes, for all tables
 _MOST_RECORDS: Final = 1 << 27  # whose bits are kept, for one table
 _RECORDS_A_READ: Final = 1 << 24
+_STATE_BYTES: Final = 4 << 10  # of a snapshot and a schema, about
 
 
 @dataclass(frozen=True)
 class NativeQuery:
-    """A query of DuckDB, and the values of its variables."""
+    """A query of files, and the values of its variables, which are of type BIT."""
 
     text: str
     bits: Mapping[str, bytes] = field(default_factory=dict)
@@ -38,14 +39,24 @@ class NativeQuery:
 
 @dataclass(frozen=True)
 class _Decided:
-    """A decision, everything that it depends on, and how often it was used."""
+    """A decision, everything that it depends on, and numbers for the reads that use it."""
 
     snapshot: Snapshot
     schema: TableSchema
     fields: tuple[DataField, ...]
-    plain: str | None
-    keys: KeyTable | None
-    reads: int = 0
+    way: str | KeyTable | None  # a query, or what makes one; None: only our own scan has the rows
+    reads: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def is_about(self, pinned: PinnedTable) -> bool:
+        """Whether it holds for a table: if it was made again, its snapshots have the same ids."""
+        mine = self.snapshot, self.schema, self.fields
+        return mine == (pinned.target, pinned.store.schema, pinned.fields)
+
+    @property
+    def byte_count(self) -> int:
+        way = self.way
+        texts = way.files.paths if isinstance(way, KeyTable) else (way or "",)
+        return _STATE_BYTES + sum(map(sys.getsizeof, texts))
 
 
 class NativeQueries:
@@ -53,7 +64,7 @@ class NativeQueries:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._decided: dict[tuple[TableLayout, int], _Decided] = {}
+        self._decided = ByteCache(lambda: _MOST_DECIDED)  # by layouts and ids of snapshots
         self._placed = ByteCache(lambda: _MOST_BITS)  # queries by key tables
         self._number = count(1)
 
@@ -63,24 +74,18 @@ class NativeQueries:
         if not isinstance(snapshot, Snapshot):
             return None
         key = pinned.store.layout, snapshot.id
-        found = self._decided.pop(key, None)
-        # A table that was dropped and made again has other snapshots with the same ids.
-        if found is None or (found.snapshot, found.schema, found.fields) != (
-            snapshot,
-            pinned.store.schema,
-            pinned.fields,
-        ):
-            found = _decide(pinned, snapshot)
-        found = replace(found, reads=found.reads + 1)
-        self._decided[key] = found  # the last one is the newest
-        if len(self._decided) > _MOST_REMEMBERED:
-            del self._decided[next(iter(self._decided))]
-        if found.keys is not None:
-            return self._of_keys(found.keys, found.reads)
-        return None if found.plain is None else NativeQuery(found.plain)
+        found: _Decided | None = self._decided.find(key)
+        if found is None or not found.is_about(pinned):
+            found = _Decided(snapshot, pinned.store.schema, pinned.fields, _way(pinned))
+            self._decided.replace(key, found, found.byte_count)
+        if isinstance(found.way, KeyTable):
+            return self._of_keys(found.way, next(found.reads))
+        return None if found.way is None else NativeQuery(found.way)
 
     def _of_keys(self, table: KeyTable, reads: int) -> NativeQuery:
         """A join, or places of dead records: looking for them pays off after some reads."""
+        if not table.may_have_dead:
+            return NativeQuery(placed_query(table, None))
         records = table.files.row_count
         pays_off = reads > 1 + records // _RECORDS_A_READ
         if not (pays_off and table.has_places and records <= _MOST_RECORDS):
@@ -98,7 +103,5 @@ class NativeQueries:
         return collect_dead(places, table.files.row_counts)
 
 
-def _decide(pinned: PinnedTable, snapshot: Snapshot) -> _Decided:
-    plain = native_query(pinned)
-    keys = find_key_table(pinned) if plain is None else None
-    return _Decided(snapshot, pinned.store.schema, pinned.fields, plain, keys)
+def _way(pinned: PinnedTable) -> str | KeyTable | None:
+    return find_key_table(pinned) if pinned.store.schema.profile.has_keys else native_query(pinned)

@@ -19,7 +19,7 @@ from emberlake.sql.incremental import INCREMENTAL_FUNCTIONS, incremental_read
 from emberlake.sql.names import TableName
 from emberlake.sql.on_duckdb.clauses import with_joined_columns_first
 from emberlake.sql.on_duckdb.column_names import name_columns
-from emberlake.sql.on_duckdb.connection import Database, Prepared
+from emberlake.sql.on_duckdb.connection import Database, FileView, Prepared
 from emberlake.sql.on_duckdb.derived import DERIVED
 from emberlake.sql.on_duckdb.dialect import parse_query, to_duckdb
 from emberlake.sql.on_duckdb.hidden import PARTITION, PlacedSource, places_of
@@ -62,7 +62,8 @@ class Preparation:
         self._number = count()
         self._sources: dict[str, object] = {}
         self._views: list[str] = []
-        self._bits: dict[str, bytes] = {}  # variables of the views
+        self._files: dict[str, FileView] = {}  # views by their names
+        self._bits: dict[str, bytes] = {}  # variables of these views
         self._hidden: dict[str, tuple[str, ...]] = {}  # hidden columns of each stand-in
         self._fields: dict[str, Sequence[DataField]] = {}  # columns of each stand-in
         self._inside: list[Identifier] = []  # views of the catalog around the query
@@ -76,7 +77,8 @@ class Preparation:
             self._targets.add((identifier.database.lower(), identifier.object_name.lower()))
             self._show(name, rows, (*rows.fields, *_PLACES))
         tree = self._resolved(tree)
-        return Prepared(to_duckdb(tree), self._sources, tuple(self._views), self._bits)
+        files = tuple(self._files.values())
+        return Prepared(to_duckdb(tree), self._sources, tuple(self._views), files, self._bits)
 
     def _resolved(self, tree: exp.Expr) -> exp.Expr:
         name_columns(tree)
@@ -213,7 +215,9 @@ class Preparation:
         places = tuple(name for name in places_of(schema) if name in mentioned)
         native = None if places else self._native.find(pinned)
         if native is not None:
-            stand_in = self._database.view_of(native.text, f"{_STAND_IN}files_")
+            view = self._database.view_of(native.text, f"{_STAND_IN}files_")
+            stand_in = view.name
+            self._files[stand_in] = view
             self._bits.update(native.bits)
         self._fields[stand_in] = pinned.fields
         if own or places:

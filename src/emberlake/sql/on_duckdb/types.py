@@ -31,6 +31,8 @@ _RESULTS: Final = {
     "USMALLINT": "INTEGER",
     "UTINYINT": "SMALLINT",
     "UUID": "VARCHAR",
+    "TIMESTAMP_S": "TIMESTAMP",  # of TIMESTAMP(0)
+    "TIMESTAMP_MS": "TIMESTAMP",  # of TIMESTAMP(3)
     '"NULL"': "INTEGER",
 }
 

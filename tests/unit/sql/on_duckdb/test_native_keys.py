@@ -12,6 +12,9 @@ import pyarrow.compute as pc
 import pytest
 
 from emberlake import Catalog, CatalogFactory, Schema, Table
+from emberlake.commit import conflicts
+from emberlake.errors import CorruptFile, FileNotFound
+from emberlake.options import PRIMARY_KEY_NULLABLE, VERIFY_PAGES
 from emberlake.sql.on_duckdb import dead_records, native_queries
 from emberlake.sql.on_duckdb.connection import Database, Prepared
 from emberlake.sql.on_duckdb.native_keys import find_key_table
@@ -73,7 +76,7 @@ def check(catalog: Catalog, table: Table) -> None:
     wanted = table.to_arrow().sort_by("id")
     is_wanted = pc.and_(pc.starts_with(wanted["v"], "new"), pc.greater(wanted["id"], 10))
     for _ in range(3):
-        found = catalog.sql("SELECT id, v FROM db.t ORDER BY id").to_arrow()
+        found = catalog.sql("SELECT * FROM db.t ORDER BY id").to_arrow()
         assert found.to_pylist() == wanted.to_pylist()
         some = catalog.sql("SELECT count(*) FROM db.t WHERE v LIKE 'new%' AND id > 10").fetchall()
         assert some == [(pc.sum(is_wanted).as_py() or 0,)]
@@ -205,6 +208,20 @@ def test_the_first_read_joins_and_the_next_ones_look_at_places(catalog: Catalog)
     assert "JOIN" not in second
     assert third == second
     assert ordered(rows) == ordered(same) == ordered(table.to_arrow())
+
+
+def test_the_first_rows_of_one_file_are_found(catalog: Catalog) -> None:
+    """For these, DuckDB reads the files twice: it looks at places, and then for what is there."""
+    table = make(catalog, "1")
+    with table.new_batch_write_builder().new_write() as writer:
+        writer.write_arrow(pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]}, COLUMNS))
+        writer.write_arrow(pa.table({"id": [3], "v": ["d"]}, COLUMNS), row_kind="-D")
+        table.new_batch_write_builder().new_commit().commit(writer.prepare_commit())
+
+    for _ in range(3):
+        assert catalog.sql("SELECT v FROM db.t ORDER BY id DESC LIMIT 1").fetchall() == [("b",)]
+    (query, _), *_ = reversed(read_natively(table, 2))
+    assert "get_bit" in query
 
 
 def test_a_compacted_table_is_read_like_plain_files(catalog: Catalog) -> None:
@@ -340,8 +357,10 @@ def test_changes_read_key_tables_by_places(catalog: Catalog) -> None:
     "options",
     [
         {"sequence.field": "v"},
-        {"merge-engine": "first-row"},
+        {"sequence.field": "v", "sequence.field.sort-order": "descending"},
+        {"merge-engine": "first-row", "write-only": "true"},
         {"merge-engine": "partial-update"},
+        {"merge-engine": "aggregation"},
         {"deletion-vectors.enabled": "true"},
         {"ignore-delete": "true"},
     ],
@@ -351,13 +370,213 @@ def test_other_tables_are_merged(catalog: Catalog, options: dict[str, str]) -> N
     upsert(table, list(range(30)), "old")
     upsert(table, [1], "new")
 
-    assert not is_native(table)
+    check(catalog, table)
+    assert not is_native(table) or not table.to_arrow().num_rows
+
+
+@pytest.mark.parametrize("engine", ["first-row", "partial-update", "aggregation"])
+def test_a_compacted_table_of_any_engine_is_read(catalog: Catalog, engine: str) -> None:
+    table = make(catalog, **{"merge-engine": engine})
+    upsert(table, list(range(30)), "old")
+    upsert(table, [1, 40], "new")
+    table.compact(full=True)
+
+    check(catalog, table)
+    assert is_native(table)
+
+
+def test_files_that_share_no_keys_are_read_whatever_the_engine(catalog: Catalog) -> None:
+    table = make(catalog, "1", **{"merge-engine": "partial-update"})
+    upsert(table, list(range(30)), "new")
+    upsert(table, list(range(30, 60)), "old")
+
+    check(catalog, table)
+    assert is_native(table)
 
 
 def test_many_newer_rows_are_merged(catalog: Catalog) -> None:
     table = make(catalog)
     upsert(table, list(range(30)), "old")
     upsert(table, list(range(20)), "new")
+
+    assert not is_native(table)
+    check(catalog, table)
+
+
+def test_keys_may_be_null(catalog: Catalog) -> None:
+    columns = pa.schema([("id", pa.int64()), ("v", pa.string())])
+    options = {"bucket": "1", PRIMARY_KEY_NULLABLE.key: "true"}
+    made = Schema.from_pyarrow_schema(columns, primary_keys=["id"], options=options)
+    table = catalog.create_table("db.t", made)
+    write(table, pa.table({"id": [None, *range(30)], "v": ["old"] * 31}, columns))
+    write(table, pa.table({"id": [None, 1], "v": ["new"] * 2}, columns))
+
+    for _ in range(3):
+        found = catalog.sql("SELECT * FROM db.t").to_arrow()
+        assert ordered(found) == ordered(table.to_arrow())
+
+
+def test_vectors_count_although_the_table_has_them_no_more(catalog: Catalog) -> None:
+    """A record of level 0 that was compacted away may have left nothing but a vector."""
+    vectors = {"deletion-vectors.enabled": "true", "deletion-vectors.modifiable": "true"}
+    table = make(catalog, "1", **vectors)
+    upsert(table, list(range(30)), "old")
+    table.compact(full=True)
+    upsert(table, [5], "gone", "-D")
+    upsert(table, [6], "new")
+
+    catalog.sql("SET spark.paimon.deletion-vectors.enabled = false")
+
+    wanted = table.copy({"deletion-vectors.enabled": "false"}).to_arrow()
+    assert wanted.num_rows == 29
+    for _ in range(3):
+        assert ordered(catalog.sql("SELECT * FROM db.t").to_arrow()) == ordered(wanted)
+
+
+def test_two_writers_may_have_used_the_same_numbers(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java's writers may: neither record is newer, so the merge decides."""
+    monkeypatch.setattr(conflicts, "_reaches", lambda *_: False)
+    table = make(catalog, "1")
+    upsert(table, list(range(30)), "old")
+    builders = [table.new_batch_write_builder() for _ in range(2)]
+    with builders[0].new_write() as first, builders[1].new_write() as second:
+        messages = []
+        for text, writer in (("new a", first), ("new b", second)):
+            writer.write_arrow(pa.table({"id": [1, 2], "v": [text] * 2}, COLUMNS))
+            messages.append(writer.prepare_commit())
+        for builder, prepared in zip(builders, messages, strict=True):
+            builder.new_commit().commit(prepared)
+
+    check(catalog, table)
+    assert not is_native(table)
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["_value_kind", "_Sequence_Number", "_key_id", "__rank", "__RANK", "ID", "n", "o", 'a."b'],
+)
+def test_columns_are_told_apart_by_their_whole_names(catalog: Catalog, column: str) -> None:
+    """DuckDB ignores case; files have columns of their own."""
+    columns = pa.schema([pa.field("id", pa.int64(), nullable=False), (column, pa.int64())])
+    made = Schema.from_pyarrow_schema(columns, primary_keys=["id"], options={"bucket": "1"})
+    table = catalog.create_table("db.t", made)
+    for ids, value in ((list(range(30)), 1), ([1, 2], 7), ([2, 3], 8)):
+        write(table, pa.table([ids, [value] * len(ids)], schema=columns))
+    write(table, pa.table([[5], [9]], schema=columns), "-D")
+
+    rows = [catalog.sql("SELECT * FROM db.t").fetchall() for _ in range(3)]
+
+    wanted = sorted(zip(*table.to_arrow().to_pydict().values(), strict=True))
+    assert [sorted(found) for found in rows] == [wanted] * 3
+
+
+@pytest.mark.parametrize("folder", ["a b", "a%20b", "a'b", "a=b", "ü", "a[b", "a*", 'a"b', "~"])
+def test_a_table_may_be_in_any_folder(tmp_path: Path, folder: str) -> None:
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path / folder)})
+    catalog.create_database("db")
+    table = make(catalog)
+    upsert(table, list(range(30)), "old")
+    upsert(table, [1], "new")
+
+    check(catalog, table)
+
+
+# --- histories that are not over ------------------------------------------------------------------
+
+
+def test_a_table_that_was_made_again_is_another_table(catalog: Catalog) -> None:
+    for text in ("first", "second"):
+        table = make(catalog)
+        upsert(table, list(range(30)), text)
+        upsert(table, [1, 2], f"new {text}")
+        check(catalog, table)
+        catalog.drop_table("db.t")
+
+
+def test_a_snapshot_may_get_the_number_of_one_that_is_gone(catalog: Catalog) -> None:
+    table = make(catalog)
+    upsert(table, list(range(30)), "old")
+    upsert(table, [1, 2], "new")
+    check(catalog, table)
+
+    table.rollback_to(1)
+    upsert(table, [3], "gone", "-D")
+
+    latest = table.latest_snapshot()
+    assert latest is not None
+    assert latest.id == 2
+    check(catalog, table)
+
+
+def test_what_others_commit_between_two_reads_is_seen(catalog: Catalog) -> None:
+    table = make(catalog)
+    upsert(table, list(range(100)), "old")
+    actions: list[Callable[[], object]] = [
+        lambda: upsert(table, [1, 2], "new"),
+        lambda: upsert(table, [1], "gone", "-D"),
+        table.compact,
+        lambda: catalog.sql("DELETE FROM db.t WHERE id = 50"),
+        lambda: catalog.sql("UPDATE db.t SET v = 'new' WHERE id = 51"),
+        lambda: catalog.sql("ALTER TABLE db.t ADD COLUMN more INT"),
+        lambda: table.compact(full=True),
+        lambda: catalog.sql("INSERT INTO db.t VALUES (7, 'new', 8)"),
+    ]
+
+    for action in actions:
+        action()
+
+        check(catalog, catalog.get_table("db.t"))
+
+
+def test_a_branch_has_rows_of_its_own(catalog: Catalog) -> None:
+    table = make(catalog)
+    upsert(table, list(range(30)), "old")
+    upsert(table, [1], "new")
+    table.create_tag("start")
+    table.create_branch("other", "start")
+    branch = catalog.get_table("db.t$branch_other")
+    check(catalog, table)
+
+    upsert(branch, [2], "branched")
+    upsert(table, [3], "gone", "-D")
+
+    for _ in range(3):
+        found = catalog.sql("SELECT * FROM db.`t$branch_other`").to_arrow()
+        assert ordered(found) == ordered(branch.to_arrow())
+        check(catalog, table)
+
+
+def test_a_file_that_is_missing_is_named(catalog: Catalog) -> None:
+    table = make(catalog, "1")
+    upsert(table, list(range(30)), "old")
+    upsert(table, [1], "new")
+    results = [catalog.sql("SELECT * FROM db.t") for _ in range(3)]
+    (path, *_) = sorted(Path(table.store.layout.root).rglob("data-*.parquet"))
+    path.unlink()
+
+    for result in results:
+        with pytest.raises(FileNotFound, match=path.name):
+            result.to_arrow()
+
+
+def test_a_file_that_is_cut_off_is_corrupt(catalog: Catalog) -> None:
+    table = make(catalog, "1")
+    upsert(table, list(range(30)), "old")
+    (path,) = Path(table.store.layout.root).rglob("data-*.parquet")
+    path.write_bytes(path.read_bytes()[:-9])
+
+    with pytest.raises(CorruptFile, match=path.name):
+        catalog.sql("SELECT * FROM db.t").to_arrow()
+
+
+def test_checksums_are_compared_if_an_option_says_so(catalog: Catalog) -> None:
+    table = make(catalog, **{VERIFY_PAGES.key: "true"})
+    upsert(table, list(range(30)), "old")
 
     assert not is_native(table)
     check(catalog, table)
