@@ -28,7 +28,8 @@ TESTS, ROOT = Path(__file__).parents[1:3]
 # Workers import the module of a test that hands them a function, by either of its names, and the
 # package of this checkout.
 PYTHONPATH: Final = os.pathsep.join(map(str, (TESTS, ROOT, ROOT / "src")))
-JAVA_OPTIONS: Final = "-Duser.timezone=America/St_Johns"
+# Derby, the database of a test, would leave a log where pytest runs.
+JAVA_OPTIONS: Final = f"-Duser.timezone=America/St_Johns -Dderby.stream.error.file={os.devnull}"
 SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
 from emberlake import CatalogFactory, EmberlakeWarning, Table
+from emberlake.errors import Unsupported
 from emberlake.spark import Lake, attach
 
 
@@ -69,7 +70,9 @@ def test_a_table_that_exists_is_neither_created_nor_touched(
 
 
 def test_an_append_of_another_format_is_refused(lake: Lake, rows: DataFrame, table: Table) -> None:
-    with pytest.raises(AnalysisException, match="doesn't match the specified format"):
+    with pytest.raises(
+        Unsupported, match=r'named\.t is a table of the lake.*format\("emberlake"\)'
+    ):
         rows.write.mode("append").saveAsTable("named.t")
 
     assert table.count() == lake.spark.table("named.t").count() == 2
