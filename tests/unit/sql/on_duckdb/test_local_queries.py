@@ -63,6 +63,30 @@ def test_an_unknown_column_is_answered_by_those_that_there_are(
     )
 
 
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("SELECT valu FROM one", "there is no column valu; there are id, value: did you mean"),
+        ("SELECT o.other FROM one o, two t", "there is no column other; there are id, value$"),
+        ("SELECT d.ident FROM (SELECT id AS k FROM one) d", "there is no column ident in d$"),
+        ("WITH w AS (SELECT id AS k FROM one) SELECT id FROM w", "there is no column id here: "),
+        ("SELECT x.id FROM one AS o", "the query has no table x; there are o$"),
+        ("SELECT s.y FROM (SELECT named_struct('x', 1) AS s) d", "no column or field y$"),
+        ("SELECT nothing", "there is no column nothing here$"),
+    ],
+)
+def test_an_unknown_name_is_answered_by_what_it_could_be_in_this_query(
+    catalog: Catalog, query: str, answer: str
+) -> None:
+    catalog.sql("CREATE TABLE one (id INT, value INT)")
+    catalog.sql("CREATE TABLE two (id INT, other INT)")
+    catalog.sql("INSERT INTO two VALUES (1, 2)")
+    catalog.sql("SELECT * FROM two").fetchall()  # is known to later queries, too
+
+    with pytest.raises(InvalidSql, match=answer):
+        catalog.sql(query)
+
+
 def test_an_unknown_function_is_answered_by_the_nearest(catalog: Catalog) -> None:
     with pytest.raises(InvalidSql, match="there is no function uper; did you mean upper"):
         catalog.sql("SELECT uper(v) FROM t")
