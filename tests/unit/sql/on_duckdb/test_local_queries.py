@@ -87,6 +87,37 @@ def test_an_unknown_name_is_answered_by_what_it_could_be_in_this_query(
         catalog.sql(query)
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "OPTIMIZE named ZORDER BY (id)",
+        "VACUUM named RETAIN 168 HOURS",
+        "RESTORE TABLE named TO VERSION AS OF 1",
+        "DESCRIBE HISTORY named LIMIT 1",
+        "desc detail named",
+    ],
+)
+def test_a_statement_of_delta_is_answered_by_statements_that_work(
+    catalog: Catalog, statement: str
+) -> None:
+    catalog.sql("CREATE TABLE named (id INT)")
+    catalog.sql("INSERT INTO named VALUES (1)")
+
+    with pytest.raises(Unsupported, match="is a statement of Delta Lake; here it is ") as caught:
+        catalog.sql(statement)
+    for answer in str(caught.value).partition("here it is ")[2].split(", and "):
+        assert catalog.sql(answer) is not None
+    with pytest.raises(TableNotFound, match="did you mean named"):
+        catalog.sql(statement.replace("named", "nmed"))
+
+
+def test_a_table_may_be_named_like_a_word_of_delta(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE history (id INT)")
+
+    assert catalog.sql("DESCRIBE history").fetchall() == [("id", "int", None)]
+    assert catalog.sql("DESCRIBE TABLE history id").fetchall()[0] == ("col_name", "id")
+
+
 def test_an_unknown_function_is_answered_by_the_nearest(catalog: Catalog) -> None:
     with pytest.raises(InvalidSql, match="there is no function uper; did you mean upper"):
         catalog.sql("SELECT uper(v) FROM t")
