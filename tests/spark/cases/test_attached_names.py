@@ -105,6 +105,19 @@ def test_refresh_brings_back_a_name_that_spark_has_dropped(
     assert lake.left_out == {}
 
 
+def test_a_name_whose_columns_spark_has_altered_is_made_again_by_refresh(
+    spark: SparkSession, lake: Lake, table: Table
+) -> None:
+    spark.sql("ALTER TABLE named.t ADD COLUMNS (x INT)")  # of the name only
+
+    with pytest.raises(AnalysisException, match=r"no columns x .*lake\.refresh\(\) makes it again"):
+        spark.table("named.t").collect()
+    lake.refresh()
+
+    assert spark.table("named.t").columns == table.field_names == ["id"]
+    assert spark.table("named.t").count() == 2
+
+
 def test_refresh_reports_that_spark_has_given_a_name_to_a_table_of_its_own(
     spark: SparkSession, lake: Lake, rows: DataFrame, table: Table
 ) -> None:

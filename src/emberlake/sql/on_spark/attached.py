@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from threading import RLock
 from typing import Final
@@ -24,6 +25,24 @@ _WAREHOUSE: Final = "warehouse"
 _LOCAL: Final = "file"
 _TAKEN: Final = "Spark has a table or view of that name"
 _PROVIDER: Final = re.compile(r"^Provider: (.*)$", re.MULTILINE)
+_COLUMN: Final = re.compile(r"^ \|-- (.*?): ", re.MULTILINE)  # not those of structs
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A table of the lake that Spark has a name for."""
+
+    identifier: Identifier
+    schema_id: int
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A table, as Spark's catalog has it."""
+
+    provider: str  # what it is made of
+    columns: tuple[str, ...]
 
 
 class AttachedTables:
@@ -40,7 +59,7 @@ class AttachedTables:
         self._catalog = catalog
         self._options = dict(catalog_options)  # with secrets, which a catalog does not reveal
         self._databases = databases
-        self._made: dict[str, tuple[Identifier, int]] = {}  # by Spark's name; with its schema
+        self._made: dict[str, _Made] = {}  # by Spark's name
         self._own_databases: list[str] = []
         self.left_out: dict[str, str] = {}  # names of tables, and why Spark does not know them
         self._lock = RLock()  # threads save tables side by side
@@ -48,7 +67,7 @@ class AttachedTables:
     @property
     def names(self) -> dict[str, str]:
         """The tables that Spark knows: their names there, in lower case, and their own."""
-        return {name: str(identifier) for name, (identifier, _) in self._made.items()}
+        return {name: str(made.identifier) for name, made in self._made.items()}
 
     @property
     def catalog_options(self) -> Mapping[str, object]:
@@ -68,7 +87,7 @@ class AttachedTables:
             return None
         made = self._made.get(str(identifier).lower())
         if made is not None:
-            return made[0]
+            return made.identifier
         is_ours = self._databases is None or identifier.database in self._databases
         return identifier if is_ours else None
 
@@ -126,9 +145,9 @@ class AttachedTables:
                 self._forget_changed()
             for name in stale:
                 self._drop(name)
-            for name, (identifier, schema_id) in found.items():
+            for name, table in found.items():
                 if name not in self._made:
-                    self._make(name, identifier, schema_id)
+                    self._make(name, table)
 
     def follow(self, saved: Identifier | None = None) -> None:
         """``update`` after something is done, which a failure here must not make look undone.
@@ -157,29 +176,30 @@ class AttachedTables:
             for name in list(self._made):
                 self._drop(name)
             for database in self._own_databases:
-                if not self._providers(database):
+                if not self._tables_of_spark(database):
                     self._spark.sql(f"DROP DATABASE IF EXISTS {_in_spark(database)}")
             self._own_databases.clear()
             self.left_out = {}
 
     def _forget_changed(self) -> None:
-        """Forget names that Spark no longer has, or has given to tables of its own.
+        """Forget names that Spark no longer has, has altered, or has given to tables of its own.
 
-        ``saveAsTable`` in mode overwrite drops a name and makes a table of Spark in its place. What
-        is in that table must not be lost with our name.
+        ``writeTo(...).createOrReplace()`` drops a name and makes a table of Spark in its place.
+        What is in that table must not be lost with our name.
         """
-        databases = {identifier.database for identifier, _ in self._made.values()}
-        providers = {name: it for db in databases for name, it in self._providers(db).items()}
-        for name, (identifier, _) in list(self._made.items()):
-            provider = providers.get(name)
-            if provider == _source_name(self._catalog, identifier):
-                continue
-            del self._made[name]
-            if provider is not None:
-                _warn_about_replaced(identifier, provider)
+        databases = {made.identifier.database for made in self._made.values()}
+        tables = {name: it for db in databases for name, it in self._tables_of_spark(db).items()}
+        for name, made in list(self._made.items()):
+            shown = tables.get(name)
+            if shown is None or shown.provider != _source_name(self._catalog, made.identifier):
+                del self._made[name]
+                if shown is not None:
+                    _warn_about_replaced(made.identifier, shown.provider)
+            elif shown.columns != made.columns:  # ALTER TABLE of Spark, which changes only the name
+                self._drop(name)
 
-    def _providers(self, database: str) -> dict[str, str]:
-        """What Spark's tables in a database are made of, by their names in lower case."""
+    def _tables_of_spark(self, database: str) -> dict[str, _Shown]:
+        """Spark's tables in a database, by their names in lower case."""
         if not self._spark.catalog.databaseExists(_in_spark(database)):
             return {}
         return self._shown(database, "*")
@@ -188,18 +208,18 @@ class AttachedTables:
         """What Spark's table of that name is made of; None if it has none."""
         if not self._spark.catalog.tableExists(_in_spark(identifier.database, identifier.table)):
             return None
-        shown = self._shown(identifier.database, identifier.table)
-        return shown.get(str(identifier).lower())
+        shown = self._shown(identifier.database, identifier.table).get(str(identifier).lower())
+        return None if shown is None else shown.provider
 
-    def _shown(self, database: str, pattern: str) -> dict[str, str]:
+    def _shown(self, database: str, pattern: str) -> dict[str, _Shown]:
         shown = self._spark.sql(f"SHOW TABLE EXTENDED IN {_in_spark(database)} LIKE '{pattern}'")
         return {
-            f"{database}.{row['tableName']}".lower(): _provider_of(row["information"])
+            f"{database}.{row['tableName']}".lower(): _shown_in(row["information"])
             for row in shown.collect()
             if not row["isTemporary"]
         }
 
-    def _found(self) -> Iterator[tuple[str, tuple[Identifier, int]]]:
+    def _found(self) -> Iterator[tuple[str, _Made]]:
         """The tables of the catalog that Spark can name."""
         names: set[str] = set()
         for database in self._databases or self._catalog.list_databases():
@@ -210,9 +230,9 @@ class AttachedTables:
                     self.left_out[str(identifier)] = "Spark's catalog takes only plain names"
                 elif name in names:
                     self.left_out[str(identifier)] = "another table has the name in another case"
-                elif (schema_id := self._schema_id(identifier)) is not None:
+                elif (found := self._table(identifier)) is not None:
                     names.add(name)
-                    yield name, (identifier, schema_id)
+                    yield name, found
 
     def _tables(self, database: str) -> list[str]:
         try:
@@ -220,16 +240,18 @@ class AttachedTables:
         except DatabaseNotFound:
             return []  # dropped meanwhile
 
-    def _schema_id(self, identifier: Identifier) -> int | None:
+    def _table(self, identifier: Identifier) -> _Made | None:
         try:
-            return self._catalog.get_table(identifier).table_schema.id
+            schema = self._catalog.get_table(identifier).table_schema
+            return _Made(identifier, schema.id, _columns_in(_tree(schema.field_names)))
         except TableNotFound:
             return None  # dropped meanwhile
         except EmberlakeError as error:
             self.left_out[str(identifier)] = str(error)
             return None
 
-    def _make(self, name: str, identifier: Identifier, schema_id: int) -> None:
+    def _make(self, name: str, table: _Made) -> None:
+        identifier = table.identifier
         path = _in_spark(identifier.database, identifier.table)
         source = _source_name(self._catalog, identifier)
         provider = self._provider(identifier)
@@ -247,7 +269,7 @@ class AttachedTables:
         except PySparkException as error:  # columns that Spark has no type for
             self.left_out[str(identifier)] = _reason(error)
             return
-        self._made[name] = (identifier, schema_id)
+        self._made[name] = table
 
     def _make_database(self, database: str) -> None:
         if not self._spark.catalog.databaseExists(_in_spark(database)):
@@ -257,7 +279,7 @@ class AttachedTables:
     def _drop(self, name: str) -> None:
         if name not in self._made:
             return  # Spark has given the name to another table
-        identifier, _ = self._made.pop(name)
+        identifier = self._made.pop(name).identifier
         path = _in_spark(identifier.database, identifier.table)
         self._spark.sql(f"DROP TABLE IF EXISTS {path}")
 
@@ -296,10 +318,20 @@ def _reason(error: Exception) -> str:
     return (own or lines or [type(error).__name__])[0]
 
 
-def _provider_of(information: str) -> str:
-    """What a table is made of, from what ``SHOW TABLE EXTENDED`` says about it."""
+def _shown_in(information: str) -> _Shown:
+    """A table, from what ``SHOW TABLE EXTENDED`` says about it."""
     found = _PROVIDER.search(information)
-    return "view" if found is None else found[1]
+    return _Shown("view" if found is None else found[1], _columns_in(information))
+
+
+def _columns_in(tree: str) -> tuple[str, ...]:
+    """The columns of a schema as Spark draws it; a name with a colon is cut, as it always is."""
+    return tuple(_COLUMN.findall(tree))
+
+
+def _tree(columns: Sequence[str]) -> str:
+    """What Spark would draw of a schema with these columns."""
+    return "".join(f" |-- {column}: \n" for column in columns)
 
 
 def _warn_about_replaced(identifier: Identifier, provider: str) -> None:
