@@ -30,7 +30,8 @@ INHERITED: Final = os.environ.get("PYTHONPATH")
 PYTHONPATH: Final = os.pathsep.join(
     [*map(str, Path(__file__).parents[1:3]), *([INHERITED] if INHERITED else [])]
 )
-JAVA_OPTIONS: Final = "-Duser.timezone=America/St_Johns"
+# Derby, the database of a test, would leave a log where pytest runs.
+JAVA_OPTIONS: Final = f"-Duser.timezone=America/St_Johns -Dderby.stream.error.file={os.devnull}"
 SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",

@@ -1,4 +1,4 @@
-"""What methods and commands of Delta Lake and Iceberg are called here, for errors."""
+"""What methods, commands and statements of Delta Lake and Iceberg are called here, for errors."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
@@ -70,6 +70,16 @@ OF_COMMANDS: Final[Mapping[str, str]] = {
     "cat": "read",
     "head": "read",
     "explain": "plan",
+}
+
+# {table} is the name in the statement, {snapshots} and {files} are its system tables.
+OF_STATEMENTS: Final[Mapping[str, str]] = {
+    "OPTIMIZE": "CALL sys.compact(table => '{table}')",
+    "VACUUM": "CALL sys.expire_snapshots(table => '{table}', retain_max => 10), and "
+    "CALL sys.remove_orphan_files(table => '{table}')",
+    "RESTORE": "CALL sys.rollback(table => '{table}', version => '1')",
+    "DESCRIBE HISTORY": "SELECT * FROM {snapshots}",
+    "DESCRIBE DETAIL": "DESCRIBE EXTENDED {table}, and SELECT * FROM {files}",
 }
 
 

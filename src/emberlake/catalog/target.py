@@ -159,9 +159,11 @@ def open_target(
             ) from found
         _check_parts(written, identifier)
         created = _create(catalog, identifier, fields, rules)
-        with dropped_unless_written(catalog, identifier, created):
-            yield created
-        return
+        if created is not None:
+            with dropped_unless_written(catalog, identifier, created):
+                yield created
+            return
+        found = _found(catalog, identifier)  # somebody else was faster
     if rules.mode is WriteMode.ERROR:
         raise TableAlreadyExists(
             f"{identifier} already exists, and mode='error' creates it; mode='append' adds rows",
@@ -177,9 +179,13 @@ def open_target(
 
 def _find(catalog: Catalog, identifier: Identifier) -> Table | NotFound:
     try:
-        found = catalog.get_table(identifier)
+        return _found(catalog, identifier)
     except (TableNotFound, DatabaseNotFound) as error:
         return error
+
+
+def _found(catalog: Catalog, identifier: Identifier) -> Table:
+    found = catalog.get_table(identifier)
     if not isinstance(found, Table):
         raise InvalidInput(f"{identifier} is a system table; it cannot be written to")
     return found
@@ -196,7 +202,8 @@ def _check_parts(written: str | Identifier, identifier: Identifier) -> None:
 
 def _create(
     catalog: Catalog, identifier: Identifier, fields: Sequence[DataField], rules: TargetRules
-) -> Table:
+) -> Table | None:
+    """The new table; None if there is one by now."""
     if identifier.branch is not None:
         raise InvalidInput(f"{identifier}: a branch is created by create_branch of its table")
     schema = Schema(
@@ -206,7 +213,10 @@ def _create(
         dict(rules.table_options or {}),
     )
     catalog.create_database(identifier.database, ignore_if_exists=True)
-    return catalog.create_table(identifier, schema)
+    try:
+        return catalog.create_table(identifier, schema)
+    except TableAlreadyExists:
+        return None
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from emberlake.base.option_texts import parse_bool, parse_size, parse_words
-from emberlake.catalog import CatalogFactory
+from emberlake.catalog import Catalog, CatalogFactory
 from emberlake.catalog.target import TargetRules, open_target
 from emberlake.errors import InvalidInput, InvalidOption, SnapshotNotFound, Unsupported
 from emberlake.io.object.spellings import is_secret_option, is_store_option
@@ -100,6 +100,7 @@ _IN_DELTA: Final = {
 }
 # Names whose values Spark hides wherever it shows options (the default of spark.redaction.regex).
 _REDACTED: Final = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
+_FOLDER: Final = re.compile(r"(.+)/([^/]+)\.db/([^/]+)/?")  # of a table
 # Options that Spark adds when it asks for the columns of a table in its own catalog.
 _CATALOG_TABLE: Final = ("owner", "provider")
 _NO_CATALOG_TABLE: Final = (
@@ -158,8 +159,7 @@ class SourceOptions:
             table_options=self.table if self.create and self.table else None,
             merge_schema=self.merge_schema,
         )
-        catalog = CatalogFactory.create(self.catalog)
-        with open_target(catalog, self.identifier, fields, rules) as table:
+        with open_target(self._catalog(), self.identifier, fields, rules) as table:
             assert table is not None  # only the mode ignore leaves a table alone
             has = table.options
             own = {key: text for key, text in self.table.items() if has.get(key) != text}
@@ -189,8 +189,13 @@ class SourceOptions:
         except SnapshotNotFound:  # fine for a stream; a batch fails when it is planned
             return self.open_stream().schema
 
+    def _catalog(self) -> Catalog:
+        if not any(key in self.catalog for key in CATALOG_OPTIONS):
+            raise InvalidOption(_no_warehouse(self.identifier))
+        return CatalogFactory.create(self.catalog)
+
     def _open(self, options: Mapping[str, str]) -> Table:
-        table = CatalogFactory.create(self.catalog).get_table(self.identifier)
+        table = self._catalog().get_table(self.identifier)
         if not isinstance(table, Table):
             raise InvalidInput(f"{self.identifier} is a system table; read it without Spark")
         return table.copy(options) if options else table
@@ -265,6 +270,20 @@ def _no_table(raw: Mapping[str, str], uses: frozenset[Use]) -> str:
         f'write_paimon(df, "db.t", {{"warehouse": "{place}"}}, create=True), or '
         f'df.write.format("emberlake").option("warehouse", "{place}").option("create", "true")'
         '.mode("append").save("db.t")'
+    )
+
+
+def _no_warehouse(path: str) -> str:
+    """What to write instead of a table without a catalog, or instead of its folder."""
+    folder = _FOLDER.fullmatch(path)
+    if folder is not None:
+        warehouse, name = folder[1], f"{folder[2]}.{folder[3]}"
+    else:
+        warehouse, name = "/data/lake", "db.t" if "/" in path else path
+    return (
+        f'the option warehouse is missing: option("warehouse", "{warehouse}") with load or '
+        f'save("{name}"). After emberlake.spark.attach, names need no options: '
+        f'spark.table("{name}"), saveAsTable("{name}")'
     )
 
 

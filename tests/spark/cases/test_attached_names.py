@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
 from emberlake import CatalogFactory, EmberlakeWarning, Table
+from emberlake.errors import Unsupported
 from emberlake.spark import Lake, attach
 
 
@@ -69,7 +70,9 @@ def test_a_table_that_exists_is_neither_created_nor_touched(
 
 
 def test_an_append_of_another_format_is_refused(lake: Lake, rows: DataFrame, table: Table) -> None:
-    with pytest.raises(AnalysisException, match="doesn't match the specified format"):
+    with pytest.raises(
+        Unsupported, match=r'named\.t is a table of the lake.*format\("emberlake"\)'
+    ):
         rows.write.mode("append").saveAsTable("named.t")
 
     assert table.count() == lake.spark.table("named.t").count() == 2
@@ -100,6 +103,19 @@ def test_refresh_brings_back_a_name_that_spark_has_dropped(
 
     assert table.count() == spark.table("named.t").count() == 2
     assert lake.left_out == {}
+
+
+def test_a_name_whose_columns_spark_has_altered_is_made_again_by_refresh(
+    spark: SparkSession, lake: Lake, table: Table
+) -> None:
+    spark.sql("ALTER TABLE named.t ADD COLUMNS (x INT)")  # of the name only
+
+    with pytest.raises(AnalysisException, match=r"no columns x .*lake\.refresh\(\) makes it again"):
+        spark.table("named.t").collect()
+    lake.refresh()
+
+    assert spark.table("named.t").columns == table.field_names == ["id"]
+    assert spark.table("named.t").count() == 2
 
 
 def test_refresh_reports_that_spark_has_given_a_name_to_a_table_of_its_own(

@@ -10,15 +10,21 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.functions import col, lit
 
-from emberlake import Catalog, CatalogFactory
+from emberlake import Catalog, CatalogFactory, EmberlakeWarning
 from emberlake.errors import (
     DataMismatch,
+    EmberlakeError,
     InvalidInput,
     InvalidOption,
     TableAlreadyExists,
     Unsupported,
 )
 from emberlake.spark import Lake, attach
+from spark.conftest import MODE
+
+of_classic_sessions = pytest.mark.skipif(
+    MODE == "connect", reason="a client of Connect knows only its own session"
+)
 
 
 @pytest.fixture
@@ -164,6 +170,17 @@ def test_spark_does_not_replace_the_name_of_a_table_of_the_lake(
     assert lake.spark.table("saved.t").count() == 3
 
 
+def test_an_append_without_the_format_is_answered_by_what_to_add(
+    lake: Lake, rows: DataFrame, catalog: Catalog
+) -> None:
+    saving(rows).saveAsTable("saved.t")
+
+    with pytest.raises(Unsupported, match=r'writer is parquet: add format\("emberlake"\)'):
+        rows.write.mode("append").saveAsTable("saved.t")
+
+    assert ids(catalog, "saved.t") == [0, 1, 2]
+
+
 def test_tables_of_spark_stay_tables_of_spark(
     lake: Lake, rows: DataFrame, catalog: Catalog
 ) -> None:
@@ -306,10 +323,147 @@ def test_the_default_format_may_be_emberlake(
 def test_a_name_that_spark_cannot_have_is_refused_by_spark(
     lake: Lake, rows: DataFrame, catalog: Catalog
 ) -> None:
-    with pytest.raises(AnalysisException):
-        saving(rows).saveAsTable("saved.`a-b`")
+    for name in ("saved.`a-b`", "global_temp.t"):
+        with pytest.raises(AnalysisException):
+            saving(rows).saveAsTable(name)
 
+    assert catalog.list_databases() == ["saved"]
     assert catalog.list_tables("saved") == []
+
+
+def test_a_name_in_another_case_is_the_same_name_as_everywhere_in_spark(
+    lake: Lake, rows: DataFrame, catalog: Catalog
+) -> None:
+    columns = pa.schema([("id", pa.int64()), ("day", pa.string())])
+    catalog.create_table("saved.unseen", columns)  # by others: not refreshed
+
+    saving(rows).saveAsTable("SAVED.t")
+    for name in ("Saved.T", "saved.UNSEEN"):
+        saving(rows, "append").saveAsTable(name)
+
+    assert catalog.list_databases() == ["saved"]
+    assert ids(catalog, "saved.t") == [0, 0, 1, 1, 2, 2]
+    assert ids(catalog, "saved.unseen") == [0, 1, 2]
+
+
+def test_a_name_that_spark_has_dropped_is_free_and_comes_back_with_the_next_rows(
+    lake: Lake, rows: DataFrame, catalog: Catalog
+) -> None:
+    saving(rows).saveAsTable("saved.t")
+
+    lake.spark.sql("DROP TABLE saved.t")
+    rows.limit(1).write.mode("overwrite").saveAsTable("saved.t")  # a table of Spark
+    assert lake.spark.table("saved.t").count() == 1
+    lake.spark.sql("DROP TABLE saved.t")
+    saving(rows, "append").saveAsTable("saved.t")
+
+    assert lake.spark.table("saved.t").count() == len(ids(catalog, "saved.t")) == 6
+
+
+def test_rows_that_are_saved_are_not_reported_as_a_failure(
+    lake: Lake, rows: DataFrame, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise EmberlakeError("the network is down")
+
+    monkeypatch.setattr("emberlake.sql.on_spark.attached.AttachedTables.update", fails)
+
+    with pytest.warns(EmberlakeWarning, match=r"saved to saved\.t, but .*network") as warned:
+        saving(rows).saveAsTable("saved.t")
+    assert warned[0].filename == __file__
+    with pytest.warns(EmberlakeWarning, match=r"is done, but .*network") as warned:
+        lake.sql("INSERT INTO saved.t VALUES (3, 'mon')")
+    assert warned[0].filename == __file__
+
+    assert ids(catalog, "saved.t") == [0, 1, 2, 3]
+
+
+@of_classic_sessions
+def test_a_batch_of_a_stream_saves_tables_like_any_dataframe(
+    lake: Lake, rows: DataFrame, catalog: Catalog, local_path: Path
+) -> None:
+    saving(rows).saveAsTable("saved.source")
+    refused: list[str] = []
+
+    def save(batch: DataFrame, _: int) -> None:
+        saving(batch).saveAsTable("saved.t")
+        saving(batch.limit(1), "overwrite").saveAsTable("saved.t")
+        with pytest.raises(Unsupported, match=r'add format\("emberlake"\)') as caught:
+            batch.write.mode("overwrite").saveAsTable("saved.t")
+        refused.append(str(caught.value))
+
+    stream = lake.spark.readStream.table("saved.source").writeStream.foreachBatch(save)
+    stream = stream.option("checkpointLocation", str(local_path)).trigger(availableNow=True)
+    stream.start().awaitTermination()
+
+    assert len(refused) == 1
+    assert catalog.get_table("saved.t").count() == lake.spark.table("saved.t").count() == 1
+
+
+@of_classic_sessions
+def test_other_sessions_with_the_same_catalog_save_to_the_lake_with_their_own_database(
+    lake: Lake, rows: DataFrame, catalog: Catalog
+) -> None:
+    saving(rows).saveAsTable("saved.t")
+    other = lake.spark.newSession()
+    other.sql("USE saved")
+    later = other.range(5, 6).withColumn("day", lit("tue"))
+
+    saving(later, "overwrite").saveAsTable("t")
+    with pytest.raises(Unsupported, match=r'add format\("emberlake"\)'):
+        later.write.mode("overwrite").saveAsTable("t")
+
+    assert ids(catalog, "saved.t") == [5]
+    assert lake.spark.table("saved.t").count() == 1
+
+
+@pytest.fixture
+def elsewhere(spark: SparkSession) -> Iterator[str]:
+    """A catalog of Spark, on Derby, with the name that a lake has in its own statements."""
+    name = "paimon"
+    settings = {
+        name: "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+        f"{name}.url": "jdbc:derby:memory:elsewhere;create=true",
+        f"{name}.driver": "org.apache.derby.iapi.jdbc.AutoloadedDriver",
+    }
+    for key, value in settings.items():
+        spark.conf.set(f"spark.sql.catalog.{key}", value)
+    yield name
+    for key in settings:
+        spark.conf.unset(f"spark.sql.catalog.{key}")
+
+
+def test_tables_of_another_catalog_are_left_to_spark(
+    lake: Lake, rows: DataFrame, catalog: Catalog, elsewhere: str
+) -> None:
+    saving(rows).saveAsTable("saved.t")
+
+    for writer in (saving(rows, "overwrite"), rows.write.mode("overwrite")):
+        with pytest.raises(AnalysisException):
+            writer.saveAsTable(f"{elsewhere}.saved.t")
+
+    assert ids(catalog, "saved.t") == [0, 1, 2]
+
+
+def test_names_of_the_lake_are_in_the_catalog_of_spark_whichever_is_the_current_one(
+    lake: Lake, rows: DataFrame, catalog: Catalog, elsewhere: str
+) -> None:
+    saving(rows).saveAsTable("saved.t")
+
+    lake.spark.catalog.setCurrentCatalog(elsewhere)
+    try:
+        with pytest.raises(AnalysisException):
+            saving(rows).saveAsTable("saved.u")
+        saving(rows, "append").saveAsTable("spark_catalog.saved.t")
+        saving(rows).saveAsTable("spark_catalog.fresh.u")
+        lake.refresh()
+        created = {row[0] for row in lake.spark.sql(f"SHOW NAMESPACES IN {elsewhere}").collect()}
+    finally:
+        lake.spark.catalog.setCurrentCatalog("spark_catalog")
+
+    assert not {"saved", "fresh"} & created
+    assert lake.spark.table("saved.t").count() == 6
+    assert lake.spark.table("fresh.u").count() == 3
 
 
 def test_a_temporary_view_of_the_name_is_not_written_to(

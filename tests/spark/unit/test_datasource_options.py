@@ -119,6 +119,23 @@ def test_what_spark_passes_about_a_query_is_not_our_option() -> None:
     assert (options.checkpoint, options.commit_user) == ("/c", "me")
 
 
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("shop.orders", r'"/data/lake"\) with load or save\("shop\.orders"\)'),
+        ("s3://lake/shop.db/orders/", r'"s3://lake"\) with load or save\("shop\.orders"\)'),
+        ("/tmp/orders", r'"/data/lake"\) with load or save\("db\.t"\)'),
+    ],
+)
+def test_a_table_without_a_warehouse_is_answered_by_what_to_write(path: str, answer: str) -> None:
+    options = parse_options({"path": path}, Use.BATCH_READ)
+
+    with pytest.raises(InvalidOption, match=f"warehouse is missing.*{answer}.*saveAsTable"):
+        options.open_table()
+    with pytest.raises(InvalidOption, match="warehouse is missing"):
+        options.open_target([])
+
+
 def test_two_tables_and_no_table_are_refused() -> None:
     with pytest.raises(InvalidOption, match="name of one table"):
         parse_options({"paths": '["db.t","db.u"]'}, Use.BATCH_READ)

@@ -58,6 +58,27 @@ def test_a_table_that_exists_is_left_alone_refused_or_opened():
         pass
 
 
+@pytest.mark.parametrize("mode", ["append", "ignore", "error"])
+def test_a_table_that_somebody_else_creates_meanwhile_is_a_table_that_exists(mode, monkeypatch):
+    catalog = open_catalog(new_storage())
+    create = catalog.create_table
+
+    def create_second(identifier, schema):
+        create(identifier, schema)
+        return create(identifier, schema)
+
+    monkeypatch.setattr(catalog, "create_table", create_second)
+    target = open_target(catalog, "db.t", FIELDS, TargetRules.of(mode, create=True))
+
+    if mode == "error":
+        with pytest.raises(TableAlreadyExists, match="mode='append' adds rows"), target:
+            pass
+    else:
+        with target as table:
+            assert (table is None) == (mode == "ignore")
+    assert names_in(catalog) == ["t"]
+
+
 def test_a_table_that_is_missing_is_created_only_if_somebody_says_so():
     catalog = open_catalog(new_storage())
 

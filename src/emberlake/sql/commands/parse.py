@@ -5,6 +5,7 @@ from typing import Final
 
 from emberlake.errors import InvalidSql, Unsupported
 from emberlake.sql.commands.clauses import read_literal
+from emberlake.sql.commands.of_peers import parse_peer
 from emberlake.sql.commands.parse_alter import parse_alter, parse_comment_on
 from emberlake.sql.commands.parse_define import (
     parse_create,
@@ -16,6 +17,7 @@ from emberlake.sql.commands.parse_show import parse_analyze, parse_describe, par
 from emberlake.sql.commands.values import (
     Call,
     Literal,
+    OfPeer,
     RefreshTable,
     ResetOption,
     SetOption,
@@ -38,9 +40,9 @@ def parse_command(cursor: Cursor) -> Statement | None:
     for words, parse in _PARSERS:
         if cursor.take(*words):
             command = parse(cursor)
-            if command is None:
-                cursor.at = start
-            return command
+            if command is not None:
+                return command
+            cursor.at = start
     return None
 
 
@@ -113,6 +115,10 @@ def _refuse_msck(_: Cursor) -> Command:
     raise Unsupported("MSCK REPAIR TABLE is for Hive tables; snapshots name their own files")
 
 
+def _of_peer(words: str) -> Callable[[Cursor], OfPeer | None]:
+    return lambda cursor: parse_peer(cursor, words)
+
+
 def _refuse_load(_: Cursor) -> Command:
     raise Unsupported("LOAD DATA is for Hive tables; use INSERT INTO ... SELECT ...")
 
@@ -125,6 +131,13 @@ _PARSERS: Final[tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement | None
     (("COMMENT", "ON"), parse_comment_on),
     (("USE",), parse_use),
     (("SHOW",), parse_show),
+    (("DESCRIBE", "HISTORY"), _of_peer("DESCRIBE HISTORY")),
+    (("DESCRIBE", "DETAIL"), _of_peer("DESCRIBE DETAIL")),
+    (("DESC", "HISTORY"), _of_peer("DESCRIBE HISTORY")),
+    (("DESC", "DETAIL"), _of_peer("DESCRIBE DETAIL")),
+    (("OPTIMIZE",), _of_peer("OPTIMIZE")),
+    (("VACUUM",), _of_peer("VACUUM")),
+    (("RESTORE",), _of_peer("RESTORE")),
     (("DESCRIBE",), parse_describe),
     (("DESC",), parse_describe),
     (("ANALYZE",), parse_analyze),

@@ -9,6 +9,7 @@ from emberlake.errors import Unsupported
 from emberlake.sql.commands import run_alter, run_databases, run_settings, run_show, run_tables
 from emberlake.sql.commands import values as v
 from emberlake.sql.commands.context import Session
+from emberlake.sql.commands.of_peers import answer_peer
 from emberlake.sql.commands.procedures import call_procedure
 from emberlake.sql.statements import CreateTable, Statement
 
@@ -50,6 +51,7 @@ _RUN: Final[Mapping[type[Statement], Run]] = {
     v.SetOption: run_settings.set_option,
     v.ResetOption: run_settings.reset_option,
     v.Call: call_procedure,
+    v.OfPeer: answer_peer,
 }
 
 

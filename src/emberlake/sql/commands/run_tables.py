@@ -14,7 +14,10 @@ from emberlake.sql.names import DEFAULT_DATABASE, TableName
 from emberlake.sql.statements import CreateTable
 from emberlake.types import DataField
 
-_PROVIDER: Final = "paimon"
+_PROVIDERS: Final = (
+    "paimon",
+    "emberlake",
+)  # what Spark calls the format of the connector, and ours
 
 
 def identifier_of(session: Session, name: TableName) -> Identifier:
@@ -82,7 +85,7 @@ def create_table_like(command: CreateTableLike, session: Session) -> None:
 
 
 def _check_provider(provider: str | None) -> None:
-    if provider is not None and provider.lower() != _PROVIDER:
+    if provider is not None and provider.lower() not in _PROVIDERS:
         raise Unsupported(
             f"USING {provider}: the tables of this catalog are Paimon tables; write USING paimon, "
             "or leave it out"

@@ -308,6 +308,14 @@ class AnalyzeTable(Command):
 
 
 @dataclass(frozen=True)
+class OfPeer(Command):
+    """A statement of Delta Lake: OPTIMIZE table, DESCRIBE HISTORY table, ..."""
+
+    words: str
+    table: TableName
+
+
+@dataclass(frozen=True)
 class DescribeDatabase(Command):
     """DESCRIBE DATABASE [EXTENDED] name."""
 

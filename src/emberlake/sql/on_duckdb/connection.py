@@ -5,7 +5,7 @@ import tempfile
 import threading
 import weakref
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -28,8 +28,10 @@ from emberlake.sql.on_duckdb.decimals import divide
 from emberlake.sql.on_duckdb.macros import definitions_in
 from emberlake.sql.on_duckdb.types import quoted, result_type
 from emberlake.sql.on_duckdb.typing import Digits
-from emberlake.sql.on_duckdb.unknown_names import in_our_words
+from emberlake.sql.on_duckdb.unknown_names import Known
 
+_NOTHING = Known()
+_INTERNAL = "__"  # columns with such names are hidden, or only the engine's
 _ROWS_AT_ONCE = 1 << 17
 _MOST_VIEWS = 32 << 20  # bytes of views that no statement needs now
 _VIEW_COPIES = 4  # of the text of a view: ours, and what DuckDB makes of it
@@ -37,10 +39,6 @@ _SAID = re.compile(r"string '(\[[A-Z_]+\].*)' to ")  # a cast that fails on purp
 _MISSING = re.compile(r'^IO Error: No files found that match the pattern "(.*)"')
 _BROKEN = re.compile(r"No magic bytes found at end of file '(.*)'")
 _MIXED = re.compile(r"Cannot combine types (.*) and (.*) - an explicit cast is required")
-_UNKNOWN = re.compile(
-    r'Column "(.*)" referenced that exists in the SELECT clause - but this column cannot be '
-    "referenced before it is defined"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,9 +226,9 @@ class Database:
         try:
             return connection, connection.sql(prepared.text)
         except duckdb.Error as error:
-            columns = _columns(connection)
+            known = _known(connection, prepared.text)
             self._end(connection)
-            raise _ours(error, columns) from error
+            raise _ours(error, known) from error
 
     def _open(self, prepared: Prepared, kept: "_Kept | None") -> Any:
         if kept is not None:
@@ -265,23 +263,24 @@ def _problem_of(prepared: Prepared) -> EmberlakeError | None:
     return next((problem for problem in found if problem is not None), None)
 
 
-def _columns(connection: Any) -> list[str]:
-    """The columns of the tables that a connection knows."""
-    query = "SELECT DISTINCT column_name FROM duckdb_columns() WHERE NOT internal ORDER BY 1"
+def _known(connection: Any, query: str) -> Known:
+    """The columns of the tables that a query names."""
+    columns: dict[str, list[str]] = {}
+    text = "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal"
     with suppress(duckdb.Error):  # there is an error to report already
-        return [name for (name,) in connection.execute(query).fetchall()]
-    return []
+        for table, column in connection.execute(f"{text} ORDER BY column_index").fetchall():
+            if quoted(table) in query and not column.startswith(_INTERNAL):
+                columns.setdefault(table, []).append(column)
+    return Known(query, columns)
 
 
-def _ours(error: Exception, columns: Collection[str] = ()) -> EmberlakeError:
+def _ours(error: Exception, known: Known = _NOTHING) -> EmberlakeError:
     if isinstance(error.__cause__, EmberlakeError):
         return error.__cause__
     text = str(error).split("\n\n", maxsplit=1)[0].replace("\n", " ")
     said = _SAID.search(text)
     if said is not None:
         text = said.group(1)
-    if (unknown := _UNKNOWN.search(text)) is not None:
-        text = f"[UNRESOLVED_COLUMN.WITH_SUGGESTION] there is no column {unknown.group(1)} here"
     if (mixed := _MIXED.search(text)) is not None:
         kinds = " and ".join(mixed.groups())
         return Unsupported(f"values of types {kinds} are in one column: CAST them to the same type")
@@ -292,7 +291,7 @@ def _ours(error: Exception, columns: Collection[str] = ()) -> EmberlakeError:
     is_about_text = isinstance(
         error, duckdb.BinderException | duckdb.CatalogException | duckdb.ParserException
     )
-    return InvalidSql(in_our_words(text, columns)) if is_about_text else DataMismatch(text)
+    return InvalidSql(known.in_our_words(text)) if is_about_text else DataMismatch(text)
 
 
 def _problem_of_file(text: str) -> EmberlakeError | None:

@@ -27,7 +27,7 @@ from emberlake.datasource.pin import Pin
 from emberlake.datasource.source import alone
 from emberlake.datasource.stream_read import StreamReader
 from emberlake.datasource.stream_write import StreamWriter
-from emberlake.errors import Unsupported
+from emberlake.errors import ColumnNotFound, Unsupported
 
 
 def bound_source(
@@ -56,7 +56,13 @@ def bound_source(
                     f'query has twice: use lake.sql, read_paimon, or format("emberlake") with '
                     f'load("{identifier}")'
                 )
-            return BatchReader(bound, Pin.now(bound), schema)
+            try:
+                return BatchReader(bound, Pin.now(bound), schema)
+            except ColumnNotFound as error:
+                raise ColumnNotFound(
+                    f"{error}: the name in Spark has other columns than the table, as after ALTER "
+                    "TABLE in spark.sql; lake.refresh() makes it again, and lake.sql alters tables"
+                ) from error
 
         @alone
         def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001

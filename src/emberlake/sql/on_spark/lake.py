@@ -77,7 +77,7 @@ class Lake:
                 error.add_note(hint)
             raise
         self._database = session.database
-        self._attached.update()
+        self._attached.follow()
         return result
 
     @property
@@ -95,13 +95,14 @@ class Lake:
         """Whether a plain name is a table of the current database, or a temporary view."""
         return self._views.is_view(name) or self.session.find(TableName((name,))) is not None
 
-    def claim(self, name: TableName) -> Claim | None:
+    def claim(self, name: TableName, database: str) -> Claim | None:
         """The table of the lake that a name in Spark stands for, or would stand for if it is new.
 
         Args:
             name: Without the name of Spark's catalog.
+            database: The current one of the session, for names of one part.
         """
-        identifier = self._attached.identify(name, self._name)
+        identifier = self._attached.identify(name, self._name, database)
         return None if identifier is None else Claim(identifier, self._attached)
 
     def refresh(self) -> None:

@@ -14,11 +14,13 @@ from typing import Any, Final, Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from emberlake.sql.names import TableName
+from emberlake.sql.on_spark.attached import SPARK_CATALOG
 from emberlake.sql.on_spark.saving import Claim, Save, chosen, save_in_lake
 
 _METHOD: Final = "saveAsTable"
 _PART: Final = re.compile(r"`((?:[^`]|``)+)`|([^`.\s]+)")
-_SPARK_CATALOG: Final = "spark_catalog"
+_CATALOG_SETTING: Final = "spark.sql.catalog."
+_OF_JAVA: Final = "_jsparkSession"  # classic sessions have it
 _DEFAULT_SOURCE: Final = "spark.sql.sources.default"
 _MODES: Final = {"default": "error", "errorifexists": "error"}
 
@@ -28,7 +30,7 @@ class Saver(Protocol):
 
     spark: SparkSession
 
-    def claim(self, name: TableName) -> Claim | None:
+    def claim(self, name: TableName, database: str) -> Claim | None:
         """The table of the lake that a name stands for; None if it cannot be one."""
 
 
@@ -66,55 +68,84 @@ def _asking_lakes(of_spark: Callable[..., None]) -> Callable[..., None]:
     """``saveAsTable`` of a class of writers: the lakes of the session come first."""
 
     @wraps(of_spark)
-    def save_as_table(
-        self: Any,
-        name: str,
-        format: str | None = None,  # noqa: A002 - Spark's name
-        mode: str | None = None,
-        partitionBy: str | list[str] | None = None,  # noqa: N803 - Spark's name
-        **options: Any,
-    ) -> None:
-        self.mode(mode).options(**options)
-        if partitionBy is not None:
-            self.partitionBy(partitionBy)
-        if format is not None:
-            self.format(format)
-        latest_first = reversed(tuple(_savers))
-        lakes = [saver for saver in latest_first if _is_same(saver.spark, self._spark)]
-        claims = _claims(name, lakes)
-        save = _told(self) if claims else None
-        claim = None if save is None else chosen(save, claims)
-        if save is None or claim is None:
-            of_spark(self, name)
-        else:
-            save_in_lake(save, claim)
+    def save_as_table(self: Any, *args: Any, **kwargs: Any) -> None:
+        if not _is_saved_in_lake(self, *args, **kwargs):
+            of_spark(self, *args, **kwargs)  # what the writer was told, it is told again
 
     return save_as_table
 
 
-def _claims(name: str, lakes: list[Saver]) -> list[Claim]:
-    parts = _parts_of(name)
-    if not lakes or parts is None:
+def _is_saved_in_lake(
+    writer: Any,
+    name: str,
+    format: str | None = None,  # noqa: A002 - Spark's name
+    mode: str | None = None,
+    partitionBy: str | list[str] | None = None,  # noqa: N803 - Spark's name
+    **options: Any,
+) -> bool:
+    """Save a table if its name is one of a lake; whether that was done."""
+    claims = _claims(name, writer._spark)  # noqa: SLF001
+    if not claims:
+        return False
+    writer.mode(mode).options(**options)
+    if partitionBy is not None:
+        writer.partitionBy(partitionBy)
+    if format is not None:
+        writer.format(format)
+    save = _told(writer)
+    claim = chosen(save, claims)
+    if claim is None:
+        return False
+    save_in_lake(save, claim)
+    return True
+
+
+def _claims(name: str, session: Any) -> list[Claim]:
+    """The tables of lakes that a name in a session can stand for."""
+    lakes = _lakes_of(session)
+    parts = _parts_of(name) if lakes else None
+    if parts is None:
         return []
-    if parts[0].lower() == _SPARK_CATALOG and len(parts) > 1:
+    first, is_short = parts[0], len(parts) < 3
+    if first.lower() == SPARK_CATALOG and len(parts) > 1:
         parts = parts[1:]
-    elif len(parts) < 3 and lakes[0].spark.catalog.currentCatalog() != _SPARK_CATALOG:
+    elif is_short and session.catalog.currentCatalog() != SPARK_CATALOG:
         return []  # short names are those of another catalog
-    found = [lake.claim(TableName(parts)) for lake in lakes]
+    elif not is_short and session.conf.get(f"{_CATALOG_SETTING}{first}", None) is not None:
+        return []  # Spark has a catalog of that name
+    database = session.catalog.currentDatabase() if len(parts) == 1 else parts[-2]
+    found = [lake.claim(TableName(parts), database) for lake in lakes]
     return [claim for claim in found if claim is not None]
+
+
+def _lakes_of(session: Any) -> list[Saver]:
+    """The lakes whose names a session knows: first its own, and of them the latest."""
+    latest_first = reversed(tuple(_savers))
+    known = [saver for saver in latest_first if _share_names(saver.spark, session)]
+    return sorted(known, key=lambda saver: not _is_same(saver.spark, session))
+
+
+def _share_names(spark: Any, other: Any) -> bool:
+    """Whether two sessions have one catalog, as those of ``foreachBatch`` and ``newSession`` do."""
+    if type(spark) is not type(other) or not hasattr(spark, _OF_JAVA):
+        return _is_same(spark, other)
+    own, others = spark._jsparkSession, other._jsparkSession  # noqa: SLF001
+    return bool(own.sharedState().equals(others.sharedState()))
 
 
 def _is_same(spark: Any, other: Any) -> bool:
     """Whether two objects stand for one session; ``SparkSession.active`` makes new ones."""
     if spark is other or type(spark) is not type(other):
         return spark is other
-    if hasattr(spark, "_jsparkSession"):
+    if hasattr(spark, _OF_JAVA):
         return bool(spark._jsparkSession.equals(other._jsparkSession))  # noqa: SLF001
     return bool(spark.session_id == other.session_id)
 
 
-def _parts_of(name: str) -> tuple[str, ...] | None:
+def _parts_of(name: object) -> tuple[str, ...] | None:
     """The parts of a name as Spark reads it; None if it refuses the text."""
+    if not isinstance(name, str):
+        return None
     parts: list[str] = []
     place = 0
     while found := _PART.match(name, place):

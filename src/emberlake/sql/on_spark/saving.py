@@ -44,7 +44,7 @@ class Claim:
     @property
     def is_in_spark(self) -> bool:
         """Whether the name is that of the table now."""
-        return self.tables.has(self.identifier) and not self.is_name_of_another
+        return self.tables.is_in_spark(self.identifier)
 
     @property
     def is_name_of_another(self) -> bool:
@@ -62,21 +62,16 @@ def chosen(save: Save, claims: Sequence[Claim]) -> Claim | None:
     Raises:
         Unsupported: Spark would drop a name to overwrite it, or the options contradict the name.
     """
-    is_overwritten = save.mode == _OVERWRITE
-    if not (claims and (save.is_of_emberlake or is_overwritten)):
+    if not (claims and (save.is_of_emberlake or save.mode in _WRITES_TO_EXISTING)):
         return None
     identifier = claims[0].identifier
     owner = next((claim for claim in claims if claim.is_in_spark), None)
     if not save.is_of_emberlake:
         if owner is not None:
-            raise Unsupported(
-                f"{owner.identifier} is a table of the lake, and Spark would give its name to a "
-                'table of its own: add format("emberlake") to replace the rows of the table of '
-                "the lake"
-            )
+            raise Unsupported(_of_another_format(save, owner))
         return None
     if owner is None and claims[0].is_name_of_another:
-        if is_overwritten:
+        if save.mode == _OVERWRITE:
             raise Unsupported(
                 f"{identifier} is a table or view of Spark, not of the lake, and Spark would drop "
                 "it to overwrite it: drop it yourself, or save under another name"
@@ -99,6 +94,18 @@ def chosen(save: Save, claims: Sequence[Claim]) -> Claim | None:
     return next(homes, possible[0])
 
 
+def _of_another_format(save: Save, owner: Claim) -> str:
+    if save.mode == _OVERWRITE:
+        return (
+            f"{owner.identifier} is a table of the lake, and Spark would give its name to a table "
+            'of its own: add format("emberlake") to replace the rows of the table of the lake'
+        )
+    return (
+        f"{owner.identifier} is a table of the lake, and the format of the writer is "
+        f'{save.source}: add format("emberlake")'
+    )
+
+
 def save_in_lake(save: Save, claim: Claim) -> None:
     """Write the rows to a table of the lake, which is created if it does not exist.
 
@@ -112,12 +119,13 @@ def save_in_lake(save: Save, claim: Claim) -> None:
             "bucketBy, sortBy and clusterBy are for tables of Spark: the options bucket and "
             "bucket-key give a table of the lake its buckets"
         )
-    options = _parsed(save, claim.identifier)
+    identifier = claim.tables.spelled(claim.identifier)
+    options = _parsed(save, identifier)
     if save.mode in _WRITES_TO_EXISTING:
-        _check_has(claim, options.table)
+        _check_has(identifier, claim.tables.options_of(identifier), options.table)
     write_paimon(
         save.frame,
-        claim.identifier,
+        identifier,
         claim.tables.catalog_options,
         mode=save.mode,
         create=True,
@@ -128,19 +136,20 @@ def save_in_lake(save: Save, claim: Claim) -> None:
         overwrite=_WHOLE_TABLE if save.mode == _OVERWRITE else False,
         on_bad_rows=options.on_bad_rows or "fail",
     )
-    claim.tables.update()
+    claim.tables.follow(identifier)
 
 
-def _check_has(claim: Claim, described: Mapping[str, str]) -> None:
+def _check_has(
+    identifier: Identifier, has: Mapping[str, str] | None, described: Mapping[str, str]
+) -> None:
     """Refuse options of a new table that the existing one lacks: they would have no effect."""
-    has = claim.tables.options_of(claim.identifier)
     if has is None:
         return
     lacking = [f"{key}={text}" for key, text in described.items() if has.get(key) != text]
     if lacking:
         raise InvalidInput(
-            f"{claim.identifier} exists without {', '.join(lacking)}: ALTER TABLE changes its "
-            f'options, and save("{claim.identifier}") takes options for one write'
+            f"{identifier} exists without {', '.join(lacking)}: ALTER TABLE changes its "
+            f'options, and save("{identifier}") takes options for one write'
         )
 
 

@@ -109,6 +109,7 @@ def test_changes_that_would_change_rows_are_refused(lake: Lake, text: str, probl
 
 def test_tables_of_other_providers_and_places_are_refused(lake: Lake) -> None:
     lake.sql("CREATE TABLE t (a INT) USING PAIMON")
+    lake.sql("CREATE TABLE u (a INT) USING emberlake")  # as in format("emberlake")
 
     with pytest.raises(Unsupported, match="catalog decides"):
         lake.sql("CREATE TABLE u (a INT) LOCATION '/x'")

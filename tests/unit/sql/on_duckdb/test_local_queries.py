@@ -63,6 +63,61 @@ def test_an_unknown_column_is_answered_by_those_that_there_are(
     )
 
 
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("SELECT valu FROM one", "there is no column valu; there are id, value: did you mean"),
+        ("SELECT o.other FROM one o, two t", "there is no column other; there are id, value$"),
+        ("SELECT d.ident FROM (SELECT id AS k FROM one) d", "there is no column ident in d$"),
+        ("WITH w AS (SELECT id AS k FROM one) SELECT id FROM w", "there is no column id here: "),
+        ("SELECT x.id FROM one AS o", "the query has no table x; there are o$"),
+        ("SELECT s.y FROM (SELECT named_struct('x', 1) AS s) d", "no column or field y$"),
+        ("SELECT nothing", "there is no column nothing here$"),
+    ],
+)
+def test_an_unknown_name_is_answered_by_what_it_could_be_in_this_query(
+    catalog: Catalog, query: str, answer: str
+) -> None:
+    catalog.sql("CREATE TABLE one (id INT, value INT)")
+    catalog.sql("CREATE TABLE two (id INT, other INT)")
+    catalog.sql("INSERT INTO two VALUES (1, 2)")
+    catalog.sql("SELECT * FROM two").fetchall()  # is known to later queries, too
+
+    with pytest.raises(InvalidSql, match=answer):
+        catalog.sql(query)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "OPTIMIZE named ZORDER BY (id)",
+        "VACUUM named RETAIN 168 HOURS",
+        "RESTORE TABLE named TO VERSION AS OF 1",
+        "DESCRIBE HISTORY named LIMIT 1",
+        "desc detail named",
+    ],
+)
+def test_a_statement_of_delta_is_answered_by_statements_that_work(
+    catalog: Catalog, statement: str
+) -> None:
+    catalog.sql("CREATE TABLE named (id INT)")
+    catalog.sql("INSERT INTO named VALUES (1)")
+
+    with pytest.raises(Unsupported, match="is a statement of Delta Lake; here it is ") as caught:
+        catalog.sql(statement)
+    for answer in str(caught.value).partition("here it is ")[2].split(", and "):
+        assert catalog.sql(answer) is not None
+    with pytest.raises(TableNotFound, match="did you mean named"):
+        catalog.sql(statement.replace("named", "nmed"))
+
+
+def test_a_table_may_be_named_like_a_word_of_delta(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE history (id INT)")
+
+    assert catalog.sql("DESCRIBE history").fetchall() == [("id", "int", None)]
+    assert catalog.sql("DESCRIBE TABLE history id").fetchall()[0] == ("col_name", "id")
+
+
 def test_an_unknown_function_is_answered_by_the_nearest(catalog: Catalog) -> None:
     with pytest.raises(InvalidSql, match="there is no function uper; did you mean upper"):
         catalog.sql("SELECT uper(v) FROM t")
