@@ -22,12 +22,10 @@ from emberlake.sql.on_duckdb.unknown_names import in_our_words
 
 _ROWS_AT_ONCE = 1 << 17
 _MOST_VIEWS = 1000  # as statements that are being prepared may need the latest
+_INTERNAL = "__"  # columns with such names are hidden, or only the engine's
+_WORD = re.compile(r"\w+")
 _SAID = re.compile(r"string '(\[[A-Z_]+\].*)' to ")  # a cast that fails on purpose
 _MIXED = re.compile(r"Cannot combine types (.*) and (.*) - an explicit cast is required")
-_UNKNOWN = re.compile(
-    r'Column "(.*)" referenced that exists in the SELECT clause - but this column cannot be '
-    "referenced before it is defined"
-)
 
 
 @dataclass(frozen=True)
@@ -198,7 +196,7 @@ class Database:
         try:
             return connection, connection.sql(prepared.text)
         except duckdb.Error as error:
-            columns = _columns(connection)
+            columns = _columns(connection, prepared.text)
             self._end(connection)
             raise _ours(error, columns) from error
 
@@ -235,11 +233,14 @@ def _problem_of(prepared: Prepared) -> EmberlakeError | None:
     return next((problem for problem in found if problem is not None), None)
 
 
-def _columns(connection: Any) -> list[str]:
-    """The columns of the tables that a connection knows."""
-    query = "SELECT DISTINCT column_name FROM duckdb_columns() WHERE NOT internal ORDER BY 1"
+def _columns(connection: Any, text: str) -> list[str]:
+    """The columns of the tables in a query; views of other queries stay known."""
+    named = set(_WORD.findall(text))
+    query = "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal ORDER BY 2"
     with suppress(duckdb.Error):  # there is an error to report already
-        return [name for (name,) in connection.execute(query).fetchall()]
+        found = connection.execute(query).fetchall()
+        own = (column for table, column in found if table in named)
+        return list(dict.fromkeys(column for column in own if not column.startswith(_INTERNAL)))
     return []
 
 
@@ -250,8 +251,6 @@ def _ours(error: Exception, columns: Collection[str] = ()) -> EmberlakeError:
     said = _SAID.search(text)
     if said is not None:
         text = said.group(1)
-    if (unknown := _UNKNOWN.search(text)) is not None:
-        text = f"[UNRESOLVED_COLUMN.WITH_SUGGESTION] there is no column {unknown.group(1)} here"
     if (mixed := _MIXED.search(text)) is not None:
         kinds = " and ".join(mixed.groups())
         return Unsupported(f"values of types {kinds} are in one column: CAST them to the same type")

@@ -1,6 +1,6 @@
 """The engine of ``catalog.sql``: queries on DuckDB, writes and changes of rows by the tables."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -135,8 +135,8 @@ class DuckDbEngine:
 
     # --- rows -------------------------------------------------------------------------------------
 
-    def insert(self, statement: Insert, args: Args) -> SqlResult:
-        insert(self, statement, args)
+    def insert(self, statements: Sequence[Insert], args: Args) -> SqlResult:
+        insert(self, statements, args)
         return self.answer(None)
 
     def delete(self, statement: Delete, args: Args) -> SqlResult:

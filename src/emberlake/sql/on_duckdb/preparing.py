@@ -94,6 +94,8 @@ class Preparation:
             if not self._is_stand_in(node):
                 tables.add(self._qualifier(node))
                 self._replace(node, mentioned)
+        for node in tree.find_all(exp.Table):
+            _refuse_travel(node, TableName((node.alias_or_name,)))  # what is left: CTEs, functions
         drop_qualifiers(tree, tables)
         for select in tree.find_all(exp.Select):
             if self._hidden:
@@ -157,6 +159,8 @@ class Preparation:
         is_temporary = len(name.parts) == 1 or name.parts[0].lower() == "global_temp"
         if is_temporary and not self._inside:
             view = self._known_views.get(".".join(name.parts).lower())
+            if view is not None:
+                _refuse_travel(node, name)
             if isinstance(view, pa.Table):
                 self._replace_by_rows(node, view)
                 return
@@ -170,6 +174,7 @@ class Preparation:
             return
         rows = system_table_rows(name, self._session.catalog)
         if rows is not None:
+            _refuse_travel(node, name)
             self._replace_by_rows(node, rows)
             return
         table = self._session.find(name)
@@ -276,6 +281,7 @@ class Preparation:
         found = self._lookup(name.last) if is_variable else None
         if found is None:
             raise self._session.unknown_table(name)
+        _refuse_travel(node, name)
         self._replace_by_rows(node, found)
 
     def _replace_by_rows(self, node: exp.Table, rows: object) -> None:
@@ -336,6 +342,14 @@ class Preparation:
 
 _STAND_IN = "__lake_"
 _PLACES = (DataField(0, PLACE, RowType(True, ())),)  # a column that rows of targets have
+
+
+def _refuse_travel(node: exp.Table, name: TableName) -> None:
+    """Refuse another version of rows that have none."""
+    if node.args.get("version") is not None:
+        raise InvalidSql(
+            f"[UNSUPPORTED_FEATURE.TIME_TRAVEL] {name} has no versions: only tables have them"
+        )
 
 
 def _is_char(field: DataField) -> bool:

@@ -22,12 +22,12 @@ def in_our_words(text: str, columns: Collection[str]) -> str:
 
     Args:
         text: What DuckDB says.
-        columns: The columns of the tables of the query.
+        columns: The columns of the tables of the query; none if it has no tables.
     """
     if found := _COLUMN.search(text):
         name = next(name for name in found.groups() if name is not None)
-        there_are = choices(name, columns, "there are")
-        return f"[UNRESOLVED_COLUMN] there is no column {name}; {there_are}"
+        there_are = f"; {choices(name, columns, 'there are')}" if columns else " here"
+        return f"[UNRESOLVED_COLUMN] there is no column {name}{there_are}"
     if found := _FUNCTION.search(text):
         name, near = found["name"], found["near"]
         hint = did_you_mean([name], [near], before="; ") if near else ""

@@ -63,6 +63,17 @@ def test_an_unknown_column_is_answered_by_those_that_there_are(
     )
 
 
+def test_columns_of_other_tables_are_no_answer_to_an_unknown_one(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE one (ident INT)")
+    catalog.sql("CREATE TABLE two (other INT)")
+    for table in ("one", "two"):
+        catalog.sql(f"INSERT INTO {table} VALUES (1)")
+        catalog.sql(f"SELECT * FROM {table}").fetchall()
+
+    with pytest.raises(InvalidSql, match=r"there is no column identt; there are other$"):
+        catalog.sql("SELECT identt FROM two ORDER BY identt")
+
+
 def test_an_unknown_function_is_answered_by_the_nearest(catalog: Catalog) -> None:
     with pytest.raises(InvalidSql, match="there is no function uper; did you mean upper"):
         catalog.sql("SELECT uper(v) FROM t")
