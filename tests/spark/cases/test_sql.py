@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException, NumberFormatException
 from pyspark.sql import DataFrame, SparkSession
 
 from emberlake import Catalog, CatalogFactory, InvalidInput, TableNotFound
-from emberlake.errors import InvalidSql
+from emberlake.errors import InvalidSchema, InvalidSql
 from emberlake.spark import Lake, attach, sql
 
 
@@ -284,6 +284,24 @@ def test_clauses_of_merge_do_not_see_the_side_that_has_no_row(lake: Lake) -> Non
         with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
             lake.sql(merge + clause)
     assert rows(lake.sql("SELECT * FROM shop.people")) == [(1, "Ann"), (2, "Bob")]
+
+
+def test_a_null_without_a_type_fits_every_column_and_adds_none(
+    spark: SparkSession, lake: Lake
+) -> None:
+    spark.conf.set("spark.paimon.write.merge-schema", "true")
+    try:
+        lake.sql("INSERT INTO shop.people BY NAME SELECT 3 AS id, NULL AS name, 1 AS more")
+        lake.sql(
+            "MERGE INTO shop.people t USING (SELECT 1 AS id, NULL AS name, 2 AS more) s "
+            "ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"
+        )
+        with pytest.raises(InvalidSchema, match="void"):
+            lake.sql("INSERT INTO shop.people BY NAME SELECT 4 AS id, NULL AS unknown")
+    finally:
+        spark.conf.unset("spark.paimon.write.merge-schema")
+
+    assert rows(lake.sql("SELECT * FROM shop.people WHERE id <> 2")) == [(1, None, 2), (3, None, 1)]
 
 
 def test_parameters_are_bound_in_versions_and_commands(lake: Lake) -> None:

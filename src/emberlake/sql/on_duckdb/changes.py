@@ -27,7 +27,7 @@ from emberlake.sql.row_texts import (
 from emberlake.sql.statements import Delete, Merge, Update
 from emberlake.sql.targets import Target, qualifiers_of, refuse_twice, targets_of
 from emberlake.table import Table
-from emberlake.types import AtomicType, DataField, TypeRoot, from_arrow_schema
+from emberlake.types import AtomicType, DataField, TypeRoot
 
 
 def delete(engine: Local, statement: Delete, args: Args) -> None:
@@ -139,9 +139,10 @@ def merge(engine: Local, statement: Merge, args: Args) -> None:
     table = engine.session.table(statement.table)
     refuse_varying_conditions(statement)
     query = with_ctes(statement.ctes, f"SELECT * FROM {statement.source}")
-    prepared = engine.database.as_spark(engine.prepare(query, args))
-    given = engine.database.schema(prepared)
+    prepared = engine.prepare(query, args)
     if statement.evolves_schema or is_evolving(engine.session):
-        table = with_new_columns(table, statement.table, from_arrow_schema(given), engine.session)
-    text = MergeText(statement, table, PLACE, given.names)
+        given = engine.database.fields(prepared, table.fields)
+        table = with_new_columns(table, statement.table, given, engine.session)
+    names = [name for name, _ in engine.database.columns(prepared)]
+    text = MergeText(statement, table, PLACE, names)
     Changing(engine, table, args).merge(text)

@@ -13,13 +13,16 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from emberlake.errors import DataMismatch, EmberlakeError, InvalidSql, Unsupported
+from emberlake.base.names import listed
+from emberlake.errors import DataMismatch, EmberlakeError, InvalidSchema, InvalidSql, Unsupported
 from emberlake.sql.on_duckdb.decimals import divide
 from emberlake.sql.on_duckdb.macros import definitions_in
 from emberlake.sql.on_duckdb.types import quoted, result_type
 from emberlake.sql.on_duckdb.typing import Digits
 from emberlake.sql.on_duckdb.unknown_names import in_our_words
+from emberlake.types import DataField, from_arrow_schema
 
+UNTYPED = '"NULL"'  # the type of a column of nulls
 _ROWS_AT_ONCE = 1 << 17
 _MOST_VIEWS = 1000  # as statements that are being prepared may need the latest
 _INTERNAL = "__"  # columns with such names are hidden, or only the engine's
@@ -149,6 +152,27 @@ class Database:
         names = [name for name, _ in self.columns(prepared)]  # DuckDB gives twins other names
         fields = zip(self.stream(empty).schema, names, strict=True)
         return pa.schema([field.with_name(name) for field, name in fields])
+
+    def fields(
+        self, prepared: Prepared, known: Collection[DataField] = ()
+    ) -> tuple[DataField, ...]:
+        """The columns of a table for the rows of a query.
+
+        Args:
+            prepared: The query.
+            known: Columns that the table has: what is NULL for them is left out.
+
+        Raises:
+            InvalidSchema: a column has no type, because all its values are NULL, or none of Paimon.
+        """
+        untyped = {name.lower() for name, kind in self.columns(prepared) if kind == UNTYPED}
+        unknown = untyped - {field.name.lower() for field in known}
+        if unknown:
+            raise InvalidSchema(
+                f"columns without a Paimon type: {listed(sorted(unknown))}; CAST NULL to one"
+            )
+        schema = self.schema(self.as_spark(prepared))
+        return from_arrow_schema(pa.schema(f for f in schema if f.name.lower() not in untyped))
 
     def value(self, text: str) -> Any:
         """The value of an expression without columns."""

@@ -24,7 +24,7 @@ from emberlake.sql.on_duckdb.derived import DERIVED
 from emberlake.sql.on_duckdb.dialect import parse_query, to_duckdb
 from emberlake.sql.on_duckdb.hidden import PARTITION, PlacedSource, places_of
 from emberlake.sql.on_duckdb.native_queries import NativeQueries
-from emberlake.sql.on_duckdb.pinned import PinnedTable, TableSource
+from emberlake.sql.on_duckdb.pinned import PinnedTable, Pins, TableSource
 from emberlake.sql.on_duckdb.references import (
     drop_qualifiers,
     name_of,
@@ -53,12 +53,14 @@ class Preparation:
         native: NativeQueries,
         views: Mapping[str, exp.Expr | pa.Table],
         lookup: Lookup,
+        pins: Pins | None = None,
     ) -> None:
         self._session = session
         self._database = database
         self._native = native
         self._known_views = views
         self._lookup = lookup
+        self._pins = pins or Pins()
         self._number = count()
         self._sources: dict[str, object] = {}
         self._views: list[str] = []
@@ -72,6 +74,7 @@ class Preparation:
         """Text for DuckDB; all tables of the query are pinned when this returns."""
         for name, rows in targets.items():
             self._fields[name] = rows.fields
+            self._pins.hold(rows.store, rows.snapshot)
             identifier = rows.store.identity.identifier
             self._targets.add((identifier.database.lower(), identifier.object_name.lower()))
             self._show(name, rows, (*rows.fields, *_PLACES))
@@ -210,11 +213,12 @@ class Preparation:
         if isinstance(table, SystemTable):
             self._sources[stand_in] = table.to_arrow()
             return stand_in
-        schema = table.store.schema
+        pinned = self._pins.of(table)
+        schema = pinned.store.schema
         own = tuple(
             f for f in HIDDEN_FIELDS if schema.profile.tracks_rows and f.name.lower() in mentioned
         )
-        pinned = PinnedTable.of(table, own)
+        pinned = pinned.showing(own)
         places = tuple(name for name in places_of(schema) if name in mentioned)
         native = None if places else self._native.find(pinned)
         if native is not None:
@@ -307,10 +311,22 @@ class Preparation:
         text = to_duckdb(said)
         if isinstance(said, exp.Literal) and not said.is_string:
             text = f"to_timestamp({text})"  # a number counts seconds
-        moment = self._database.value(f"CAST({text} AS TIMESTAMP WITH TIME ZONE)")
+        moment = self._moment(said, text)
         if not isinstance(moment, datetime):
             raise InvalidSql(f"TIMESTAMP AS OF takes a moment, not {said.sql('spark')}")
         return int(moment.astimezone(UTC).timestamp() * 1000)
+
+    def _moment(self, said: exp.Expr, text: str) -> Any:
+        """The value of an expression, which may be a query of other tables."""
+        kind = "TIMESTAMP WITH TIME ZONE"
+        if said.find(exp.Table) is None:
+            return self._database.value(f"CAST({text} AS {kind})")
+        inner = Preparation(
+            self._session, self._database, self._native, self._known_views, self._lookup, self._pins
+        )
+        prepared = inner.prepare(exp.select(said.copy()), {})
+        query = prepared.with_text(f"SELECT CAST(({prepared.text}) AS {kind})")
+        return self._database.stream(query).read_all().column(0)[0].as_py()
 
     def _replace_incremental(self, node: exp.Table) -> None:
         given = [str(self._constant(argument)) for argument in node.this.expressions]

@@ -16,12 +16,13 @@ from emberlake.sql.on_duckdb.connection import Prepared
 from emberlake.sql.on_duckdb.context import Local
 from emberlake.sql.on_duckdb.dialect import parse_query, to_duckdb
 from emberlake.sql.on_duckdb.parameters import bind_parameters
+from emberlake.sql.on_duckdb.pinned import Pins
 from emberlake.sql.on_duckdb.types import quoted
 from emberlake.sql.postponed import with_buckets
 from emberlake.sql.statements import Insert
 from emberlake.table import Table
 from emberlake.table.write_builder import session_of
-from emberlake.types import DataField, from_arrow_schema
+from emberlake.types import DataField
 
 _DYNAMIC = "dynamic"
 _OVERWRITE_MODE = "spark.sql.sources.partitionoverwritemode"
@@ -38,25 +39,27 @@ class Target:
 
 def insert(engine: Local, statements: Sequence[Insert], args: Args) -> None:
     """Carry out INSERT; several queries see the tables as they were before the first commit."""
-    for planned in [_planned(engine, statement, args) for statement in statements]:
+    pins = Pins()
+    for planned in [_planned(engine, statement, args, pins) for statement in statements]:
         planned.write().commit()
 
 
-def _planned(engine: Local, statement: Insert, args: Args) -> "PlannedWrite":
+def _planned(engine: Local, statement: Insert, args: Args, pins: Pins) -> "PlannedWrite":
     if len(statement.table.parts) == 1 and engine.has_view(statement.table.last):
         raise InvalidSql(f"[EXPECT_TABLE_NOT_VIEW] {statement.table} is a view")
     table = engine.session.table(statement.table)
     tree = bind_parameters(_as_query(parse_query(statement.query)), args)
     if statement.by_name and is_evolving(engine.session):
-        given = engine.database.schema(engine.database.as_spark(engine.prepare_tree(tree.copy())))
-        table = with_new_columns(table, statement.table, from_arrow_schema(given), engine.session)
+        given = engine.database.fields(engine.prepare_tree(tree.copy()), table.fields)
+        table = with_new_columns(table, statement.table, given, engine.session)
     static = _static_values(statement, table, args)
     if statement.by_name:
         target = _by_name(engine, tree, table, static)
     else:
         target = _by_position(statement, table, static)
     tree = _with_defaults(tree, target.inputs)
-    prepared = _selected(engine, engine.prepare_tree(tree), target, statement.by_name)
+    rows = engine.prepare_tree(tree, pins=pins)
+    prepared = _selected(engine, rows, target, statement.by_name)
     replaces = None
     if statement.overwrite:
         is_dynamic = statement.is_dynamic or _is_dynamic(engine)
@@ -92,8 +95,7 @@ class PreparedRows:
     @property
     def fields(self) -> tuple[DataField, ...]:
         """The columns of a table for them."""
-        database = self.engine.database
-        return from_arrow_schema(database.schema(database.as_spark(self.prepared)))
+        return self.engine.database.fields(self.prepared)
 
     def write(self, table: Table, *, replaces: bool) -> Written:
         """Write their files for a table that is made of them."""

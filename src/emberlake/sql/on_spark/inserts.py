@@ -15,7 +15,7 @@ from emberlake.spark.write import WriteJob
 from emberlake.spec.replacement import Replacement
 from emberlake.sql.evolving import is_evolving, with_new_columns
 from emberlake.sql.lexer import Kind, tokenize
-from emberlake.sql.on_spark.assignment import Filling, assigned, lacking
+from emberlake.sql.on_spark.assignment import Filling, assigned, given_fields, lacking
 from emberlake.sql.on_spark.rewriting import Rewriter
 from emberlake.sql.positions import columns_by_position
 from emberlake.sql.postponed import with_buckets
@@ -78,7 +78,7 @@ def _planned(statement: Insert, session: SqlSession, rewriter: Rewriter) -> _Pla
     settings = session.engine.settings()
     filling = Filling() if statement.by_name and is_evolving(session) else None
     if filling is not None:
-        given = paimon_fields(rows.schema)
+        given = given_fields(rows.schema, table.fields)
         table = with_new_columns(table, statement.table, given, session, nested=True)
     static = _static_values(statement.partition, table, rewriter)
     mode = "dynamic" if statement.is_dynamic else settings.get(_OVERWRITE_MODE, "static").lower()

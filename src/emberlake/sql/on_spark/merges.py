@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 from emberlake.rowops.row_actions import ACTION, RowActions
 from emberlake.spark.changes import change_rows
 from emberlake.spark.located import PLACE, LocatedRows
-from emberlake.spark.types import paimon_fields, to_spark_type
+from emberlake.spark.types import to_spark_type
 from emberlake.sql.evolving import is_evolving, with_new_columns
 from emberlake.sql.merge_text import (
     CLAUSE,
@@ -24,7 +24,7 @@ from emberlake.sql.merge_text import (
     refuse_varying_conditions,
     repeated_match,
 )
-from emberlake.sql.on_spark.assignment import Filling, lacking
+from emberlake.sql.on_spark.assignment import Filling, given_fields, lacking
 from emberlake.sql.on_spark.rewriting import Rewriter
 from emberlake.sql.on_spark.target_rows import shown_rows
 from emberlake.sql.on_spark.targets import value_of, with_field
@@ -41,7 +41,7 @@ def merge_rows(statement: Merge, table: Table, rewriter: Rewriter) -> None:
     given = source_frame(statement, rewriter).schema
     evolves = statement.evolves_schema or is_evolving(rewriter.session)
     if evolves:
-        wanted = columns_to_add(statement, paimon_fields(given))
+        wanted = columns_to_add(statement, given_fields(given, table.fields))
         table = with_new_columns(table, statement.table, wanted, rewriter.session, nested=True)
     text = MergeText(statement, table, PLACE, given.names, fills=evolves)
     merge = _Merge(text, rewriter)
