@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from emberlake.catalog.catalog import Catalog
-from emberlake.catalog.rules import as_identifier
+from emberlake.catalog.rules import as_identifier, check_replaceable, first_schema
 from emberlake.errors import (
     DatabaseNotFound,
     InvalidIdentifier,
@@ -20,7 +20,9 @@ from emberlake.options import MergeEngine
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.replacement import OVERWRITES
 from emberlake.spec.schema import Schema, TableSchema
+from emberlake.store.new_schema import NewSchema
 from emberlake.table import Table
+from emberlake.table.table import table_of
 from emberlake.types import DataField
 
 
@@ -230,6 +232,25 @@ def dropped_unless_written(
         if table.latest_snapshot() is None:
             catalog.drop_table(identifier, ignore_if_not_exists=True)
         raise
+
+
+def replaced(catalog: Catalog, identifier: Identifier, schema: Schema) -> Table:
+    """A table as it will be once the catalog has given it another schema; nothing changes here.
+
+    What is written for it can be committed after that, unless others have changed the schema.
+
+    Raises:
+        TableNotFound: there is no table to replace.
+        InvalidSchema: columns, keys or options are not valid, or the partition columns differ.
+    """
+    store = catalog.get_table(identifier).store
+    latest = store.schemas.latest()
+    if latest is None:
+        raise TableNotFound(f"{identifier} has no schema any more", identifier=identifier)
+    first = first_schema(identifier, schema, catalog.options, store.env.now_ms())
+    check_replaceable(identifier, latest, first)
+    future = replace(first, id=latest.id + 1)
+    return table_of(replace(store, schema=future, new_schema=NewSchema(latest, (), future)))
 
 
 def _check_described(identifier: Identifier, schema: TableSchema, rules: TargetRules) -> None:

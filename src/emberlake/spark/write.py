@@ -79,6 +79,15 @@ class WriteJob:
             seconds=seconds,
         )
 
+    def prepare(self, df: DataFrame) -> list[CommitMessage]:
+        """Write all rows, as ``run`` does, without a commit; returns what is to be committed."""
+        job, df = self._reading_texts(df)
+        job.check(df)
+        profile = find_profile(self.resource_profile, df.sparkSession)
+        check_workers(df.sparkSession)
+        messages, _ = job.write(df, profile)
+        return messages
+
     def _reading_texts(self, df: DataFrame) -> tuple["WriteJob", DataFrame]:
         """If bad rows are allowed, Spark reads text as values of the types that the table has."""
         check_writable(self.session.store.schema)

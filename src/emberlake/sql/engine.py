@@ -4,11 +4,12 @@ There are two: Spark, and DuckDB in this process. Both are given statements, not
 rules of names and settings from the session.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from emberlake.rowops.write import Written
 from emberlake.sql.names import TableName
 from emberlake.sql.statements import (
     CreateTemporaryView,
@@ -19,6 +20,7 @@ from emberlake.sql.statements import (
     Query,
     Update,
 )
+from emberlake.table import Table
 from emberlake.types import DataField
 
 Args = Mapping[str, Any]
@@ -31,8 +33,13 @@ class Rows(Protocol):
     def fields(self) -> tuple[DataField, ...]:
         """The columns of a table for them."""
 
-    def insert(self, statement: Insert) -> None:
-        """Write them, in one commit, in place of those of the statement's own query."""
+    def write(self, table: Table, *, replaces: bool) -> Written:
+        """Write their files for a table that is made of them; nothing is visible yet.
+
+        Args:
+            table: The table, with the columns of the rows.
+            replaces: Whether they take the place of all rows that the table has.
+        """
 
 
 class Engine(Protocol):
@@ -41,8 +48,12 @@ class Engine(Protocol):
     def query(self, statement: Query, args: Args) -> Any:
         """The rows of a query; every table is read at one snapshot, found when it starts."""
 
-    def insert(self, statement: Insert, args: Args) -> Any:
-        """Write the rows of a query, in one commit."""
+    def insert(self, statements: Sequence[Insert], args: Args) -> Any:
+        """Write the rows of each query in a commit of its own.
+
+        All queries see the tables as they were before the first commit, and nothing is written if
+        one of them cannot be carried out.
+        """
 
     def delete(self, statement: Delete, args: Args) -> Any:
         """Delete the rows for which a condition is true."""

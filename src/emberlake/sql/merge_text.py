@@ -10,7 +10,7 @@ from emberlake.spec.row_tracking import HIDDEN_NAMES
 from emberlake.sql.lexer import tokenize
 from emberlake.sql.merge_scopes import qualified
 from emberlake.sql.names import quoted
-from emberlake.sql.row_texts import last_name, named, words_in
+from emberlake.sql.row_texts import last_name, named, refuse_varying, words_in
 from emberlake.sql.statements import (
     Assignment,
     DeleteRow,
@@ -79,6 +79,12 @@ def columns_to_add(statement: Merge, given: Sequence[DataField]) -> list[DataFie
             case _:
                 pass
     return [field for field in given if field.name.lower() in said]
+
+
+def refuse_varying_conditions(statement: Merge) -> None:
+    """Refuse conditions that may change when they are evaluated again, as they are for values."""
+    for condition in (statement.on, *(clause.condition for clause in statement.clauses)):
+        refuse_varying(condition or "")
 
 
 class MergeText:
@@ -239,6 +245,31 @@ class MergeText:
         return tuple(self.table.field_names) if is_inserting else ()
 
     # --- the query --------------------------------------------------------------------------------
+
+    def of_source_only(self) -> str | None:
+        """A query of the source alone, with everything that only sees the source; None: nothing.
+
+        In the query that decides, columns of the table would be NULL there, and nobody would be
+        told.
+        """
+        outputs = self._said_in(Rows.NOT_MATCHED)
+        if not outputs:
+            return None
+        return f"{self.statement.ctes} SELECT {', '.join(outputs)} FROM {self._source()}"
+
+    def of_table_only(self) -> tuple[str, int] | None:
+        """The same for what only sees the table, and the place of the table in the text."""
+        outputs = self._said_in(Rows.NOT_MATCHED_BY_SOURCE)
+        if not outputs:
+            return None
+        head = f"{self.statement.ctes} SELECT {', '.join(outputs)} FROM "
+        return f"{head}{named(self.statement.table, self.statement.alias)}", len(head)
+
+    def _said_in(self, rows: Rows) -> list[str]:
+        """The conditions and values of the clauses for these rows."""
+        parts = [part for part in self.parts if part.clause.rows is rows]
+        found = [f"({part.clause.condition}\n)" for part in parts if part.clause.condition]
+        return found + [value_text(target) for part in parts for target in part.targets]
 
     @property
     def _join(self) -> str:

@@ -30,6 +30,11 @@ def quoted(name: str) -> str:
     return backquoted(name)
 
 
+def spark_literal(text: str) -> str:
+    """A string literal of Spark's SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def text_literal(text: str) -> str:
     """A string literal of DuckDB's SQL and of our own filters: quotes are doubled."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,15 +1,22 @@
-"""Parameters that must be known before a statement is parsed: ``?``, and names of tables."""
+"""Parameters that must be known before a statement is parsed: ``?``, names, and those of commands.
+
+All others are bound by the engine that evaluates the expressions they are in.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 from emberlake.errors import InvalidSql
 from emberlake.sql.cursor import Cursor
 from emberlake.sql.lexer import Kind, Token, text_value, tokenize
-from emberlake.sql.names import TableName
+from emberlake.sql.names import TableName, spark_literal
 from emberlake.sql.replacing import Edit, edited
 
+# Statements whose values are literals, not expressions. Those of ALTER VIEW are in a query.
+_COMMANDS: Final = ("ANALYZE", "CALL", "COMMENT", "DESC", "DESCRIBE", "SHOW")
 Given = Mapping[str, Any] | Sequence[Any] | None
 
 
@@ -58,6 +65,50 @@ def with_identifiers(text: str, args: Mapping[str, Any]) -> str:
         if value is not None and close is not None:
             edits.append(Edit(token.start, tokens[close].end, str(_name(value))))
     return edited(text, edits)
+
+
+def with_literals(text: str, args: Mapping[str, Any]) -> str:
+    """The text with literals for the parameters of a command, and for those of VERSION AS OF.
+
+    Raises:
+        InvalidSql: a parameter has no value, or one that cannot be a literal.
+    """
+    tokens = tokenize(text)
+    of_all = tokens[0].is_word(*_COMMANDS) or (
+        tokens[0].is_word("ALTER") and tokens[1].is_word("TABLE")
+    )
+    edits: list[Edit] = []
+    for at, token in enumerate(tokens[:-1]):
+        name = tokens[at + 1]
+        if not (token.is_symbol(":") and name.is_name):
+            continue
+        words = " ".join(before.word for before in tokens[max(at - 3, 0) : at])
+        is_version = words in ("VERSION AS OF", "SYSTEM_VERSION AS OF")
+        # In ALTER TABLE ``a: INT`` is a field of a struct.
+        is_value = of_all and (name.name in args or tokens[0].is_word("CALL"))
+        if is_version or is_value:
+            edits.append(Edit(token.start, name.end, _literal(name.name, args)))
+    return edited(text, edits)
+
+
+def _literal(name: str, args: Mapping[str, Any]) -> str:
+    if name not in args:
+        raise InvalidSql(f"[UNBOUND_SQL_PARAMETER] the parameter :{name} has no value in args")
+    match args[name]:
+        case None:
+            return "NULL"
+        case bool(value):
+            return str(value).lower()
+        case (int() | Decimal()) as value:
+            return str(value)
+        case str(value):
+            return spark_literal(value)
+        case datetime() as value:
+            return f"TIMESTAMP '{value}'"
+        case date() as value:
+            return f"DATE '{value}'"
+        case value:
+            raise InvalidSql(f"the parameter :{name} cannot be a {type(value).__name__} here")
 
 
 def _text(tokens: Sequence[Token], args: Mapping[str, Any]) -> str | None:

@@ -8,18 +8,22 @@ from emberlake.session.write_session import WriteSession
 from emberlake.spec.profile import BucketMode
 
 
-def with_buckets(session: WriteSession) -> WriteSession:
+def with_buckets(session: WriteSession, *, is_new: bool = False) -> WriteSession:
     """The session for rows that get buckets at once, if all partitions have the same number.
 
     Otherwise, if rows are already waiting for their buckets, or if the table says that they shall
     (``postpone.batch-write-fixed-bucket``), compaction assigns them.
+
+    Args:
+        session: The write.
+        is_new: Whether the table begins with these rows, whatever it was before.
     """
     store = session.store
     if not store.options.value(POSTPONE_BUCKETS_AT_ONCE):
         return session
     if store.schema.profile.bucket_mode is not BucketMode.POSTPONED:
         return session
-    snapshot = store.snapshots.latest()
+    snapshot = None if is_new else store.snapshots.latest()
     given = store.options.value(POSTPONE_BUCKET_COUNT)
     counts: set[int] = set()
     if snapshot is not None:

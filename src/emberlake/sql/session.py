@@ -1,18 +1,14 @@
 """One SQL session on a catalog: its database, names and settings, and where statements go."""
 
 from collections.abc import Mapping
-from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any, Final
 
 from emberlake.base.names import did_you_mean
 from emberlake.catalog import Catalog
-from emberlake.catalog.target import dropped_unless_written
 from emberlake.errors import (
     BranchNotFound,
     DatabaseNotFound,
     InvalidInput,
-    TableAlreadyExists,
     TableNotFound,
     Unsupported,
 )
@@ -22,11 +18,16 @@ from emberlake.options import KNOWN_KEYS
 from emberlake.spec.identifier import SYSTEM_DATABASE, Identifier
 from emberlake.sql.commands import run_command
 from emberlake.sql.commands.run_alter import has_partition, partition_values
-from emberlake.sql.commands.run_tables import starts_over
 from emberlake.sql.commands.values import CreateTableLike
+from emberlake.sql.create_as import create_table_as
 from emberlake.sql.engine import Engine
 from emberlake.sql.names import DEFAULT_DATABASE, TableName, identify
-from emberlake.sql.parameters import Given, with_identifiers, with_named_parameters
+from emberlake.sql.parameters import (
+    Given,
+    with_identifiers,
+    with_literals,
+    with_named_parameters,
+)
 from emberlake.sql.parse import parse_statement
 from emberlake.sql.statements import (
     Command,
@@ -59,13 +60,11 @@ class SqlSession:
         *,
         name: str = "paimon",
         database: str = DEFAULT_DATABASE,
-        read: set[Identifier] | None = None,
     ) -> None:
         self.catalog = catalog
         self.engine = engine
         self.name = name  # what statements call the catalog
         self.database = database  # of names with one part; USE changes it
-        self._read = set() if read is None else read  # tables that queries have named
 
     def execute(self, text: str, args: Given = None) -> Any:
         """Carry out one statement, and return its rows in the form of the engine.
@@ -75,7 +74,7 @@ class SqlSession:
             Unsupported: the statement is known, but cannot be carried out.
         """
         text, bound = with_named_parameters(text, args)
-        text = with_identifiers(text, bound)
+        text = with_literals(with_identifiers(text, bound), bound)
         statement = parse_statement(text)
         if self._is_foreign(statement):
             statement = Foreign(text=text)
@@ -100,11 +99,9 @@ class SqlSession:
             case Query():
                 return self.engine.query(statement, args)
             case Insert():
-                return self.engine.insert(statement, args)
+                return self.engine.insert([statement], args)
             case Inserts():
-                for insert in statement.inserts:
-                    self.engine.insert(insert, args)
-                return self.engine.answer(None)
+                return self.engine.insert(statement.inserts, args)
             case Delete():
                 return self.engine.delete(statement, args)
             case Update():
@@ -147,26 +144,7 @@ class SqlSession:
     def _create_as(self, statement: CreateTableAs, args: Mapping[str, Any]) -> None:
         if statement.create.if_not_exists and self.find(statement.create.table) is not None:
             return
-        self._read.clear()
-        rows = self.engine.rows_of(statement.query, args)
-        create = replace(statement.create, columns=rows.fields, if_not_exists=False)
-        if self.identify(create.table) in self._read and starts_over(create, self):
-            raise Unsupported(
-                f"the query reads {create.table}, which it replaces by a table with other "
-                "partition columns: write the rows to another table first"
-            )
-        try:
-            run_command(create, self)
-        except TableAlreadyExists:
-            if not statement.create.if_not_exists:
-                raise
-            return  # somebody else was faster
-        # A replaced table already has snapshots, so its rows are written by an overwrite.
-        insert = Insert(table=create.table, query=statement.query, overwrite=create.replace)
-        name, table = self._identifier(create.table), self.table(create.table)
-        is_new = not create.replace
-        with dropped_unless_written(self.catalog, name, table) if is_new else nullcontext():
-            rows.insert(insert)
+        create_table_as(statement, lambda query: self.engine.rows_of(query, args), self)
 
     # --- names ------------------------------------------------------------------------------------
 
@@ -184,14 +162,17 @@ class SqlSession:
         identifier = self.identify(name)
         if identifier is None or identifier.database == SYSTEM_DATABASE:
             return None
-        self._read.add(identifier)
         try:
             table = self.catalog.get_table(identifier)
         except (TableNotFound, DatabaseNotFound, BranchNotFound):
             return None
-        options = self.table_options(identifier)
-        found: Table | SystemTable = table.copy(options) if options else table
+        found: Table | SystemTable = self.with_settings(table)
         return as_in_java(found) if isinstance(found, SystemTable) else found
+
+    def with_settings(self, table: Table) -> Table:
+        """The table with the options that settings give."""
+        options = self.table_options(table.identifier)
+        return table.copy(options) if options else table
 
     def view(self, name: TableName) -> StoredView | None:
         """The view of that name that the catalog keeps; None if it has none."""
@@ -199,9 +180,7 @@ class SqlSession:
 
     def in_database(self, database: str) -> "SqlSession":
         """The same session, as the query of a view sees it: in another database."""
-        return SqlSession(
-            self.catalog, self.engine, name=self.name, database=database, read=self._read
-        )
+        return SqlSession(self.catalog, self.engine, name=self.name, database=database)
 
     def table(self, name: TableName) -> Table:
         """The data table of that name, to be written or changed.

@@ -46,14 +46,14 @@ def target_of(
         ColumnNotFound: the table has no such column, or the column no such field.
     """
     known = by_lower_name(table.fields)
-    paths = [assignment.column]
     lower = tuple(part.lower() for part in assignment.column)
-    paths += [
+    paths = [
         assignment.column[len(qualifier) :]
         for qualifier in qualifiers
         if len(lower) > len(qualifier) and lower[: len(qualifier)] == qualifier
     ]
-    for first, *inner in paths:
+    # As in Spark: a name that can be the table's, and a column's, is the table's.
+    for first, *inner in (*paths, assignment.column):
         field = known.get(first.lower())
         if field is not None:
             return Target(field, _field_path(field, inner), assignment.value)

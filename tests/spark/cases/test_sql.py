@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, NumberFormatException
 from pyspark.sql import DataFrame, SparkSession
 
 from emberlake import Catalog, CatalogFactory, InvalidInput, TableNotFound
-from emberlake.errors import InvalidSql, Unsupported
+from emberlake.errors import InvalidSchema, InvalidSql
 from emberlake.spark import Lake, attach, sql
 
 
@@ -239,11 +239,77 @@ def test_a_table_is_replaced_by_a_query_of_itself(lake: Lake) -> None:
     lake.sql("CREATE OR REPLACE TABLE shop.people AS SELECT id * 10 AS n, name FROM shop.people")
     assert rows(lake.sql("SELECT * FROM shop.people")) == [(10, "Ann"), (20, "Bob")]
 
-    with pytest.raises(Unsupported, match="another table first"):
-        lake.sql(
-            "CREATE OR REPLACE TABLE shop.people PARTITIONED BY (name) AS SELECT * FROM shop.people"
-        )
+    lake.sql(
+        "CREATE OR REPLACE TABLE shop.people PARTITIONED BY (name) AS SELECT * FROM shop.people"
+    )
     assert rows(lake.sql("SELECT * FROM shop.people")) == [(10, "Ann"), (20, "Bob")]
+    assert rows(lake.sql("SHOW PARTITIONS shop.people")) == [("name=Ann",), ("name=Bob",)]
+
+
+@pytest.mark.parametrize("partitions", ["", "PARTITIONED BY (n)"])
+def test_a_table_is_as_before_if_the_query_that_should_replace_it_fails(
+    lake: Lake, partitions: str
+) -> None:
+    tables = rows(lake.sql("SHOW TABLES IN shop"))
+
+    with pytest.raises(NumberFormatException):
+        lake.sql(
+            f"CREATE OR REPLACE TABLE shop.people {partitions} AS "
+            "SELECT id AS n, CAST(name AS INT) AS m FROM shop.people"
+        )
+
+    assert rows(lake.sql("SELECT * FROM shop.people")) == [(1, "Ann"), (2, "Bob")]
+    assert rows(lake.sql("SHOW TABLES IN shop")) == tables
+
+
+def test_several_inserts_see_the_tables_before_the_first_of_them(lake: Lake) -> None:
+    lake.sql("CREATE TABLE shop.others (id INT, name STRING)")
+
+    lake.sql(
+        "FROM shop.people INSERT OVERWRITE shop.people SELECT id, name WHERE id = 1 "
+        "INSERT INTO shop.others SELECT id, name WHERE id > 1"
+    )
+
+    assert rows(lake.sql("SELECT * FROM shop.people")) == [(1, "Ann")]
+    assert rows(lake.sql("SELECT * FROM shop.others")) == [(2, "Bob")]
+
+
+def test_clauses_of_merge_do_not_see_the_side_that_has_no_row(lake: Lake) -> None:
+    merge = "MERGE INTO shop.people t USING (SELECT 9 AS id, 5 AS x) s ON t.id = s.id WHEN "
+    for clause in (
+        "NOT MATCHED THEN INSERT (id, name) VALUES (s.id, t.name)",
+        "NOT MATCHED AND name IS NULL THEN INSERT (id) VALUES (s.id)",
+        "NOT MATCHED BY SOURCE AND s.x IS NULL THEN DELETE",
+    ):
+        with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+            lake.sql(merge + clause)
+    assert rows(lake.sql("SELECT * FROM shop.people")) == [(1, "Ann"), (2, "Bob")]
+
+
+def test_a_null_without_a_type_fits_every_column_and_adds_none(
+    spark: SparkSession, lake: Lake
+) -> None:
+    spark.conf.set("spark.paimon.write.merge-schema", "true")
+    try:
+        lake.sql("INSERT INTO shop.people BY NAME SELECT 3 AS id, NULL AS name, 1 AS more")
+        lake.sql(
+            "MERGE INTO shop.people t USING (SELECT 1 AS id, NULL AS name, 2 AS more) s "
+            "ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"
+        )
+        with pytest.raises(InvalidSchema, match="void"):
+            lake.sql("INSERT INTO shop.people BY NAME SELECT 4 AS id, NULL AS unknown")
+    finally:
+        spark.conf.unset("spark.paimon.write.merge-schema")
+
+    assert rows(lake.sql("SELECT * FROM shop.people WHERE id <> 2")) == [(1, None, 2), (3, None, 1)]
+
+
+def test_parameters_are_bound_in_versions_and_commands(lake: Lake) -> None:
+    lake.sql("CALL sys.create_tag(:table, :tag)", {"table": "shop.people", "tag": "it's"})
+    lake.sql("DELETE FROM shop.people WHERE id = ?", [1])
+
+    old = lake.sql("SELECT * FROM shop.people VERSION AS OF :tag", {"tag": "it's"})
+    assert rows(old) == [(1, "Ann"), (2, "Bob")]
 
 
 def test_changes_up_to_an_automatic_tag_are_a_table(lake: Lake) -> None:

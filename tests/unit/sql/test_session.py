@@ -12,7 +12,7 @@ from emberlake import CatalogFactory
 from emberlake.errors import InvalidInput, TableNotFound
 from emberlake.sql.names import TableName
 from emberlake.sql.session import SqlSession
-from emberlake.sql.statements import Insert
+from emberlake.table import Table
 
 
 def session(folder: Path, settings: Mapping[str, str] | None = None) -> SqlSession:
@@ -73,13 +73,14 @@ def test_a_failed_create_as_drops_only_a_table_that_nobody_wrote_to(
     made = session(tmp_path)
     rows = pa.table({"id": pa.array([1], pa.int32())})
 
-    def insert(statement: Insert) -> None:
+    def write(table: Table, *, replaces: bool) -> None:
+        assert not replaces
         if is_written:  # by somebody else, meanwhile
-            made.table(statement.table).append(rows)
+            table.append(rows)
         raise InvalidInput("no rows")
 
     fields = made.table(TableName(("t",))).fields
-    made_of: Any = SimpleNamespace(fields=fields, insert=insert)
+    made_of: Any = SimpleNamespace(fields=fields, write=write)
     made.engine.rows_of = lambda query, args: made_of  # type: ignore[method-assign]
 
     with pytest.raises(InvalidInput, match="no rows"):

@@ -58,5 +58,8 @@ class Session(Protocol):
     def table(self, name: TableName) -> Table:
         """The data table of that name."""
 
+    def with_settings(self, table: Table) -> Table:
+        """The table with the options that settings give."""
+
     def unknown_table(self, name: TableName) -> TableNotFound:
         """The error for a table that the lake does not have."""

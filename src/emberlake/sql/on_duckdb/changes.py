@@ -6,17 +6,16 @@ decides what that parser cannot express, and MERGE (``row_queries``).
 
 from typing import Any
 
-from emberlake.errors import InvalidExpression, InvalidSql, Unsupported
+from emberlake.errors import InvalidExpression, Unsupported
 from emberlake.spec.row_tracking import HIDDEN_FIELDS
 from emberlake.sql.engine import Args
 from emberlake.sql.evolving import is_evolving, with_new_columns
-from emberlake.sql.merge_text import MergeText
+from emberlake.sql.merge_text import MergeText, refuse_varying_conditions
 from emberlake.sql.names import TableName, quoted
 from emberlake.sql.on_duckdb.context import Local
 from emberlake.sql.on_duckdb.expressions import Side, expression
 from emberlake.sql.on_duckdb.row_queries import Changing
 from emberlake.sql.on_duckdb.target_rows import PLACE
-from emberlake.sql.on_duckdb.writing import found_field
 from emberlake.sql.parse_rows import with_ctes
 from emberlake.sql.row_texts import (
     is_about_partitions,
@@ -25,9 +24,10 @@ from emberlake.sql.row_texts import (
     refuse_varying,
     takes_deletes,
 )
-from emberlake.sql.statements import Assignment, Delete, Merge, Update
+from emberlake.sql.statements import Delete, Merge, Update
+from emberlake.sql.targets import Target, qualifiers_of, refuse_twice, targets_of
 from emberlake.table import Table
-from emberlake.types import AtomicType, DataField, TypeRoot, from_arrow_schema
+from emberlake.types import AtomicType, DataField, TypeRoot
 
 
 def delete(engine: Local, statement: Delete, args: Args) -> None:
@@ -81,7 +81,7 @@ def update(engine: Local, statement: Update, args: Args) -> None:
         return
     side = _target(statement.table, statement.alias, table, None)
     try:
-        assigned = _assigned(engine, statement.assignments, args, table, [side])
+        assigned = _assigned(engine, statement, args, table, [side])
         where = statement.where
         table.update(assigned, where and expression(engine, where, args, [side]))
     except _UNSAID:
@@ -105,35 +105,30 @@ def _target(name: TableName, alias: str | None, table: Table, called: str | None
 
 
 def _assigned(
-    engine: Local,
-    assignments: tuple[Assignment, ...],
-    args: Args,
-    table: Table,
-    sides: list[Side],
+    engine: Local, statement: Update, args: Args, table: Table, sides: list[Side]
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for assignment in assignments:
-        *qualifier, column = assignment.column
-        if qualifier and tuple(qualifier) not in sides[0].names:
-            raise Unsupported(
-                f"{'.'.join(assignment.column)}: fields of a struct cannot be set without Spark; "
-                "set the whole struct"
-            )
-        field = found_field(table, column)
-        if field.name in found:
-            raise InvalidSql(f"{field.name} is set twice")
-        found[field.name] = value_for(engine, assignment.value, args, field, sides)
-    return found
+    qualifiers = qualifiers_of(statement.table, statement.alias)
+    targets = targets_of(statement.assignments, table, qualifiers)
+    refuse_twice(targets)
+    inside = [target for target in targets if target.path]
+    if inside:
+        raise Unsupported(f"{inside[0].field.name} is not set as a whole")
+    return {t.field.name: _value_for(engine, t, args, sides) for t in targets}
 
 
-def value_for(engine: Local, text: str, args: Args, field: DataField, sides: list[Side]) -> str:
-    """The expression of a value for a column, cast to its type; DEFAULT is the column's own."""
-    if text.strip().upper() == "DEFAULT":
-        text = field.default_value or "NULL"
-    said = expression(engine, text, args, sides)
-    if not isinstance(field.type, AtomicType):
+def _value_for(engine: Local, target: Target, args: Args, sides: list[Side]) -> str:
+    """The value that a column gets, cast to its type; instead of NULL its default."""
+    field = target.field
+    text = (field.default_value or "NULL") if target.is_default else target.value
+    said = _cast(expression(engine, text, args, sides), field)
+    if field.default_value is None or target.is_default:
         return said
-    return f"CAST({said} AS {field.type.type})"
+    default = _cast(expression(engine, field.default_value, args, sides), field)
+    return f"coalesce({said}, {default})"
+
+
+def _cast(said: str, field: DataField) -> str:
+    return f"CAST({said} AS {field.type.type})" if isinstance(field.type, AtomicType) else said
 
 
 # --- MERGE ----------------------------------------------------------------------------------------
@@ -142,11 +137,12 @@ def value_for(engine: Local, text: str, args: Args, field: DataField, sides: lis
 def merge(engine: Local, statement: Merge, args: Args) -> None:
     """Carry out MERGE."""
     table = engine.session.table(statement.table)
-    refuse_varying(statement.on)
+    refuse_varying_conditions(statement)
     query = with_ctes(statement.ctes, f"SELECT * FROM {statement.source}")
-    prepared = engine.database.as_spark(engine.prepare(query, args))
-    given = engine.database.schema(prepared)
+    prepared = engine.prepare(query, args)
     if statement.evolves_schema or is_evolving(engine.session):
-        table = with_new_columns(table, statement.table, from_arrow_schema(given), engine.session)
-    text = MergeText(statement, table, PLACE, given.names)
+        given = engine.database.fields(prepared, table.fields)
+        table = with_new_columns(table, statement.table, given, engine.session)
+    names = [name for name, _ in engine.database.columns(prepared)]
+    text = MergeText(statement, table, PLACE, names)
     Changing(engine, table, args).merge(text)

@@ -5,7 +5,7 @@ import tempfile
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -15,11 +15,13 @@ import duckdb
 import pyarrow as pa
 
 from emberlake.base.byte_cache import ByteCache
+from emberlake.base.names import listed
 from emberlake.errors import (
     CorruptFile,
     DataMismatch,
     EmberlakeError,
     FileNotFound,
+    InvalidSchema,
     InvalidSql,
     StorageError,
     Unsupported,
@@ -29,7 +31,9 @@ from emberlake.sql.on_duckdb.macros import definitions_in
 from emberlake.sql.on_duckdb.types import quoted, result_type
 from emberlake.sql.on_duckdb.typing import Digits
 from emberlake.sql.on_duckdb.unknown_names import Known
+from emberlake.types import DataField, from_arrow_schema
 
+UNTYPED = '"NULL"'  # the type of a column of nulls
 _NOTHING = Known()
 _INTERNAL = "__"  # columns with such names are hidden, or only the engine's
 _ROWS_AT_ONCE = 1 << 17
@@ -177,6 +181,27 @@ class Database:
         names = [name for name, _ in self.columns(prepared)]  # DuckDB gives twins other names
         fields = zip(self.stream(empty).schema, names, strict=True)
         return pa.schema([field.with_name(name) for field, name in fields])
+
+    def fields(
+        self, prepared: Prepared, known: Collection[DataField] = ()
+    ) -> tuple[DataField, ...]:
+        """The columns of a table for the rows of a query.
+
+        Args:
+            prepared: The query.
+            known: Columns that the table has: what is NULL for them is left out.
+
+        Raises:
+            InvalidSchema: a column has no type, because all its values are NULL, or none of Paimon.
+        """
+        untyped = {name.lower() for name, kind in self.columns(prepared) if kind == UNTYPED}
+        unknown = untyped - {field.name.lower() for field in known}
+        if unknown:
+            raise InvalidSchema(
+                f"columns without a Paimon type: {listed(sorted(unknown))}; CAST NULL to one"
+            )
+        schema = self.schema(self.as_spark(prepared))
+        return from_arrow_schema(pa.schema(f for f in schema if f.name.lower() not in untyped))
 
     def value(self, text: str) -> Any:
         """The value of an expression without columns."""

@@ -8,6 +8,7 @@ from sqlglot import exp
 from emberlake.sql.commands.context import Session
 from emberlake.sql.engine import Args
 from emberlake.sql.on_duckdb.connection import Database, Prepared
+from emberlake.sql.on_duckdb.pinned import Pins
 from emberlake.sql.on_duckdb.target_rows import TargetRows
 
 
@@ -27,9 +28,18 @@ class Local(Protocol):
         """A query for DuckDB, with all its tables pinned."""
 
     def prepare_tree(
-        self, tree: exp.Expr, targets: Mapping[str, TargetRows] | None = None
+        self,
+        tree: exp.Expr,
+        targets: Mapping[str, TargetRows] | None = None,
+        pins: Pins | None = None,
     ) -> Prepared:
-        """The same for a query that is parsed already; some of its names stand for rows."""
+        """The same for a query that is parsed already; some of its names stand for rows.
+
+        Args:
+            tree: The query.
+            targets: Rows by the names that stand for them.
+            pins: Tables that other queries of the statement have pinned.
+        """
 
     def has_view(self, name: str) -> bool:
         """Whether a temporary view has that name."""

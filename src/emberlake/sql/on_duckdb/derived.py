@@ -86,7 +86,7 @@ def _row_tracking(table: Table) -> Derived:
     """The rows with their ids and the numbers of their last changes."""
     if not table.table_schema.profile.tracks_rows:
         raise Unsupported("rows have ids only where row-tracking.enabled is set")
-    return Derived(TableSource(PinnedTable.of(table, HIDDEN_FIELDS)))
+    return Derived(TableSource(PinnedTable.of(table).showing(HIDDEN_FIELDS)))
 
 
 DERIVED: Final[Mapping[str, Callable[[Table], Derived]]] = {

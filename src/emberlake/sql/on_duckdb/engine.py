@@ -1,6 +1,6 @@
 """The engine of ``catalog.sql``: queries on DuckDB, writes and changes of rows by the tables."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
@@ -17,10 +17,11 @@ from emberlake.sql.cursor import Cursor
 from emberlake.sql.engine import Args
 from emberlake.sql.names import TableName
 from emberlake.sql.on_duckdb.changes import delete, merge, update
-from emberlake.sql.on_duckdb.connection import Database, Prepared
+from emberlake.sql.on_duckdb.connection import UNTYPED, Database, Prepared
 from emberlake.sql.on_duckdb.dialect import parse_query
 from emberlake.sql.on_duckdb.native_queries import NativeQueries
 from emberlake.sql.on_duckdb.parameters import bind_parameters
+from emberlake.sql.on_duckdb.pinned import Pins
 from emberlake.sql.on_duckdb.preparing import Lookup, Preparation
 from emberlake.sql.on_duckdb.target_rows import TargetRows
 from emberlake.sql.on_duckdb.writing import PreparedRows, insert
@@ -33,6 +34,7 @@ from emberlake.sql.statements import (
     Query,
     Update,
 )
+from emberlake.types import from_arrow_schema
 
 _CHANGES: Final = ("INSERT", "DELETE", "UPDATE", "MERGE", "TRUNCATE")
 _QUERIES: Final = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
@@ -102,11 +104,16 @@ class DuckDbEngine:
         return self.prepare_tree(bind_parameters(parse_query(text), args))
 
     def prepare_tree(
-        self, tree: exp.Expr, targets: Mapping[str, TargetRows] | None = None
+        self,
+        tree: exp.Expr,
+        targets: Mapping[str, TargetRows] | None = None,
+        pins: Pins | None = None,
     ) -> Prepared:
         """The same for a query that is parsed already; some of its names stand for rows."""
         views = {**self._views, **self._cached}
-        preparation = Preparation(self.session, self.database, self._native, views, _LOOKUP.get())
+        preparation = Preparation(
+            self.session, self.database, self._native, views, _LOOKUP.get(), pins
+        )
         return preparation.prepare(tree, targets or {})
 
     def rows_of(self, query: str, args: Args) -> PreparedRows:
@@ -148,8 +155,8 @@ class DuckDbEngine:
 
     # --- rows -------------------------------------------------------------------------------------
 
-    def insert(self, statement: Insert, args: Args) -> SqlResult:
-        insert(self, statement, args)
+    def insert(self, statements: Sequence[Insert], args: Args) -> SqlResult:
+        insert(self, statements, args)
         return self.answer(None)
 
     def delete(self, statement: Delete, args: Args) -> SqlResult:
@@ -211,8 +218,14 @@ class DuckDbEngine:
         return self.answer(None)
 
     def _describe(self, query: str, args: Args) -> SqlResult:
-        fields = self.rows_of(query, args).fields
-        rows = column_rows(fields, [spark_type(f.type) for f in fields])
+        prepared = self.prepare(query, args)
+        untyped = [kind == UNTYPED for _, kind in self.database.columns(prepared)]
+        fields = from_arrow_schema(self.database.schema(self.database.as_spark(prepared)))
+        types = [
+            "void" if is_untyped else spark_type(field.type)
+            for field, is_untyped in zip(fields, untyped, strict=True)
+        ]
+        rows = column_rows(fields, types)
         return SqlResult.of_table(texts_of(("col_name", "data_type", "comment"), rows))
 
     def answer(self, rows: pa.Table | None) -> SqlResult:

@@ -7,7 +7,7 @@ row groups are skipped; DuckDB evaluates the others itself.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -38,11 +38,19 @@ class PinnedTable:
     fields: tuple[DataField, ...]
 
     @staticmethod
-    def of(table: Table, hidden: Sequence[DataField] = ()) -> "PinnedTable":
-        """The table as it is now, or where its options travel to; with some hidden columns."""
-        store = table.store
+    def of(table: Table) -> "PinnedTable":
+        """The table as it is now, or where its options travel to."""
+        return PinnedTable.at(table.store, find_target(table.store))
+
+    @staticmethod
+    def at(store: TableStore, target: Snapshot | Between | None) -> "PinnedTable":
+        """A table at a snapshot that was found before."""
         check_readable(store.schema)
-        return PinnedTable(store, find_target(store), (*store.schema.fields, *hidden))
+        return PinnedTable(store, target, store.schema.fields)
+
+    def showing(self, hidden: Sequence[DataField]) -> "PinnedTable":
+        """The same with some hidden columns."""
+        return replace(self, fields=(*self.fields, *hidden))
 
     def batches(self, names: Sequence[str] | None, where: Predicate | None) -> pa.RecordBatchReader:
         """The rows, a batch at a time."""
@@ -51,6 +59,31 @@ class PinnedTable:
         splits = plan_target(reader.store, self.target, where, None).splits
         attach_folders(splits, self.store.bucket_folder)
         return pa.RecordBatchReader.from_batches(reader.arrow_schema, reader.read_batches(splits))
+
+
+class Pins:
+    """The tables of one statement: each is pinned once, however often it is named."""
+
+    def __init__(self) -> None:
+        self._pinned: dict[tuple[object, ...], PinnedTable] = {}
+        self._found: dict[tuple[object, ...], Snapshot | None] = {}
+
+    def of(self, table: Table) -> PinnedTable:
+        """The table as it was when the statement first named it."""
+        key = _key(table.store)
+        if key not in self._pinned:
+            is_found = key in self._found
+            pinned = PinnedTable.at(table.store, self._found[key]) if is_found else None
+            self._pinned[key] = pinned or PinnedTable.of(table)
+        return self._pinned[key]
+
+    def hold(self, store: TableStore, snapshot: Snapshot | None) -> None:
+        """Let the statement see a table at a snapshot: it changes rows that it has found there."""
+        self._found[_key(store)] = snapshot
+
+
+def _key(store: TableStore) -> tuple[object, ...]:
+    return store.identity.identifier, tuple(sorted(store.options.items()))
 
 
 class TellingSource:

@@ -24,7 +24,7 @@ from emberlake.sql.on_duckdb.derived import DERIVED
 from emberlake.sql.on_duckdb.dialect import parse_query, to_duckdb
 from emberlake.sql.on_duckdb.hidden import PARTITION, PlacedSource, places_of
 from emberlake.sql.on_duckdb.native_queries import NativeQueries
-from emberlake.sql.on_duckdb.pinned import PinnedTable, TableSource
+from emberlake.sql.on_duckdb.pinned import PinnedTable, Pins, TableSource
 from emberlake.sql.on_duckdb.references import (
     drop_qualifiers,
     name_of,
@@ -53,12 +53,14 @@ class Preparation:
         native: NativeQueries,
         views: Mapping[str, exp.Expr | pa.Table],
         lookup: Lookup,
+        pins: Pins | None = None,
     ) -> None:
         self._session = session
         self._database = database
         self._native = native
         self._known_views = views
         self._lookup = lookup
+        self._pins = pins or Pins()
         self._number = count()
         self._sources: dict[str, object] = {}
         self._views: list[str] = []
@@ -73,6 +75,7 @@ class Preparation:
         """Text for DuckDB; all tables of the query are pinned when this returns."""
         for name, rows in targets.items():
             self._fields[name] = rows.fields
+            self._pins.hold(rows.store, rows.snapshot)
             identifier = rows.store.identity.identifier
             self._targets.add((identifier.database.lower(), identifier.object_name.lower()))
             self._show(name, rows, (*rows.fields, *_PLACES))
@@ -96,6 +99,8 @@ class Preparation:
             if not self._is_stand_in(node):
                 tables.add(self._qualifier(node))
                 self._replace(node, mentioned)
+        for node in tree.find_all(exp.Table):
+            _refuse_travel(node, TableName((node.alias_or_name,)))  # what is left: CTEs, functions
         drop_qualifiers(tree, tables)
         for select in tree.find_all(exp.Select):
             if self._hidden:
@@ -159,6 +164,8 @@ class Preparation:
         is_temporary = len(name.parts) == 1 or name.parts[0].lower() == "global_temp"
         if is_temporary and not self._inside:
             view = self._known_views.get(".".join(name.parts).lower())
+            if view is not None:
+                _refuse_travel(node, name)
             if isinstance(view, pa.Table):
                 self._replace_by_rows(node, view)
                 return
@@ -172,6 +179,7 @@ class Preparation:
             return
         rows = system_table_rows(name, self._session.catalog)
         if rows is not None:
+            _refuse_travel(node, name)
             self._replace_by_rows(node, rows)
             return
         table = self._session.find(name)
@@ -207,11 +215,12 @@ class Preparation:
         if isinstance(table, SystemTable):
             self._sources[stand_in] = table.to_arrow()
             return stand_in
-        schema = table.store.schema
+        pinned = self._pins.of(table)
+        schema = pinned.store.schema
         own = tuple(
             f for f in HIDDEN_FIELDS if schema.profile.tracks_rows and f.name.lower() in mentioned
         )
-        pinned = PinnedTable.of(table, own)
+        pinned = pinned.showing(own)
         places = tuple(name for name in places_of(schema) if name in mentioned)
         native = None if places else self._native.find(pinned)
         if native is not None:
@@ -280,6 +289,7 @@ class Preparation:
         found = self._lookup(name.last) if is_variable else None
         if found is None:
             raise self._session.unknown_table(name)
+        _refuse_travel(node, name)
         self._replace_by_rows(node, found)
 
     def _replace_by_rows(self, node: exp.Table, rows: object) -> None:
@@ -305,10 +315,22 @@ class Preparation:
         text = to_duckdb(said)
         if isinstance(said, exp.Literal) and not said.is_string:
             text = f"to_timestamp({text})"  # a number counts seconds
-        moment = self._database.value(f"CAST({text} AS TIMESTAMP WITH TIME ZONE)")
+        moment = self._moment(said, text)
         if not isinstance(moment, datetime):
             raise InvalidSql(f"TIMESTAMP AS OF takes a moment, not {said.sql('spark')}")
         return int(moment.astimezone(UTC).timestamp() * 1000)
+
+    def _moment(self, said: exp.Expr, text: str) -> Any:
+        """The value of an expression, which may be a query of other tables."""
+        kind = "TIMESTAMP WITH TIME ZONE"
+        if said.find(exp.Table) is None:
+            return self._database.value(f"CAST({text} AS {kind})")
+        inner = Preparation(
+            self._session, self._database, self._native, self._known_views, self._lookup, self._pins
+        )
+        prepared = inner.prepare(exp.select(said.copy()), {})
+        query = prepared.with_text(f"SELECT CAST(({prepared.text}) AS {kind})")
+        return self._database.stream(query).read_all().column(0)[0].as_py()
 
     def _replace_incremental(self, node: exp.Table) -> None:
         given = [str(self._constant(argument)) for argument in node.this.expressions]
@@ -340,6 +362,14 @@ class Preparation:
 
 _STAND_IN = "__lake_"
 _PLACES = (DataField(0, PLACE, RowType(True, ())),)  # a column that rows of targets have
+
+
+def _refuse_travel(node: exp.Table, name: TableName) -> None:
+    """Refuse another version of rows that have none."""
+    if node.args.get("version") is not None:
+        raise InvalidSql(
+            f"[UNSUPPORTED_FEATURE.TIME_TRAVEL] {name} has no versions: only tables have them"
+        )
 
 
 def _is_char(field: DataField) -> bool:

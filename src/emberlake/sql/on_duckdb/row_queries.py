@@ -126,9 +126,19 @@ class Changing:
         actions = RowActions(text.sets, text.deletes, text.inserts)
 
         def decide(rows: TargetRows) -> pa.Table:
+            self._check_scopes(text, rows)
             return merging.decide(self._inner(query, rows))
 
         self._change(query, decide, actions, operation=Operation.MERGE)
+
+    def _check_scopes(self, text: MergeText, rows: TargetRows) -> None:
+        """Find names that a clause does not see, by binding it to the side that it does see."""
+        of_source, of_table = text.of_source_only(), text.of_table_only()
+        database = self.engine.database
+        if of_source is not None:
+            database.columns(self.engine.prepare(of_source, self.args))
+        if of_table is not None:
+            database.columns(self._inner(of_table[0], rows))
 
     # --- rows -------------------------------------------------------------------------------------
 

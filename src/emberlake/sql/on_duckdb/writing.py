@@ -7,7 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from emberlake.errors import ColumnNotFound, InvalidInput, InvalidSql
-from emberlake.rowops.write import write_rows
+from emberlake.rowops.write import Written, write_files
 from emberlake.spec.replacement import Replacement
 from emberlake.sql.engine import Args
 from emberlake.sql.evolving import is_evolving, with_new_columns
@@ -16,12 +16,13 @@ from emberlake.sql.on_duckdb.connection import Prepared
 from emberlake.sql.on_duckdb.context import Local
 from emberlake.sql.on_duckdb.dialect import parse_query, to_duckdb
 from emberlake.sql.on_duckdb.parameters import bind_parameters
+from emberlake.sql.on_duckdb.pinned import Pins
 from emberlake.sql.on_duckdb.types import quoted
 from emberlake.sql.postponed import with_buckets
 from emberlake.sql.statements import Insert
 from emberlake.table import Table
 from emberlake.table.write_builder import session_of
-from emberlake.types import DataField, from_arrow_schema
+from emberlake.types import DataField
 
 _DYNAMIC = "dynamic"
 _OVERWRITE_MODE = "spark.sql.sources.partitionoverwritemode"
@@ -36,22 +37,52 @@ class Target:
     static: dict[str, str]  # partition columns with a value, as an expression of DuckDB
 
 
-def insert(engine: Local, statement: Insert, args: Args) -> None:
-    """Carry out INSERT."""
+def insert(engine: Local, statements: Sequence[Insert], args: Args) -> None:
+    """Carry out INSERT; several queries see the tables as they were before the first commit."""
+    pins = Pins()
+    for planned in [_planned(engine, statement, args, pins) for statement in statements]:
+        planned.write().commit()
+
+
+def _planned(engine: Local, statement: Insert, args: Args, pins: Pins) -> "PlannedWrite":
     if len(statement.table.parts) == 1 and engine.has_view(statement.table.last):
         raise InvalidSql(f"[EXPECT_TABLE_NOT_VIEW] {statement.table} is a view")
     table = engine.session.table(statement.table)
     tree = bind_parameters(_as_query(parse_query(statement.query)), args)
     if statement.by_name and is_evolving(engine.session):
-        given = engine.database.schema(engine.database.as_spark(engine.prepare_tree(tree.copy())))
-        table = with_new_columns(table, statement.table, from_arrow_schema(given), engine.session)
+        given = engine.database.fields(engine.prepare_tree(tree.copy()), table.fields)
+        table = with_new_columns(table, statement.table, given, engine.session)
     static = _static_values(statement, table, args)
     if statement.by_name:
         target = _by_name(engine, tree, table, static)
     else:
         target = _by_position(statement, table, static)
     tree = _with_defaults(tree, target.inputs)
-    _write(engine, statement, target, engine.prepare_tree(tree))
+    rows = engine.prepare_tree(tree, pins=pins)
+    prepared = _selected(engine, rows, target, statement.by_name)
+    replaces = None
+    if statement.overwrite:
+        is_dynamic = statement.is_dynamic or _is_dynamic(engine)
+        replaces = _replaced(engine, table, static, is_dynamic=is_dynamic)
+    return PlannedWrite(engine, prepared, table, replaces)
+
+
+@dataclass(frozen=True)
+class PlannedWrite:
+    """A query whose rows fit a table; the tables in it are pinned already."""
+
+    engine: Local
+    prepared: Prepared
+    table: Table
+    replaces: Replacement | None = None
+
+    def write(self, *, is_new: bool = False) -> Written:
+        """Write the files of the rows."""
+        builder = self.table.new_batch_write_builder()
+        if self.replaces is not None:
+            builder = builder.overwrite(self.replaces)
+        session = with_buckets(session_of(builder), is_new=is_new)
+        return write_files(session, self.engine.database.stream(self.prepared))
 
 
 @dataclass(frozen=True)
@@ -64,23 +95,14 @@ class PreparedRows:
     @property
     def fields(self) -> tuple[DataField, ...]:
         """The columns of a table for them."""
-        database = self.engine.database
-        return from_arrow_schema(database.schema(database.as_spark(self.prepared)))
+        return self.engine.database.fields(self.prepared)
 
-    def insert(self, statement: Insert) -> None:
-        """Write them to a table that was made for them."""
-        table = self.engine.session.table(statement.table)
-        _write(self.engine, statement, Target(table, tuple(table.fields), {}), self.prepared)
-
-
-def _write(engine: Local, statement: Insert, target: Target, prepared: Prepared) -> None:
-    rows = engine.database.stream(_selected(engine, prepared, target, statement.by_name))
-    builder = target.table.new_batch_write_builder()
-    if statement.overwrite:
-        is_dynamic = statement.is_dynamic or _is_dynamic(engine)
-        replaced = _replaced(engine, target.table, target.static, is_dynamic=is_dynamic)
-        builder = builder.overwrite(replaced)
-    write_rows(with_buckets(session_of(builder)), rows)
+    def write(self, table: Table, *, replaces: bool) -> Written:
+        """Write their files for a table that is made of them."""
+        target = Target(table, tuple(table.fields), {})
+        rows = _selected(self.engine, self.prepared, target, False)
+        whole = Replacement.whole_table(table.table_schema) if replaces else None
+        return PlannedWrite(self.engine, rows, table, whole).write(is_new=True)
 
 
 def _as_query(tree: exp.Expr) -> exp.Expr:

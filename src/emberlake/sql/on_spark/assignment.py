@@ -4,6 +4,7 @@ Spark's rules of store assignment do not apply: '8' can be written to an INT, an
 cast that is impossible fails when it is computed. A NULL becomes the default of its column.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column
@@ -12,7 +13,8 @@ from pyspark.sql import types as T  # noqa: N812
 
 from emberlake.errors import DataMismatch
 from emberlake.spark.bucketing import missing_column
-from emberlake.spark.types import nullable_type, to_spark_type
+from emberlake.spark.types import nullable_type, paimon_fields, to_spark_type
+from emberlake.sql.targets import by_lower_name
 from emberlake.types import (
     ArrayType,
     AtomicType,
@@ -33,6 +35,21 @@ class Filling:
     def inside(self, name: str) -> "Filling":
         """The same for a field of the struct."""
         return Filling(None if self.old is None else self.old.getField(name))
+
+
+def given_fields(struct: T.StructType, known: Sequence[DataField]) -> tuple[DataField, ...]:
+    """The columns that rows may add to a table; what is NULL for a column that it has adds nothing.
+
+    Raises:
+        InvalidSchema: a column has no type of Paimon.
+    """
+    names = by_lower_name(known)
+    typed = (
+        column
+        for column in struct
+        if not (isinstance(column.dataType, T.NullType) and column.name.lower() in names)
+    )
+    return paimon_fields(T.StructType(list(typed)))
 
 
 def assigned(

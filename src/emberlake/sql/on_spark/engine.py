@@ -1,6 +1,6 @@
 """Carries out statements in a Spark session: names become scans, and Spark does the rest."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -51,10 +51,11 @@ class SparkEngine:
         """The DataFrame of a query."""
         return self._rewriter(args).frame(query)
 
-    def insert(self, statement: Insert, args: Args) -> DataFrame:
-        """Write the rows of a query."""
-        self._refuse_view(statement)
-        insert_rows(statement, self.session, self._rewriter(args))
+    def insert(self, statements: Sequence[Insert], args: Args) -> DataFrame:
+        """Write the rows of queries."""
+        for statement in statements:
+            self._refuse_view(statement)
+        insert_rows(statements, self.session, self._rewriter(args))
         return self.answer(None)
 
     def _refuse_view(self, statement: Insert) -> None:
@@ -84,7 +85,7 @@ class SparkEngine:
 
     def rows_of(self, query: str, args: Args) -> FrameRows:
         """The rows of a query, for a new table."""
-        return FrameRows(self.session, self._rewriter(args), query)
+        return FrameRows(self.frame(query, args))
 
     def owns(self, name: TableName) -> bool:
         """Whether Spark itself has a table or a temporary view of that name."""

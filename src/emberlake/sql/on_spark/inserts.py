@@ -1,19 +1,21 @@
 """INSERT INTO and INSERT OVERWRITE: which columns get which values, and what is replaced."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from emberlake.errors import ColumnNotFound, DataMismatch, InvalidSql
+from emberlake.rowops.write import Written
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.types import nullable_fields, paimon_fields
 from emberlake.spark.write import WriteJob
 from emberlake.spec.replacement import Replacement
 from emberlake.sql.evolving import is_evolving, with_new_columns
 from emberlake.sql.lexer import Kind, tokenize
-from emberlake.sql.on_spark.assignment import Filling, assigned, lacking
+from emberlake.sql.on_spark.assignment import Filling, assigned, given_fields, lacking
 from emberlake.sql.on_spark.rewriting import Rewriter
 from emberlake.sql.positions import columns_by_position
 from emberlake.sql.postponed import with_buckets
@@ -30,33 +32,53 @@ _OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 class FrameRows:
     """The rows of a query; the tables in it are pinned already."""
 
-    def __init__(self, session: SqlSession, rewriter: Rewriter, query: str) -> None:
-        self._session = session
-        self._rewriter = rewriter
-        self._frame = rewriter.frame(query)
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame = frame
 
     @property
     def fields(self) -> tuple[DataField, ...]:
         """The columns of a table for them."""
         return paimon_fields(nullable_fields(self._frame.schema))
 
-    def insert(self, statement: Insert) -> None:
-        """Write them to a table that was made for them."""
-        _insert(statement, self._frame, self._session, self._rewriter)
+    def write(self, table: Table, *, replaces: bool) -> Written:
+        """Write their files for a table that is made of them."""
+        places = {name: number for number, name in enumerate(table.field_names)}
+        fitted = _fit(table, self._frame, {}, places, by_name=False, filling=None)
+        whole = Replacement.whole_table(table.table_schema) if replaces else None
+        return _PlannedWrite(fitted, table, whole).write(is_new=True)
 
 
-def insert_rows(statement: Insert, session: SqlSession, rewriter: Rewriter) -> None:
-    """Write the rows of a query, in one commit."""
-    session.table(statement.table)  # an unknown table is told before anything is read
-    _insert(statement, rewriter.frame(without_default(statement.query)), session, rewriter)
+@dataclass(frozen=True)
+class _PlannedWrite:
+    """Rows that fit a table."""
+
+    rows: DataFrame
+    table: Table
+    replaces: Replacement | None
+
+    def write(self, *, is_new: bool = False) -> Written:
+        builder = self.table.new_batch_write_builder()
+        session = WriteSession(builder.store, builder.commit_user, self.replaces)
+        session = with_buckets(session, is_new=is_new)
+        return Written(session, WriteJob(session=session).prepare(self.rows))
 
 
-def _insert(statement: Insert, rows: DataFrame, session: SqlSession, rewriter: Rewriter) -> None:
-    table = session.table(statement.table)
+def insert_rows(statements: Sequence[Insert], session: SqlSession, rewriter: Rewriter) -> None:
+    """Write the rows of each query, in a commit of its own.
+
+    All of them see the tables as they were before the first commit.
+    """
+    for planned in [_planned(statement, session, rewriter) for statement in statements]:
+        planned.write().commit()
+
+
+def _planned(statement: Insert, session: SqlSession, rewriter: Rewriter) -> _PlannedWrite:
+    table = session.table(statement.table)  # an unknown table is told before anything is read
+    rows = rewriter.frame(without_default(statement.query))
     settings = session.engine.settings()
     filling = Filling() if statement.by_name and is_evolving(session) else None
     if filling is not None:
-        given = paimon_fields(rows.schema)
+        given = given_fields(rows.schema, table.fields)
         table = with_new_columns(table, statement.table, given, session, nested=True)
     static = _static_values(statement.partition, table, rewriter)
     mode = "dynamic" if statement.is_dynamic else settings.get(_OVERWRITE_MODE, "static").lower()
@@ -64,9 +86,7 @@ def _insert(statement: Insert, rows: DataFrame, session: SqlSession, rewriter: R
     places = _places(statement, table, rows.columns, static, is_dynamic=is_dynamic)
     fitted = _fit(table, rows, static, places, by_name=statement.by_name, filling=filling)
     replaces = _replacement(statement, table, static, fitted, is_dynamic=is_dynamic)
-    builder = table.new_batch_write_builder()
-    write = with_buckets(WriteSession(builder.store, builder.commit_user, replaces))
-    WriteJob(session=write).run(fitted)
+    return _PlannedWrite(fitted, table, replaces)
 
 
 # --- columns --------------------------------------------------------------------------------------

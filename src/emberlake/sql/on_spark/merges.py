@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 from emberlake.rowops.row_actions import ACTION, RowActions
 from emberlake.spark.changes import change_rows
 from emberlake.spark.located import PLACE, LocatedRows
-from emberlake.spark.types import paimon_fields, to_spark_type
+from emberlake.spark.types import to_spark_type
 from emberlake.sql.evolving import is_evolving, with_new_columns
 from emberlake.sql.merge_text import (
     CLAUSE,
@@ -21,13 +21,14 @@ from emberlake.sql.merge_text import (
     ClausePart,
     MergeText,
     columns_to_add,
+    refuse_varying_conditions,
     repeated_match,
 )
-from emberlake.sql.on_spark.assignment import Filling, lacking
+from emberlake.sql.on_spark.assignment import Filling, given_fields, lacking
 from emberlake.sql.on_spark.rewriting import Rewriter
 from emberlake.sql.on_spark.target_rows import shown_rows
 from emberlake.sql.on_spark.targets import value_of, with_field
-from emberlake.sql.row_texts import keeps_values, refuse_varying, write_session
+from emberlake.sql.row_texts import keeps_values, write_session
 from emberlake.sql.statements import DeleteRow, InsertRow, Merge, UpdateRow
 from emberlake.sql.targets import Target, by_lower_name
 from emberlake.table import Table
@@ -36,11 +37,11 @@ from emberlake.types import DataField
 
 def merge_rows(statement: Merge, table: Table, rewriter: Rewriter) -> None:
     """Bring the rows of a source into the table."""
-    refuse_varying(statement.on)
+    refuse_varying_conditions(statement)
     given = source_frame(statement, rewriter).schema
     evolves = statement.evolves_schema or is_evolving(rewriter.session)
     if evolves:
-        wanted = columns_to_add(statement, paimon_fields(given))
+        wanted = columns_to_add(statement, given_fields(given, table.fields))
         table = with_new_columns(table, statement.table, wanted, rewriter.session, nested=True)
     text = MergeText(statement, table, PLACE, given.names, fills=evolves)
     merge = _Merge(text, rewriter)
@@ -66,11 +67,22 @@ class _Merge:
 
     def decide(self, located: LocatedRows) -> DataFrame:
         """What happens to which rows."""
+        rows = shown_rows(located)
+        self._check_scopes(rows)
         query, at = self.text.query()
-        found = self.rewriter.run(query, {at: shown_rows(located)})
+        found = self.rewriter.run(query, {at: rows})
         self._refuse_several(found)
         old = self.text.old_columns()
         return self._changes(found.filter(F.col(CLAUSE).isNotNull()), old)
+
+    def _check_scopes(self, rows: DataFrame) -> None:
+        """Let Spark find names that a clause does not see: it analyses a query that it is given."""
+        of_source, of_table = self.text.of_source_only(), self.text.of_table_only()
+        if of_source is not None:
+            self.rewriter.run(of_source)
+        if of_table is not None:
+            query, at = of_table
+            self.rewriter.run(query, {at: rows})
 
     def _refuse_several(self, found: DataFrame) -> None:
         """Refuse several rows of the source for one row of the table."""

@@ -22,7 +22,7 @@ from emberlake.sql.cursor import Cursor
 from emberlake.sql.engine import Args
 from emberlake.sql.incremental import INCREMENTAL_FUNCTIONS, incremental_read
 from emberlake.sql.lexer import Kind
-from emberlake.sql.names import TableName, quoted
+from emberlake.sql.names import TableName, quoted, spark_literal
 from emberlake.sql.on_spark.derived import DERIVED, Derive
 from emberlake.sql.on_spark.scans import Pinned, scan, system_rows
 from emberlake.sql.on_spark.views import Views
@@ -248,7 +248,7 @@ class Rewriter:
         """The value of a function of the lake, as a literal; None: it is one of Spark's."""
         if len(call.name) == 1:
             is_catalog = call.name[0].upper() == "CURRENT_CATALOG"
-            return literal(self.session.name if is_catalog else self.session.database)
+            return spark_literal(self.session.name if is_catalog else self.session.database)
         return self._max_pt(call) if _is_max_pt(call) else None
 
     def _max_pt(self, call: Call) -> str:
@@ -263,12 +263,7 @@ class Rewriter:
         greatest = rows.selectExpr(f"CAST(max({quoted(first)}) AS STRING)").collect()[0][0]
         if greatest is None:
             raise InvalidSql(f"sys.max_pt: {table.identifier} has no partition with a value")
-        return literal(greatest)
-
-
-def literal(text: str) -> str:
-    """A text as a literal of Spark's SQL."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        return spark_literal(greatest)
 
 
 def _table_name(text: str) -> TableName:

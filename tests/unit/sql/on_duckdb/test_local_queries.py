@@ -12,7 +12,14 @@ import pyarrow as pa
 import pytest
 
 from emberlake import Catalog, CatalogFactory
-from emberlake.errors import InvalidSql, SnapshotNotFound, TableNotFound, Unsupported
+from emberlake.errors import (
+    InvalidSchema,
+    InvalidSql,
+    SnapshotNotFound,
+    TableNotFound,
+    Unsupported,
+)
+from emberlake.rowops import attempts
 from emberlake.sql.on_duckdb import native, pinned
 
 Rows = list[tuple[Any, ...]]
@@ -447,3 +454,86 @@ def test_a_star_of_one_table_leaves_out_the_hidden_columns_of_that_table_only(
     found = catalog.sql("SELECT b.*, a.__paimon_row_index AS i FROM t a JOIN u b ON a.id = b.id")
 
     assert found.fetchall() == [(1, 0)]
+
+
+def test_a_table_that_is_named_twice_is_read_at_one_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path)})
+    catalog.sql("CREATE TABLE t (id INT)")
+    catalog.sql("CREATE TABLE u (id INT)")
+    catalog.sql("INSERT INTO t VALUES (1)")
+    find, one = pinned.find_target, pa.table({"id": pa.array([9], pa.int32())})
+
+    def find_while_others_write(store: Any) -> Any:
+        found = find(store)
+        CatalogFactory.create({"warehouse": str(tmp_path)}).get_table("default.t").append(one)
+        return found
+
+    monkeypatch.setattr(pinned, "find_target", find_while_others_write)
+    twice = "SELECT (SELECT count(*) FROM t) AS a, (SELECT count(*) FROM t x) AS b"
+    assert catalog.sql(twice).fetchall() == [(1, 1)]
+    catalog.sql("FROM t INSERT INTO u SELECT id INSERT INTO u SELECT id + 1")
+    assert sorted(catalog.sql("SELECT * FROM u").fetchall()) == [(1,), (2,), (9,), (10,)]
+    # The rows of the table that changes were found before.
+    monkeypatch.undo()
+    catalog.sql("DELETE FROM t WHERE id <> (SELECT min(id) FROM t)")
+    assert catalog.sql("SELECT * FROM t").fetchall() == [(1,)]
+
+
+def test_a_condition_sees_the_table_as_it_is_where_rows_are_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path)})
+    catalog.sql("CREATE TABLE t (id INT)")
+    catalog.sql("INSERT INTO t VALUES (1), (2)")
+    one, present = pa.table({"id": pa.array([9], pa.int32())}), attempts.present
+
+    def present_before_others_write(session: Any) -> Any:
+        found = present(session)
+        CatalogFactory.create({"warehouse": str(tmp_path)}).get_table("default.t").append(one)
+        return found
+
+    monkeypatch.setattr(attempts, "present", present_before_others_write)
+    catalog.sql("DELETE FROM t WHERE NOT EXISTS (SELECT 1 FROM t x WHERE x.id > t.id)")
+
+    assert sorted(catalog.sql("SELECT * FROM t").fetchall()) == [(1,), (9,)]
+
+
+def test_the_moment_of_a_version_may_be_a_query(catalog: Catalog) -> None:
+    moment = "(SELECT min(commit_time) FROM `t$snapshots` WHERE snapshot_id > 0)"
+
+    assert catalog.sql(f"SELECT count(*) FROM t TIMESTAMP AS OF {moment}").fetchall() == [(2,)]
+
+
+def test_only_tables_have_versions(catalog: Catalog) -> None:
+    catalog.sql("CREATE TEMPORARY VIEW seen AS SELECT * FROM t")
+    catalog.sql("CACHE TABLE kept AS SELECT * FROM t")
+    given = pa.table({"id": [1]})
+    assert given.num_rows == 1
+
+    for name in ("seen", "kept", "given", "sys.tables", "range(3)"):
+        with pytest.raises(InvalidSql, match="has no versions"):
+            catalog.sql(f"SELECT * FROM {name} VERSION AS OF 1")
+    with pytest.raises(InvalidSql, match="has no versions"):
+        catalog.sql("WITH c AS (SELECT 1 AS id) SELECT * FROM c VERSION AS OF 1")
+
+
+def test_nulls_without_a_type_make_no_column(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE u (id INT)")
+    catalog.sql("SET spark.paimon.write.merge-schema = true")
+
+    for statement in (
+        "CREATE TABLE made AS SELECT 1 AS id, NULL AS n",
+        "CREATE TABLE made AS SELECT coalesce(NULL, NULL) AS n",
+        "INSERT INTO u BY NAME SELECT 1 AS id, NULL AS n",
+        "MERGE INTO u USING (SELECT 1 AS id, NULL AS n) s ON false WHEN NOT MATCHED THEN INSERT *",
+    ):
+        with pytest.raises(InvalidSchema, match="n; CAST NULL"):
+            catalog.sql(statement)
+    assert catalog.list_tables("db") == ["t", "u"]
+    assert catalog.get_table("db.u").field_names == ["id"]
+    assert catalog.sql("DESCRIBE QUERY SELECT NULL AS n, id FROM t").fetchall() == [
+        ("n", "void", None),
+        ("id", "int", None),
+    ]

@@ -1,20 +1,25 @@
 """INSERT, DELETE, UPDATE and MERGE of ``catalog.sql``."""
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from emberlake import Catalog, CatalogFactory
+from emberlake import Catalog, CatalogFactory, Identifier, Schema, SchemaChange, Table
+from emberlake.catalog.filesystem import FileSystemCatalog
 from emberlake.errors import (
+    ColumnNotFound,
     CommitConflict,
     DataMismatch,
     EmberlakeError,
     InvalidSchema,
     InvalidSql,
-    Unsupported,
+    InvalidState,
+    StorageError,
 )
+from remote_storage import RemoteStorage
 
 
 @pytest.fixture
@@ -207,17 +212,142 @@ def test_a_table_is_replaced_by_a_query_of_itself(catalog: Catalog) -> None:
     assert rows(catalog) == [(1,), (2,)]
 
 
-def test_a_table_with_other_partitions_is_not_made_from_itself(catalog: Catalog) -> None:
+def test_a_table_with_other_partitions_can_be_made_from_itself(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE t (id INT, v STRING)")
     catalog.sql("INSERT INTO t VALUES (1, 'a')")
-    catalog.sql("CREATE TEMPORARY VIEW seen AS SELECT * FROM t")
+    catalog.sql("INSERT INTO t VALUES (2, 'b')")
+    catalog.sql("CREATE TEMPORARY VIEW seen AS SELECT id, v AS g FROM t WHERE id > 1")
 
-    for source in ("t", "seen", "(SELECT * FROM db.t VERSION AS OF 1)"):
-        with pytest.raises(Unsupported, match="another table first"):
-            catalog.sql(f"CREATE OR REPLACE TABLE t PARTITIONED BY (v) AS SELECT * FROM {source}")
+    catalog.sql("CREATE OR REPLACE TABLE t PARTITIONED BY (v) AS SELECT * FROM t")
+    assert rows(catalog) == [(1, "a"), (2, "b")]
+    catalog.sql("CREATE OR REPLACE TABLE t PARTITIONED BY (g) AS SELECT * FROM seen")
+    assert rows(catalog) == [(2, "b")]
+    assert catalog.get_table("db.t").partition_keys == ["g"]
+    assert catalog.list_tables("db") == ["t"]
+
+
+_FAILING = "SELECT id, CAST(v AS INT) AS n FROM t"
+
+
+@pytest.mark.parametrize(
+    "query", [_FAILING, f"SELECT id, n AS v FROM ({_FAILING})"], ids=["other columns", "same"]
+)
+@pytest.mark.parametrize(
+    "partitions", ["", "PARTITIONED BY (id)"], ids=["same partitions", "others"]
+)
+def test_a_table_is_as_before_if_the_query_that_should_replace_it_fails(
+    catalog: Catalog, partitions: str, query: str, tmp_path: Path
+) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+    catalog.sql("INSERT INTO t VALUES (1, '1'), (2, 'b')")
+    before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+
+    with pytest.raises(DataMismatch, match="CAST_INVALID_INPUT"):
+        catalog.sql(f"CREATE OR REPLACE TABLE t {partitions} AS {query}")
+
+    assert rows(catalog) == [(1, "1"), (2, "b")]
+    assert catalog.list_tables("db") == ["t"]
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
+
+
+def test_a_table_is_as_before_if_it_cannot_be_replaced(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+    catalog.sql("INSERT INTO t VALUES (1, 'a')")
+    before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+
+    def refuse(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(catalog, "replace_table", refuse)
+    with pytest.raises(KeyboardInterrupt):
+        catalog.sql("CREATE OR REPLACE TABLE t AS SELECT 1 AS n")
+
     assert rows(catalog) == [(1, "a")]
-    catalog.sql("CREATE OR REPLACE TABLE t PARTITIONED BY (g) AS SELECT 1 AS id, 'x' AS g")
-    assert rows(catalog) == [(1, "x")]
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
+
+
+def test_a_table_whose_schema_others_changed_meanwhile_is_not_replaced_by_rows_of_another(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+    catalog.sql("INSERT INTO t VALUES (1, 'a')")
+    replace_table = catalog.replace_table
+
+    def after_others(identifier: Identifier, schema: Schema) -> Table:
+        catalog.alter_table(identifier, [SchemaChange.add_column("more", "INT")])
+        return replace_table(identifier, schema)
+
+    monkeypatch.setattr(catalog, "replace_table", after_others)
+    with pytest.raises(CommitConflict, match="others changed the schema"):
+        catalog.sql("CREATE OR REPLACE TABLE t AS SELECT 1 AS n")
+
+    assert catalog.sql("SELECT * FROM t VERSION AS OF 1").fetchall() == [(1, "a")]
+
+
+def test_a_table_that_is_made_anew_is_dropped_if_its_query_fails(catalog: Catalog) -> None:
+    with pytest.raises(DataMismatch):
+        catalog.sql("CREATE OR REPLACE TABLE made AS SELECT CAST('x' AS INT) AS n")
+
+    assert catalog.list_tables("db") == []
+
+
+def test_a_table_gets_other_partitions_where_tables_cannot_be_renamed() -> None:
+    catalog = FileSystemCatalog(RemoteStorage(), "warehouse")
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+    catalog.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+
+    catalog.sql("CREATE OR REPLACE TABLE t PARTITIONED BY (v) AS SELECT * FROM t")
+
+    assert rows(catalog) == [(1, "a"), (2, "b")]
+    assert catalog.get_table("default.t").partition_keys == ["v"]
+    assert catalog.list_tables("default") == ["t"]
+
+
+def test_rows_of_a_table_with_other_partitions_are_somewhere_whatever_fails(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+    catalog.sql("INSERT INTO t VALUES (1, 'a')")
+
+    def refuse(*_: object) -> None:
+        raise StorageError("the disk is gone")
+
+    monkeypatch.setattr(catalog, "rename_table", refuse)
+    with pytest.raises(InvalidState, match=r"the disk is gone.* are in `t__\w+`"):
+        catalog.sql("CREATE OR REPLACE TABLE t PARTITIONED BY (v) AS SELECT * FROM t")
+
+    (aside,) = catalog.list_tables("db")
+    assert rows(catalog, aside) == [(1, "a")]
+
+
+def test_several_inserts_see_the_tables_before_the_first_of_them(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+    catalog.sql("CREATE TABLE u (id INT, v STRING)")
+    catalog.sql("INSERT INTO t VALUES (1, 'a'), (200, 'b')")
+
+    catalog.sql(
+        "FROM t INSERT OVERWRITE t SELECT id, v WHERE id < 100 "
+        "INSERT INTO u SELECT id, v WHERE id >= 100"
+    )
+    assert (rows(catalog), rows(catalog, "u")) == ([(1, "a")], [(200, "b")])
+
+    catalog.sql("FROM t INSERT INTO t SELECT id + 1, v INSERT INTO u SELECT id, v")
+    assert rows(catalog, "u") == [(1, "a"), (200, "b")]
+
+
+def test_nothing_is_inserted_if_one_of_several_inserts_is_wrong(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+
+    for wrong in (
+        "INSERT INTO nope SELECT 1",
+        "INSERT INTO t SELECT 1",
+        "INSERT INTO t (x) SELECT 1",
+    ):
+        with pytest.raises(EmberlakeError):
+            catalog.sql(f"FROM (SELECT 1) q INSERT INTO t SELECT 1, 'a' {wrong}")
+    assert rows(catalog) == []
 
 
 def test_a_query_gives_a_column_by_name_once(catalog: Catalog) -> None:
@@ -400,3 +530,60 @@ def test_new_rows_of_a_merge_have_keys_of_their_own(catalog: Catalog) -> None:
 
     assert rows(catalog) == []
     assert rows(catalog, "u") == [(3, "x"), (3, "y")]
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, t.v)",
+        "WHEN NOT MATCHED AND v IS NULL THEN INSERT (id) VALUES (s.id)",
+        "WHEN NOT MATCHED AND t.id IS NULL THEN INSERT (id) VALUES (s.id)",
+        "WHEN NOT MATCHED BY SOURCE AND x IS NULL THEN DELETE",
+        "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET v = s.x",
+        "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET v = (SELECT max(v) FROM t o WHERE o.id = s.x)",
+    ],
+)
+def test_clauses_of_merge_do_not_see_the_side_that_has_no_row(
+    catalog: Catalog, clause: str
+) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+    catalog.sql("INSERT INTO t VALUES (1, 'a')")
+
+    with pytest.raises(InvalidSql):
+        catalog.sql(f"MERGE INTO t USING (SELECT 9 AS id, 5 AS x) s ON t.id = s.id {clause}")
+    assert rows(catalog) == [(1, "a")]
+
+
+def test_conditions_of_merge_clauses_stay_as_they_are(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+    catalog.sql("INSERT INTO t VALUES (1, 'a')")
+
+    with pytest.raises(InvalidSql, match="INVALID_NON_DETERMINISTIC_EXPRESSIONS"):
+        catalog.sql(
+            "MERGE INTO t USING (SELECT 1 AS id) s ON t.id = s.id "
+            "WHEN MATCHED AND rand() < 0.5 THEN UPDATE SET v = 'b'"
+        )
+    assert rows(catalog) == [(1, "a")]
+
+
+def test_a_column_may_be_called_like_its_table(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE s (id INT, s STRUCT<a: INT, b: INT>, a INT)")
+    catalog.sql("INSERT INTO s VALUES (1, struct(1, 2), 3)")
+
+    catalog.sql("UPDATE s SET s.b = 7, s.s.a = 8")
+    assert rows(catalog, "s") == [(1, {"a": 8, "b": 7}, 3)]
+    catalog.sql("UPDATE s SET s.a = 9")
+    assert rows(catalog, "s") == [(1, {"a": 8, "b": 7}, 9)]
+    with pytest.raises(ColumnNotFound, match="s has no field nope"):
+        catalog.sql("UPDATE s SET s.nope = 9")
+
+
+def test_a_null_that_an_update_sets_becomes_the_default(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING DEFAULT 'x', d DATE DEFAULT '2024-01-01')")
+    catalog.sql("INSERT INTO t VALUES (1, 'a', NULL), (2, 'b', NULL), (3, 'c', NULL)")
+
+    catalog.sql("UPDATE t SET v = NULL WHERE id = 1")
+    catalog.sql("UPDATE t SET v = NULL, d = NULL WHERE id IN (SELECT 2)")
+    catalog.sql("UPDATE t SET v = nullif(v, 'c'), d = DEFAULT WHERE id = 3")
+
+    assert rows(catalog) == [(n, "x", date(2024, 1, 1)) for n in (1, 2, 3)]
