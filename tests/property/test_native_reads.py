@@ -75,7 +75,10 @@ class Reading:
         }
         rows = f"{NAME} VERSION AS OF {version}" if version else NAME
         queries = self.chance.sample(QUERIES, len(QUERIES)) if not version else QUERIES[:2]
+        has_order = {*history.shape.keys} <= {*COMPARABLE, "BOOLEAN"}  # DuckDB has ties in others
         for query in queries:
+            if "ORDER" in query and not has_order:
+                continue
             found = self.run(query.format(rows=rows, **names), merged)
             wanted = self.run(query.format(rows="merged", **names), merged)
             assert found == wanted, (query, version, history.shape, history.done)

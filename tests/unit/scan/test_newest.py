@@ -8,6 +8,7 @@ import pytest
 
 from builders import append, create_key_table, lift
 from emberlake import Table
+from emberlake.options import PRIMARY_KEY_NULLABLE
 from emberlake.scan.newest import KeyFiles, find_key_files, keeps_newest
 from emberlake.scan.plan import plan_scan
 from emberlake.scan.splits import DataSplit
@@ -145,3 +146,11 @@ def test_keys_must_be_equal_in_every_engine_exactly_if_their_values_are(
     columns = pa.schema([pa.field("id", key, nullable=False), ("v", pa.string())])
 
     assert keeps_newest(create_key_table(columns).table_schema) is expected
+
+
+def test_keys_that_may_be_null_are_merged() -> None:
+    """For us two nulls are one key."""
+    columns = pa.schema([("id", pa.int64()), ("v", pa.string())])
+    table = create_key_table(columns, **{PRIMARY_KEY_NULLABLE.key: "true"})
+
+    assert not keeps_newest(table.table_schema)

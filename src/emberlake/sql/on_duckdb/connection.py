@@ -41,7 +41,10 @@ _MOST_VIEWS = 32 << 20  # bytes of views that no statement needs now
 _VIEW_COPIES = 4  # of the text of a view: ours, and what DuckDB makes of it
 _SAID = re.compile(r"string '(\[[A-Z_]+\].*)' to ")  # a cast that fails on purpose
 _MISSING = re.compile(r'^IO Error: No files found that match the pattern "(.*)"')
-_BROKEN = re.compile(r"No magic bytes found at end of file '(.*)'")
+_BROKEN = re.compile(
+    r"^Invalid Input Error: (?:No magic bytes found at end of file '(.*)'"
+    r"|File '(.*)' too small to be a Parquet file)"
+)
 _MIXED = re.compile(r"Cannot combine types (.*) and (.*) - an explicit cast is required")
 
 
@@ -324,5 +327,6 @@ def _problem_of_file(text: str) -> EmberlakeError | None:
     if (missing := _MISSING.search(text)) is not None:
         return FileNotFound(missing.group(1))
     if (broken := _BROKEN.search(text)) is not None:
-        return CorruptFile(broken.group(1), "it does not end like a Parquet file")
+        path = broken.group(1) or broken.group(2)
+        return CorruptFile(path, "it does not end like a Parquet file")
     return StorageError(text) if text.startswith("IO Error") else None

@@ -564,11 +564,12 @@ def test_a_file_that_is_missing_is_named(catalog: Catalog) -> None:
             result.to_arrow()
 
 
-def test_a_file_that_is_cut_off_is_corrupt(catalog: Catalog) -> None:
+@pytest.mark.parametrize("size", [0, 4, 100])
+def test_a_file_that_is_cut_off_is_corrupt(catalog: Catalog, size: int) -> None:
     table = make(catalog, "1")
     upsert(table, list(range(30)), "old")
     (path,) = Path(table.store.layout.root).rglob("data-*.parquet")
-    path.write_bytes(path.read_bytes()[:-9])
+    path.write_bytes(path.read_bytes()[:size])
 
     with pytest.raises(CorruptFile, match=path.name):
         catalog.sql("SELECT * FROM db.t").to_arrow()
