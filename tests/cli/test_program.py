@@ -19,7 +19,7 @@ import typer
 
 from cli.shop import Cli, append, orders_of
 from emberlake import Catalog, EmberlakeWarning, SchemaChange, __version__
-from emberlake.base.peer_names import OF_COMMANDS
+from emberlake.base.peer_names import OF_COMMANDS, OF_OPTIONS
 from emberlake.cli.app import app
 from emberlake.cli.failures import exit_code_of, message_of
 from emberlake.errors import (
@@ -497,6 +497,15 @@ def test_near_names_are_suggested(cli: Cli, catalog: Catalog) -> None:
         ("raed", "shop.orders"): "Did you mean 'read'?",
         ("vacuum", "shop.orders"): "'vacuum': use emberlake expire, and emberlake orphans; try:",
         ("history", "shop.orders"): "use emberlake snapshots",
+        ("restore", "shop.orders"): "'restore': use emberlake rollback; try:",
+        ("select", "1"): "'select': use emberlake sql; try:",
+        ("table", "describe", "shop.orders"): "use emberlake table show; try: emberlake table",
+        ("table", "slect"): "'slect'; try:",
+        ("read", "shop.orders", "--filter", "dt = 1"): "--filter: use --where; try:",
+        ("read", "shop.orders", "--version", "1"): "--version: use --snapshot; try:",
+        ("table", "create", "shop.x", "--pk", "id"): "--pk: use --primary-key; try:",
+        ("files", "shop.orders", "--overwrite"): "--overwrite",
+        ("sql", "SELECT * FROM orders"): "did you mean shop.orders?",
         ("read", "shop.orders", "--colums", "dt"): "--columns",
         ("read", "shop.ordrs"): "did you mean orders?",
         ("read", "shp.orders"): "did you mean shop?",
@@ -544,3 +553,16 @@ def test_commands_of_other_programs_are_answered_by_commands_that_exist(cli: Cli
     for answer in OF_COMMANDS.values():
         for command in f"emberlake {answer}".split(", and "):
             assert cli(*command.split()[1:], "--help").code == 0, command
+
+
+def test_options_of_other_programs_are_answered_by_options_that_exist() -> None:
+    root = typer.main.get_command(app)
+    known: set[str] = set()
+    for path in commands_of(root):
+        command = root
+        for name in path:
+            command = command.commands[name]  # type: ignore[attr-defined]
+        known.update(name for parameter in command.params for name in parameter.opts)
+
+    for answers in OF_OPTIONS.values():
+        assert known.issuperset(answer.split()[0] for answer in answers), answers

@@ -1,7 +1,6 @@
 """The program: puts all commands together, and handles their failures."""
 
 import os
-import re
 import sys
 import traceback
 import warnings
@@ -11,7 +10,6 @@ from typing import Annotated, Any, Final
 import typer
 
 from emberlake._version import __version__
-from emberlake.base.peer_names import OF_COMMANDS
 from emberlake.cli.commands import (
     change,
     databases,
@@ -34,6 +32,7 @@ from emberlake.cli.commands.declare import (
     WarehouseOption,
 )
 from emberlake.cli.failures import ExitCode, PipeClosed, UsageError, exit_code_of
+from emberlake.cli.mistyped import with_answer
 from emberlake.cli.narrow_help import NarrowGroup
 from emberlake.cli.screen import show_error, show_note
 from emberlake.cli.session import Session
@@ -42,7 +41,6 @@ from emberlake.cli.typed_options import settings_of
 PROGRAM: Final = "emberlake"
 # What Typer raises for a group without a command. It exports no name for it.
 _NOTHING_TYPED: Final = "NoArgsIsHelpError"
-_UNKNOWN_COMMAND: Final = re.compile(r"No such command '(\S+)'")
 
 
 # In the order in which a user meets them: create, fill, read, inspect, maintain.
@@ -125,9 +123,9 @@ def _parse_error(error: typer.TyperException) -> UsageError:
     text = error.format_message().strip().rstrip(".").replace(": Value error, ", ": ")
     context = getattr(error, "ctx", None)
     path = PROGRAM if context is None else context.command_path
-    unknown = _UNKNOWN_COMMAND.fullmatch(text)
-    if unknown is not None and path == PROGRAM and unknown[1] in OF_COMMANDS:
-        text = f"{text}: use {PROGRAM} {OF_COMMANDS[unknown[1]]}"
+    parameters = [] if context is None else context.command.params
+    options = [name for parameter in parameters for name in parameter.opts]
+    text = with_answer(text, PROGRAM, path, options)
     joined = text if text.endswith("?") else f"{text};"
     return UsageError(f"{joined} try: {path} --help")
 

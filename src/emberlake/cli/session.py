@@ -4,9 +4,9 @@ import importlib
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from emberlake.base.names import nearest
+from emberlake.base.homes import with_database
 from emberlake.cli.config import Settings, load_catalog_options
 from emberlake.cli.failures import Declined, UsageError
 from emberlake.errors import InvalidIdentifier
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from emberlake.catalog import Catalog
     from emberlake.inspect import SystemTable
     from emberlake.table import Table
-
-_LOOKED_INTO: Final = 20  # databases; each takes a listing
-_SUGGESTED: Final = 3
 
 
 @dataclass
@@ -44,20 +41,10 @@ class Session:
         try:
             return self.catalog.get_table(identifier)
         except InvalidIdentifier as error:
-            meant = self._with_database(identifier)
+            meant = [] if "." in identifier else with_database(identifier, self.catalog)
             if not meant:
                 raise
             raise UsageError(f"{error}; did you mean {' or '.join(meant)}?") from error
-
-    def _with_database(self, name: str) -> list[str]:
-        """The full names that a name without a database may stand for."""
-        if "." in name:
-            return []
-        found = []
-        for database in self.catalog.list_databases()[:_LOOKED_INTO]:
-            near = nearest(name, self.catalog.list_tables(database))
-            found += [f"{database}.{table}" for table in near[:1]]
-        return found[:_SUGGESTED]
 
     def table(self, identifier: str) -> "Table":
         """A table, or a branch of one.

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from emberlake.base.homes import with_database
 from emberlake.base.names import did_you_mean
 from emberlake.catalog import Catalog
 from emberlake.errors import (
@@ -200,6 +201,9 @@ class SqlSession:
         """The error for a table that the lake does not have, with similar names."""
         identifier = self.identify(name)
         meant = "" if identifier is None else self._meant_instead(identifier)
+        if not meant and len(name.parts) == 1:
+            homes = with_database(name.last, self.catalog)
+            meant = f"did you mean {' or '.join(homes)}?" if homes else ""
         return TableNotFound(
             f"[TABLE_OR_VIEW_NOT_FOUND] there is no table {name} in the catalog {self.name}"
             f"{meant and '; '}{meant} (names of tables and databases are case-sensitive)",

@@ -216,7 +216,11 @@ def test_a_lake_that_is_attached_again_takes_over_its_names(
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("named.tt", "in named: did you mean t?"), ("namd.t", "in the lake: did you mean named?")],
+    [
+        ("named.tt", "in named: did you mean t?"),
+        ("namd.t", "in the lake: did you mean named?"),
+        ("t", "in the lake: did you mean named.t?"),
+    ],
 )
 def test_a_mistyped_name_is_answered_by_the_nearest_of_the_lake(
     lake: Lake, name: str, hint: str

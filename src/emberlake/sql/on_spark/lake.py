@@ -7,6 +7,7 @@ from typing import Final
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from emberlake.base.homes import with_database
 from emberlake.base.names import did_you_mean
 from emberlake.catalog import Catalog, CatalogFactory
 from emberlake.errors import InvalidInput
@@ -129,8 +130,11 @@ def _nearest(error: AnalysisException, catalog: Catalog) -> str:
     """Which table of the lake a name that Spark does not know is most like; Spark cannot tell."""
     name = (error.getMessageParameters() or {}).get("relationName", "")
     parts = [part.replace("``", "`") for part in _PART.findall(name)]
-    if len(parts) < 2:
+    if not parts:
         return ""
+    if len(parts) == 1:
+        homes = with_database(parts[0], catalog)
+        return f"in the lake: did you mean {' or '.join(homes)}?" if homes else ""
     database, table = parts[-2:]
     databases = catalog.list_databases()
     if database not in databases:
