@@ -121,12 +121,6 @@ def test_a_key_that_each_partition_has_for_itself_is_merged() -> None:
     assert not keeps_newest(outside.table_schema)
 
 
-def test_keys_that_may_be_null_are_merged() -> None:
-    table = create_key_table(NUMBERS, **{"primary-key.nullable": "true"})
-
-    assert not keeps_newest(table.table_schema)
-
-
 @pytest.mark.parametrize(
     ("key", "expected"),
     [
