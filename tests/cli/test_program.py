@@ -320,6 +320,13 @@ def test_every_error_is_one_line() -> None:
             "x: no; --merge-schema would add it",
         ),
         (
+            DataMismatch(
+                "x: left out; give every column, with nulls where null is meant, or name the "
+                "columns that are meant with with_write_type"
+            ),
+            "x: left out; give every column, with nulls where null is meant",
+        ),
+        (
             DatabaseNotFound("none; create_database('shop') creates it"),
             "none; emberlake db create shop creates it; list databases with: emberlake db list",
         ),
@@ -490,6 +497,7 @@ def test_the_answer_to_an_interrupt_is_one_line(catalog: Catalog) -> None:
 
 
 def test_near_names_are_suggested(cli: Cli, catalog: Catalog) -> None:
+    Path("new.csv").write_text("a\n1\n")
     orders = catalog.get_table("shop.orders")
     orders.create_tag("monthly")
     orders.create_branch("beta")
@@ -508,6 +516,7 @@ def test_near_names_are_suggested(cli: Cli, catalog: Catalog) -> None:
         ("sql", "SELECT * FROM orders"): "did you mean shop.orders?",
         ("read", "shop.orders", "--colums", "dt"): "--columns",
         ("read", "shop.ordrs"): "did you mean orders?",
+        ("ingest", "new.csv", "--into", "shop.ordrs"): "did you mean orders?",
         ("read", "shp.orders"): "did you mean shop?",
         ("read", "orders"): "did you mean shop.orders?",
         ("read", "shop.orders", "-c", "order_i"): "did you mean order_id?",

@@ -60,6 +60,7 @@ _PYTHON_WORDS: Final = (
     (re.compile(r"\bthe DataFrame\b"), "the source"),
     (re.compile(r'text is given as lit\("([^"]*)"\)'), r"text goes in single quotes: '\1'"),
     (re.compile(r"\bmerge_schema=True\b"), "--merge-schema"),
+    (re.compile(r", or name the columns that are meant with with_write_type\b"), ""),
     (re.compile(r"\bremove_orphan_files\b"), "emberlake orphans"),
     (re.compile(r"; use with_filter for them$"), "; here --where takes partition columns only"),
 )

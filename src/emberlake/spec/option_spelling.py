@@ -18,8 +18,11 @@ def misspelled(keys: Iterable[str]) -> list[str]:
     """
     found = []
     for key in keys:
+        if key in KNOWN_KEYS:
+            continue
         cutoff = _SHORT_ALIKE if len(key) <= _SHORT else _ALIKE
-        near = [] if key in KNOWN_KEYS else nearest(key, sorted(KNOWN_KEYS), cutoff=cutoff)
+        near = nearest(key, sorted(KNOWN_KEYS), cutoff=cutoff)
+        near += (known for known in sorted(KNOWN_KEYS) if known.startswith(f"{key}-"))  # cut short
         if near:
             found.append(f"emberlake does not know the option {key}: did you mean {near[0]}?")
     return found

@@ -140,6 +140,8 @@ def _find_table(session: Session, request: IngestRequest) -> Table | None:
         table = session.table(request.into)
     except TableNotFound as error:
         if not request.create:
+            if str(error).endswith("?"):  # a similar name is more likely meant than a new table
+                raise
             raise TableNotFound(
                 f"{request.into} does not exist; --create creates it with the columns of the "
                 "source",
