@@ -2,6 +2,10 @@
 
 These threads are not the ones that decode (``emberlake.base.parallel``), of which there is one per
 core. A process that ends does not wait for them.
+
+Ctrl-C may come between any two steps of Python. In the middle of ``Condition.__enter__`` it would
+leave a lock that nobody gives back, and threads of the whole process waiting for it. Hence plain
+locks, which ``with`` takes in one step, and queues of C.
 """
 
 import atexit
@@ -9,18 +13,44 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, wait
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, TypeVar
 
 _T = TypeVar("_T")
-_Task = tuple[Callable[[], Any], "Future[Any]"]
+_Task = tuple[Callable[[], Any], "_Answer[Any]"]
 
 MOST_AT_ONCE: Final = 64
 _LAST_CHANCE_S: Final = 2.0
 _FEW: Final = 8
 _AT_ONCE_S: Final = 0.004  # for a store nearby; many requests spend this time only once
 _MOST_DATA_AT_ONCE: Final = 16  # data requests are large, and must not keep small ones waiting
+
+
+class _Answer(Generic[_T]):
+    """What a request will give."""
+
+    def __init__(self) -> None:
+        self._is_pending = threading.Lock()
+        self._is_pending.acquire()
+        self._given: tuple[Any, BaseException | None] = (None, None)
+
+    def give(self, answer: Any, error: BaseException | None) -> None:
+        """Hand over what came."""
+        self._given = answer, error
+        self._is_pending.release()
+
+    def wait(self, seconds: float = -1) -> None:
+        """Wait until it has come, or at most so long."""
+        if self._is_pending.acquire(timeout=seconds):
+            self._is_pending.release()
+
+    def result(self) -> _T:
+        """The answer, once it has come."""
+        with self._is_pending:
+            answer, error = self._given
+        if error is not None:
+            raise error
+        return answer  # type: ignore[no-any-return]
 
 
 class _Threads:
@@ -38,37 +68,46 @@ class _Threads:
         """Whether tasks wait for a thread."""
         return not self._tasks.empty()
 
-    def submit(self, work: Callable[[], _T]) -> "Future[_T]":
-        future: Future[_T] = Future()
+    def submit(self, work: Callable[[], _T]) -> "_Answer[_T]":
+        """Queue a task.
+
+        Raises:
+            RuntimeError: the system has no thread for it.
+        """
+        answer: _Answer[_T] = _Answer()
         with self._lock:
             if self._count < min(self._open + 1, self._most):
-                name = f"emberlake-request-{self._count + 1}"
-                threading.Thread(target=self._serve, name=name, daemon=True).start()
-                self._count += 1
+                self._start()
             self._open += 1
-        self._tasks.put((work, future))
-        return future
+        self._tasks.put((work, answer))
+        return answer
+
+    def _start(self) -> None:
+        name = f"emberlake-request-{self._count + 1}"
+        try:
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
+        except RuntimeError:  # containers have a limit; the threads that there are do the work
+            if not self._count:
+                raise
+            return
+        self._count += 1
 
     def go_on(self, work: Callable[[], object]) -> None:
         """Queue the rest of a task. It frees its own thread, so no new thread is started."""
         with self._lock:
             self._open += 1
-        self._tasks.put((work, Future()))
+        self._tasks.put((work, _Answer()))
 
     def _serve(self) -> None:
         _here.is_request = True
         while True:
-            work, future = self._tasks.get()
-            is_wanted = future.set_running_or_notify_cancel()
-            result, error = _attempt(work) if is_wanted else (None, None)
+            work, answer = self._tasks.get()
+            result, error = _attempt(work)
             with self._lock:
                 self._open -= 1
             # Only now: the waiting thread may submit the next task, which this thread can take.
-            if error is not None:
-                future.set_exception(error)
-            elif is_wanted:
-                future.set_result(result)
-            del work, future, result, error  # do not hold a result while waiting for a task
+            answer.give(result, error)
+            del work, answer, result, error  # do not hold a result while waiting for a task
 
 
 def _attempt(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
@@ -80,7 +119,7 @@ def _attempt(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
 
 _here = threading.local()
 _pools: dict[str, _Threads] = {}
-_left: list[Future[Any]] = []  # none, or the last one
+_left: list[_Answer[Any]] = []  # none, or the last one
 
 
 def _pool(name: str, most: int) -> _Threads:
@@ -131,7 +170,8 @@ class _Series(Generic[_T]):
         self._at_once = at_once
         self._most = min(at_once, _FEW)  # threads
         self._threads = 0
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._woken: SimpleQueue[None] = SimpleQueue()  # perhaps for nothing: it looks again
         self._waiting: deque[tuple[int, Callable[[], _T]]] = deque()
         self._answers: dict[int, tuple[_T | None, BaseException | None]] = {}
         self._added = 0
@@ -140,12 +180,12 @@ class _Series(Generic[_T]):
 
     def add(self, work: Callable[[], _T]) -> None:
         """Make a request after those added before."""
-        with self._changed:
+        with self._lock:
             if not self._is_over:
                 self._waiting.append((self._added, work))
-            self._added += 1
-            self.length += 1
             is_staffed = self._threads >= self._most
+        self._added += 1
+        self.length += 1
         if not is_staffed:
             self._staff()
 
@@ -172,14 +212,14 @@ class _Series(Generic[_T]):
 
     def stop(self) -> None:
         """Make no more requests."""
-        with self._changed:
+        with self._lock:
             self._is_over = True
             self._waiting.clear()
 
     def wait(self) -> None:
         """Wait for the requests that are under way."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._threads)
+        while self._threads:
+            self._woken.get()
 
     @property
     def _answered(self) -> int:
@@ -187,18 +227,21 @@ class _Series(Generic[_T]):
         return self._awaited + len(self._answers)
 
     def _is_there_in(self, seconds: float | None) -> bool:
-        """Wait at most this long for the next answer; returns whether it has come."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self._awaited in self._answers, seconds)
+        """Wait at most about this long for the next answer; returns whether it has come."""
+        while self._awaited not in self._answers:
+            try:
+                self._woken.get(timeout=seconds)
+            except Empty:
+                return self._awaited in self._answers
+        return True
 
     def _staff(self) -> None:
         """Start as many threads as there is work for."""
-        with self._changed:
-            # Threads that are about to end are not counted.
-            more = min(self._most - self._threads, len(self._waiting))
-            self._threads += max(more, 0)
-        for _ in range(more):
+        # Threads that are about to end are not counted.
+        for _ in range(min(self._most - self._threads, len(self._waiting))):
             self._pool.submit(self._serve)
+            with self._lock:
+                self._threads += 1
 
     def _serve(self) -> None:
         while True:
@@ -213,8 +256,7 @@ class _Series(Generic[_T]):
                 self.stop()
             self._answers[number] = answer
             if number == self._awaited:  # otherwise the consumer finds it before it waits for it
-                with self._changed:
-                    self._changed.notify_all()
+                self._woken.put(None)
             del work, answer  # do not hold an answer during the next request
             if self._pool.is_asked_for:  # others must not wait until this series ends
                 self._pool.go_on(self._serve)
@@ -222,12 +264,12 @@ class _Series(Generic[_T]):
 
     def _is_dismissed(self) -> bool:
         """Let a thread end, unless a request was added meanwhile."""
-        with self._changed:
+        with self._lock:
             if self._waiting:
                 return False
             self._threads -= 1
-            self._changed.notify_all()
-            return True
+        self._woken.put(None)
+        return True
 
 
 def ask_all(works: Iterable[Callable[[], _T]], at_once: int) -> list[_T]:
@@ -264,13 +306,15 @@ def leave(work: Callable[[], object], at_once: int) -> None:
 def settle() -> None:
     """Wait for the requests that were left, before something that must come after them."""
     if not getattr(_here, "is_request", False):
-        wait(_left)
+        for one in _left:
+            one.wait()
 
 
 @atexit.register
 def _end() -> None:
     """Give the requests that were left a short time when the process ends."""
-    wait(_left, _LAST_CHANCE_S)
+    for one in _left:
+        one.wait(_LAST_CHANCE_S)
 
 
 def _after_fork() -> None:

@@ -4,7 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from emberlake.base.option_texts import parse_words
-from emberlake.options import BUCKET_KEY, ROWKIND_FIELD, SEQUENCE_FIELD, TableOptions
+from emberlake.options import (
+    BUCKET_KEY,
+    DEFAULT_AGGREGATE,
+    ROWKIND_FIELD,
+    SEQUENCE_FIELD,
+    TableOptions,
+)
 
 # Options whose value is a column or a list of columns.
 _COLUMN_LISTS: Final = frozenset(
@@ -19,6 +25,7 @@ _COLUMN_LISTS: Final = frozenset(
 )
 
 
+_COMPARING: Final = ("max", "min")  # functions
 # Options of a column whose value is a list of its fields.
 _NESTED_LISTS: Final = (".nested-key", ".nested-sequence-field")
 
@@ -47,11 +54,12 @@ def column_lists(options: TableOptions) -> Iterator[tuple[str, tuple[str, ...]]]
             yield key, split_names(value)
 
 
-def ordering_columns(options: TableOptions) -> frozenset[str]:
-    """The columns whose values say which change of a key is the newer one."""
-    fields = options.value(SEQUENCE_FIELD)
+def is_compared(options: TableOptions, column: str) -> bool:
+    """Whether values of a column decide between changes of a key: the newest, or the greatest."""
     groups = (split_names(_group_order(key)) for key in options if _is_group(key))
-    return frozenset(fields).union(*groups)
+    orders = column in options.value(SEQUENCE_FIELD) or any(column in names for names in groups)
+    default = options.value(DEFAULT_AGGREGATE)
+    return orders or options.get(f"fields.{column}.aggregate-function", default) in _COMPARING
 
 
 def _group_order(key: str) -> str:

@@ -20,7 +20,7 @@ from emberlake.spec.field_paths import (
     position_of,
 )
 from emberlake.spec.option_changes import remove_option, set_option
-from emberlake.spec.option_columns import ordering_columns, rename_in, rename_in_options
+from emberlake.spec.option_columns import is_compared, rename_in, rename_in_options
 from emberlake.spec.rules import find_problems
 from emberlake.spec.schema import SCHEMA_VERSION, TableSchema
 from emberlake.spec.schema_change import (
@@ -203,11 +203,11 @@ def _change_type(
                 f"column {format_path(path)} is of type {old} and cannot become {new}: a type can "
                 "only widen, so that no value changes; add a column of the new type"
             )
-        is_ordering = len(path) == 1 and path[0] in ordering_columns(schema.options)
-        if is_ordering and is_number_as_text(old, new):
+        decides = len(path) == 1 and is_compared(schema.options, path[0])
+        if decides and is_number_as_text(old, new):
             raise InvalidSchema(
-                f"column {path[0]} says which change of a key is the newer one, and as text its "
-                "values would have another order; add a column of the new type"
+                f"column {path[0]} decides between the changes of a key, and as text its values "
+                "would have another order; add a column of the new type"
             )
         changes_hash = old.with_nullable(True) != new.with_nullable(True)
         if has_snapshots and changes_hash and path[0] in schema.options.value(BUCKET_KEY):

@@ -2,8 +2,9 @@
 
 A commit becomes visible by creating ``snapshot-N``, which only one commit can do. The hint files
 LATEST and EARLIEST save a listing: LATEST counts only if it names the last snapshot, EARLIEST if
-its snapshot exists. On object stores a listing is one request, and so is each look at a hint,
-so the hints count only in tables with more snapshots than one request lists.
+its snapshot exists. On object stores a listing is one request, and so is each look at a hint.
+There LATEST counts only in tables with more snapshots than one request lists, and as the first
+guess of a process, which is checked before it is used.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

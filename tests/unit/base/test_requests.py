@@ -1,7 +1,11 @@
+import linecache
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -208,3 +212,86 @@ def test_what_is_left_may_itself_wait_for_what_was_left() -> None:
     leave(done.set, 64)
 
     assert done.wait(5)
+
+
+def interrupted_at(step: int, ask: Callable[[], object]) -> bool:
+    """Make requests, and interrupt at a step of Python; returns whether there were so many."""
+    steps = 0
+
+    def is_ours(frame: FrameType | None) -> bool:
+        return frame is not None and frame.f_code.co_filename == requests.__file__
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal steps
+        # What the module calls, too: condition variables are Python.
+        if not (is_ours(frame) or is_ours(frame.f_back)) or frame.f_code.co_name == "start":
+            return None
+        # Python looks for signals after calls, but not between the end of a ``with`` and its exit,
+        # which is a step on the line where it begins.
+        code = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+        if not (event == "line" and code.startswith("with ")):
+            steps += 1
+            if steps == step:
+                raise KeyboardInterrupt
+        return trace
+
+    def run() -> None:
+        sys.settrace(trace)
+        try:
+            ask()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(5)
+    assert not thread.is_alive(), f"it waits after an interruption at step {step}"
+    return steps >= step
+
+
+def test_ctrl_c_at_any_step_leaves_nobody_waiting() -> None:
+    pauses = [0.0, 0.01, 0.0, 0.02]
+
+    def ask() -> None:
+        ask_all([partial(time.sleep, pause) for pause in pauses], 4)
+        begin(partial(time.sleep, 0.01), 4)()
+
+    step = 1
+    while interrupted_at(step, ask):
+        others = threading.Thread(target=partial(ask_all, [Counter(1)] * 8, 8), daemon=True)
+        others.start()
+        others.join(5)
+        assert not others.is_alive(), f"others wait after an interruption at step {step}"
+        step += 1
+    assert step > 50
+
+
+def test_a_limit_on_threads_slows_requests_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+    started: list[threading.Thread] = []
+
+    def start_few(thread: threading.Thread) -> None:
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(requests, "_pools", {})
+    monkeypatch.setattr(threading.Thread, "start", start_few)
+
+    assert ask_all([partial(int, n) for n in range(100)], 64) == list(range(100))
+    assert begin(partial(int, 7), 64)() == 7
+    assert len(started) == 2
+
+
+def test_a_system_without_threads_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(requests, "_pools", {})
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+
+    with pytest.raises(RuntimeError, match="new thread"):
+        ask_all([partial(int, n) for n in range(100)], 64)

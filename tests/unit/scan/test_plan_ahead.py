@@ -97,6 +97,29 @@ def test_a_wrong_hint_does_not_matter(storage: RemoteStorage, hint: bytes | None
     assert planned_rows(open_table(storage)) == 3
 
 
+def test_a_hint_may_name_a_snapshot_that_has_expired(storage: RemoteStorage) -> None:
+    append(open_table(storage.storage), rows_of([3]))
+    layout = open_table(storage.storage).store.layout
+    storage.storage.put(layout.latest_hint, b"1")
+    for snapshot_id in (1, 2):
+        storage.storage.delete(layout.snapshot(snapshot_id))
+
+    assert planned_rows(open_table(storage)) == 3
+
+
+def test_a_rollback_that_is_under_way_is_no_problem(storage: RemoteStorage) -> None:
+    """It writes the hint first, and then deletes snapshots, from the newest backwards."""
+    append(open_table(storage.storage), rows_of([3]))
+    layout = open_table(storage.storage).store.layout
+    storage.storage.put(layout.latest_hint, b"1")
+    table = open_table(storage)
+
+    for snapshot_id, rows in ((3, 2), (2, 1)):
+        storage.storage.delete(layout.snapshot(snapshot_id))
+        assert planned_rows(open_table(storage)) == rows
+    assert planned_rows(table) == 1
+
+
 def test_a_snapshot_that_is_rolled_back_before_the_first_plan_is_not_read(
     storage: RemoteStorage,
 ) -> None:

@@ -301,10 +301,12 @@ def test_the_type_of_a_bucket_key_stays_once_there_is_data():
     [
         {"sequence.field": "a"},
         {"merge-engine": "partial-update", "fields.a,p.sequence-group": "r"},
+        {"merge-engine": "aggregation", "fields.a.aggregate-function": "max"},
+        {"merge-engine": "aggregation", "fields.default-aggregate-function": "min"},
     ],
 )
 def test_numbers_that_order_changes_do_not_become_texts(options):
-    """As text, 9 is newer than 10, so newer rows would be lost."""
+    """As text, 9 is newer, and greater, than 10, so newer rows or greater values would be lost."""
     schema = a_schema(primary_keys=("k",), partition_keys=(), bucket="1", **options)
 
     with pytest.raises(InvalidSchema, match="another order"):
