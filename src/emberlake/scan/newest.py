@@ -89,14 +89,13 @@ def find_key_files(schema: TableSchema, split: DataSplit) -> KeyFiles:
     merged: list[int] = []
     for section in find_sections([file.keys for file in files]):
         members = [file for run in section for file in run]
-        replacing = _replacing(files, members) if is_possible else None
         if len(section) == 1:
             alone += members
-        elif replacing is None:
-            merged += members
-        else:
+        elif is_possible and (replacing := _replacing(files, members)) is not None:
             layered += members
             newer += replacing
+        else:
+            merged += members
     return KeyFiles(*(tuple(sorted(found)) for found in (alone, layered, newer, merged)))
 
 
