@@ -45,6 +45,7 @@ from emberlake.spark.read import read_dataframe
 from emberlake.spark.session_files import SessionFiles
 from emberlake.spark.split_frames import bytes_of, frame_of_splits
 from emberlake.spark.types import handed_out, nullable_fields, spark_schema, to_spark_batch
+from emberlake.spark.unions import union_of
 from emberlake.spec.deletion_vector import deleted_positions
 from emberlake.spec.row_tracking import readable_fields
 from emberlake.spec.schema import TableSchema
@@ -198,10 +199,7 @@ class _Scan:
             parts.append(self._by_workers(rest))
         if not parts:
             return self.spark.createDataFrame([], self._schema)
-        rows = parts[0]
-        for part in parts[1:]:
-            rows = rows.union(part)
-        return rows
+        return union_of(parts)
 
     def _divide(
         self, units: Sequence[DataSplit]

@@ -6,7 +6,6 @@ because Spark does not tell them what an action needs.
 """
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +25,7 @@ from emberlake.spark.session_files import SessionFiles
 from emberlake.spark.sessions import check_workers
 from emberlake.spark.split_frames import bytes_of, frame_of_splits
 from emberlake.spark.types import handed_out, nullable_fields, spark_schema
+from emberlake.spark.unions import union_of
 from emberlake.types import AtomicType, DataField
 
 _KIND_FIELD: Final = DataField(-1, ROW_KIND, AtomicType("STRING", nullable=False))
@@ -66,7 +66,7 @@ def read_dataframe(
         parts.append(_read_by_workers(spark, reader, division.rest, num_partitions))
     if not parts:
         return spark.createDataFrame([], _schema(reader))
-    rows = reduce(DataFrame.union, parts)
+    rows = union_of(parts)
     return rows if reader.limit is None else rows.limit(reader.limit)
 
 

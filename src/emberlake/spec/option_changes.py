@@ -97,8 +97,6 @@ def _check_option(old: TableOptions, new: TableOptions, key: str, *, has_snapsho
         raise InvalidSchema(f"option {key} cannot be changed")
     if not has_snapshots or _effective(old, key) == _effective(new, key):
         return
-    if key == BUCKET.key and min(old.value(BUCKET), new.value(BUCKET)) > 0:
-        return  # a partition keeps its number of buckets until it is overwritten
     if key in _FIXED_WITH_DATA:
         raise InvalidSchema(f"option {key} cannot be changed once the table holds data")
     if key in _ONLY_TO_TRUE and old.value(_ONLY_TO_TRUE[key]):

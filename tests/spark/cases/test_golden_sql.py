@@ -20,6 +20,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     lake = attach(spark, {"warehouse": str(tmp_path)}, databases=[])
     yield lake
+    lake.detach()
     for table in spark.catalog.listTables():
         if table.isTemporary:
             spark.catalog.dropTempView(table.name)

@@ -218,10 +218,13 @@ def test_a_column_may_be_named_like_a_stored_key(spark: SparkSession, tmp_path: 
     assert spark_rows(read(table, spark)) == local_rows(table)
 
 
-def test_statements_see_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_statements_see_the_same_rows(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     table = put(a_table(tmp_path, ["id"], partition_keys=["day"]), range(60), "old")
     table = put(put(table, [3, 4, 7], "new"), [4], "gone", "-D")
     lake = attach(spark, {"warehouse": warehouse_of(table)}, databases=[])
+    request.addfinalizer(lake.detach)
 
     query = "SELECT name, id FROM db.t WHERE name LIKE 'new%' OR id IN (4, 5) ORDER BY id"
     found = lake.sql(query).collect()
@@ -325,3 +328,18 @@ def test_explain_says_what_spark_joins(spark: SparkSession, tmp_path: Path) -> N
         "2 files by Spark's own reader, 0 by Python workers; "
         "replaced records are left out by a join with the keys of 1 of them"
     )
+
+
+def test_a_correlated_subquery_can_be_a_column(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark alone cannot plan it if some rows come from files and others from workers."""
+    table = put(put(a_table(tmp_path), [1], "old"), [1, 2, 3, 4], "new")
+    division = divide(*planned(table))
+    assert division.native
+    assert division.rest
+    spark.range(10).selectExpr("id % 5 AS of", "id AS n").createOrReplaceTempView("numbers")
+    read(table, spark).createOrReplaceTempView("outside")
+
+    query = "SELECT id, (SELECT max(n) FROM numbers WHERE of = o.id) AS top FROM outside o"
+    found = spark.sql(query).collect()
+
+    assert sorted(tuple(row) for row in found) == [(1, 6), (2, 7), (3, 8), (4, 9)]

@@ -240,7 +240,7 @@ def test_a_job_that_outlives_many_tokens_finishes(
 
 
 def test_query_auth_is_obeyed_by_every_read_and_nothing_is_rewritten(
-    spark: SparkSession, server: RestServer, tmp_path: Path
+    spark: SparkSession, server: RestServer, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     options = server.options
     catalog = CatalogFactory.create(options)
@@ -252,6 +252,7 @@ def test_query_auth_is_obeyed_by_every_read_and_nothing_is_rewritten(
     hidden = rules(leaf("k", "LESS_THAN", 3), masks={"v": upper("v")})
     server.rules = lambda _: hidden
     lake = attach(spark, options, name="guarded")
+    request.addfinalizer(lake.detach)
     source = spark.read.format("emberlake").options(**options).load("db.q")
 
     expected = [(1, "ANN"), (2, "BOB")]

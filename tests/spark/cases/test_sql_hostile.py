@@ -3,6 +3,7 @@
 The judge is Spark itself, in a session whose temporary views have the names and rows of the tables.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,13 @@ class Session:
 
 
 @pytest.fixture(scope="module")
-def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Session:
+def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     if not hasattr(spark, "newSession"):
         # Text is rewritten before any session sees it, so one kind of session will do.
         pytest.skip("Spark Connect has no second session to compare with")
-    return Session(spark, tmp_path_factory.mktemp("hostile"))
+    session = Session(spark, tmp_path_factory.mktemp("hostile"))
+    yield session
+    session.lake.detach()
 
 
 def quoted(name: str) -> str:

@@ -84,9 +84,10 @@ def test_spark_knows_new_columns_after_the_next_statement_of_the_lake(
 
 
 def test_no_databases_leave_sparks_catalog_empty(
-    spark: SparkSession, catalog: Catalog, tmp_path: Path
+    spark: SparkSession, catalog: Catalog, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     lake = attach(spark, {"warehouse": str(tmp_path)}, databases=[])
+    request.addfinalizer(lake.detach)
 
     assert rows(lake.sql("SELECT * FROM seen.a")) == [(1,)]
     assert not spark.catalog.databaseExists("seen")

@@ -1,3 +1,4 @@
+import gc
 import linecache
 import sys
 import threading
@@ -245,8 +246,12 @@ def interrupted_at(step: int, ask: Callable[[], object]) -> bool:
             sys.settrace(None)
 
     thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(5)
+    gc.disable()  # it calls functions of other libraries, at any step
+    try:
+        thread.start()
+        thread.join(5)
+    finally:
+        gc.enable()
     assert not thread.is_alive(), f"it waits after an interruption at step {step}"
     return steps >= step
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import groupby
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -21,6 +20,7 @@ from emberlake.session.write_session import WriteSession
 from emberlake.spark.located import FILE, PLACE, POSITION, located_rows
 from emberlake.spark.read import read_dataframe
 from emberlake.spark.types import handed_out, nullable_fields, spark_schema, to_spark_batch
+from emberlake.spark.unions import union_of
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.row_tracking import HIDDEN_NAMES, readable_fields
 from emberlake.spec.schema import TableSchema
@@ -120,7 +120,7 @@ def _by_bucket(reader: TableReader, splits: list[DataSplit], spark: SparkSession
     ]
     if not parts:
         return read_dataframe(reader, [], spark).withColumn(BUCKET, F.lit(0))
-    return reduce(DataFrame.union, parts)
+    return union_of(parts)
 
 
 def _with_places(

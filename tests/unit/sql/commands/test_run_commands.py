@@ -339,25 +339,6 @@ def test_a_moment_is_shown_without_its_zone_as_the_value_of_a_partition(lake: La
     assert lake.sql("SHOW PARTITIONS t") == [("at=2024-06-01 10%3A30%3A01",)]
 
 
-def test_the_number_of_buckets_can_change_but_not_whether_there_are_buckets(lake: Lake) -> None:
-    lake.sql("CREATE TABLE t (id INT) TBLPROPERTIES ('bucket' = '1', 'bucket-key' = 'id')")
-    lake.sql("CREATE TABLE u (id INT)")
-    for table in ("t", "u"):
-        rows(lake, f"db.{table}", {"id": [1]})
-
-    lake.sql("ALTER TABLE t SET TBLPROPERTIES ('bucket' = '3')")
-
-    assert lake.sql("SHOW TBLPROPERTIES t ('bucket')") == [("bucket", "3")]
-    for refused in (
-        "t SET TBLPROPERTIES ('bucket' = '-1')",
-        "t SET TBLPROPERTIES ('bucket' = '0')",
-        "t UNSET TBLPROPERTIES ('bucket')",
-        "u SET TBLPROPERTIES ('bucket' = '2')",
-    ):
-        with pytest.raises(InvalidSchema):
-            lake.sql(f"ALTER TABLE {refused}")
-
-
 def test_a_database_of_folders_has_no_place_of_its_own(lake: Lake) -> None:
     with pytest.raises(Unsupported):
         lake.sql("CREATE DATABASE other LOCATION '/elsewhere'")

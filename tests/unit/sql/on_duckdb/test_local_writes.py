@@ -380,39 +380,6 @@ def test_structs_in_maps_go_by_place_or_by_name(catalog: Catalog) -> None:
     ).fetchall() == [(True,)]
 
 
-def test_another_number_of_buckets_takes_effect_when_rows_are_overwritten(catalog: Catalog) -> None:
-    catalog.sql(
-        "CREATE TABLE t (id INT, v INT, g STRING) PARTITIONED BY (g) "
-        "TBLPROPERTIES ('primary-key' = 'id,g', 'bucket' = '1')"
-    )
-    catalog.sql("INSERT INTO t SELECT id, id, IF(id < 4, 'a', 'b') FROM range(8)")
-    catalog.sql("ALTER TABLE t SET TBLPROPERTIES ('bucket' = '4')")
-
-    for refused in (
-        "INSERT INTO t VALUES (9, 9, 'a')",
-        "UPDATE t SET v = 0",
-        "DELETE FROM t WHERE v = 1",
-    ):
-        with pytest.raises(CommitConflict, match="number of buckets"):
-            catalog.sql(refused)
-    catalog.sql("INSERT OVERWRITE t PARTITION (g = 'a') SELECT id, v FROM t WHERE g = 'a'")
-    catalog.sql("INSERT INTO t VALUES (1, 11, 'a'), (9, 9, 'c')")
-
-    assert rows(catalog) == [
-        (0, 0, "a"),
-        (1, 11, "a"),
-        (2, 2, "a"),
-        (3, 3, "a"),
-        (4, 4, "b"),
-        (5, 5, "b"),
-        (6, 6, "b"),
-        (7, 7, "b"),
-        (9, 9, "c"),
-    ]
-    found = catalog.sql("SELECT partition, total_buckets FROM `t$partitions`").fetchall()
-    assert sorted(found) == [("g=a", 4), ("g=b", 1), ("g=c", 4)]
-
-
 def test_changes_up_to_an_automatic_tag_are_a_table(catalog: Catalog) -> None:
     catalog.sql(
         "CREATE TABLE t (id INT, v STRING) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1')"
