@@ -40,7 +40,7 @@ class _Answer(Generic[_T]):
         self._is_pending.release()
 
     def wait(self, seconds: float = -1) -> None:
-        """Wait until it has come, or at most so long."""
+        """Wait until it has come, or at most this long."""
         if self._is_pending.acquire(timeout=seconds):
             self._is_pending.release()
 

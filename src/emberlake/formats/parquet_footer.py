@@ -99,7 +99,7 @@ class Chunk:
 
 
 def _moved(column: Struct, offset: int) -> Struct:
-    """The ColumnChunk of a chunk whose bytes are so many later in the file."""
+    """The ColumnChunk of a chunk whose bytes come this many bytes later in the file."""
     meta = dict(column[_META_DATA][1])
     for page in (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE):
         if page in meta:

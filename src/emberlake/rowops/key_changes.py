@@ -202,8 +202,8 @@ def _check_effect(plan: MergePlan, old: pa.Table, new: pa.Table, assigned: Colle
     An older record may win by its sequence, a null may mean no change, and a function adds to what
     is there. So each row and its record are merged as a reader will merge them.
     """
-    is_ordered_anew = any(order.column.name in assigned for order in plan.sequences)
-    if not (is_ordered_anew or plan.engine is MergeEngine.PARTIAL_UPDATE):
+    changes_order = any(order.column.name in assigned for order in plan.sequences)
+    if not (changes_order or plan.engine is MergeEngine.PARTIAL_UPDATE):
         return
     # The number of a row stands for its key: the same key may be in several partitions.
     numbered = replace(plan, keys=(_NUMBER,), read_fields=(*plan.read_fields, _NUMBER))

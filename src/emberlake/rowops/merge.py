@@ -286,7 +286,7 @@ def located_pairs(merge: Merge, placed: PlacedRead) -> Iterator[tuple[I64, Chose
 
 
 def _large_parts(placed: PlacedRead, least: int) -> Iterator[tuple[I64, pa.Table]]:
-    """The rows of a file in parts that have at least so many, or many bytes; the last has fewer."""
+    """The rows of a file in parts of at least this many rows, or many bytes; the last has fewer."""
     positions: list[I64] = []
     tables: list[pa.Table] = []
     count = size = 0

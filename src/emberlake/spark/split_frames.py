@@ -52,7 +52,7 @@ def bytes_of(splits: Sequence[DataSplit]) -> int:
 
 
 def _numbers(spark: SparkSession, count: int, size: int) -> DataFrame:
-    """The numbers of partitions, each in its own; Spark expects that tasks return so many bytes.
+    """The numbers of partitions, each in its own; Spark expects tasks to return this many bytes.
 
     Spark takes the output of a Python task to be as large as its input, and numbers are small. It
     would broadcast tables of any size in joins, until memory runs out. So it gets a range of many

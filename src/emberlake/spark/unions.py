@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 
 
 def union_of(parts: Sequence[DataFrame]) -> DataFrame:
-    """The rows of all parts, which have the same columns.
+    """The rows of all parts, which all have the same columns.
 
     Spark cannot plan a SELECT from a union if one of its columns is a correlated subquery: it
     pushes the column into the union before it makes a join of it (``key not found``). The condition

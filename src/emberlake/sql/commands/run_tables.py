@@ -14,10 +14,8 @@ from emberlake.sql.names import DEFAULT_DATABASE, TableName
 from emberlake.sql.statements import CreateTable
 from emberlake.types import DataField
 
-_PROVIDERS: Final = (
-    "paimon",
-    "emberlake",
-)  # what Spark calls the format of the connector, and ours
+# What Spark calls the format of Paimon's connector, and ours.
+_PROVIDERS: Final = ("paimon", "emberlake")
 
 
 def identifier_of(session: Session, name: TableName) -> Identifier:

@@ -48,7 +48,7 @@ class Files:
         return sum(self.row_counts)
 
     def scan(self, expected: int | None = None) -> str:
-        """A source of all records; DuckDB orders joins as if it had so many rows."""
+        """A source of all records; DuckDB orders joins as if it had this many rows."""
         return listed(self.paths, self.row_count if expected is None else expected)
 
 
