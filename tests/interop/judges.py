@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 
 from canonical import Row, canonical_rows, sorted_rows
+from effort import JVM_OPTIONS
 from needs import lacking
 
 ROOT = Path(__file__).parents[2]
@@ -361,8 +362,8 @@ def _java_command(
         if not jar.exists():
             lacking(f"Java Paimon {release} is not there: run tests/interop/java/build old")
     parts = (JAVA_BUILD, jar, *more, f"{spark_jars[-1]}/*")
-    quiet = ["-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Duser.timezone=UTC"]
-    return ["java", *quiet, "-cp", ":".join(map(str, parts)), name or main.stem]
+    options = [*JVM_OPTIONS, "-Duser.timezone=UTC"]
+    return ["java", *options, "-cp", ":".join(map(str, parts)), name or main.stem]
 
 
 @cache

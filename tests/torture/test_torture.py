@@ -28,7 +28,7 @@ def test_a_storage_call_that_fails_leaves_the_old_rows_or_the_new_ones():
 
 
 def test_committers_that_take_turns_are_explained_by_a_serial_order():
-    check_clean(run(interleavings(SEED), most=50), "interleavings")
+    check_clean(run(interleavings(SEED), most=30), "interleavings")
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_folder_that_vanishes_is_a_typed_error():
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_damaged_file_is_a_typed_error_or_does_not_matter(table):
-    check_clean(run(corruption(SEED, flips=1, tables=(table,)), most=40), "corrupt files")
+    check_clean(run(corruption(SEED, flips=1, tables=(table,)), most=20), "corrupt files")
 
 
 def test_deep_and_huge_files_are_refused_in_bounded_memory():

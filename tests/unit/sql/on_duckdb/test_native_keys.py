@@ -123,7 +123,7 @@ KEYS: dict[str, dict[str, tuple[pa.DataType, Key]]] = {
 
 
 @pytest.mark.parametrize("kind", KEYS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 def test_any_history_gives_the_merged_rows_of_every_snapshot(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch, kind: str, seed: int
 ) -> None:
