@@ -49,6 +49,24 @@ def test_values_are_cast_as_spark_casts_them(catalog: Catalog) -> None:
     assert len(rows(catalog)) == 3
 
 
+def test_values_of_partition_columns_come_last_where_partition_names_them(
+    catalog: Catalog,
+) -> None:
+    catalog.sql("CREATE TABLE t (g STRING, id INT, v STRING DEFAULT 'd') PARTITIONED BY (g)")
+
+    catalog.sql("INSERT INTO t PARTITION (g) VALUES (1, DEFAULT, 'a')")
+    catalog.sql("INSERT INTO t PARTITION (g) SELECT id + 1, 'v', g FROM t")
+    catalog.sql("INSERT INTO t PARTITION (g) SELECT g, id + 2 AS id, v FROM t WHERE id = 1")
+    catalog.sql("INSERT INTO t VALUES ('b', 4, 'as in the table')")
+
+    assert rows(catalog) == [
+        ("a", 1, "d"),
+        ("a", 2, "v"),
+        ("a", 3, "d"),
+        ("b", 4, "as in the table"),
+    ]
+
+
 def test_columns_go_by_place_by_list_or_by_name(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE t (id INT, r STRUCT<a: INT, b: STRING>, v STRING DEFAULT 'd')")
 
