@@ -47,8 +47,6 @@ def insert(engine: Local, statements: Sequence[Insert], args: Args) -> None:
 
 
 def _planned(engine: Local, statement: Insert, args: Args, pins: Pins) -> "PlannedWrite":
-    if len(statement.table.parts) == 1 and engine.has_view(statement.table.last):
-        raise InvalidSql(f"[EXPECT_TABLE_NOT_VIEW] {statement.table} is a view")
     table = engine.session.table(statement.table)
     tree = bind_parameters(_as_query(parse_query(statement.query)), args)
     if statement.by_name and is_evolving(engine.session):
