@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from emberlake.errors import ColumnNotFound, InvalidSql
 from emberlake.sql.lexer import tokenize
 from emberlake.sql.names import TableName
-from emberlake.sql.statements import Assignment
+from emberlake.sql.statements import Assignment, Update
 from emberlake.table import Table
 from emberlake.types import DataField, RowType
 
@@ -86,6 +86,35 @@ def qualifiers_of(name: TableName, alias: str | None) -> list[tuple[str, ...]]:
         return [(alias.lower(),)]
     parts = tuple(part.lower() for part in name.parts)
     return [parts[at:] for at in range(len(parts))]
+
+
+def changed_by(update: Update, table: Table) -> list[Target]:
+    """The columns that UPDATE sets, except those of the key that it sets to themselves.
+
+    Raises:
+        ColumnNotFound: the table has no such column, or the column no such field.
+        InvalidSql: a column is set twice.
+    """
+    qualifiers = qualifiers_of(update.table, update.alias)
+    targets = targets_of(update.assignments, table, qualifiers)
+    refuse_twice(targets)
+    fixed = {*table.primary_keys, *table.partition_keys} if table.primary_keys else set()
+    return [
+        target
+        for target in targets
+        if target.field.name not in fixed or not _is_itself(target, table, qualifiers)
+    ]
+
+
+def _is_itself(target: Target, table: Table, qualifiers: Sequence[tuple[str, ...]]) -> bool:
+    *tokens, _ = tokenize(target.value)
+    if any(not (t.is_symbol(".") if at % 2 else t.is_name) for at, t in enumerate(tokens)):
+        return False
+    own = Assignment(tuple(token.name for token in tokens[::2]), target.value)
+    try:
+        return target_of(own, table, qualifiers) == target
+    except ColumnNotFound:
+        return False
 
 
 def refuse_twice(targets: Sequence[Target]) -> None:

@@ -103,6 +103,8 @@ def describe_database(command: DescribeDatabase, session: Session) -> pa.Table:
 
 def show_databases(command: ShowDatabases, session: Session) -> pa.Table:
     """Carry out SHOW DATABASES."""
+    if command.within is not None and command.within.parts != (session.name,):
+        return texts_of(("namespace",), [])  # there are no databases in databases
     found = sorted({*session.catalog.list_databases(), DEFAULT_DATABASE})
     names = matching(found, command.pattern)
     return texts_of(("namespace",), [(name,) for name in names])

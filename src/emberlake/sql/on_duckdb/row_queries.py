@@ -47,7 +47,7 @@ from emberlake.sql.on_duckdb.writing import value_or_default
 from emberlake.sql.pruning import predicates_in
 from emberlake.sql.row_texts import keeps_values, named, words_in, write_session
 from emberlake.sql.statements import Delete, DeleteRow, InsertRow, Update
-from emberlake.sql.targets import Target, qualifiers_of, refuse_twice, targets_of, value_text
+from emberlake.sql.targets import Target, changed_by, value_text
 from emberlake.table import Table
 from emberlake.types import DataField, DataType, RowType
 
@@ -94,10 +94,7 @@ class Changing:
 
     def update(self, statement: Update) -> None:
         """Set columns of the rows for which the condition is true."""
-        targets = targets_of(
-            statement.assignments, self.table, qualifiers_of(statement.table, statement.alias)
-        )
-        refuse_twice(targets)
+        targets = changed_by(statement, self.table)
         names = tuple(dict.fromkeys(target.field.name for target in targets))
         keeps_old = keeps_values(self.table)
         values = [f"{value_text(target)} AS _{n}" for n, target in enumerate(targets)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
@@ -18,6 +19,7 @@ from emberlake.sql.on_duckdb.dialect import parse_query, to_duckdb
 from emberlake.sql.on_duckdb.parameters import bind_parameters
 from emberlake.sql.on_duckdb.pinned import Pins
 from emberlake.sql.on_duckdb.types import quoted
+from emberlake.sql.positions import columns_by_position
 from emberlake.sql.postponed import with_buckets
 from emberlake.sql.statements import Insert
 from emberlake.table import Table
@@ -45,24 +47,26 @@ def insert(engine: Local, statements: Sequence[Insert], args: Args) -> None:
 
 
 def _planned(engine: Local, statement: Insert, args: Args, pins: Pins) -> "PlannedWrite":
-    if len(statement.table.parts) == 1 and engine.has_view(statement.table.last):
-        raise InvalidSql(f"[EXPECT_TABLE_NOT_VIEW] {statement.table} is a view")
     table = engine.session.table(statement.table)
     tree = bind_parameters(_as_query(parse_query(statement.query)), args)
     if statement.by_name and is_evolving(engine.session):
         given = engine.database.fields(engine.prepare_tree(tree.copy()), table.fields)
         table = with_new_columns(table, statement.table, given, engine.session)
     static = _static_values(statement, table, args)
+    is_dynamic = statement.is_dynamic or _is_dynamic(engine)
     if statement.by_name:
-        target = _by_name(engine, tree, table, static)
+        inputs = _found_fields(table, _given_names(engine, tree))
+    elif statement.columns is not None:
+        inputs = _found_fields(table, statement.columns)
     else:
-        target = _by_position(statement, table, static)
-    tree = _with_defaults(tree, target.inputs)
+        columns = partial(_given_names, engine, tree)
+        names = columns_by_position(statement, table, static, columns, is_dynamic=is_dynamic)
+        inputs = _found_fields(table, names)
+    tree = _with_defaults(tree, inputs)
     rows = engine.prepare_tree(tree, pins=pins)
-    prepared = _selected(engine, rows, target, statement.by_name)
+    prepared = _selected(engine, rows, Target(table, inputs, static), statement.by_name)
     replaces = None
     if statement.overwrite:
-        is_dynamic = statement.is_dynamic or _is_dynamic(engine)
         replaces = _replaced(engine, table, static, is_dynamic=is_dynamic)
     return PlannedWrite(engine, prepared, table, replaces)
 
@@ -114,16 +118,10 @@ def _as_query(tree: exp.Expr) -> exp.Expr:
 # --- columns --------------------------------------------------------------------------------------
 
 
-def _by_position(statement: Insert, table: Table, static: dict[str, str]) -> Target:
-    if statement.columns is None:
-        inputs = tuple(f for f in table.fields if f.name not in static)
-        return Target(table, inputs, static)
-    return Target(table, _found_fields(table, statement.columns), static)
-
-
-def _by_name(engine: Local, tree: exp.Expr, table: Table, static: dict[str, str]) -> Target:
-    columns = engine.database.columns(engine.prepare_tree(tree.copy()))
-    return Target(table, _found_fields(table, [name for name, _ in columns]), static)
+def _given_names(engine: Local, tree: exp.Expr) -> list[str]:
+    """The names of the columns of a query."""
+    query = _with_defaults(tree.copy(), None)
+    return [name for name, _ in engine.database.columns(engine.prepare_tree(query))]
 
 
 def _found_fields(table: Table, names: Sequence[str]) -> tuple[DataField, ...]:
@@ -163,8 +161,8 @@ def _static_values(statement: Insert, table: Table, args: Args) -> dict[str, str
     return found
 
 
-def _with_defaults(tree: exp.Expr, inputs: Sequence[DataField]) -> exp.Expr:
-    """DEFAULT in VALUES is the default of the column, or NULL."""
+def _with_defaults(tree: exp.Expr, inputs: Sequence[DataField] | None) -> exp.Expr:
+    """DEFAULT in VALUES is the default of the column, or NULL where the columns are unknown."""
     for values in tree.find_all(exp.Values):
         for row in values.expressions:
             for at, value in enumerate(list(getattr(row, "expressions", ()))):
@@ -172,8 +170,8 @@ def _with_defaults(tree: exp.Expr, inputs: Sequence[DataField]) -> exp.Expr:
                     isinstance(value, exp.Column | exp.Var | exp.Identifier)
                     and value.name.upper() == "DEFAULT"
                 )
-                if is_default and at < len(inputs):
-                    value.replace(default_of(inputs[at]))
+                if is_default and (inputs is None or at < len(inputs)):
+                    value.replace(exp.Null() if inputs is None else default_of(inputs[at]))
     return tree
 
 

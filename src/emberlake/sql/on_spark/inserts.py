@@ -128,7 +128,7 @@ def _places(
     if statement.by_name:
         return _places_by_name(table.fields, given, static)
     if statement.columns is None:
-        wanted = columns_by_position(statement, table, static, given, is_dynamic=is_dynamic)
+        wanted = columns_by_position(statement, table, static, lambda: given, is_dynamic=is_dynamic)
     else:
         wanted = _listed(statement.columns, table.fields, static)
     if len(wanted) != len(given):

@@ -22,6 +22,7 @@ from emberlake.sql.cursor import Cursor
 from emberlake.sql.engine import Args
 from emberlake.sql.incremental import INCREMENTAL_FUNCTIONS, incremental_read
 from emberlake.sql.lexer import Kind
+from emberlake.sql.moments import seen_at
 from emberlake.sql.names import TableName, quoted, spark_literal
 from emberlake.sql.on_spark.derived import DERIVED, Derive
 from emberlake.sql.on_spark.scans import Pinned, scan, system_rows
@@ -218,21 +219,23 @@ class Rewriter:
         if options:
             table = table.copy(options)
         if reference.version is not None:
-            return table.copy({SCAN_VERSION.key: reference.version})
+            return seen_at(table, {SCAN_VERSION.key: reference.version})
         if reference.timestamp is None:
             return table
         millis = self.value(f"unix_millis(CAST({reference.timestamp} AS TIMESTAMP))")
         if millis is None:
             raise InvalidSql(f"TIMESTAMP AS OF {reference.timestamp}: this is not a timestamp")
-        return table.copy({SCAN_TIMESTAMP_MILLIS.key: str(millis)})
+        return seen_at(table, {SCAN_TIMESTAMP_MILLIS.key: str(millis)})
 
-    def _incremental(self, reference: Reference) -> Pinned | None:
+    def _incremental(self, reference: Reference) -> Pinned | Scanned | None:
         function = reference.name.last
         if function.lower() not in INCREMENTAL_FUNCTIONS or len(reference.name.parts) > 1:
             return None
         given = [self._text(argument) for argument in reference.arguments]
         name, options = incremental_read(function, given)
-        return Pinned.now(self.session.table(_table_name(name)).copy(options))
+        base, derive = self._derived(_table_name(name))
+        pinned = Pinned.now(self.session.table(base).copy(options))
+        return pinned if derive is None else Scanned(derive(pinned, self.spark))
 
     def _text(self, argument: str) -> str:
         """The value of an argument as text."""

@@ -49,6 +49,87 @@ def test_values_are_cast_as_spark_casts_them(catalog: Catalog) -> None:
     assert len(rows(catalog)) == 3
 
 
+def test_values_of_partition_columns_come_last_where_partition_names_them(
+    catalog: Catalog,
+) -> None:
+    catalog.sql("CREATE TABLE t (g STRING, id INT, v STRING DEFAULT 'd') PARTITIONED BY (g)")
+
+    catalog.sql("INSERT INTO t PARTITION (g) VALUES (1, DEFAULT, 'a')")
+    catalog.sql("INSERT INTO t PARTITION (g) SELECT id + 1, 'v', g FROM t")
+    catalog.sql("INSERT INTO t PARTITION (g) SELECT g, id + 2 AS id, v FROM t WHERE id = 1")
+    catalog.sql("INSERT INTO t VALUES ('b', 4, 'as in the table')")
+
+    assert rows(catalog) == [
+        ("a", 1, "d"),
+        ("a", 2, "v"),
+        ("a", 3, "d"),
+        ("b", 4, "as in the table"),
+    ]
+
+
+def test_a_condition_is_a_boolean(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, b BOOLEAN, g INT) PARTITIONED BY (g)")
+    catalog.sql("INSERT INTO t VALUES (1, true, 1), (0, false, 0)")
+
+    for text in (
+        "DELETE FROM t WHERE id",
+        "DELETE FROM t WHERE g",
+        "UPDATE t SET id = 5 WHERE (t.id) AND b",
+        "SELECT * FROM t WHERE NOT id",
+        "SELECT * FROM t JOIN t u ON t.id",
+        "SELECT if(id, 1, 2) FROM t",
+        "SELECT b FROM t GROUP BY b HAVING 1",
+    ):
+        with pytest.raises(InvalidSql, match="is not a boolean"):
+            catalog.sql(text)
+    assert catalog.sql("SELECT id FROM t WHERE b AND NOT (b IS NULL)").fetchall() == [(1,)]
+    assert catalog.sql("SELECT CASE id WHEN 1 THEN 'x' END FROM t WHERE b").fetchall() == [("x",)]
+
+
+def test_an_alias_is_the_only_name_of_the_table_in_any_case(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+    catalog.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+
+    catalog.sql("UPDATE t AS X SET x.v = concat(x.V, '!') WHERE x.ID = 1")
+    catalog.sql("DELETE FROM t Y WHERE y.id = 2")
+
+    assert rows(catalog) == [(1, "a!")]
+    for text in ("UPDATE t x SET v = 'z' WHERE t.id = 1", "DELETE FROM t x WHERE t.id = 1"):
+        with pytest.raises(InvalidSql, match="no table t"):
+            catalog.sql(text)
+
+
+def test_a_column_of_the_key_may_be_set_to_itself(catalog: Catalog) -> None:
+    catalog.sql(
+        "CREATE TABLE t (id INT, g INT, v STRING) PARTITIONED BY (g) "
+        "TBLPROPERTIES ('primary-key' = 'id,g', 'bucket' = '1')"
+    )
+    catalog.sql("INSERT INTO t VALUES (1, 1, 'a')")
+
+    catalog.sql("UPDATE t AS x SET id = x.id, x.g = g, v = 'b'")
+    catalog.sql("UPDATE t SET id = `t`.id")
+
+    assert rows(catalog) == [(1, 1, "b")]
+    with pytest.raises(EmberlakeError, match="cannot be updated"):
+        catalog.sql("UPDATE t SET id = g")
+
+
+def test_changes_of_a_postponed_table_are_visible_at_once(catalog: Catalog) -> None:
+    catalog.sql(
+        "CREATE TABLE t (id INT, v STRING) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '-2')"
+    )
+    catalog.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+
+    catalog.sql("UPDATE t SET v = 'u' WHERE id = 1")
+    catalog.sql("DELETE FROM t WHERE id = 2")
+    catalog.sql(
+        "MERGE INTO t USING (SELECT 3 AS id, 'm' AS v UNION ALL SELECT 4, 'n') s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+
+    assert rows(catalog) == [(1, "u"), (3, "m"), (4, "n")]
+
+
 def test_columns_go_by_place_by_list_or_by_name(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE t (id INT, r STRUCT<a: INT, b: STRING>, v STRING DEFAULT 'd')")
 
