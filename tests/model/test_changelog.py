@@ -62,7 +62,7 @@ class RecordedHistory(History):
 
 @pytest.mark.parametrize("engine", ENGINES)
 # Histories shrink slowly; one that fails tells what was done.
-@settings(max_examples=150, phases=[Phase.reuse, Phase.generate])
+@settings(max_examples=12, phases=[Phase.reuse, Phase.generate])
 @given(chance=st.randoms(note_method_calls=False))
 def test_the_changes_of_a_table_are_its_rows(engine: str, chance: Random) -> None:
     catalog = open_catalog(new_storage())
