@@ -70,6 +70,11 @@ def replayed(table: Table) -> list[Row]:
     return sorted_rows(list(state.values()))
 
 
+def check_replay(table: Table) -> None:
+    """The changes of a table make its rows."""
+    assert replayed(table) == sorted_rows(canonical_rows(table.to_arrow()))
+
+
 def is_recorded(table: Table) -> bool:
     """Whether no file waits for a compaction that finds what it changes."""
     profile: TableProfile = table.store.schema.profile
