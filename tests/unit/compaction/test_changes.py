@@ -15,7 +15,7 @@ from builders import (
     prepare,
     upsert,
 )
-from changelogs import changed, changes_of, is_recorded, replayed
+from changelogs import changed, changes_of, check_replay, is_recorded, replayed
 from emberlake import Table
 from emberlake.commit.change import append_change
 from emberlake.commit.committer import Committer
@@ -382,6 +382,27 @@ def test_a_writer_that_loses_looks_up_what_the_other_has_written(
     assert replayed(table) == [["+I", *row.values()] for row in read(table)]
     assert left_over(table) == set()  # the changelog of the lost attempt is gone
     check_whole(table)
+
+
+def test_a_compaction_that_knew_fewer_levels_is_done_again() -> None:
+    table = with_a_large_top(**LOOKUP, **APART, **{"sequence.field": "n"})
+    upsert(table, numbered(range(4000, 4300), number=1))
+    builder = table.new_batch_write_builder()
+    ours = prepare(table, numbered([*range(4100, 4900), 9000], "ours", 2), builder=builder)
+    upsert(table, numbered([9000], "theirs", 3))
+    assert [level for level in levels(table) if level < 5] == [3, 4]
+    assert {file.level for m in ours for file in m.compact_after} == {4}
+
+    builder.new_commit().commit(ours)
+
+    # No file was taken twice, and no level overlaps. But the row was not new any more.
+    assert [row for row in changed(table) if " 9000 " in row] == [
+        "+I 9000 theirs9000 3",
+        "-U 9000 theirs9000 3",
+        "+U 9000 theirs9000 3",
+    ]
+    check_replay(table)
+    assert left_over(table) == set()
 
 
 def test_a_writer_of_the_same_rows_is_refused_as_in_any_table() -> None:
