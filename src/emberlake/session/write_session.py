@@ -39,7 +39,11 @@ from emberlake.errors import (
 from emberlake.io.routed import is_same_folder
 from emberlake.scan.files import PartitionChoice
 from emberlake.session.commit_written import as_replacement, commit_written, discard_passing
-from emberlake.session.compact_written import CompactingWriter, WrittenCompaction
+from emberlake.session.compact_written import (
+    CompactingWriter,
+    WrittenCompaction,
+    is_due_fully,
+)
 from emberlake.spec.manifest import HASH_INDEX
 from emberlake.spec.replacement import Replacement
 from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Operation, Snapshot
@@ -89,6 +93,7 @@ class WriteSession:
         *,
         carries_ids: bool = False,
         as_of: Snapshot | None = None,
+        is_stream: bool = False,
     ) -> RowsWriter:
         """A writer of rows; its messages are ready to be committed.
 
@@ -96,6 +101,8 @@ class WriteSession:
             assigner: Which of the writers of one commit this is, in tables with dynamic buckets.
             carries_ids: Whether the rows keep their ids, which are in the data (``TableWriter``).
             as_of: The snapshot that the rows were read from, if they are rows of the table.
+            is_stream: Whether it writes for the commits of a stream, which knows later which of
+                them are to compact fully.
         """
         self.store.check_served()
         check_writable(self.store.schema)
@@ -108,15 +115,16 @@ class WriteSession:
             carries_ids=carries_ids,
             as_of=as_of,
         )
-        return self.compacting(writer)
+        return self.compacting(writer, is_stream=is_stream)
 
-    def compacting(self, writer: RowsWriter) -> RowsWriter:
+    def compacting(self, writer: RowsWriter, *, is_stream: bool = False) -> RowsWriter:
         """The same writer, with the compaction that the table needs in its messages."""
-        return CompactingWriter(writer, self.new_compaction())
+        return CompactingWriter(writer, self.new_compaction(is_stream=is_stream))
 
-    def new_compaction(self) -> WrittenCompaction:
+    def new_compaction(self, *, is_stream: bool = False) -> WrittenCompaction:
         """The compaction for messages of writers that do not compact."""
-        return WrittenCompaction(self.store, ignore_previous=self.is_overwrite)
+        full = not is_stream and is_due_fully(self.store.schema, BATCH_COMMIT_IDENTIFIER)
+        return WrittenCompaction(self.store, ignore_previous=self.is_overwrite, full=full)
 
     # --- messages to a snapshot -------------------------------------------------------------------
 
@@ -260,7 +268,8 @@ class WriteSession:
             parts = [replace(part, operation=self.operation) for part in parts]
             return committer.commit_all(parts, identifier, properties=properties)
 
-        return commit_written(self.store, commit, changes, messages)
+        full = is_due_fully(self.store.schema, identifier)
+        return commit_written(self.store, commit, changes, messages, full=full)
 
 
 def _check_one_index_a_bucket(messages: Sequence[CommitMessage]) -> None:

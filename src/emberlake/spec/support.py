@@ -12,7 +12,6 @@ from emberlake.errors import Unsupported
 from emberlake.options import (
     BUCKET,
     CHAIN_TABLE,
-    CHANGELOG_PRODUCER,
     COMMIT_CALLBACKS,
     FALLBACK_BRANCH,
     FILE_FORMAT,
@@ -27,8 +26,6 @@ from emberlake.options import (
     SNAPSHOT_ORDERING,
     TYPE,
     UNAWARE_BUCKET,
-    WRITE_ONLY,
-    ChangelogProducer,
 )
 from emberlake.spec.schema import TableSchema
 from emberlake.types import AtomicType, DataField, DataType, VectorType, nested_types
@@ -44,7 +41,7 @@ def check_creatable(schema: TableSchema) -> None:
     Raises:
         Unsupported: says why.
     """
-    _raise(_lasting_reasons(schema), "created")
+    _refuse(schema, _WRITE_RULES, "created")
     _refuse_columns(schema.fields, "created")
 
 
@@ -58,8 +55,9 @@ def check_alterable(old: TableSchema, new: TableSchema) -> None:
         Unsupported: says why.
     """
     _refuse(new, _KIND_RULES, "changed")
-    known = _lasting_reasons(old)
-    _raise([reason for reason in _lasting_reasons(new) if reason not in known], "changed this way")
+    known = _reasons(old, _WRITE_RULES)
+    later = _reasons(new, _WRITE_RULES)
+    _raise([reason for reason in later if reason not in known], "changed this way")
     own = {f.id: f.type for f in old.fields}
     _refuse_columns([f for f in new.fields if own.get(f.id) != f.type], "added")
 
@@ -108,8 +106,7 @@ def check_compactable(schema: TableSchema) -> None:
     Raises:
         Unsupported: says why.
     """
-    rules = [*_WRITE_RULES, _changes_by_compaction]
-    _refuse(schema, [rule for rule in rules if rule is not _needs_compaction], "compacted")
+    _refuse(schema, _WRITE_RULES, "compacted")
     _refuse_columns(schema.fields, "compacted")
 
 
@@ -119,11 +116,6 @@ def _refuse(schema: TableSchema, rules: Iterable[Rule], what: str) -> None:
 
 def _reasons(schema: TableSchema, rules: Iterable[Rule]) -> list[str]:
     return [reason for rule in rules if (reason := rule(schema)) is not None]
-
-
-def _lasting_reasons(schema: TableSchema) -> list[str]:
-    """Why the table cannot be written, whatever options a write is given."""
-    return _reasons(schema, [rule for rule in _WRITE_RULES if rule is not _needs_compaction])
 
 
 def _raise(reasons: Iterable[str], what: str) -> None:
@@ -186,21 +178,6 @@ def _cross_partition(schema: TableSchema) -> str | None:
         "buckets (bucket=-1) a key moves between partitions, which needs an index over all of "
         "them. That is not implemented: add the column to the primary key, or set a number of "
         "buckets to make the key unique per partition"
-    )
-
-
-def _needs_compaction(schema: TableSchema) -> str | None:
-    return None if schema.options.value(WRITE_ONLY) else _changes_by_compaction(schema)
-
-
-def _changes_by_compaction(schema: TableSchema) -> str | None:
-    producer = schema.options.value(CHANGELOG_PRODUCER)
-    makes_changes = producer in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION)
-    if not (schema.primary_keys and makes_changes):
-        return None
-    return (
-        f"{CHANGELOG_PRODUCER.key}={producer}: compaction would have to find the changes, which is "
-        f"not implemented; set {WRITE_ONLY.key}=true to leave that to another engine"
     )
 
 
@@ -271,7 +248,6 @@ _READ_RULES: Final[tuple[Rule, ...]] = (
 _WRITE_RULES: Final[tuple[Rule, ...]] = (
     *_READ_RULES,
     _cross_partition,
-    _needs_compaction,
     _unknown_format,
     _iceberg,
     _commit_callbacks,
