@@ -37,6 +37,8 @@ from emberlake.errors import (
     SnapshotOverwritten,
 )
 from emberlake.io.routed import is_same_folder
+from emberlake.places.live_keys import LiveKeys
+from emberlake.places.writer import PlacingWriter
 from emberlake.scan.files import PartitionChoice
 from emberlake.session.commit_written import as_replacement, commit_written, discard_passing
 from emberlake.session.compact_written import CompactingWriter, WrittenCompaction
@@ -46,7 +48,7 @@ from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Operati
 from emberlake.spec.support import check_writable
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
-from emberlake.write.dynamic_bucket import SINGLE_ASSIGNER, Assigner
+from emberlake.write.bucket_rooms import SINGLE_ASSIGNER, Assigner
 from emberlake.write.rows_writer import RowsWriter
 from emberlake.write.table_writer import TableWriter
 
@@ -108,7 +110,34 @@ class WriteSession:
             carries_ids=carries_ids,
             as_of=as_of,
         )
-        return self.compacting(writer)
+        return self.compacting(self.placing(writer, assigner, as_of=as_of))
+
+    def placing(
+        self,
+        writer: TableWriter,
+        assigner: Assigner = SINGLE_ASSIGNER,
+        *,
+        as_of: Snapshot | None = None,
+        live: LiveKeys | None = None,
+    ) -> RowsWriter:
+        """The same writer, which finds out where keys are if rows of the table may move.
+
+        Args:
+            writer: Writes the files.
+            assigner: Which of the writers of one commit it is.
+            as_of: The snapshot that the rows were read from, if they are rows of the table.
+            live: Where the keys are that come with the rows; None: the writer reads them.
+        """
+        if not self.store.schema.profile.crosses_partitions:
+            return writer
+        return PlacingWriter(
+            writer,
+            self.store,
+            replaces=self.replaces,
+            as_of=as_of,
+            assigner=assigner,
+            given=live,
+        )
 
     def compacting(self, writer: RowsWriter) -> RowsWriter:
         """The same writer, with the compaction that the table needs in its messages."""

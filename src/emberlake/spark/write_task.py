@@ -17,7 +17,7 @@ from emberlake.spark.sifting import Sifting, TaskSifter
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
-from emberlake.write.dynamic_bucket import SINGLE_ASSIGNER, Assigner
+from emberlake.write.bucket_rooms import SINGLE_ASSIGNER, Assigner
 from emberlake.write.rows_writer import RowsWriter
 
 # Spark passes small batches; the cost of a call pays off only for more rows.

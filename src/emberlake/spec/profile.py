@@ -38,6 +38,7 @@ class BucketMode(Enum):
     UNAWARE = auto()  # an append table without buckets: all files are in bucket 0
     FIXED = auto()  # by a hash of the bucket key
     DYNAMIC = auto()  # by an index of keys
+    CROSS_PARTITION = auto()  # where the key is now, in whatever partition; a new key: with room
     POSTPONED = auto()  # compaction assigns it
 
 
@@ -80,6 +81,11 @@ class TableProfile:
         return self.bucket_mode is BucketMode.DYNAMIC
 
     @property
+    def crosses_partitions(self) -> bool:
+        """Whether a key that lacks partition columns is unique in the table: its row may move."""
+        return self.bucket_mode is BucketMode.CROSS_PARTITION
+
+    @property
     def has_changelog(self) -> bool:
         """Whether changes are kept in separate files."""
         return self.has_keys and self.changelog_producer is not ChangelogProducer.NONE
@@ -90,6 +96,7 @@ def profile_of(
 ) -> TableProfile:
     """The profile of a table with these keys and options."""
     has_keys = bool(primary_keys)
+    is_whole = set(partition_keys) <= set(primary_keys)
     count = options.value(BUCKET)
     engine = options.value(MERGE_ENGINE)
     has_vectors = options.value(DELETION_VECTORS)
@@ -98,7 +105,7 @@ def profile_of(
     merges_on_read = has_vectors and options.value(MERGE_ON_READ)
     return TableProfile(
         kind=TableKind.KEY if has_keys else TableKind.APPEND,
-        bucket_mode=_bucket_mode(count, has_keys=has_keys),
+        bucket_mode=_bucket_mode(count, has_keys=has_keys, is_whole=is_whole),
         bucket_count=count if count > 0 else None,
         is_partitioned=bool(partition_keys),
         merge_engine=engine,
@@ -118,9 +125,11 @@ def _level_count(options: TableOptions) -> int:
     return max(2, options.value(RUN_TRIGGER) + 1 if levels is None else levels)
 
 
-def _bucket_mode(count: int, *, has_keys: bool) -> BucketMode:
+def _bucket_mode(count: int, *, has_keys: bool, is_whole: bool) -> BucketMode:
     if count > 0:
         return BucketMode.FIXED
     if count == POSTPONE_BUCKET:
         return BucketMode.POSTPONED
-    return BucketMode.DYNAMIC if has_keys else BucketMode.UNAWARE
+    if not has_keys:
+        return BucketMode.UNAWARE
+    return BucketMode.DYNAMIC if is_whole else BucketMode.CROSS_PARTITION

@@ -110,7 +110,10 @@ class TableSchema:
 
     @cached_property
     def partition_keys_outside_key(self) -> tuple[str, ...]:
-        """The partition columns that a primary key lacks: it is unique per partition only."""
+        """The partition columns that a primary key lacks.
+
+        With dynamic buckets it is unique in the table nevertheless, otherwise per partition only.
+        """
         if not self.primary_keys:
             return ()
         return tuple(key for key in self.partition_keys if key not in self.primary_keys)

@@ -36,7 +36,7 @@ def test_new_hashes_fill_one_bucket_after_the_other() -> None:
     index = an_index()
 
     assert sorted(assign(index, 5, 4, 3, 2, 1, 1, 5)) == [0, 0, 0, 0, 1, 1, 1]
-    assert index.counts == {0: 3, 1: 2}
+    assert index.rooms.counts == {0: 3, 1: 2}
     assert index.changed == {0, 1}
 
 
