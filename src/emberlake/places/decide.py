@@ -4,8 +4,8 @@ A key has one place, a partition and bucket. The records of a key are looked at 
 with the place that the key has then:
 
 - ``deduplicate``: a record of another partition moves the row. The row is deleted in its old place,
-  and the record goes to its own partition. A record that deletes goes to where the row is; if there
-  is no row, there is nothing to delete.
+  and the record goes to its own partition. A record that deletes goes to where the row is, if there
+  is one.
 - ``partial-update`` and ``aggregation``: the record goes to the place of the row, whatever its
   partition.
 - ``first-row``: a record of a key that is there is left out.
@@ -213,9 +213,9 @@ def _moved(view: _View, records: Records) -> Decided:
     """All records in their own partition, and a delete where a row was before."""
     count = len(view.rows)
     last = _last_alive(view)
-    has_place = last >= view.starts  # a delete of what is not there has none
-    last = np.where(has_place, last, 0)
-    written = np.flatnonzero(view.is_record & has_place)
+    # A delete of what is not there stays in its partition: others may be writing that key now.
+    last = np.where(last >= view.starts, last, np.arange(count))
+    written = np.flatnonzero(view.is_record)
 
     # A row leaves if the next one of its key is an add of another partition. If a key is known
     # twice, which other engines may have caused, only the last place counts.
@@ -277,7 +277,7 @@ def _pairs(view: _View, positions: I64) -> I64:
     return pairs
 
 
-def _in_order(  # noqa: PLR0913
+def _in_order(
     view: _View,
     records: Records,
     chosen: I64,

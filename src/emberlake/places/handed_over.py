@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from emberlake.commit.committer import Committer
 from emberlake.errors import AlreadyCommitted, FileNotFound
-from emberlake.read.bucket_reads import BucketReads
-from emberlake.read.column_plan import plan_columns
 from emberlake.merge.order import order_rows
 from emberlake.merge.rows import retracts_of
+from emberlake.read.bucket_reads import BucketReads
+from emberlake.read.column_plan import plan_columns
 from emberlake.spec.key_value import KIND_FIELD, SEQUENCE_FIELD, key_value_fields
 from emberlake.spec.manifest import BucketKey
 from emberlake.store.table_store import TableStore
@@ -36,11 +36,18 @@ class HandedOver:
         if messages:
             self._messages.append(list(messages))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of their files."""
+        return tuple(
+            f.file_name for messages in self._messages for m in messages for f in m.new_files
+        )
+
     def forget_committed(self) -> None:
         """Forget what is in the table: its keys are found there."""
         self._messages = [m for m in self._messages if not _is_committed(self._store, m)]
 
-    def keys(self) -> Iterator[tuple[BucketKey | None, pa.Table]]:
+    def known(self) -> Iterator[tuple[BucketKey | None, pa.Table]]:
         """Keys and where they are, from the oldest to the newest knowledge; None: nowhere."""
         for messages in self._messages:
             gone, there = [], []
@@ -49,7 +56,8 @@ class HandedOver:
                     rows = self._last_records(message)
                     retracts = pa.array(retracts_of(rows))
                     gone.append(rows.filter(retracts))
-                    there.append(((message.partition, message.bucket), rows.filter(pc.invert(retracts))))
+                    place = message.partition, message.bucket
+                    there.append((place, rows.filter(pc.invert(retracts))))
             # A row that has moved is gone in one place and there in another.
             yield from ((None, rows) for rows in gone)
             yield from there

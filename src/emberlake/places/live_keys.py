@@ -5,7 +5,7 @@ looked for. Records are merged on every level, because a read that skips level 0
 row that was moved away. Spec: "Modes", key dynamic.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
@@ -155,16 +155,14 @@ def spans_of(schema: TableSchema, rows: pa.Table) -> dict[str, KeySpan]:
     return {name: KeySpan.of(rows.column(name)) for name in names} if rows.num_rows else {}
 
 
-def joined_spans(
-    known: dict[str, KeySpan] | None, more: dict[str, KeySpan]
-) -> dict[str, KeySpan]:
+def joined_spans(known: dict[str, KeySpan] | None, more: dict[str, KeySpan]) -> dict[str, KeySpan]:
     """The spans of more keys; None: there were none before."""
     if known is None:
         return more
     return {name: span.joined(more[name]) for name, span in known.items()}
 
 
-def keys_between(schema: TableSchema, spans: dict[str, KeySpan]) -> Predicate | None:
+def keys_between(schema: TableSchema, spans: Mapping[str, KeySpan]) -> Predicate | None:
     """What the keys have in common that are looked for."""
     return and_all(_condition(schema.field_by_name[n], span) for n, span in spans.items())
 

@@ -59,6 +59,7 @@ class HashParts:
         self._folder: TemporaryDirectory[str] | None = None
         self._files: dict[tuple[str, int], pa.ipc.RecordBatchStreamWriter] = {}
         self._sinks: list[pa.OSFile] = []
+        self._written: set[tuple[str, int]] = set()
 
     @property
     def is_on_disk(self) -> bool:
@@ -87,11 +88,11 @@ class HashParts:
             yield {name: pa.concat_tables([t for t, _ in some]) for name, some in held.items()}
             return
         self._close_files()
-        names = {name for name, _ in self._files}
+        names = {name for name, _ in self._written}
         for part in range(_PARTS):
             found = {}
             for name in names:
-                if (name, part) in self._files:
+                if (name, part) in self._written:
                     path = _path(self._folder, name, part)
                     with pa.OSFile(str(path)) as source, pa.ipc.open_stream(source) as reader:
                         found[name] = reader.read_all()
@@ -104,7 +105,7 @@ class HashParts:
         self._held.clear()
         self._bytes = 0
         self._close_files()
-        self._files.clear()
+        self._written.clear()
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
@@ -127,12 +128,14 @@ class HashParts:
         if key not in self._files:
             sink = pa.OSFile(str(_path(folder, stream, part)), "wb")
             self._sinks.append(sink)
+            self._written.add(key)
             self._files[key] = pa.ipc.new_stream(sink, schema, options=_OPTIONS)
         return self._files[key]
 
     def _close_files(self) -> None:
         for file in self._files.values():
             file.close()
+        self._files.clear()
         for sink in self._sinks:
             sink.close()
         self._sinks.clear()

@@ -4,9 +4,9 @@ Rows are checked as they come, and wait (``parts``) until all of them are there.
 the table are read once, and ``decide`` says for every record where it goes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -34,8 +34,9 @@ from emberlake.spec.manifest import BucketKey
 from emberlake.spec.replacement import Replacement
 from emberlake.spec.row_columns import hash_rows
 from emberlake.spec.snapshot import Snapshot
-from emberlake.spec.values import to_arrow_array
+from emberlake.spec.values import Value, to_arrow_array
 from emberlake.store.table_store import TableStore
+from emberlake.types import DataField
 from emberlake.wire import CommitMessage
 from emberlake.write.align import as_tables
 from emberlake.write.bucket_rooms import SINGLE_ASSIGNER, Assigner, BucketRooms
@@ -58,9 +59,10 @@ class PlacingWriter:
         as_of: The snapshot that the rows were read from, if they come from the table itself.
         assigner: Which of the writers of one commit this is; each has its own keys.
         given: Where the keys are that ``add_live`` brings; None: the writer reads them by itself.
+        name: What several writers have in common that share the keys of one commit.
     """
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         writer: TableWriter,
         store: TableStore,
@@ -69,6 +71,7 @@ class PlacingWriter:
         as_of: Snapshot | None = None,
         assigner: Assigner = SINGLE_ASSIGNER,
         given: LiveKeys | None = None,
+        name: str | None = None,
     ) -> None:
         self._writer = writer
         self._store = store
@@ -76,6 +79,7 @@ class PlacingWriter:
         self._as_of = as_of
         self._assigner = assigner
         self._given = given
+        self._name = name or store.env.new_id()
         self._fields = [store.schema.field_by_name[name] for name in store.schema.primary_keys]
         self._parts = HashParts(store.options.value(WRITE_BUFFER_SIZE) // 2)
         self._filter: HashFilter | None = None
@@ -159,10 +163,12 @@ class PlacingWriter:
         try:
             if self._spans is not None:
                 self._settle(self._spans)
-            messages = self._writer.prepare()
+            made = self._writer.prepare()
         except BaseException as error:
             self._fail(error)
             raise
+        known = self._handed_over.names
+        messages = [replace(m, placed_by=self._name, counts_on=known) for m in made]
         self._handed_over.add(messages)
         return messages
 
@@ -190,7 +196,7 @@ class PlacingWriter:
         numbers = self._places.numbers(live.places)
         for keys in live.tables():
             self._add_known(keys, numbers[keys.column(PLACE).to_numpy()])
-        for place, keys in self._handed_over.keys():
+        for place, keys in self._handed_over.known():
             number = NOWHERE if place is None else int(self._places.numbers([place])[0])
             self._add_known(keys, np.full(keys.num_rows, number, np.int32))
 
@@ -323,7 +329,7 @@ class _Places:
         found = np.array([*self._partition_of, NOWHERE], np.int32)
         return found[places]
 
-    def partition_values(self) -> Iterator[list]:
+    def partition_values(self) -> Iterator[list[Value]]:
         """For each partition column its values, by the number of the partition."""
         rows = [self._store.partition_values(partition) for partition in self._partitions]
         return (list(column) for column in zip(*rows, strict=True))
@@ -367,7 +373,7 @@ class _Overwrite:
     def found(
         self,
         known: pa.Table,
-        fields: list,
+        fields: Sequence[DataField],
         partitions: Numbers,
         found: I64,
         places: _Places,
@@ -377,7 +383,7 @@ class _Overwrite:
         for number, at in zip(distinct.tolist(), first.tolist(), strict=True):
             values = key_at(known, fields, int(found[at]))
             pairs = zip((f.name for f in fields), values, strict=True)
-            text = ", ".join(f"{name} = {value}" for name, value in pairs)
+            text = ", ".join(f"{name} = {value!r}" for name, value in pairs)
             self._keys.setdefault(places.partition(number), text)
 
     def check(self) -> None:
@@ -389,8 +395,9 @@ class _Overwrite:
         is_dynamic = self.replaces is not None and self.replaces.only_touched
         for partition, key in self._keys.items():
             if not (is_dynamic and partition in self.touched):
+                where = dict(self.store.partition_spec(partition))
                 raise DataMismatch(
-                    f"the row with {key} is in partition {dict(self.store.partition_spec(partition))}"
+                    f"the row with {key} is in partition {where}"
                     ", which this overwrite keeps, so the key would be in the table twice. "
                     "Overwrite both partitions, or delete the row first, or append: that moves it"
                 )

@@ -37,6 +37,7 @@ from emberlake.errors import (
     SnapshotOverwritten,
 )
 from emberlake.io.routed import is_same_folder
+from emberlake.places.acceptance import check_placed_together
 from emberlake.places.live_keys import LiveKeys
 from emberlake.places.writer import PlacingWriter
 from emberlake.scan.files import PartitionChoice
@@ -119,6 +120,7 @@ class WriteSession:
         *,
         as_of: Snapshot | None = None,
         live: LiveKeys | None = None,
+        name: str | None = None,
     ) -> RowsWriter:
         """The same writer, which finds out where keys are if rows of the table may move.
 
@@ -127,6 +129,7 @@ class WriteSession:
             assigner: Which of the writers of one commit it is.
             as_of: The snapshot that the rows were read from, if they are rows of the table.
             live: Where the keys are that come with the rows; None: the writer reads them.
+            name: What several writers have in common that share the keys of one commit.
         """
         if not self.store.schema.profile.crosses_partitions:
             return writer
@@ -137,6 +140,7 @@ class WriteSession:
             as_of=as_of,
             assigner=assigner,
             given=live,
+            name=name,
         )
 
     def compacting(self, writer: RowsWriter) -> RowsWriter:
@@ -283,6 +287,8 @@ class WriteSession:
         properties: Mapping[str, str] | None,
     ) -> CommitResult:
         _check_one_index_a_bucket(messages)
+        if self.store.schema.profile.crosses_partitions:
+            check_placed_together(self.store, messages)
         committer = self._committer
 
         def commit(parts: Sequence[Change]) -> CommitResult:

@@ -1,4 +1,4 @@
-"""Rows that fit the columns of a table: what else must be true of them, and how many fit in memory."""
+"""What must be true of rows that have the columns of a table, and how many of them are taken."""
 
 import math
 from collections.abc import Iterable, Iterator

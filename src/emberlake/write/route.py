@@ -69,7 +69,8 @@ def group_rows(places: Sequence[BucketKey], codes: Codes) -> Iterator[Group]:
         return
     distinct, numbers = _dense_codes(codes, len(places))
     for code, rows in zip(distinct.tolist(), _rows_by_code(numbers, len(distinct)), strict=True):
-        yield Group(*places[code], rows)
+        partition, bucket = places[code]
+        yield Group(partition, bucket, rows)
 
 
 def _buckets(table: pa.Table, schema: TableSchema) -> npt.NDArray[np.int32] | None:
