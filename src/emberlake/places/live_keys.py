@@ -151,7 +151,7 @@ class KeySpan:
 
 def spans_of(schema: TableSchema, rows: pa.Table) -> dict[str, KeySpan]:
     """The spans of the key columns of rows, where ranges mean the same to files and to keys."""
-    names = [n for n in schema.primary_keys if _has_span(schema.field_by_name[n])]
+    names = [n for n in schema.primary_keys if has_span(schema.field_by_name[n])]
     return {name: KeySpan.of(rows.column(name)) for name in names} if rows.num_rows else {}
 
 
@@ -167,8 +167,11 @@ def keys_between(schema: TableSchema, spans: Mapping[str, KeySpan]) -> Predicate
     return and_all(_condition(schema.field_by_name[n], span) for n, span in spans.items())
 
 
-def _has_span(column: DataField) -> bool:
-    """Not floats: their two zeros and NaN are keys of their own, but not to a filter."""
+def has_span(column: DataField) -> bool:
+    """Whether a range of a key column means the same to filters.
+
+    Not of floats: their two zeros and NaN are keys of their own, but not to a filter.
+    """
     kind = column.type
     return isinstance(kind, AtomicType) and kind.root in _ROOTS
 

@@ -100,9 +100,42 @@ class WriteSession:
             carries_ids: Whether the rows keep their ids, which are in the data (``TableWriter``).
             as_of: The snapshot that the rows were read from, if they are rows of the table.
         """
+        if self.store.schema.profile.crosses_partitions:
+            return self.compacting(self.new_placing(assigner, as_of=as_of))
+        return self.compacting(self._table_writer(assigner, carries_ids=carries_ids, as_of=as_of))
+
+    def new_placing(
+        self,
+        assigner: Assigner = SINGLE_ASSIGNER,
+        *,
+        as_of: Snapshot | None = None,
+        live: LiveKeys | None = None,
+        name: str | None = None,
+    ) -> PlacingWriter:
+        """A writer for a table whose rows may move; it compacts nothing.
+
+        Args:
+            assigner: Which of the writers of one commit this is; each must have its own keys.
+            as_of: The snapshot that the rows were read from, if they are rows of the table.
+            live: Where the keys are that come with the rows; None: the writer reads them.
+            name: What the writers of one commit have in common.
+        """
+        return PlacingWriter(
+            self._table_writer(assigner, as_of=as_of),
+            self.store,
+            replaces=self.replaces,
+            as_of=as_of,
+            assigner=assigner,
+            given=live,
+            name=name,
+        )
+
+    def _table_writer(
+        self, assigner: Assigner, *, as_of: Snapshot | None, carries_ids: bool = False
+    ) -> TableWriter:
         self.store.check_served()
         check_writable(self.store.schema)
-        writer = TableWriter(
+        return TableWriter(
             self.store,
             commit_user=self.commit_user,
             ignore_previous=self.is_overwrite,
@@ -110,37 +143,6 @@ class WriteSession:
             assigner=assigner,
             carries_ids=carries_ids,
             as_of=as_of,
-        )
-        return self.compacting(self.placing(writer, assigner, as_of=as_of))
-
-    def placing(
-        self,
-        writer: TableWriter,
-        assigner: Assigner = SINGLE_ASSIGNER,
-        *,
-        as_of: Snapshot | None = None,
-        live: LiveKeys | None = None,
-        name: str | None = None,
-    ) -> RowsWriter:
-        """The same writer, which finds out where keys are if rows of the table may move.
-
-        Args:
-            writer: Writes the files.
-            assigner: Which of the writers of one commit it is.
-            as_of: The snapshot that the rows were read from, if they are rows of the table.
-            live: Where the keys are that come with the rows; None: the writer reads them.
-            name: What several writers have in common that share the keys of one commit.
-        """
-        if not self.store.schema.profile.crosses_partitions:
-            return writer
-        return PlacingWriter(
-            writer,
-            self.store,
-            replaces=self.replaces,
-            as_of=as_of,
-            assigner=assigner,
-            given=live,
-            name=name,
         )
 
     def compacting(self, writer: RowsWriter) -> RowsWriter:
