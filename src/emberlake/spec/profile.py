@@ -86,6 +86,11 @@ class TableProfile:
         return self.bucket_mode is BucketMode.CROSS_PARTITION
 
     @property
+    def moves_rows(self) -> bool:
+        """Whether a record of another partition moves the row of its key there."""
+        return self.crosses_partitions and self.merge_engine is MergeEngine.DEDUPLICATE
+
+    @property
     def has_changelog(self) -> bool:
         """Whether changes are kept in separate files."""
         return self.has_keys and self.changelog_producer is not ChangelogProducer.NONE

@@ -119,6 +119,14 @@ class TableSchema:
         return tuple(key for key in self.partition_keys if key not in self.primary_keys)
 
     @cached_property
+    def fixed_columns(self) -> frozenset[str]:
+        """The columns that tell the rows of a key table apart: an update cannot change them."""
+        if not self.primary_keys:
+            return frozenset()
+        partition = () if self.profile.moves_rows else self.partition_keys
+        return frozenset((*self.primary_keys, *partition))
+
+    @cached_property
     def profile(self) -> TableProfile:
         """The traits of the table."""
         return profile_of(self.primary_keys, self.partition_keys, self.options)

@@ -28,7 +28,6 @@ from emberlake.options import (
     TYPE,
     WRITE_ONLY,
     ChangelogProducer,
-    MergeEngine,
 )
 from emberlake.spec.schema import TableSchema
 from emberlake.types import AtomicType, DataField, DataType, VectorType, nested_types
@@ -178,10 +177,8 @@ def _unknown_format(schema: TableSchema) -> str | None:
 
 
 def _ignored_moves(schema: TableSchema) -> str | None:
-    profile = schema.profile
     ignoring = next((o for o in IGNORE_DELETE if schema.options.is_set(o)), None)
-    moves_rows = profile.crosses_partitions and profile.merge_engine is MergeEngine.DEDUPLICATE
-    if ignoring is None or not (moves_rows and schema.options.value(ignoring)):
+    if ignoring is None or not (schema.profile.moves_rows and schema.options.value(ignoring)):
         return None
     return (
         f"{ignoring.key}=true: with bucket=-1 and a primary key that lacks the partition column "

@@ -65,7 +65,7 @@ def test_beyond_the_allowed_buckets_the_existing_ones_are_shared() -> None:
     index = an_index({0: [1, 2, 3]}, max_buckets=2)
 
     assert set(assign(index, *range(10, 30))) == {0, 1}
-    assert sum(index.counts.values()) == 23
+    assert sum(index.rooms.counts.values()) == 23
 
 
 def test_too_many_buckets_are_refused() -> None:
