@@ -310,11 +310,7 @@ class TableWriter:
         self._bound_memory()
 
     def check_partitions(self, partitions: Iterable[bytes]) -> None:
-        """Refuse partitions that must not be written to.
-
-        Raises:
-            DataMismatch: names them.
-        """
+        """Refuse partitions that must not be written to, with a ``DataMismatch``."""
         accepts = self._accepts
         if accepts is None:
             return

@@ -58,8 +58,8 @@ UNWRITABLE = [
     ({"types": {"a": "INT", "e": VectorType(True, T("FLOAT"), 3)}}, "e VECTOR"),
     ({"file.format": "vortex"}, "file.format=vortex"),
     (
-        {"primary_keys": ["k"], "partition_keys": ["p"], "bucket": "-1"},
-        "primary key lacks the partition column p",
+        {"primary_keys": ["k"], "partition_keys": ["p"], "bucket": "-1", "ignore-delete": "true"},
+        "primary key that lacks the partition column p",
     ),
 ]
 UNCOMPACTED = [
