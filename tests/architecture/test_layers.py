@@ -23,7 +23,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"formats", "store", "wire", "merge"}),
     frozenset({"scan"}),
     frozenset({"read", "write", "commit"}),
-    frozenset({"compaction", "expressions"}),
+    frozenset({"compaction", "expressions", "places"}),
     frozenset({"session"}),
     frozenset({"rowops", "maintenance"}),
     frozenset({"spark"}),

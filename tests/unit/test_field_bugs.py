@@ -28,7 +28,6 @@ from emberlake.errors import (
     InvalidIdentifier,
     InvalidSchema,
     TableNotFound,
-    Unsupported,
 )
 from emberlake.io import MemoryStorage
 from emberlake.predicates import filter_rows, parse_predicate
@@ -475,11 +474,6 @@ def test_aggregations_take_values_back() -> None:
     upsert(table, [(1, None, 4, None)], "+U")
 
     assert rows_by_key(table) == [(1, "a", 7, 1)]
-
-
-def test_a_key_that_moves_between_partitions_is_refused_when_the_table_is_made() -> None:
-    with pytest.raises(Unsupported, match=r"primary key lacks the partition column v"):
-        create_key_table(KEYED, ["id"], ["v"], bucket="-1")
 
 
 def test_a_key_without_the_partition_column_is_unique_in_each_partition() -> None:

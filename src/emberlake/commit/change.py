@@ -51,6 +51,8 @@ class Change:
     bases: frozenset[BaseSnapshot | None] = frozenset()
     # The kinds of commits by others since then that make it wrong: it depends on what was read.
     stale_after: frozenset[CommitKind] = frozenset()
+    # Files that the writers counted on although they were in none of the bases.
+    counts_on: frozenset[str] = frozenset()
     # The name of a new statistics file, and whether all manifests are rewritten.
     statistics: str | None = None
     merges_manifests: bool = False
@@ -163,6 +165,7 @@ def append_change(messages: Sequence[CommitMessage]) -> Change:
         index_deleted=index_deleted,
         vector_edits=edits,
         bases=frozenset(m.base for m in messages),
+        counts_on=frozenset(name for m in messages for name in m.counts_on),
     )
 
 

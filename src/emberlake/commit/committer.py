@@ -31,7 +31,7 @@ from emberlake.commit.change import (
 )
 from emberlake.commit.conflicts import check_change_itself
 from emberlake.commit.draft import Draft, Drafter, Request
-from emberlake.commit.history import History, claims_of, newest_identifier, stream_of
+from emberlake.commit.history import History, claims_of, guards_keys, newest_identifier, stream_of
 from emberlake.commit.presence import check_present, look_for_files
 from emberlake.commit.resolve import Resolved, check_not_dropped, present_schema, resolve_change
 from emberlake.commit.verify import verify
@@ -245,7 +245,8 @@ class _Attempts:
         self._drafter = Drafter(store, request)
         stream = stream_of(request.commit_user, request.identifier)
         claims = claims_of(store.schema, request.change)
-        self._history = History(store, request.change, stream, claims)
+        guarded = guards_keys(store.schema, request.change)
+        self._history = History(store, request.change, stream, claims, guards_keys=guarded)
         self._is_schema_published = False
         self._published: dict[str, Draft] = {}  # by mark: any of them may be in the table
         self._unsettled: tuple[int, EmberlakeError | None] | None = None  # snapshot id, why

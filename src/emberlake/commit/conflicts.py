@@ -157,6 +157,38 @@ def _share_keys(one: DataFile, other: DataFile, bound_of: Callable[[bytes], KeyB
     return not (is_before or is_after)
 
 
+def check_key_places(
+    ours: Sequence[ManifestEntry],
+    theirs: Iterable[ManifestEntry],
+    bound_of: Callable[[bytes], KeyBound],
+    share_columns: Callable[[bytes, bytes], bool],
+) -> CommitConflict | None:
+    """Where keys are unique over all partitions, others may not have written one of ours since.
+
+    Their row may be in another partition, so the key would be in the table twice.
+
+    Args:
+        ours: What we add.
+        theirs: What others added since, and what they took away from places that we write to: a
+            record of ours may count on a row that was there.
+        bound_of: Gives the comparable form of a serialized key.
+        share_columns: Whether two partitions agree on the columns that are in the primary key.
+    """
+    for entry in theirs:
+        for own in ours:
+            if share_columns(own.partition, entry.partition) and _share_keys(
+                entry.file, own.file, bound_of
+            ):
+                was = "wrote" if entry.kind is FileKind.ADD else "removed"
+                return CommitConflict(
+                    ConflictReason.KEY_INDEX_CHANGED,
+                    f"another writer {was} {entry.file.file_name}, whose keys overlap those of "
+                    f"{own.file.file_name}; a key is unique over all partitions",
+                    "write the data again with a new writer",
+                )
+    return None
+
+
 def check_read_rows(stale_after: Collection[CommitKind], theirs: Snapshot) -> CommitConflict | None:
     """A change that depends on rows that were read must not miss what others did to them."""
     if theirs.commit_kind not in stale_after:

@@ -19,6 +19,7 @@ from emberlake.commit.conflicts import (
     Claims,
     check_already_committed,
     check_bucket_counts,
+    check_key_places,
     check_levels,
     check_read_rows,
     check_seen_all,
@@ -34,10 +35,11 @@ from emberlake.errors import (
     EmberlakeError,
 )
 from emberlake.merge.plan import depends_on_arrival
-from emberlake.scan.files import delta_manifests_of, live_entries
-from emberlake.spec.manifest import ManifestEntry
+from emberlake.scan.files import delta_manifests_of, in_partitions, live_entries
+from emberlake.spec.manifest import FileKind, ManifestEntry
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from emberlake.spec.values import Value
 from emberlake.store.entries import ManifestEntries
 from emberlake.store.table_store import TableStore
 from emberlake.wire import BaseSnapshot
@@ -53,6 +55,7 @@ class History:
         change: What is to be committed.
         stream: Commit user and identifier, if they identify a repeated commit.
         claims: The new rows that must be newer than all others with their keys.
+        guards_keys: Whether others may not have written keys of the change, in any partition.
 
     ``has_gaps`` is true if some of those snapshots have expired, so an earlier commit of the change
     may have gone unnoticed.
@@ -64,11 +67,14 @@ class History:
         change: Change,
         stream: tuple[str, int] | None = None,
         claims: Claims | None = None,
+        *,
+        guards_keys: bool = False,
     ) -> None:
         self._store = store
         self._change = change
         self._stream = stream
         self._claims: Claims = claims or {}
+        self._guarded = change.added if guards_keys else ()
         self._names = change.new_names
         self._compacted = _compacted_buckets(store.schema, change)
         self._seen = change.bases  # snapshots after them are yet to be checked
@@ -95,6 +101,8 @@ class History:
         if has_expired:
             self.has_gaps = True
             _raise(check_seen_all(self._change.stale_after))
+            if self._guarded:
+                raise keys_unknown()
             rivals = self._check_live(latest)  # a file that was added is live, unless deleted since
         bound_of = cache(partial(stored_key_bound, self._store))
         were_read = bool(self._change.stale_after)
@@ -128,7 +136,7 @@ class History:
 
     @property
     def _reads_changes(self) -> bool:
-        return bool(self._names or self._compacted)
+        return bool(self._names or self._compacted or self._guarded)
 
     def _first_id(self, latest: Snapshot) -> tuple[int, bool]:
         """The first snapshot that is yet to be checked, and whether some before it have expired."""
@@ -166,7 +174,29 @@ class History:
         if self._change.kind is not CommitKind.OVERWRITE:
             added = self._change.added
             _raise(check_bucket_counts(added, relevant, snapshot_id=snapshot.id))
+        if self._guarded and snapshot.commit_kind is not CommitKind.COMPACT:
+            self._check_key_places(theirs)
         return [entry for entry in relevant if reaches_claimed_numbers(self._claims, entry)]
+
+    def _check_key_places(self, theirs: ManifestEntries) -> None:
+        """Compare the keys of a commit that added or removed rows with ours."""
+        is_replaced = in_partitions(self._change.replaces or frozenset())
+        places = {(entry.partition, entry.bucket) for entry in self._guarded}
+        rivals = [
+            entry
+            for entry in theirs.entries()
+            if entry.bucket >= 0
+            and not is_replaced(entry.partition)
+            and entry.file.file_name not in self._change.counts_on
+            and (entry.kind is FileKind.ADD or (entry.partition, entry.bucket) in places)
+        ]
+        bound_of = cache(partial(stored_key_bound, self._store))
+        values_of = cache(partial(_values_in_key, self._store))
+
+        def share_columns(one: bytes, other: bytes) -> bool:
+            return values_of(one) == values_of(other)
+
+        _raise(check_key_places(self._guarded, rivals, bound_of, share_columns))
 
     def _is_done(self, snapshot: Snapshot, identifier: int) -> bool:
         if snapshot.commit_identifier != identifier:
@@ -221,6 +251,28 @@ def claims_of(schema: TableSchema, change: Change) -> Claims:
     if schema.profile.has_keys and is_upsert and follows:
         return claims_on(change.added)
     return {}
+
+
+def guards_keys(schema: TableSchema, change: Change) -> bool:
+    """Whether others may not have written keys of a change meanwhile, in any partition."""
+    return schema.profile.crosses_partitions and change.kind is not CommitKind.COMPACT
+
+
+def _values_in_key(store: TableStore, partition: bytes) -> tuple[Value, ...]:
+    """The values of the partition columns that are in the primary key."""
+    keys, values = store.schema.partition_keys, store.partition_values(partition)
+    return tuple(
+        v for name, v in zip(keys, values, strict=True) if name in store.schema.primary_keys
+    )
+
+
+def keys_unknown() -> CommitConflict:
+    """Nobody can tell which keys snapshots wrote that have expired."""
+    return CommitConflict(
+        ConflictReason.KEY_INDEX_CHANGED,
+        "snapshots that came between have expired, and may have written the same keys",
+        "write the data again with a new writer",
+    )
 
 
 def newest_identifier(store: TableStore, commit_user: str) -> int | None:

@@ -56,7 +56,7 @@ class BatchWriter(DataSourceArrowWriter):
             place(self._store),
             iterator,
             commit_user=self._session.commit_user,
-            ignore_previous=self._session.is_overwrite,
+            replaces=self._session.replaces,
             bad_rows=None if sifting is None else TaskSifting(sifting, self._job_id, place),
         )
         report = TaskReport.of(self._job_id, number, messages)

@@ -19,11 +19,14 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from emberlake.base.parallel import limit_threads
 from emberlake.errors import InvalidState
+from emberlake.session.write_session import WriteSession
 from emberlake.spark.reports import Reports, TaskReport, task_number
 from emberlake.spark.sifting import Sifting, TaskSifter
 from emberlake.spark.write_task import gathered
+from emberlake.spec.replacement import Replacement
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
+from emberlake.write.rows_writer import RowsWriter
 from emberlake.write.table_writer import TableWriter
 
 # How many sequence numbers of a bucket each task has. A write with a thousand tasks takes 2**34 of
@@ -54,7 +57,7 @@ def write_rows(
     batches: Iterator[pa.RecordBatch],
     *,
     commit_user: str,
-    ignore_previous: bool = False,
+    replaces: Replacement | None = None,
     bad_rows: TaskSifting | None = None,
 ) -> tuple[list[CommitMessage], int]:
     """Write all rows of a task; if that fails, what was written is deleted.
@@ -63,12 +66,16 @@ def write_rows(
         What is to be committed, and how many rows did not fit.
     """
     limit_threads()
-    writer = TableWriter(
-        store,
-        commit_user=commit_user,
-        ignore_previous=ignore_previous,
-        sequence_offset=task_number() * SEQUENCES_PER_TASK,
-    )
+    writer: RowsWriter
+    if store.schema.profile.crosses_partitions:
+        writer = WriteSession(store, commit_user, replaces).new_placing()
+    else:
+        writer = TableWriter(
+            store,
+            commit_user=commit_user,
+            ignore_previous=replaces is not None,
+            sequence_offset=task_number() * SEQUENCES_PER_TASK,
+        )
     sifter = None
     if bad_rows is not None:
         arguments = bad_rows.sifting, bad_rows.job, bad_rows.place
@@ -88,8 +95,8 @@ def _check_one_assigner(store: TableStore) -> None:
     In a partitioned table every partition can have its own task, which only the commit can check.
     """
     schema = store.schema
-    is_dynamic = schema.profile.keeps_key_index
-    if is_dynamic and not schema.partition_keys and task_number() > 0:
+    has_one_index = schema.profile.keeps_key_index and not schema.partition_keys
+    if (has_one_index or schema.profile.crosses_partitions) and task_number() > 0:
         raise InvalidState(
             "the table has dynamic buckets (bucket=-1), which one task must assign, but the rows "
             "are in several tasks: write df.coalesce(1), or use emberlake.spark.write_paimon, "

@@ -72,7 +72,7 @@ def check_key_changes(
         raise Unsupported(
             f"the column {kind_field} tells what a row does; append() rows that have +U there"
         )
-    fixed = [n for n in assigned if n in schema.primary_keys or n in schema.partition_keys]
+    fixed = schema.fixed_columns & set(assigned)
     if fixed:
         raise Unsupported(
             f"{listed(sorted(fixed))}: columns of the primary key and of the partition cannot be "

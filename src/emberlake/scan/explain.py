@@ -96,8 +96,9 @@ def _bucket_mode(store: TableStore) -> str:
         case BucketMode.UNAWARE:
             return "BUCKET_UNAWARE"
         case BucketMode.DYNAMIC:
-            is_whole = set(schema.partition_keys) <= set(schema.primary_keys)
-            return "HASH_DYNAMIC" if is_whole else "CROSS_PARTITION"
+            return "HASH_DYNAMIC"
+        case BucketMode.CROSS_PARTITION:
+            return "CROSS_PARTITION"
 
 
 def _pruning(

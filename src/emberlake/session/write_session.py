@@ -37,6 +37,9 @@ from emberlake.errors import (
     SnapshotOverwritten,
 )
 from emberlake.io.routed import is_same_folder
+from emberlake.places.acceptance import check_placed_together
+from emberlake.places.live_keys import LiveKeys
+from emberlake.places.writer import PlacingWriter
 from emberlake.scan.files import PartitionChoice
 from emberlake.session.commit_written import as_replacement, commit_written, discard_passing
 from emberlake.session.compact_written import (
@@ -50,7 +53,7 @@ from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Operati
 from emberlake.spec.support import check_writable
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
-from emberlake.write.dynamic_bucket import SINGLE_ASSIGNER, Assigner
+from emberlake.write.bucket_rooms import SINGLE_ASSIGNER, Assigner
 from emberlake.write.rows_writer import RowsWriter
 from emberlake.write.table_writer import TableWriter
 
@@ -104,9 +107,45 @@ class WriteSession:
             is_stream: Whether it writes for the commits of a stream, which knows later which of
                 them are to compact fully.
         """
+        writer: RowsWriter
+        if self.store.schema.profile.crosses_partitions:
+            writer = self.new_placing(assigner, as_of=as_of)
+        else:
+            writer = self._table_writer(assigner, carries_ids=carries_ids, as_of=as_of)
+        return self.compacting(writer, is_stream=is_stream)
+
+    def new_placing(
+        self,
+        assigner: Assigner = SINGLE_ASSIGNER,
+        *,
+        as_of: Snapshot | None = None,
+        live: LiveKeys | None = None,
+        name: str | None = None,
+    ) -> PlacingWriter:
+        """A writer for a table whose rows may move; it compacts nothing.
+
+        Args:
+            assigner: Which of the writers of one commit this is; each must have its own keys.
+            as_of: The snapshot that the rows were read from, if they are rows of the table.
+            live: Where the keys are that come with the rows; None: the writer reads them.
+            name: What the writers of one commit have in common.
+        """
+        return PlacingWriter(
+            self._table_writer(assigner, as_of=as_of),
+            self.store,
+            replaces=self.replaces,
+            as_of=as_of,
+            assigner=assigner,
+            given=live,
+            name=name,
+        )
+
+    def _table_writer(
+        self, assigner: Assigner, *, as_of: Snapshot | None, carries_ids: bool = False
+    ) -> TableWriter:
         self.store.check_served()
         check_writable(self.store.schema)
-        writer = TableWriter(
+        return TableWriter(
             self.store,
             commit_user=self.commit_user,
             ignore_previous=self.is_overwrite,
@@ -115,7 +154,6 @@ class WriteSession:
             carries_ids=carries_ids,
             as_of=as_of,
         )
-        return self.compacting(writer, is_stream=is_stream)
 
     def compacting(self, writer: RowsWriter, *, is_stream: bool = False) -> RowsWriter:
         """The same writer, with the compaction that the table needs in its messages."""
@@ -262,6 +300,8 @@ class WriteSession:
         properties: Mapping[str, str] | None,
     ) -> CommitResult:
         _check_one_index_a_bucket(messages)
+        if self.store.schema.profile.crosses_partitions:
+            check_placed_together(self.store, messages)
         committer = self._committer
 
         def commit(parts: Sequence[Change]) -> CommitResult:

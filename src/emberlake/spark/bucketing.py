@@ -56,7 +56,7 @@ def bucket_column(schema: TableSchema, column_of: ColumnOf = by_name) -> Column:
     if problem:
         raise InvalidInput(problem)
     types = [f.type for f in fields if isinstance(f.type, AtomicType)]
-    values = [_value(f, column_of(f.name)) for f in fields]
+    values = [key_column(f, column_of(f.name)) for f in fields]
     native = _native_bucket(function, types, values, count)
     return _bucket_in_python(function, types, values, count) if native is None else native
 
@@ -64,6 +64,12 @@ def bucket_column(schema: TableSchema, column_of: ColumnOf = by_name) -> Column:
 def key_hash_column(schema: TableSchema, column_of: ColumnOf = by_name) -> Column:
     """A number that is equal for rows with the same key in a partition."""
     return sql.hash(*map(column_of, schema.trimmed_primary_keys))
+
+
+def whole_key_hash_column(schema: TableSchema, column_of: ColumnOf = by_name) -> Column:
+    """A number that is equal for rows with the same key, whatever their partition."""
+    fields = [schema.field_by_name[name] for name in schema.primary_keys]
+    return sql.hash(*(key_column(f, column_of(f.name)) for f in fields))
 
 
 def partition_hash_column(schema: TableSchema, column_of: ColumnOf = by_name) -> Column:
@@ -81,7 +87,8 @@ def missing_column(field: DataField) -> Column:
     return sql.lit(value)  # milliseconds: times are hashed in Python
 
 
-def _value(field: DataField, column: Column) -> Column:
+def key_column(field: DataField, column: Column) -> Column:
+    """The values of a key column as those of the table; a value that does not fit is null."""
     if isinstance(field.type, AtomicType) and field.type.root is TypeRoot.TIME:
         return column  # no other type fits, and Spark casts to TIME only if a setting allows it
     # Narrower or wider types fit too, but the hash is that of the column's type.

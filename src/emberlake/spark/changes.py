@@ -56,9 +56,10 @@ from emberlake.rowops.row_actions import ACTION, INSERT, RowActions
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.alignment import check_values
 from emberlake.spark.failures import reported_errors, typed_errors
-from emberlake.spark.key_rows import Records, numbered, records_schema, write_key_rows
+from emberlake.spark.key_rows import Records, records_schema, write_key_rows
 from emberlake.spark.located import FILE, PLACE, POSITION, LocatedRows, located_rows
 from emberlake.spark.merge_tasks import CLAUSE, Columns
+from emberlake.spark.numbering import numbered
 from emberlake.spark.owner_task import FileWork
 from emberlake.spark.owners import change_files, with_units
 from emberlake.spark.sessions import check_workers, fast_arrow

@@ -8,13 +8,14 @@ If the user gives a number of tasks, exactly this many run: Spark's adaptive exe
 many partitions a shuffle has, but not if the shuffle itself has a number.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import lit, pmod, spark_partition_id
+from pyspark.sql.functions import col, lit, pmod, spark_partition_id
+from pyspark.sql.functions import hash as hash_of
 
 from emberlake.options import DYNAMIC_BUCKET_MAX
 from emberlake.session.compact_written import compacts_batches
@@ -25,12 +26,16 @@ from emberlake.spark.bucketing import (
     key_hash_column,
     missing_column,
     partition_hash_column,
+    whole_key_hash_column,
 )
 from emberlake.spec.profile import BucketMode
 from emberlake.spec.schema import TableSchema
 
 # Every assigner opens its own buckets, so more assigners make more and smaller buckets.
 _ASSIGNERS: Final = 8
+
+LIVE_PLACE: Final = "place"  # the number of the place of a key; names of columns are numbers
+_OWNER: Final = "owner"
 
 
 class Rows(Enum):
@@ -39,8 +44,12 @@ class Rows(Enum):
     ANYWHERE = auto()  # they stay where they are
     BY_PARTITION = auto()  # a partition has a few tasks, by its size
     BY_BUCKET = auto()  # a bucket has one task
-    BY_KEY = auto()  # a key has one task
+    BY_KEY = auto()  # a key of a partition has one task
+    BY_WHOLE_KEY = auto()  # a key has one task, whatever the partitions of its rows
     BY_WHOLE_PARTITION = auto()  # a partition has one task
+
+
+_ASSIGNING: Final = frozenset({Rows.BY_KEY, Rows.BY_WHOLE_KEY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +63,7 @@ class Clustering:
     @property
     def assigners(self) -> int:
         """How many tasks assign dynamic buckets, each numbered like its partition."""
-        return (self.owners or self.tasks or 1) if self.rows is Rows.BY_KEY else 1
+        return (self.owners or self.tasks or 1) if self.rows in _ASSIGNING else 1
 
     @property
     def shares_partitions(self) -> bool:
@@ -80,30 +89,64 @@ def plan_clustering(schema: TableSchema, concurrency: int | None = None) -> Clus
             tasks = concurrency if profile.is_partitioned else concurrency or 1
             return Clustering(Rows.BY_WHOLE_PARTITION, tasks)
         case BucketMode.DYNAMIC:
-            return _by_key(schema, concurrency)
+            return _by_key(schema, concurrency, Rows.BY_KEY)
+        case BucketMode.CROSS_PARTITION if profile.keeps_levels_apart:
+            # Any row may belong to any bucket, which only one task may compact before the commit.
+            return Clustering(Rows.BY_WHOLE_KEY, concurrency or 1, owners=1)
+        case BucketMode.CROSS_PARTITION:
+            return _by_key(schema, concurrency, Rows.BY_WHOLE_KEY)
 
 
-def _by_key(schema: TableSchema, concurrency: int | None) -> Clustering:
+def _by_key(schema: TableSchema, concurrency: int | None, rows: Rows) -> Clustering:
     """Every task opens buckets for its new keys."""
     tasks = concurrency or _ASSIGNERS
     most = schema.options.value(DYNAMIC_BUCKET_MAX)
     owners = min(tasks, most) if most > 0 else tasks
-    return Clustering(Rows.BY_KEY, concurrency or owners, owners)
+    return Clustering(rows, concurrency or owners, owners)
 
 
-def cluster(df: DataFrame, schema: TableSchema, clustering: Clustering) -> DataFrame:
-    """The DataFrame with its rows in the right tasks, and its columns numbered instead of named.
+@dataclass(frozen=True)
+class Numbered:
+    """A DataFrame that fits a table, with its columns numbered instead of named.
 
     Spark treats names that differ only in case as one, and some names as expressions; numbers are
     safe.
     """
-    numbers = {name: str(number) for number, name in enumerate(df.columns)}
-    numbered = df.toDF(*numbers.values())
 
-    def column_of(name: str) -> Column:
-        number = numbers.get(name)
-        return missing_column(schema.field_by_name[name]) if number is None else by_name(number)
+    frame: DataFrame
+    schema: TableSchema
+    numbers: Mapping[str, str]  # by name
 
+    @classmethod
+    def over(cls, df: DataFrame, schema: TableSchema) -> "Numbered":
+        """The same rows."""
+        numbers = {name: str(number) for number, name in enumerate(df.columns)}
+        return cls(df.toDF(*numbers.values()), schema, numbers)
+
+    def of(self, frame: DataFrame) -> "Numbered":
+        """Other rows with the same columns."""
+        return replace(self, frame=frame)
+
+    def column_of(self, name: str) -> Column:
+        """The values of a column of the table, also of one that is left out."""
+        number = self.numbers.get(name)
+        field = self.schema.field_by_name[name]
+        return missing_column(field) if number is None else by_name(number)
+
+
+def cluster(rows: Numbered, clustering: Clustering, live: DataFrame | None = None) -> DataFrame:
+    """The DataFrame with its rows in the right tasks.
+
+    Args:
+        rows: What is to be written.
+        clustering: What keeps rows together.
+        live: Keys of the table that go to where their rows go: ``k0``, ``k1`` and so on, and
+            ``LIVE_PLACE``, which is null for rows.
+    """
+    numbered, schema, numbers = rows.frame, rows.schema, rows.numbers
+    column_of = rows.column_of
+    if clustering.rows is Rows.BY_WHOLE_KEY:
+        return _by_whole_key(rows, clustering, live)
     partitions = [column_of(name) for name in schema.partition_keys if name in numbers]
     tasks = clustering.tasks
     if clustering.rows is Rows.ANYWHERE:
@@ -121,6 +164,23 @@ def cluster(df: DataFrame, schema: TableSchema, clustering: Clustering) -> DataF
     # Buckets are numbered from 0, so using the number directly gives every task a bucket.
     place = pmod(owner, lit(clustering.owners or tasks)).cast("int")
     return numbered.repartitionById(tasks, place)
+
+
+def _by_whole_key(rows: Numbered, clustering: Clustering, live: DataFrame | None) -> DataFrame:
+    """Rows and keys of the table, in the tasks that own their keys."""
+    tasks = clustering.tasks or 1
+    owners = lit(clustering.owners or tasks)
+    hashes = whole_key_hash_column(rows.schema, rows.column_of)
+    # Spark turns a shuffle by a constant into one task; this is 0, but not a constant.
+    hashes = hashes + pmod(spark_partition_id(), lit(1))
+    both = rows.frame.withColumn(_OWNER, pmod(hashes, owners).cast("int"))
+    if live is not None:
+        keys = [col(f"k{number}") for number in range(len(rows.schema.primary_keys))]
+        owned = live.withColumn(_OWNER, pmod(hash_of(*keys), owners).cast("int"))
+        both = both.unionByName(owned, allowMissingColumns=True)
+        order = [*rows.frame.columns, *live.columns, _OWNER]
+        both = both.select(*(by_name(name) for name in order))
+    return both.repartitionById(tasks, col(_OWNER)).drop(_OWNER)
 
 
 def _balanced(df: DataFrame, partitions: Sequence[Column], tasks: int | None) -> DataFrame:

@@ -17,8 +17,8 @@ from emberlake.rowops.row_actions import ACTION, DELETE, UPDATE, RowActions
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.changes import change_rows
 from emberlake.spark.filters import to_literal
-from emberlake.spark.key_rows import check_exact
 from emberlake.spark.located import PLACE, LocatedRows
+from emberlake.spark.numbering import check_exact
 from emberlake.spark.types import nullable_fields, spark_schema
 from emberlake.spec.literals import cast_literal
 from emberlake.types import (

@@ -4,7 +4,7 @@ The rows are read as the merge engine shows them. Workers compute the new record
 until they are written, so that they can be counted and checked first.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
@@ -13,9 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
 
-from emberlake.base.names import listed
 from emberlake.base.parallel import limit_threads
-from emberlake.errors import Unsupported
 from emberlake.predicates import Predicate
 from emberlake.read.projection import project_all
 from emberlake.read.table_reader import TableReader
@@ -28,6 +26,7 @@ from emberlake.scan.plan import plan_target
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.failures import reported_errors, typed_errors
 from emberlake.spark.kept import kept
+from emberlake.spark.numbering import check_exact, numbered
 from emberlake.spark.read import read_dataframe
 from emberlake.spark.sessions import fast_arrow
 from emberlake.spark.types import handed_out, nullable_fields, spark_schema, to_spark_batch
@@ -38,55 +37,12 @@ from emberlake.spec.schema import TableSchema
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 from emberlake.types import (
-    ArrayType,
-    AtomicType,
     DataField,
-    DataType,
-    MapType,
-    MultisetType,
-    RowType,
 )
 from emberlake.write.align import align
 from emberlake.write.row_kinds import ROW_KIND_COLUMN
 
-_MICROSECONDS = 6  # the precision of Spark's timestamps
 _SHOWN = 100
-
-
-def check_exact(fields: Sequence[DataField]) -> None:
-    """Refuse columns whose values would not survive the trip through Spark.
-
-    Raises:
-        Unsupported: names them.
-    """
-    lossy = [f.name for f in fields if not _is_exact(f.type)]
-    if lossy:
-        raise Unsupported(
-            f"{listed(lossy)}: Spark counts microseconds, so digits of these timestamps would be "
-            "lost. Use delete, update or merge of the table itself, without Spark"
-        )
-
-
-def _is_exact(data_type: DataType) -> bool:
-    match data_type:
-        case AtomicType():
-            return not data_type.root.is_timestamp or data_type.precision <= _MICROSECONDS
-        case ArrayType(element=element) | MultisetType(element=element):
-            return _is_exact(element)
-        case MapType(key=key, value=value):
-            return _is_exact(key) and _is_exact(value)
-        case RowType(fields=fields):
-            return all(_is_exact(f.type) for f in fields)
-        case _:
-            return True
-
-
-def numbered(fields: Sequence[DataField], prefix: str) -> tuple[DataField, ...]:
-    """The columns, numbered: Spark treats names that differ only in case as one."""
-    return tuple(
-        DataField(number, f"{prefix}{number}", f.type.with_nullable(True))
-        for number, f in enumerate(fields)
-    )
 
 
 def read_rows(

@@ -37,9 +37,9 @@ from emberlake.session.write_session import WriteSession
 from emberlake.spark.dealt_splits import DealtSplits
 from emberlake.spark.failures import reported_errors
 from emberlake.spark.filters import to_column
-from emberlake.spark.key_rows import check_exact, numbered
 from emberlake.spark.native_read import read_natively
 from emberlake.spark.native_scan import NativeFile, NativeScan
+from emberlake.spark.numbering import check_exact, numbered
 from emberlake.spark.planned import planned_files
 from emberlake.spark.read import read_dataframe
 from emberlake.spark.session_files import SessionFiles

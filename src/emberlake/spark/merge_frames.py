@@ -32,7 +32,6 @@ from emberlake.session.write_session import WriteSession
 from emberlake.spark.filters import to_column
 from emberlake.spark.kept import release
 from emberlake.spark.key_ranges import KeyRanges, key_ranges
-from emberlake.spark.key_rows import check_exact, numbered
 from emberlake.spark.located import (
     FILE,
     PLACE,
@@ -51,6 +50,7 @@ from emberlake.spark.merge_tasks import (
     key_type,
     native_key,
 )
+from emberlake.spark.numbering import check_exact, numbered
 from emberlake.spark.owners import with_units
 from emberlake.spark.small_source import PAIRS, FindTask, SmallSource, over_units
 from emberlake.spark.types import nullable_fields, spark_schema

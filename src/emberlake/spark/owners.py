@@ -21,9 +21,9 @@ from emberlake.spark.dealt_splits import split_table
 from emberlake.spark.failures import typed_errors
 from emberlake.spark.job import Job
 from emberlake.spark.kept import kept
-from emberlake.spark.key_rows import numbered
 from emberlake.spark.located import FILE, POSITION, LocatedRows, unit_name
 from emberlake.spark.merge_tasks import InsertTask
+from emberlake.spark.numbering import numbered
 from emberlake.spark.owner_task import UNIT, FileWork, OwnerTask, joined
 from emberlake.spark.reports import REPORT_SCHEMA, Reports, counted, gather
 from emberlake.spark.sessions import fast_arrow

@@ -34,11 +34,12 @@ from emberlake.scan.plan import plan_target
 from emberlake.scan.splits import DataSplit
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.kept import kept
-from emberlake.spark.key_rows import numbered, write_key_rows
+from emberlake.spark.key_rows import write_key_rows
 from emberlake.spark.merge_frames import MergeFrames
 from emberlake.spark.merge_tasks import ID, handed, native_key
 from emberlake.spark.native_read import READ_OPTIONS
 from emberlake.spark.native_scan import NativeScan
+from emberlake.spark.numbering import numbered
 from emberlake.spark.session_files import SessionFiles
 from emberlake.spark.small_source import UnitTask, over_units
 from emberlake.spark.types import nullable_fields, spark_schema, to_spark_type

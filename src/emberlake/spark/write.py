@@ -10,13 +10,15 @@ from pyspark.resource import ResourceProfile
 from pyspark.sql import DataFrame
 
 from emberlake.commit.change import CommitResult
-from emberlake.errors import EmberlakeError, InvalidInput, Unsupported
+from emberlake.commit.discard import discard
+from emberlake.errors import DataMismatch, EmberlakeError, InvalidInput, Unsupported
 from emberlake.rowops.result import WriteResult
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.alignment import check_alignment
-from emberlake.spark.clustering import cluster, plan_clustering
+from emberlake.spark.clustering import Numbered, cluster, plan_clustering
 from emberlake.spark.failures import typed_errors
 from emberlake.spark.job import Job
+from emberlake.spark.key_places import KeyPlaces, find_places
 from emberlake.spark.reports import REPORT_SCHEMA, Reports, counted, gather
 from emberlake.spark.resources import find_profile
 from emberlake.spark.sessions import check_workers, fast_arrow, small_pieces
@@ -116,7 +118,17 @@ class WriteJob:
         """Write all rows of a DataFrame that fits; returns what is to be committed."""
         store = self.session.store
         job = Job(store, store.env.new_id(), () if self.sifting is None else self.sifting.stores)
-        return job.run(lambda: self._write(df, job.id, profile))
+        given = Numbered.over(df, store.schema)
+        if not store.schema.profile.crosses_partitions:
+            return job.run(lambda: self._write(given, job.id, profile, None))
+        with find_places(self.session, given, self.as_of) as (rows, places):
+            messages, reports = job.run(lambda: self._write(rows, job.id, profile, places))
+        try:
+            places.check_replaced(store, messages)
+        except DataMismatch:
+            discard(store, messages)
+            raise
+        return messages, reports
 
     def check(self, df: DataFrame) -> None:
         """Refuse a DataFrame that cannot be written, before any task starts."""
@@ -129,21 +141,28 @@ class WriteJob:
             without_texts(df.schema, self.sifting), self.session.store.schema, self.write_columns
         )
 
-    def _write(self, df: DataFrame, job_id: str, profile: ResourceProfile | None) -> Reports:
+    def _write(
+        self,
+        rows: Numbered,
+        job_id: str,
+        profile: ResourceProfile | None,
+        places: KeyPlaces | None,
+    ) -> Reports:
         schema = self.session.store.schema
         clustering = plan_clustering(schema, self.concurrency)
         task = WriteTask(
             self.session,
             job_id,
-            tuple(df.columns),
+            tuple(rows.numbers),
             self.write_columns,
-            as_of=self.as_of,
+            as_of=self.as_of if places is None else places.snapshot,
             assigners=clustering.assigners,
             sifting=self.sifting,
+            live=None if places is None else places.live,
         )
-        clustered = cluster(df, schema, clustering)
+        session = rows.frame.sparkSession
+        clustered = cluster(rows, clustering, None if places is None else places.keys)
         written = counted(clustered.mapInArrow(task, REPORT_SCHEMA, profile=profile))
-        session = df.sparkSession
         pieces = small_pieces(session) if clustering.shares_partitions else nullcontext()
         with typed_errors(), fast_arrow(session), pieces:
             return gather(written)

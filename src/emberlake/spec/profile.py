@@ -39,6 +39,7 @@ class BucketMode(Enum):
     UNAWARE = auto()  # an append table without buckets: all files are in bucket 0
     FIXED = auto()  # by a hash of the bucket key
     DYNAMIC = auto()  # by an index of keys
+    CROSS_PARTITION = auto()  # where the key is now, in whatever partition; a new key: with room
     POSTPONED = auto()  # compaction assigns it
 
 
@@ -90,6 +91,16 @@ class TableProfile:
         return self.looks_up and not self.keeps_levels_apart
 
     @property
+    def crosses_partitions(self) -> bool:
+        """Whether a key that lacks partition columns is unique in the table: its row may move."""
+        return self.bucket_mode is BucketMode.CROSS_PARTITION
+
+    @property
+    def moves_rows(self) -> bool:
+        """Whether a record of another partition moves the row of its key there."""
+        return self.crosses_partitions and self.merge_engine is MergeEngine.DEDUPLICATE
+
+    @property
     def has_changelog(self) -> bool:
         """Whether changes are kept in separate files."""
         return self.has_keys and self.changelog_producer is not ChangelogProducer.NONE
@@ -100,6 +111,7 @@ def profile_of(
 ) -> TableProfile:
     """The profile of a table with these keys and options."""
     has_keys = bool(primary_keys)
+    is_whole = set(partition_keys) <= set(primary_keys)
     count = options.value(BUCKET)
     engine = options.value(MERGE_ENGINE)
     has_vectors = options.value(DELETION_VECTORS)
@@ -110,7 +122,7 @@ def profile_of(
     merges_on_read = has_vectors and options.value(MERGE_ON_READ)
     return TableProfile(
         kind=TableKind.KEY if has_keys else TableKind.APPEND,
-        bucket_mode=_bucket_mode(count, has_keys=has_keys),
+        bucket_mode=_bucket_mode(count, has_keys=has_keys, is_whole=is_whole),
         bucket_count=count if count > 0 else None,
         is_partitioned=bool(partition_keys),
         merge_engine=engine,
@@ -131,9 +143,11 @@ def _level_count(options: TableOptions) -> int:
     return max(2, options.value(RUN_TRIGGER) + 1 if levels is None else levels)
 
 
-def _bucket_mode(count: int, *, has_keys: bool) -> BucketMode:
+def _bucket_mode(count: int, *, has_keys: bool, is_whole: bool) -> BucketMode:
     if count > 0:
         return BucketMode.FIXED
     if count == POSTPONE_BUCKET:
         return BucketMode.POSTPONED
-    return BucketMode.DYNAMIC if has_keys else BucketMode.UNAWARE
+    if not has_keys:
+        return BucketMode.UNAWARE
+    return BucketMode.DYNAMIC if is_whole else BucketMode.CROSS_PARTITION

@@ -110,10 +110,21 @@ class TableSchema:
 
     @cached_property
     def partition_keys_outside_key(self) -> tuple[str, ...]:
-        """The partition columns that a primary key lacks: it is unique per partition only."""
+        """The partition columns that a primary key lacks.
+
+        With dynamic buckets it is unique in the table nevertheless, otherwise per partition only.
+        """
         if not self.primary_keys:
             return ()
         return tuple(key for key in self.partition_keys if key not in self.primary_keys)
+
+    @cached_property
+    def fixed_columns(self) -> frozenset[str]:
+        """The columns that tell the rows of a key table apart: an update cannot change them."""
+        if not self.primary_keys:
+            return frozenset()
+        partition = () if self.profile.moves_rows else self.partition_keys
+        return frozenset((*self.primary_keys, *partition))
 
     @cached_property
     def profile(self) -> TableProfile:

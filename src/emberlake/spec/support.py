@@ -10,13 +10,13 @@ from typing import Final, TypeAlias
 from emberlake.base.names import listed
 from emberlake.errors import Unsupported
 from emberlake.options import (
-    BUCKET,
     CHAIN_TABLE,
     COMMIT_CALLBACKS,
     FALLBACK_BRANCH,
     FILE_FORMAT,
     FILE_FORMAT_PER_LEVEL,
     ICEBERG_STORAGE,
+    IGNORE_DELETE,
     MANIFEST_FORMAT,
     PK_CLUSTERING,
     POSTPONE_MERGE_ON_READ,
@@ -25,7 +25,6 @@ from emberlake.options import (
     RECORD_EXPIRE_TIME,
     SNAPSHOT_ORDERING,
     TYPE,
-    UNAWARE_BUCKET,
 )
 from emberlake.spec.schema import TableSchema
 from emberlake.types import AtomicType, DataField, DataType, VectorType, nested_types
@@ -169,15 +168,14 @@ def _unknown_format(schema: TableSchema) -> str | None:
     return None
 
 
-def _cross_partition(schema: TableSchema) -> str | None:
-    missing = schema.partition_keys_outside_key
-    if not missing or schema.options.value(BUCKET) != UNAWARE_BUCKET:
+def _ignored_moves(schema: TableSchema) -> str | None:
+    ignoring = next((o for o in IGNORE_DELETE if schema.options.is_set(o)), None)
+    if ignoring is None or not (schema.profile.moves_rows and schema.options.value(ignoring)):
         return None
     return (
-        f"its primary key lacks the partition column {', '.join(missing)}, and with dynamic "
-        "buckets (bucket=-1) a key moves between partitions, which needs an index over all of "
-        "them. That is not implemented: add the column to the primary key, or set a number of "
-        "buckets to make the key unique per partition"
+        f"{ignoring.key}=true: with bucket=-1 and a primary key that lacks the partition column "
+        f"{', '.join(schema.partition_keys_outside_key)}, a row that moves to another partition is "
+        "deleted where it was, which would be ignored. Unset the option, or set a number of buckets"
     )
 
 
@@ -247,7 +245,7 @@ _READ_RULES: Final[tuple[Rule, ...]] = (
 
 _WRITE_RULES: Final[tuple[Rule, ...]] = (
     *_READ_RULES,
-    _cross_partition,
+    _ignored_moves,
     _unknown_format,
     _iceberg,
     _commit_callbacks,

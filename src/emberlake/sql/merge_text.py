@@ -173,8 +173,7 @@ class MergeText:
 
     def _update_part(self, clause: MergeClause, targets: Sequence[Target]) -> ClausePart:
         """A row of a key table keeps its key, even if ``*`` names the key, too."""
-        keys = {*self.table.primary_keys, *self.table.partition_keys}
-        keys = keys if self.table.is_primary_key_table else set()
+        keys = self.table.table_schema.fixed_columns
         fixed = tuple(target for target in targets if target.field.name in keys)
         free = tuple(target for target in targets if target.field.name not in keys)
         return ClausePart(clause, free, fixed)

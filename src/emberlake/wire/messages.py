@@ -85,6 +85,10 @@ class CommitMessage:
     base: BaseSnapshot | None = None  # None: the table had no snapshot
     vector_edits: tuple[VectorEdit, ...] = ()
     compact_vector_edits: tuple[VectorEdit, ...] = ()
+    # In tables whose rows move: who found the places of the keys, and the names of files that it
+    # counted on although they were not in the base.
+    placed_by: str | None = None
+    counts_on: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         held = {f.name: getattr(self, f.name) for f in fields(self)}

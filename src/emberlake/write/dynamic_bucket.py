@@ -7,8 +7,6 @@ another writer has changed the same bucket.
 
 Several assigners can work for one commit, each with its own keys. A known key goes to its bucket, a
 new one to a bucket of its assigner, so every index file has one author.
-``dynamic-bucket.initial-buckets`` limits how many of these assigners share the keys of a partition;
-here all of them do.
 """
 
 from collections.abc import Iterator
@@ -19,34 +17,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from emberlake.errors import CorruptFile, InvalidInput
+from emberlake.errors import CorruptFile
 from emberlake.options import DYNAMIC_BUCKET_MAX, DYNAMIC_BUCKET_ROWS
 from emberlake.spec.key_value import key_fields
 from emberlake.spec.manifest import HASH_INDEX, IndexFile
 from emberlake.spec.row_columns import hash_rows
 from emberlake.store.table_store import TableStore
+from emberlake.write.bucket_rooms import SINGLE_ASSIGNER, Assigner, BucketRooms, Buckets
 from emberlake.write.route import Group, split_rows
 
 Hashes = npt.NDArray[np.int32]
-Buckets = npt.NDArray[np.int32]
 
 _HASH_BYTES: Final = 4
 _STORED: Final = np.dtype(">i4")
-_MAX_BUCKETS: Final = 32_767  # other engines keep bucket numbers in 16 bits
-
-
-@dataclass(frozen=True, slots=True)
-class Assigner:
-    """One of several that assign buckets at the same time; its new keys get buckets of its own."""
-
-    number: int = 0
-    count: int = 1
-
-    def owns(self, bucket: int) -> bool:
-        return bucket % self.count == self.number
-
-
-SINGLE_ASSIGNER: Final = Assigner()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +124,7 @@ class PartitionIndex:
 
     hashes: Hashes
     buckets: Buckets
-    counts: dict[int, int]
-    bucket_rows: int
-    max_buckets: int = -1
-    assigner: Assigner = SINGLE_ASSIGNER
+    rooms: BucketRooms
     files: dict[int, IndexFile] = field(default_factory=dict)
     changed: set[int] = field(default_factory=set)
 
@@ -162,21 +142,16 @@ class PartitionIndex:
         sizes = [len(own) for own in known.values()]
         buckets = np.repeat(np.array(list(known), np.int32), sizes)
         hashes, first = np.unique(hashes, return_index=True)
-        return PartitionIndex(
-            hashes,
-            buckets[first],
-            {bucket: len(known[bucket]) for bucket in sorted(known)},
-            bucket_rows,
-            max_buckets,
-            assigner,
-            dict(files),
-        )
+        counts = {bucket: len(known[bucket]) for bucket in sorted(known)}
+        rooms = BucketRooms(counts, bucket_rows, max_buckets, assigner)
+        return PartitionIndex(hashes, buckets[first], rooms, dict(files))
 
     def assign(self, hashes: Hashes) -> Buckets:
         """The bucket of every hash; new hashes are remembered."""
         self._add(self._unknown(hashes))
-        if len(self.counts) == 1:
-            return np.full(len(hashes), next(iter(self.counts)), np.int32)
+        counts = self.rooms.counts
+        if len(counts) == 1:
+            return np.full(len(hashes), next(iter(counts)), np.int32)
         buckets: Buckets = self.buckets[np.searchsorted(self.hashes, hashes)]
         return buckets
 
@@ -197,38 +172,11 @@ class PartitionIndex:
     def _add(self, new: Hashes) -> None:
         if not len(new):
             return
-        buckets = np.empty(len(new), np.int32)
-        start = 0
-        while start < len(new):
-            bucket, room = self._bucket_with_room(len(new) - start)
-            end = min(len(new), start + room)
-            buckets[start:end] = bucket
-            self.counts[bucket] = self.counts.get(bucket, 0) + end - start
-            self.changed.add(bucket)
-            start = end
+        buckets = self.rooms.assign(len(new))
+        self.changed.update(np.unique(buckets).tolist())
         places = np.searchsorted(self.hashes, new)
         self.hashes = np.insert(self.hashes, places, new)
         self.buckets = np.insert(self.buckets, places, buckets)
-
-    def _bucket_with_room(self, wanted: int) -> tuple[int, int]:
-        own = sorted(filter(self.assigner.owns, self.counts))
-        for bucket in own:
-            room = self.bucket_rows - self.counts[bucket]
-            if room > 0:
-                return bucket, room
-        limit = self.max_buckets if self.max_buckets > 0 else _MAX_BUCKETS
-        new = range(self.assigner.number, limit, self.assigner.count)
-        unused = next((bucket for bucket in new if bucket not in self.counts), None)
-        if unused is not None:
-            return unused, max(1, self.bucket_rows)
-        if self.max_buckets <= 0:
-            raise InvalidInput(
-                f"the partition needs more than {limit} buckets of {self.bucket_rows} keys: "
-                f"raise {DYNAMIC_BUCKET_ROWS.key}"
-            )
-        # All are full: spread the rest evenly over them.
-        fewest = min(own, key=lambda b: (self.counts[b], b))
-        return fewest, max(1, -(-wanted // len(own)))
 
 
 def _load_files(store: TableStore, partition: bytes) -> dict[int, IndexFile]:

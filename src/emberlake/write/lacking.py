@@ -39,7 +39,9 @@ def lacking_columns(
         has_adds: Whether some of the rows are not deletes.
     """
     missing = [f for f in schema.fields if f.name not in given and _becomes_null(f)]
-    problems = dict(_lacking_keys(schema, missing))
+    # A delete finds its row in any partition if keys are unique over all of them.
+    finds_partition = schema.profile.crosses_partitions and not has_adds
+    problems = dict(_lacking_keys(schema, missing, finds_partition=finds_partition))
     if is_declared:
         return problems
     ordering = [
@@ -64,11 +66,13 @@ def _becomes_null(field: DataField) -> bool:
     return field.type.nullable and field.default_value is None
 
 
-def _lacking_keys(schema: TableSchema, missing: Collection[DataField]) -> Iterator[tuple[str, str]]:
+def _lacking_keys(
+    schema: TableSchema, missing: Collection[DataField], *, finds_partition: bool
+) -> Iterator[tuple[str, str]]:
     for field in missing:
         if field.name in schema.primary_keys:
             yield field.name, "is missing, and is in the primary key"
-        elif field.name in schema.partition_keys:
+        elif field.name in schema.partition_keys and not finds_partition:
             yield field.name, "is missing, and a key is looked for in the partition that it says"
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from emberlake.options import BUCKET, BUCKET_FUNCTION
 from emberlake.spec.binary_row import encode_row
 from emberlake.spec.bucket import assign_buckets
-from emberlake.spec.manifest import EMPTY_ROW
+from emberlake.spec.manifest import EMPTY_ROW, BucketKey
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.values import from_arrow_array
 from emberlake.types import DataField
@@ -41,7 +41,7 @@ def route(table: pa.Table, schema: TableSchema) -> Iterator[Group]:
     if table.num_rows == 0:
         return
     buckets = _buckets(table, schema)
-    partitions, codes = _partitions(table, schema.partition_fields)
+    partitions, codes = partition_codes(table, schema.partition_fields)
     if buckets is None:
         for partition, rows in zip(partitions, _rows_by_code(codes, len(partitions)), strict=True):
             yield Group(partition, 0, rows)
@@ -63,6 +63,16 @@ def split_rows(group: Group, buckets: npt.NDArray[np.int32]) -> Iterator[Group]:
             yield Group(group.partition, bucket, rows if group.rows is None else group.rows[rows])
 
 
+def group_rows(places: Sequence[BucketKey], codes: Codes) -> Iterator[Group]:
+    """The rows of each place, given the number of every row's place."""
+    if not len(codes):
+        return
+    distinct, numbers = _dense_codes(codes, len(places))
+    for code, rows in zip(distinct.tolist(), _rows_by_code(numbers, len(distinct)), strict=True):
+        partition, bucket = places[code]
+        yield Group(partition, bucket, rows)
+
+
 def _buckets(table: pa.Table, schema: TableSchema) -> npt.NDArray[np.int32] | None:
     count = schema.options.value(BUCKET)
     if count <= 0:
@@ -76,7 +86,7 @@ def _buckets(table: pa.Table, schema: TableSchema) -> npt.NDArray[np.int32] | No
     )
 
 
-def _partitions(table: pa.Table, fields: Sequence[DataField]) -> tuple[list[bytes], Codes]:
+def partition_codes(table: pa.Table, fields: Sequence[DataField]) -> tuple[list[bytes], Codes]:
     """The distinct partitions of the rows, serialized, and the number of each row's partition."""
     if not fields:
         return [EMPTY_ROW], np.zeros(table.num_rows, np.int32)

@@ -4,8 +4,7 @@ Memory stays below ``write-buffer-size`` plus one row group for each thread: whe
 buckets together exceed it, the largest are written out.
 """
 
-import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
@@ -38,13 +37,10 @@ from emberlake.store.table_store import TableStore
 from emberlake.types import DataField
 from emberlake.wire import BaseSnapshot, CommitMessage, WriteMode
 from emberlake.write.align import align, as_tables
+from emberlake.write.bucket_rooms import SINGLE_ASSIGNER, Assigner
 from emberlake.write.bucket_writer import BucketWriter
-from emberlake.write.dynamic_bucket import (
-    SINGLE_ASSIGNER,
-    Assigner,
-    DynamicBuckets,
-    IndexChange,
-)
+from emberlake.write.dynamic_bucket import DynamicBuckets, IndexChange
+from emberlake.write.fitting import check_keys, slices
 from emberlake.write.key_bucket import KeyBucketWriter
 from emberlake.write.lacking import lacking_columns
 from emberlake.write.postpone import PostponeWriter, postpone_prefix
@@ -61,7 +57,6 @@ from emberlake.write.row_kinds import (
 # Open files cost memory and handles. Beyond this many, those that were idle for longest are closed.
 # During a flush there can be twice as many.
 _MAX_OPEN_FILES: Final = 128
-_SLICE_BYTES: Final = 256 * MEBIBYTE
 _SMALL_BYTES: Final = MEBIBYTE  # below this, threads cost more than they gain
 
 
@@ -103,6 +98,7 @@ class TableWriter:
     ) -> None:
         self._store = store
         self._as_of = as_of
+        self._is_pinned = as_of is not None
         self._ignore_previous = ignore_previous
         self._accepts = accepts
         self._workers = workers or default_workers()
@@ -158,7 +154,7 @@ class TableWriter:
         has_begun = False
         try:
             for table in as_tables(data):
-                for rows in _slices(self._fit(table, row_kind)):
+                for rows in slices(self.fit(table, row_kind)):
                     groups = self._route(rows)
                     writers = [self._writer(group.partition, group.bucket) for group in groups]
                     has_begun = True
@@ -166,6 +162,21 @@ class TableWriter:
         except BaseException as error:
             if has_begun:  # without some of its rows the data must not be committed
                 self._fail(error)
+            raise
+
+    def look_at(self, snapshot: Snapshot | None) -> None:
+        """Build on this state: what others have written since counts as concurrent."""
+        self._as_of, self._is_pinned = snapshot, True
+        self._base = BaseSnapshot.of(snapshot)
+
+    def write_groups(self, rows: pa.Table, groups: list[Group]) -> None:
+        """Write rows of ``fit`` whose partitions and buckets are known."""
+        self._check_open()
+        try:
+            writers = [self._writer(group.partition, group.bucket) for group in groups]
+            self._add(rows, groups, writers)
+        except BaseException as error:
+            self._fail(error)
             raise
 
     def prepare(self) -> list[CommitMessage]:
@@ -250,8 +261,13 @@ class TableWriter:
         with suppress(StorageError):
             self.abort()
 
-    def _fit(self, data: pa.Table, row_kind: str | None) -> pa.Table:
-        """The data with the columns of the table and, in key tables, the kind of every row."""
+    def fit(self, data: pa.Table, row_kind: str | None) -> pa.Table:
+        """The data with the columns of the table and, in key tables, the kind of every row.
+
+        Raises:
+            InvalidInput: unknown row kinds, or kinds from several places.
+            DataMismatch: lists every column that does not fit.
+        """
         schema = self._store.schema
         data, kinds = take_row_kinds(data, schema, row_kind)
         declared = self._write_columns
@@ -266,15 +282,17 @@ class TableWriter:
         )
         aligned = align(data, schema.fields, write_columns=declared, lacking=lacking)
         if not schema.options.value(PRIMARY_KEY_NULLABLE):
-            _check_keys(aligned, schema.primary_keys)
+            check_keys(aligned, schema.primary_keys)
         rows = add_row_kinds(aligned, kinds)
         rows = drop_ignored(rows, schema, ignore_delete=self._plan.ignore_delete)
         check_kinds(rows, self._plan)
         return rows
 
     def _route(self, rows: pa.Table) -> list[Group]:
+        if self._store.schema.profile.crosses_partitions:
+            raise InvalidState("where rows go that may move is for the places of keys to say")
         groups = list(route(rows, self._store.schema))
-        self._check_partitions(groups)
+        self.check_partitions(group.partition for group in groups)
         if self._dynamic is not None:
             return list(self._dynamic.assign(rows, groups))
         if self._store.schema.profile.bucket_mode is BucketMode.POSTPONED:
@@ -291,11 +309,12 @@ class TableWriter:
         self._flush([writer for writer in writers if writer.is_due])
         self._bound_memory()
 
-    def _check_partitions(self, groups: list[Group]) -> None:
+    def check_partitions(self, partitions: Iterable[bytes]) -> None:
+        """Refuse partitions that must not be written to, with a ``DataMismatch``."""
         accepts = self._accepts
         if accepts is None:
             return
-        outside = [group.partition for group in groups if not accepts(group.partition)]
+        outside = [partition for partition in partitions if not accepts(partition)]
         if outside:
             texts = ", ".join(str(dict(self._store.partition_spec(p))) for p in outside[:5])
             raise DataMismatch(
@@ -334,16 +353,20 @@ class TableWriter:
 
     def _first_sequence(self, partition: bytes, bucket: int) -> int:
         handed_over = self._next_sequences.get((partition, bucket), 0)
-        has_order = self._total_buckets > 0 or self._dynamic is not None
+        mode = self._store.schema.profile.bucket_mode
+        has_order = mode in (BucketMode.FIXED, BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION)
         if not has_order:
             return handed_over
-        state = None if self._ignore_previous else self._bucket_states(partition).get(bucket)
+        state = self.bucket_states(partition).get(bucket)
         above = 0 if state is None else state.max_sequence_number + 1
         return max(handed_over, above + self._sequence_offset)
 
-    def _bucket_states(self, partition: bytes) -> dict[int, BucketState]:
+    def bucket_states(self, partition: bytes) -> dict[int, BucketState]:
+        """What the buckets of a partition hold; nothing if this write replaces it."""
+        if self._ignore_previous:
+            return {}
         if partition not in self._states_by_partition:
-            snapshot = self._as_of or self._store.snapshots.latest()
+            snapshot = self._as_of if self._is_pinned else self._store.snapshots.latest()
             states = load_bucket_states(self._store, snapshot, partition)
             other = {s.total_buckets for s in states.values()} - {self._total_buckets}
             if other:
@@ -408,21 +431,6 @@ class TableWriter:
                 f"this writer is closed because {self._closed_because}; "
                 "open a new one with new_write()"
             )
-
-
-def _check_keys(rows: pa.Table, keys: Iterable[str]) -> None:
-    """Refuse null keys: tables of other engines may have keys that are not declared NOT NULL."""
-    nulls = [name for name in keys if rows.column(name).null_count]
-    if nulls:
-        raise DataMismatch(f"the primary key has nulls, in {', '.join(nulls)}")
-
-
-def _slices(table: pa.Table) -> Iterator[pa.Table]:
-    """Slices of a table that stay within Arrow's 32-bit offsets when their rows are taken."""
-    count = max(1, math.ceil(table.nbytes / _SLICE_BYTES))
-    rows = max(1, math.ceil(table.num_rows / count))
-    for start in range(0, table.num_rows, rows):
-        yield table.slice(start, rows)
 
 
 def _flush(writer: BucketWriter, pool: Executor | None) -> None:

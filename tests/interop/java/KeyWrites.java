@@ -37,11 +37,21 @@ final class KeyWrites {
 
     private KeyWrites() {}
 
-    /** Write rows of the canonical form, and what the writer compacts on its own, in one commit. */
+    /**
+     * Write rows of the canonical form, and what the writer compacts on its own, in one commit. Where
+     * keys move between partitions, an engine around Java finds out where they are; here the caller
+     * does, and all rows go to bucket 0 of their partition.
+     */
     static void write(FileStoreTable table, List<List<Object>> lines) throws Exception {
+        boolean isPlaced = table.bucketMode() == BucketMode.KEY_DYNAMIC;
         try (Job job = new Job(table)) {
             for (List<Object> line : lines) {
-                job.write.write(Canonical.row(line, table.rowType()));
+                InternalRow row = Canonical.row(line, table.rowType());
+                if (isPlaced) {
+                    job.add(row, 0);
+                } else {
+                    job.add(row);
+                }
             }
             job.commit(job.prepare());
         }

@@ -58,8 +58,8 @@ UNWRITABLE = [
     ({"types": {"a": "INT", "e": VectorType(True, T("FLOAT"), 3)}}, "e VECTOR"),
     ({"file.format": "vortex"}, "file.format=vortex"),
     (
-        {"primary_keys": ["k"], "partition_keys": ["p"], "bucket": "-1"},
-        "primary key lacks the partition column p",
+        {"primary_keys": ["k"], "partition_keys": ["p"], "bucket": "-1", "ignore-delete": "true"},
+        "primary key that lacks the partition column p",
     ),
 ]
 
@@ -109,11 +109,16 @@ def alter(schema, *changes):
     return apply_changes(schema, changes, has_snapshots=False, time_millis=9)
 
 
-def test_a_key_without_the_partition_column_stays_out_of_dynamic_buckets():
-    schema = build(primary_keys=["k"], partition_keys=["p"], bucket="2")
+def test_rows_that_move_are_deleted_where_they_were_so_deletes_must_count():
+    keys = {"primary_keys": ["k"], "partition_keys": ["p"]}
+    schema = build(**keys, bucket="-1")
 
-    with pytest.raises(Unsupported, match=r"dynamic buckets .* needs an index over all of them"):
-        alter(schema, SchemaChange.remove_option("bucket"))
+    with pytest.raises(Unsupported, match=r"deleted where it was, which would be ignored"):
+        alter(schema, SchemaChange.set_option("ignore-delete", "true"))
+
+    for options in ({"merge-engine": "first-row"}, {"merge-engine": "partial-update"}):
+        check_writable(build(**keys, bucket="-1", **options, **{"ignore-delete": "true"}))
+    check_writable(build(**keys, bucket="2", **{"ignore-delete": "true"}))
 
 
 def test_tables_of_others_can_be_changed_in_what_does_not_matter():

@@ -36,7 +36,7 @@ def test_new_hashes_fill_one_bucket_after_the_other() -> None:
     index = an_index()
 
     assert sorted(assign(index, 5, 4, 3, 2, 1, 1, 5)) == [0, 0, 0, 0, 1, 1, 1]
-    assert index.counts == {0: 3, 1: 2}
+    assert index.rooms.counts == {0: 3, 1: 2}
     assert index.changed == {0, 1}
 
 
@@ -65,7 +65,7 @@ def test_beyond_the_allowed_buckets_the_existing_ones_are_shared() -> None:
     index = an_index({0: [1, 2, 3]}, max_buckets=2)
 
     assert set(assign(index, *range(10, 30))) == {0, 1}
-    assert sum(index.counts.values()) == 23
+    assert sum(index.rooms.counts.values()) == 23
 
 
 def test_too_many_buckets_are_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 from builders import append, as_arrow, create_table, open_table, prepare, rows_of
 from emberlake.errors import DataMismatch, InvalidState
 from emberlake.scan.files import live_entries
-from emberlake.write import table_writer
+from emberlake.write import fitting, table_writer
 from emberlake.write.table_writer import TableWriter
 from table_reads import data_files, latest_snapshot, read_ids
 from watched_storage import WatchedStorage
@@ -199,7 +199,7 @@ def test_a_stream_is_taken_one_batch_at_a_time():
 
 
 def test_large_tables_are_taken_apart(monkeypatch):
-    monkeypatch.setattr(table_writer, "_SLICE_BYTES", 1000)
+    monkeypatch.setattr(fitting, "_SLICE_BYTES", 1000)
     table = create_table(partition_keys=["day"])
     data = noise(1000, ["mon", "tue"])
 

@@ -13,6 +13,7 @@ from emberlake.spec.snapshot import Snapshot
 _BUCKETS: Final = {
     BucketMode.FIXED: "fixed",
     BucketMode.DYNAMIC: "dynamic",
+    BucketMode.CROSS_PARTITION: "dynamic, over all partitions",
     BucketMode.POSTPONED: "postponed",
     BucketMode.UNAWARE: "none",
 }
