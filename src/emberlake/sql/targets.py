@@ -1,6 +1,6 @@
 """Columns that UPDATE and MERGE set, and the texts of their values."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from emberlake.errors import ColumnNotFound, InvalidSql
@@ -8,7 +8,7 @@ from emberlake.sql.lexer import tokenize
 from emberlake.sql.names import TableName
 from emberlake.sql.statements import Assignment, Update
 from emberlake.table import Table
-from emberlake.types import DataField, RowType
+from emberlake.types import DataField, DataType, RowType
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,15 @@ def refuse_twice(targets: Sequence[Target]) -> None:
             length = min(len(place), len(other))
             if place[:length] == other[:length]:
                 raise InvalidSql(f"{'.'.join(place)} is set twice")
+
+
+def has_other_names(given: Iterable[str], column: DataType) -> bool:
+    """Whether a struct has no field that the struct of a column has, as that of ``struct(1, 2)``.
+
+    MERGE takes its fields by place, as Paimon's connector does.
+    """
+    known = by_lower_name(column.fields) if isinstance(column, RowType) else {}
+    return bool(known) and not any(name.lower() in known for name in given)
 
 
 def value_text(target: Target) -> str:

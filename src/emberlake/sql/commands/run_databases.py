@@ -8,6 +8,7 @@ from emberlake.errors import DatabaseNotFound, EmberlakeWarning, Unsupported
 from emberlake.spec.identifier import SYSTEM_DATABASE
 from emberlake.sql.commands.answers import matching, texts_of
 from emberlake.sql.commands.context import Session
+from emberlake.sql.commands.types import quoted_if_needed
 from emberlake.sql.commands.values import (
     CreateDatabase,
     DescribeDatabase,
@@ -106,10 +107,10 @@ def show_databases(command: ShowDatabases, session: Session) -> pa.Table:
     if command.within is not None and command.within.parts != (session.name,):
         return texts_of(("namespace",), [])  # there are no databases in databases
     found = sorted({*session.catalog.list_databases(), DEFAULT_DATABASE})
-    names = matching(found, command.pattern)
+    names = matching([quoted_if_needed(name) for name in found], command.pattern)
     return texts_of(("namespace",), [(name,) for name in names])
 
 
 def show_current(_: ShowCurrentNamespace, session: Session) -> pa.Table:
     """Carry out SHOW CURRENT NAMESPACE."""
-    return texts_of(("catalog", "namespace"), [(session.name, session.database)])
+    return texts_of(("catalog", "namespace"), [(session.name, quoted_if_needed(session.database))])

@@ -11,7 +11,7 @@ from emberlake.spec.profile import BucketMode
 from emberlake.spec.row_tracking import HIDDEN_FIELDS
 from emberlake.sql.engine import Args
 from emberlake.sql.evolving import is_evolving, with_new_columns
-from emberlake.sql.merge_text import MergeText, refuse_varying_conditions
+from emberlake.sql.merge_text import MergeText, columns_to_add, refuse_varying_conditions
 from emberlake.sql.names import TableName, quoted
 from emberlake.sql.on_duckdb.context import Local
 from emberlake.sql.on_duckdb.expressions import Side, expression
@@ -146,9 +146,10 @@ def merge(engine: Local, statement: Merge, args: Args) -> None:
     refuse_varying_conditions(statement)
     query = with_ctes(statement.ctes, f"SELECT * FROM {statement.source}")
     prepared = engine.prepare(query, args)
-    if statement.evolves_schema or is_evolving(engine.session):
-        given = engine.database.fields(prepared, table.fields)
+    evolves = statement.evolves_schema or is_evolving(engine.session)
+    if evolves:
+        given = columns_to_add(statement, engine.database.fields(prepared, table.fields))
         table = with_new_columns(table, statement.table, given, engine.session)
     names = [name for name, _ in engine.database.columns(prepared)]
-    text = MergeText(statement, table, PLACE, names)
+    text = MergeText(statement, table, PLACE, names, fills=evolves)
     Changing(engine, table, args).merge(text)

@@ -14,6 +14,7 @@ from emberlake.spec.partition_match import partitions_of
 from emberlake.spec.row_tracking import HIDDEN_FIELDS
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.procedures.arguments import table_name
+from emberlake.sql.commands.types import quoted_if_needed
 from emberlake.sql.incremental import INCREMENTAL_FUNCTIONS, incremental_read
 from emberlake.sql.moments import seen_at
 from emberlake.sql.names import TableName
@@ -133,7 +134,7 @@ class Preparation:
             case exp.Dot(expression=exp.Anonymous() as call) if call.name.lower() == _MAX_PT:
                 return self._max_partition(call)
             case exp.CurrentSchema() | exp.CurrentDatabase():
-                return exp.Literal.string(self._session.database)
+                return exp.Literal.string(quoted_if_needed(self._session.database))
             case exp.CurrentCatalog():
                 return exp.Literal.string(self._session.name)
             case _:

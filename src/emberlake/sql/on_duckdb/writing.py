@@ -21,6 +21,7 @@ from emberlake.sql.on_duckdb.pinned import Pins
 from emberlake.sql.on_duckdb.types import quoted
 from emberlake.sql.positions import columns_by_position
 from emberlake.sql.postponed import with_buckets
+from emberlake.sql.replace_where import replaced_where
 from emberlake.sql.statements import Insert
 from emberlake.table import Table
 from emberlake.table.write_builder import session_of
@@ -37,6 +38,8 @@ class Target:
     table: Table
     inputs: tuple[DataField, ...]
     static: dict[str, str]  # partition columns with a value, as an expression of DuckDB
+    by_name: bool = False  # whether fields of structs are found by their names
+    fills: bool = False  # whether structs may lack fields
 
 
 def insert(engine: Local, statements: Sequence[Insert], args: Args) -> None:
@@ -49,24 +52,34 @@ def insert(engine: Local, statements: Sequence[Insert], args: Args) -> None:
 def _planned(engine: Local, statement: Insert, args: Args, pins: Pins) -> "PlannedWrite":
     table = engine.session.table(statement.table)
     tree = bind_parameters(_as_query(parse_query(statement.query)), args)
-    if statement.by_name and is_evolving(engine.session):
+    fills = statement.by_name and is_evolving(engine.session)
+    if fills:
         given = engine.database.fields(engine.prepare_tree(tree.copy()), table.fields)
-        table = with_new_columns(table, statement.table, given, engine.session)
+        table = with_new_columns(table, statement.table, given, engine.session, nested=True)
     static = _static_values(statement, table, args)
     is_dynamic = statement.is_dynamic or _is_dynamic(engine)
+    is_dynamic = is_dynamic and statement.replace_where is None
     if statement.by_name:
         inputs = _found_fields(table, _given_names(engine, tree))
     elif statement.columns is not None:
         inputs = _found_fields(table, statement.columns)
+        static_too = [f.name for f in inputs if f.name in static]
+        if static_too:
+            raise InvalidSql(
+                f"[STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST] {static_too[0]} is in both lists"
+            )
     else:
         columns = partial(_given_names, engine, tree)
         names = columns_by_position(statement, table, static, columns, is_dynamic=is_dynamic)
         inputs = _found_fields(table, names)
     tree = _with_defaults(tree, inputs)
     rows = engine.prepare_tree(tree, pins=pins)
-    prepared = _selected(engine, rows, Target(table, inputs, static), statement.by_name)
+    target = Target(table, inputs, static, by_name=statement.by_name, fills=fills)
+    prepared = _selected(engine, rows, target)
     replaces = None
-    if statement.overwrite:
+    if statement.replace_where is not None:
+        replaces = replaced_where(table.table_schema, statement.replace_where)
+    elif statement.overwrite:
         replaces = _replaced(engine, table, static, is_dynamic=is_dynamic)
     return PlannedWrite(engine, prepared, table, replaces)
 
@@ -104,7 +117,7 @@ class PreparedRows:
     def write(self, table: Table, *, replaces: bool) -> Written:
         """Write their files for a table that is made of them."""
         target = Target(table, tuple(table.fields), {})
-        rows = _selected(self.engine, self.prepared, target, False)
+        rows = _selected(self.engine, self.prepared, target)
         whole = Replacement.whole_table(table.table_schema) if replaces else None
         return PlannedWrite(self.engine, rows, table, whole).write(is_new=True)
 
@@ -186,12 +199,7 @@ def default_of(field: DataField) -> exp.Expr:
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def _selected(
-    engine: Local,
-    prepared: Prepared,
-    target: Target,
-    by_name: bool,  # noqa: FBT001
-) -> Prepared:
+def _selected(engine: Local, prepared: Prepared, target: Target) -> Prepared:
     """The query with the columns of the table, each of its type."""
     columns = engine.database.columns(prepared)
     if len(columns) != len(target.inputs):
@@ -201,7 +209,7 @@ def _selected(
         )
     names = [f"c{at}" for at in range(len(columns))]
     given = {
-        f.name: assigned(name, kind, f.type, by_name=by_name)
+        f.name: assigned(name, kind, f.type, by_name=target.by_name, fills=target.fills)
         for f, name, (_, kind) in zip(target.inputs, names, columns, strict=True)
     }
     for name, value in target.static.items():

@@ -18,6 +18,7 @@ from emberlake.predicates import Predicate
 from emberlake.scan.travel import Between
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.snapshot import Snapshot
+from emberlake.sql.commands.types import quoted_if_needed
 from emberlake.sql.cursor import Cursor
 from emberlake.sql.engine import Args
 from emberlake.sql.incremental import INCREMENTAL_FUNCTIONS, incremental_read
@@ -251,7 +252,8 @@ class Rewriter:
         """The value of a function of the lake, as a literal; None: it is one of Spark's."""
         if len(call.name) == 1:
             is_catalog = call.name[0].upper() == "CURRENT_CATALOG"
-            return spark_literal(self.session.name if is_catalog else self.session.database)
+            name = self.session.name if is_catalog else quoted_if_needed(self.session.database)
+            return spark_literal(name)
         return self._max_pt(call) if _is_max_pt(call) else None
 
     def _max_pt(self, call: Call) -> str:

@@ -130,6 +130,107 @@ def test_changes_of_a_postponed_table_are_visible_at_once(catalog: Catalog) -> N
     assert rows(catalog) == [(1, "u"), (3, "m"), (4, "n")]
 
 
+def test_new_rows_replace_the_partitions_of_a_condition(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, day DATE, n INT) PARTITIONED BY (day, n)")
+    catalog.sql(
+        "INSERT INTO t VALUES (1, DATE '2024-01-01', 1), (2, DATE '2024-01-01', 2), (3, NULL, 1)"
+    )
+
+    catalog.sql("INSERT INTO t REPLACE WHERE n = 1 VALUES (4, DATE '2024-02-01', 1)")
+
+    kept, new = (2, date(2024, 1, 1), 2), (4, date(2024, 2, 1), 1)
+    assert rows(catalog) == [kept, new]
+    with pytest.raises(DataMismatch, match="outside"):
+        catalog.sql("INSERT INTO t REPLACE WHERE n = 1 VALUES (5, DATE '2024-02-01', 2)")
+    with pytest.raises(EmberlakeError, match="no partition columns: id"):
+        catalog.sql("INSERT INTO t REPLACE WHERE id = 1 SELECT * FROM t")
+    catalog.sql(
+        "INSERT INTO t BY NAME REPLACE WHERE day < '2024-01-15' SELECT * FROM t WHERE n > 2"
+    )
+    assert rows(catalog) == [new]
+
+
+def test_a_static_partition_column_is_not_listed_again(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, g INT) PARTITIONED BY (g)")
+
+    with pytest.raises(InvalidSql, match="g is in both lists"):
+        catalog.sql("INSERT INTO t PARTITION (g = 1) (id, g) VALUES (1, 2)")
+
+    assert rows(catalog) == []
+
+
+def test_changes_do_not_go_through_a_view_to_the_table_that_it_hides(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT)")
+    catalog.sql("INSERT INTO t VALUES (1)")
+    catalog.sql("CREATE TEMPORARY VIEW t AS SELECT 2 AS id")
+
+    for text in (
+        "DELETE FROM t",
+        "UPDATE t SET id = 3",
+        "INSERT INTO t VALUES (4)",
+        "MERGE INTO t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+    ):
+        with pytest.raises(InvalidSql, match="EXPECT_TABLE_NOT_VIEW"):
+            catalog.sql(text)
+
+    assert rows(catalog, "db.t") == [(1,)]
+
+
+def test_a_statement_decides_which_snapshot_it_sees_and_writes_see_the_last(
+    catalog: Catalog,
+) -> None:
+    catalog.sql("CREATE TABLE t (id INT)")
+    for number in (1, 2, 3):
+        catalog.sql(f"INSERT INTO t VALUES ({number})")
+    catalog.sql("SET `spark.paimon.scan.snapshot-id` = `1`")
+
+    assert rows(catalog) == [(1,)]
+    assert rows(catalog, "t VERSION AS OF 2") == [(1,), (2,)]
+    assert len(rows(catalog, "t TIMESTAMP AS OF 9000000000000")) == 3  # seconds: far away
+    catalog.sql("UPDATE t SET id = 33 WHERE id = 3")
+    catalog.sql("RESET `spark.paimon.scan.snapshot-id`")
+
+    assert rows(catalog) == [(1,), (2,), (33,)]
+    with pytest.raises(InvalidSql, match="needs a value"):
+        catalog.sql("SELECT * FROM t TIMESTAMP AS OF")
+
+
+def test_merge_takes_a_struct_without_names_by_place(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, r STRUCT<a: INT, b: STRING>)")
+    catalog.sql("INSERT INTO t VALUES (1, NULL), (2, NULL)")
+
+    catalog.sql(
+        "MERGE INTO t USING (SELECT 1 AS id, struct('5', 6) AS r UNION ALL "
+        "SELECT 3, struct('7', 8)) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    catalog.sql(
+        "MERGE INTO t USING (SELECT 2 AS id) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET r = named_struct('b', 'by name', 'a', 9)"
+    )
+
+    assert [(row[0], *row[1].values()) for row in rows(catalog)] == [
+        (1, 5, "6"),
+        (2, 9, "by name"),
+        (3, 7, "8"),
+    ]
+
+
+def test_merge_schema_adds_what_clauses_set_and_insert_adds_fields_of_structs(
+    catalog: Catalog,
+) -> None:
+    catalog.sql("CREATE TABLE t (id INT, r STRUCT<a: INT, b: STRING>)")
+    catalog.sql("SET `spark.paimon.write.merge-schema` = `true`")
+
+    catalog.sql(
+        "MERGE INTO t USING (SELECT 1 AS id, 5 AS used, 6 AS unused) s ON t.id = s.id "
+        "WHEN NOT MATCHED THEN INSERT (id, used) VALUES (s.id, s.used)"
+    )
+    catalog.sql("INSERT INTO t BY NAME SELECT 2 AS id, named_struct('b', 'x', 'c', 1.5D) AS r")
+
+    assert rows(catalog) == [(1, None, 5), (2, {"a": None, "b": "x", "c": 1.5}, None)]
+
+
 def test_columns_go_by_place_by_list_or_by_name(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE t (id INT, r STRUCT<a: INT, b: STRING>, v STRING DEFAULT 'd')")
 

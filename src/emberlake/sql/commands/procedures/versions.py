@@ -136,6 +136,14 @@ def rollback_to_timestamp(session: Session, given: Arguments) -> pa.Table:
     return rows_of(_ROLLED_BACK, [(before, _latest_id(table))])
 
 
+def rollback_to_watermark(session: Session, given: Arguments) -> pa.Table:
+    """Carry out ``sys.rollback_to_watermark``."""
+    table = table_of(session, given)
+    before = _latest_id(table)
+    table.rollback_to_watermark(given["watermark"])
+    return rows_of(_ROLLED_BACK, [(before, _latest_id(table))])
+
+
 def _latest_id(table: Table) -> int:
     latest = table.snapshot_manager().latest_id()
     if latest is None:
@@ -203,6 +211,7 @@ VERSIONS: Final = (
         rollback,
     ),
     Procedure("rollback_to_timestamp", (TABLE, required("timestamp", int)), rollback_to_timestamp),
+    Procedure("rollback_to_watermark", (TABLE, required("watermark", int)), rollback_to_watermark),
     Procedure(
         "reset_consumer",
         (TABLE, required("consumerId"), optional("nextSnapshotId", int)),
