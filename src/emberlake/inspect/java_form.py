@@ -18,11 +18,13 @@ from emberlake.inspect.system_table import LazyColumns, SystemTable, SystemTable
 from emberlake.inspect.tables import SYSTEM_TABLES
 from emberlake.inspect.text import braced_partitions
 from emberlake.inspect.totals import load_bucket_totals, load_live_files
+from emberlake.read.casts import cast_array
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
-from emberlake.types import AtomicType, DataType, TypeRoot
+from emberlake.types import AtomicType, DataType, TypeRoot, arrow_type
 
 _EPOCH: Final = date(1970, 1, 1)
+_STRING: Final = AtomicType("STRING")
 
 
 def as_in_java(table: SystemTable) -> SystemTable:
@@ -96,6 +98,9 @@ def _text(value: Any, data_type: DataType | None) -> str:
         return str((date.fromisoformat(value) - _EPOCH).days)
     if root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ):
         return _moment_text(value)
+    if data_type is not None and root in (TypeRoot.FLOAT, TypeRoot.DOUBLE):
+        number = pa.array([float(value)], arrow_type(data_type))
+        return str(cast_array(number, data_type, _STRING)[0])
     return str(value)
 
 

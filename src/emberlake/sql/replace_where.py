@@ -40,5 +40,7 @@ def replaced_where(schema: TableSchema, condition: str) -> Replacement:
     Raises:
         InvalidPredicate: the condition names other columns than those of partitions.
     """
-    matching = PartitionCondition(schema, bind_partition_filter(condition, schema))
+    is_all = condition.strip().lower() == "true"
+    bound = None if is_all else bind_partition_filter(condition, schema)
+    matching = PartitionCondition(schema, bound)
     return Replacement(matching, only_touched=False)

@@ -90,7 +90,7 @@ def use_catalog(command: UseCatalog, session: Session) -> None:
 def describe_database(command: DescribeDatabase, session: Session) -> pa.Table:
     """Carry out DESCRIBE DATABASE."""
     name = database_of(session, command.database)
-    rows = [("Catalog Name", session.name), ("Namespace Name", name)]
+    rows = [("Catalog Name", session.name), ("Namespace Name", quoted_if_needed(name))]
     if is_missing_default(session, name):
         return texts_of(("info_name", "info_value"), rows)
     database = session.catalog.get_database(name)

@@ -148,6 +148,8 @@ def test_new_rows_replace_the_partitions_of_a_condition(catalog: Catalog) -> Non
         "INSERT INTO t BY NAME REPLACE WHERE day < '2024-01-15' SELECT * FROM t WHERE n > 2"
     )
     assert rows(catalog) == [new]
+    catalog.sql("INSERT INTO t REPLACE WHERE true SELECT 9, NULL, 9")
+    assert rows(catalog) == [(9, None, 9)]
 
 
 def test_a_static_partition_column_is_not_listed_again(catalog: Catalog) -> None:

@@ -92,7 +92,7 @@ def create_branch(session: Session, given: Arguments) -> pa.Table:
 def delete_branch(session: Session, given: Arguments) -> pa.Table:
     """Carry out ``sys.delete_branch``."""
     table = table_of(session, given)
-    for branch in words_of(given["branch"]):
+    for branch in words_of(given["branch"]) or [""]:  # a blank name is refused
         table.delete_branch(branch)
     return done()
 
