@@ -111,7 +111,7 @@ def test_a_folder_that_vanishes_is_a_typed_error():
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_damaged_file_is_a_typed_error_or_does_not_matter(table):
-    check_clean(run(corruption(SEED, flips=1, tables=(table,)), most=20), "corrupt files")
+    check_clean(run(corruption(SEED, flips=1, tables=(table,)), most=40), "corrupt files")
 
 
 def test_deep_and_huge_files_are_refused_in_bounded_memory():
