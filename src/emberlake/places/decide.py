@@ -96,14 +96,30 @@ def decide(
         records: What is to be written.
         known: Where keys are.
     """
-    view = _view(fields, records, known)
+    new, view = _divided(fields, records, known)
     match engine:
         case MergeEngine.FIRST_ROW:
-            return _first_rows(view, records)
+            decided = _first_rows(view, records)
         case MergeEngine.DEDUPLICATE:
-            return _moved(view, records)
+            decided = _moved(view, records)
         case _:
-            return _merged(view, records)
+            decided = _merged(view, records)
+    return _with_new(decided, records, new, view.key_count)
+
+
+def _with_new(decided: Decided, records: Records, new: I64, key_count: int) -> Decided:
+    """The same, with records whose keys nobody else has: they go where they say."""
+    order = np.argsort(np.concatenate([decided.rows, new]), kind="stable")  # two sorted runs
+    nowhere = np.full(len(new), NOWHERE, np.int32)
+    own_keys = key_count + np.arange(len(new))
+    return Decided(
+        rows=np.concatenate([decided.rows, new])[order],
+        kinds=np.concatenate([decided.kinds, records.kinds[new]])[order],
+        partitions=np.concatenate([decided.partitions, records.partitions[new]])[order],
+        places=np.concatenate([decided.places, nowhere])[order],
+        keys=np.concatenate([decided.keys, own_keys])[order],
+        found=decided.found,
+    )
 
 
 @dataclass(frozen=True)
@@ -131,37 +147,48 @@ class _View:
     def is_record(self) -> Mask:
         return self.rows >= 0
 
+    @property
+    def key_count(self) -> int:
+        return int(self.keys[-1]) + 1 if len(self.keys) else 0
 
-def _view(fields: Sequence[DataField], records: Records, known: Known) -> _View:
+
+def _divided(fields: Sequence[DataField], records: Records, known: Known) -> tuple[I64, _View]:
+    """The records whose keys nobody else has, in order, and a view of all other keys."""
     names = [f.name for f in fields]
     both = pa.concat_tables([known.keys.select(names), records.keys.select(names)])
     count, before = both.num_rows, known.keys.num_rows
     both = both.append_column(SEQUENCE, pa.array(np.arange(count)))
     both = both.append_column(KIND, pa.array(np.zeros(count, np.int8)))
     order = order_rows(both, fields, ())
-    is_start = np.zeros(count, np.int64)
-    is_start[order.starts] = 1
-    keys = np.cumsum(is_start) - 1
+    is_start = np.zeros(count + 1, bool)
+    is_start[order.starts] = True
+    is_start[count:] = True
+    is_alone = is_start[:-1] & is_start[1:]
+    is_new = np.zeros(count, bool)
+    is_new[order.rows[is_alone]] = True
+    shared = np.flatnonzero(~is_alone)
+    rows, starts = order.rows[shared], np.flatnonzero(is_start[:-1][shared])
+    keys = np.cumsum(is_start[:-1][shared]) - 1
     kinds = np.concatenate([np.zeros(before, np.int8), records.kinds])
     retracts = np.isin(kinds, _RETRACTS)
     retracts[:before] = known.places == NOWHERE
     places = np.concatenate([known.places, np.full(count - before, NOWHERE, np.int32)])
     partitions = np.concatenate([known.partitions, records.partitions])
-    rows = order.rows
-    return _View(
+    view = _View(
         rows=rows - before,
         known=np.where(rows < before, rows, -1),
         keys=keys,
-        starts=order.starts[keys] if count else order.starts,
+        starts=starts[keys],
         places=places[rows],
         partitions=partitions[rows],
         retracts=retracts[rows],
     )
+    return np.flatnonzero(is_new[before:]), view
 
 
 def _found(view: _View) -> I64:
     """The known rows whose keys records have."""
-    has_records = np.zeros(int(view.keys[-1]) + 1 if len(view.keys) else 0, bool)
+    has_records = np.zeros(view.key_count, bool)
     has_records[view.keys[view.is_record]] = True
     is_found = ~view.is_record & has_records[view.keys] & ~view.retracts
     return view.known[is_found]

@@ -227,11 +227,11 @@ class PlacingWriter:
         partitions = decided.partitions[new]
         for number in np.unique(partitions).tolist():
             own = new[partitions == number]
-            distinct, inverse = np.unique(decided.keys[own], return_inverse=True)
+            distinct, inverse = _distinct(decided.keys[own])
             partition = self._places.partition(number)
             buckets = self._room(partition).assign(len(distinct))
             numbers = self._places.numbers_in(partition, buckets)
-            places[own] = numbers[inverse.reshape(-1)]
+            places[own] = numbers[inverse]
         return places
 
     def _room(self, partition: bytes) -> BucketRooms:
@@ -294,6 +294,14 @@ class PlacingWriter:
                 f"this writer is closed because {self._closed_because}; "
                 "open a new one with new_write()"
             )
+
+
+def _distinct(keys: I64) -> tuple[I64, I64]:
+    """The distinct numbers, and where each is among them."""
+    if (keys[1:] > keys[:-1]).all():
+        return keys, np.arange(len(keys))
+    distinct, inverse = np.unique(keys, return_inverse=True)
+    return distinct, inverse.reshape(-1)
 
 
 class _Places:

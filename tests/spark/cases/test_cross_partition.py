@@ -110,7 +110,7 @@ def test_statements_and_merges_move_rows(spark: SparkSession, tmp_path: Path) ->
     lake.sql("DELETE FROM db.t WHERE id = 3 AND day = 'mon'")
     new = frame(spark, [(0, "wed", "m", 5.0), (1, "mon", "m", 5.0), (7, "tue", "m", 5.0)])
     lake.sql(
-        "MERGE INTO db.t t USING {new} s ON t.id = s.id "
+        "MERGE INTO db.t t USING new s ON t.id = s.id "
         "WHEN MATCHED AND s.id = 0 THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
         new=new,
     )
@@ -118,7 +118,7 @@ def test_statements_and_merges_move_rows(spark: SparkSession, tmp_path: Path) ->
     zero, seven, two = (0, "wed", "m", 5.0), (7, "tue", "m", 5.0), (2, "mon", "a", 1.0)
 
     assert rows_of(table) == [zero, (1, "tue", "a", 2.0), two, seven]
-    merge(new, "db.t", catalog, ["id"]).when_matched().update_all().execute()
+    merge(new, "db.t", catalog, ["id"]).when_matched_update_all().execute()
     assert rows_of(table) == [zero, (1, "mon", "m", 5.0), two, seven]
     columns = "_row_kind string, id bigint, day string"
     gone = frame(spark, [("-D", 2, "wed"), ("-D", 7, "mon")], columns)

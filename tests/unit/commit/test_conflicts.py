@@ -10,6 +10,7 @@ from emberlake.commit.conflicts import (
     check_change_itself,
     check_deleted_files,
     check_indexes,
+    check_key_places,
     check_key_ranges,
     check_sequence_numbers,
     claims_on,
@@ -282,3 +283,19 @@ def test_deletion_vectors_that_are_gone_are_a_conflict():
 
     assert check_indexes([], [old], [old]) is None
     assert check_indexes([], [old], []).reason is ConflictReason.DELETION_VECTOR_CHANGED
+
+
+def test_a_key_may_not_be_written_by_others_in_any_partition():
+    ours = [an_entry("ours", partition=b"p", min_key=b"c", max_key=b"f")]
+
+    def found(*theirs, share=True):
+        return check_key_places(ours, theirs, lambda key: (key,), lambda one, other: share)
+
+    elsewhere = {"partition": b"q", "min_key": b"f", "max_key": b"z"}
+    assert found(an_entry("x", **{**elsewhere, "min_key": b"g"})) is None
+    assert found(an_entry("x", **elsewhere), share=False) is None
+    conflict = found(an_entry("x", **elsewhere))
+    assert conflict.reason is ConflictReason.KEY_INDEX_CHANGED
+    assert "wrote x" in str(conflict)
+    gone = found(an_entry("x", kind=FileKind.DELETE, min_key=b"a", max_key=b"c"))
+    assert "removed x" in str(gone)
