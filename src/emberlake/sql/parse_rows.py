@@ -93,7 +93,8 @@ def _parse_insert_head(cursor: Cursor) -> Insert:
     where = None
     if not overwrite and cursor.take("REPLACE", "WHERE"):
         where = cursor.expression("SELECT", "VALUES", "WITH", "TABLE", "FROM")
-    columns = cursor.in_parentheses(cursor.name) if _is_column_list(cursor) else None
+    is_listed = not by_name and _is_column_list(cursor)
+    columns = cursor.in_parentheses(cursor.name) if is_listed else None
     return Insert(
         table=table,
         query="",

@@ -334,6 +334,8 @@ def _properties(table: Table) -> dict[str, str]:
     found = {**table.table_schema.options, "path": table.table_path}
     if table.primary_keys:
         found["primary-key"] = ",".join(table.primary_keys)
+    if table.identifier.branch is not None:
+        found["branch"] = table.identifier.branch
     return found
 
 

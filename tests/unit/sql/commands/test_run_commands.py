@@ -119,6 +119,13 @@ def test_names_of_databases_are_shown_in_backticks_if_they_need_them(lake: Lake)
     assert lake.sql("SHOW NAMESPACES IN `d 2`") == []
 
 
+def test_the_properties_of_a_branch_name_it(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (id INT)")
+    lake.sql("CALL sys.create_branch(table => 'db.t', branch => 'b')")
+
+    assert lake.sql("SHOW TBLPROPERTIES `t$branch_b` ('branch')") == [("branch", "b")]
+
+
 def test_a_property_is_given_once_and_options_count_more(lake: Lake) -> None:
     with pytest.raises(InvalidSql, match="DUPLICATE_KEY"):
         lake.sql("CREATE TABLE t (id INT) TBLPROPERTIES ('a' = 'b', 'a' = 'c')")
