@@ -70,6 +70,8 @@ def _why_not(schema: TableSchema) -> str | None:
         return "in a table that compacts on write they are merged with what is there"
     if schema.profile.keeps_key_index:
         return "in a table with dynamic buckets they need the index of what is there"
+    if schema.profile.crosses_partitions:
+        return "their rows were put where the keys are now, in whatever partition"
     return None
 
 

@@ -21,6 +21,7 @@ from emberlake import (
     ConflictReason,
     DataMismatch,
     InvalidState,
+    MessageMismatch,
     Table,
     Unsupported,
 )
@@ -219,6 +220,18 @@ def test_an_overwrite_leaves_no_key_twice(engine: str) -> None:
     overwrite(table, [(3, "mon", "z")], {})
     assert rows(table) == [(3, "mon", "z")]
     assert table.check().ok
+
+
+def test_what_was_written_to_append_does_not_replace_anything() -> None:
+    table = create()
+    upsert(table, [(1, "mon", "a")])
+    messages = prepare(table, [(1, "tue", "b")])
+
+    with pytest.raises(MessageMismatch, match="put where the keys are now"):
+        commit_of(table).overwrite(messages, {"day": "tue"})
+    commit_of(table).commit(messages)
+
+    assert rows(table) == [(1, "tue", "b")]
 
 
 def test_an_update_sets_the_partition_where_rows_move() -> None:
