@@ -1,10 +1,12 @@
 """Find what a compaction changes, and write it to changelog files. Spec: "Changelog producers".
 
 Readers of changes have seen some of the records: with the producer ``lookup`` those above level 0,
-with ``full-compaction`` those of the highest level. Where a compaction takes up others, the row of
-their key changes from what was seen to the merged row.
+with ``full-compaction`` those of the highest level that has files, since the first compaction of a
+bucket goes to the top. Where a compaction takes up others, the row of their key changes from what
+was seen to the merged row.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -41,7 +43,8 @@ class ChangeRules:
 
     Args:
         plan: How its records are merged.
-        seen_level: The one level whose rows have been seen; None: all above level 0.
+        seen_level: The one level whose rows have been seen, 0 if there is none yet; None: all above
+            level 0 have been seen.
         compared: The columns in which a changed row must differ; None: it need not differ.
     """
 
@@ -51,14 +54,20 @@ class ChangeRules:
 
     @staticmethod
     def of(
-        schema: TableSchema, plan: MergePlan, *, output_level: int, top_level: int
+        schema: TableSchema,
+        plan: MergePlan,
+        files: Iterable[DataFile],
+        *,
+        output_level: int,
+        top_level: int,
     ) -> "ChangeRules | None":
-        """The rules for a compaction; None if it records no changes."""
+        """The rules for a compaction of a bucket with some files; None if it records no changes."""
         match schema.profile.changelog_producer:
             case ChangelogProducer.LOOKUP if output_level > 0:
                 seen_level = None
             case ChangelogProducer.FULL_COMPACTION if output_level == top_level:
-                seen_level = top_level
+                # Not the top: ``num-levels`` may have been smaller when these rows were recorded.
+                seen_level = max((file.level for file in files), default=0)
             case _:
                 return None
         ignored = schema.options.value(ROW_DEDUPLICATE_IGNORED)
@@ -68,7 +77,7 @@ class ChangeRules:
 
     def is_unseen(self, level: int) -> bool:
         """Whether readers of changes have not seen the records of a level."""
-        return level == 0 if self.seen_level is None else level != self.seen_level
+        return level == 0 or self.seen_level not in (None, level)
 
     def find(self, records: pa.Table, merged: pa.Table) -> pa.Table:
         """The changes of some keys, in key order.
@@ -78,7 +87,9 @@ class ChangeRules:
             merged: The rows that they become.
         """
         levels = records.column(LEVEL).to_numpy()
-        is_unseen = levels == 0 if self.seen_level is None else levels != self.seen_level
+        is_unseen = levels == 0
+        if self.seen_level is not None:
+            is_unseen |= levels != self.seen_level
         merged = take_rows(merged, np.flatnonzero(~retracts_of(merged)))
         if not is_unseen.any():
             return merged.slice(0, 0)

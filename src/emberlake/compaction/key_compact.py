@@ -17,7 +17,7 @@ import pyarrow as pa
 from emberlake.base.option_texts import MEBIBYTE
 from emberlake.compaction.bucket import Bucket, Compacted
 from emberlake.compaction.changes import ChangeRules, ChangeWriter
-from emberlake.compaction.lookup import OlderRows, needs_older_rows
+from emberlake.compaction.lookup import OlderRows
 from emberlake.compaction.picking import (
     Pick,
     PickingRules,
@@ -99,7 +99,9 @@ class _KeyCompaction:
     def _new_changes(self) -> ChangeWriter | None:
         bucket, level = self.bucket, self.pick.output_level
         schema = bucket.store.schema
-        rules = ChangeRules.of(schema, self._plan, output_level=level, top_level=self.top_level)
+        rules = ChangeRules.of(
+            schema, self._plan, bucket.files, output_level=level, top_level=self.top_level
+        )
         if rules is None:
             return None
         place = bucket.store, bucket.partition, bucket.number
@@ -157,7 +159,7 @@ class _KeyCompaction:
             return True
         # Rows that depend on those above, or give way to them, must be rewritten.
         above = self._levels_above([file])
-        if needs_older_rows(self._plan) or self._plan.engine is MergeEngine.FIRST_ROW:
+        if self._plan.needs_older_rows or self._plan.engine is MergeEngine.FIRST_ROW:
             return bool(above)
         # Another writer may have given higher numbers to older rows, which hides them from reads.
         newest = max((f.max_sequence_number for level in above for f in level), default=-1)
@@ -252,7 +254,7 @@ class _KeyCompaction:
         levels: list[list[DataFile]] = []
         is_first = self._plan.engine is MergeEngine.FIRST_ROW
         has_changes = self._changes is not None
-        hands_out = not is_first and (has_changes or needs_older_rows(self._plan))
+        hands_out = not is_first and (has_changes or self._plan.needs_older_rows)
         is_needed = hands_out or self._profile.keeps_levels_apart
         if self._profile.looks_up and is_needed and any(file.level == 0 for file in files):
             levels = self._levels_above(files)

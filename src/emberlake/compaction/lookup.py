@@ -24,14 +24,6 @@ from emberlake.spec.key_value import KIND, SEQUENCE
 from emberlake.types import DataField
 
 
-def needs_older_rows(plan: MergePlan) -> bool:
-    """Whether a row depends on the older row that it replaces."""
-    if plan.engine is MergeEngine.FIRST_ROW:
-        return False
-    takes_latest = plan.engine is MergeEngine.DEDUPLICATE and not plan.ignore_delete
-    return not takes_latest or bool(plan.sequences)
-
-
 class OlderRows:
     """Adds the rows of the same keys on higher levels to records that come in key order.
 

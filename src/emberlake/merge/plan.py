@@ -68,6 +68,14 @@ class MergePlan:
     # A record above level 0 stands for those of its key above it: records come with their levels.
     knows_levels: bool = False
 
+    @property
+    def needs_older_rows(self) -> bool:
+        """Whether a row depends on the older row that it replaces."""
+        if self.engine is MergeEngine.FIRST_ROW:
+            return False
+        takes_latest = self.engine is MergeEngine.DEDUPLICATE and not self.ignore_delete
+        return not takes_latest or bool(self.sequences)
+
     def refusal_of(self, kind: RowKind) -> str | None:
         """The options that the table lacks to take records of that kind; None if it takes them."""
         if self.ignore_delete or kind not in (RowKind.UPDATE_BEFORE, RowKind.DELETE):

@@ -47,15 +47,20 @@ def commit_written(
         commit: Turns changes into snapshots.
         changes: The snapshots that the messages become.
         messages: What was written and compacted.
-        full: Whether everything that is not on the highest level is to be compacted.
+        full: Whether everything that is not on the highest level is to be compacted, even if
+            nothing was written.
     """
     written = [change for change in changes if change.kind is not CommitKind.COMPACT]
-    if not (written and (store.schema.profile.compacts_on_write or full)):
+    is_compaction = bool(changes) and not written
+    compacts = full or (bool(written) and store.schema.profile.compacts_on_write)
+    if is_compaction or not compacts:
         return commit(changes)
     done = commit(written)
     try:
         return combined([done, _commit_compacted(store, commit, messages, done, full=full)])
     except (StorageError, CommitUnknown) as error:
+        if done.snapshot_id is None:
+            raise
         # Writing the rows again would duplicate them.
         hides = store.schema.profile.hides_level_0
         unseen = "its rows are" if hides else "what it changes is"
@@ -75,7 +80,7 @@ def _commit_compacted(
 ) -> CommitResult:
     todo = list(messages)
     top = store.schema.profile.num_levels - 1 if full else 1
-    if any(_is_left_out(message, top) for message in messages):
+    if done.snapshot_id is None or any(_is_left_out(message, top) for message in messages):
         discard(store, map(_compacted_part, todo))
         todo = _compact_again(store, messages, full=full)
     repeats = 0
@@ -88,6 +93,8 @@ def _commit_compacted(
             # A writer that saw the snapshot before it was overwritten may have built on its files.
             if not isinstance(error, SnapshotOverwritten):
                 discard(store, map(_compacted_part, todo))
+            if repeats == _MAX_REPEATS and done.snapshot_id is None:
+                raise
             if repeats == _MAX_REPEATS:
                 detail = f"snapshot {done.snapshot_id} stands, but is not compacted: {error.detail}"
                 raise CommitConflict(error.reason, detail, "compact the table") from error

@@ -308,7 +308,8 @@ class WriteSession:
             parts = [replace(part, operation=self.operation) for part in parts]
             return committer.commit_all(parts, identifier, properties=properties)
 
-        full = is_due_fully(self.store.schema, identifier)
+        is_stream = identifier != BATCH_COMMIT_IDENTIFIER
+        full = (is_stream or bool(changes)) and is_due_fully(self.store.schema, identifier)
         return commit_written(self.store, commit, changes, messages, full=full)
 
 

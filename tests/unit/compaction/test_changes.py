@@ -7,6 +7,7 @@ import pytest
 
 from builders import (
     NUMBERED,
+    alter,
     append,
     create_key_table,
     numbered,
@@ -16,11 +17,11 @@ from builders import (
     upsert,
 )
 from changelogs import changed, changes_of, check_replay, is_recorded, replayed
-from emberlake import Table
+from emberlake import SchemaChange, Table
 from emberlake.commit.change import append_change
 from emberlake.commit.committer import Committer
 from emberlake.compaction import changes
-from emberlake.errors import CommitConflict, StorageError
+from emberlake.errors import CommitConflict, InvalidOption, InvalidSchema, StorageError
 from emberlake.formats import format_of
 from emberlake.io import MemoryStorage
 from emberlake.spec.manifest import DataFile, FileSource
@@ -192,6 +193,19 @@ def test_every_engine_says_what_becomes_of_a_row(name: str, producer: str) -> No
     check_whole(table)
 
 
+def test_nothing_changes_if_no_column_counts() -> None:
+    ignored = {"changelog-producer.row-deduplicate-ignore-fields": "id,v,n"}
+    table = create_key_table(
+        NUMBERED, **LOOKUP, **ignored, **{"changelog-producer.row-deduplicate": "true"}
+    )
+
+    upsert(table, numbered([1], "a"))
+    upsert(table, numbered([1], "b"))
+
+    assert changed(table) == ["+I 1 a1 0"]
+    assert [row["v"] for row in read_rows(table)] == ["b1"]
+
+
 def test_records_of_one_write_make_one_change() -> None:
     table = create_key_table(NUMBERED, **LOOKUP)
     upsert(table, [*numbered([1, 2]), *numbered([2], "b"), *numbered([3])])
@@ -278,6 +292,88 @@ def test_every_nth_commit_of_a_stream_compacts_everything_that_waits() -> None:
     kinds = [(s.commit_kind, s.commit_identifier) for s in snapshots(table)]
     assert [n for kind, n in kinds if kind is CommitKind.COMPACT] == [3, 6]
     assert replayed(table) == [["+I", *row.values()] for row in read(table)]
+
+
+def test_a_commit_without_rows_takes_up_what_earlier_commits_left() -> None:
+    table = create_key_table(NUMBERED, **FULL, **{"full-compaction.delta-commits": "2"})
+    builder = table.new_stream_write_builder("me")
+    commit = builder.new_commit()
+    with builder.new_write() as writer:
+        writer.write_arrow(_arrow(table, numbered([1])))
+        commit.commit(writer.prepare_commit(1), 1)
+
+        commit.commit(writer.prepare_commit(2), 2)
+        commit.commit(writer.prepare_commit(4), 4)
+
+    kinds = [(s.commit_kind, s.commit_identifier) for s in snapshots(table)]
+    assert kinds == [(CommitKind.APPEND, 1), (CommitKind.COMPACT, 2)]
+    assert changed(table) == ["+I 1 a1 0"]
+
+
+@pytest.mark.parametrize(("before", "after"), [("6", "9"), ("9", "3")])
+def test_another_number_of_levels_makes_no_row_new(before: str, after: str) -> None:
+    table = create_key_table(NUMBERED, **FULL, **{"num-levels": before})
+    upsert(table, numbered([1, 2]))
+    table.compact(full=True)
+    table = alter(table, SchemaChange.set_option("num-levels", after))
+    upsert(table, numbered([1]), row_kind="-D")
+    stream = table.new_stream_read_builder()
+    scan = stream.new_streaming_scan()
+
+    start = scan.plan()
+    assert start is not None
+    table.compact(full=True)
+
+    # A stream begins with the rows whose changes are recorded.
+    found = stream.new_read().to_arrow(start.splits())
+    assert sorted(found.column("id").to_pylist()) == [1, 2]
+    assert changed(table) == ["+I 1 a1 0", "+I 2 a2 0", "-D 1 a1 0"]
+
+
+# --- another producer -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", [SUM, PARTIAL, {"sequence.field": "n"}])
+@pytest.mark.parametrize(("before", "after"), [("none", "lookup"), ("lookup", "none")])
+def test_rows_on_several_levels_keep_their_meaning(
+    engine: Mapping[str, str], before: str, after: str
+) -> None:
+    options = {**APART, **engine, "changelog-producer": before}
+    table = with_a_large_top(**options, **{"num-sorted-run.compaction-trigger": "2"})
+    change = SchemaChange.set_option("changelog-producer", after)
+    earlier = latest_snapshot(table).id
+    for number in (10, 100):
+        upsert(table, numbered([7], "b", number))
+    table.compact()
+    assert len(set(levels(table)) - {0}) == 2
+    mixed = latest_snapshot(table).id
+
+    with pytest.raises(InvalidSchema, match=r"\(in 1 bucket\): compact the table fully"):
+        alter(table, change)
+    with pytest.raises(InvalidOption, match="alter the table"):
+        table.copy({"changelog-producer": after})
+
+    table.compact(full=True)
+    rows = read_rows(table, "id = 7")
+    table = alter(table, change)
+    assert read_rows(table, "id = 7") == rows
+    with pytest.raises(InvalidSchema, match=f"snapshot {mixed} has such rows"):
+        table.rollback_to(mixed)
+    table.rollback_to(earlier)
+    assert [row["n"] for row in read_rows(table, "id = 7")] == [1]
+
+
+def test_rows_that_depend_on_no_older_ones_mean_the_same_with_any_producer() -> None:
+    table = with_a_large_top(**APART, **{"num-sorted-run.compaction-trigger": "2"})
+    upsert(table, numbered([7], "b"))
+    upsert(table, numbered([8], "b"))
+    table.compact()
+    assert len(set(levels(table)) - {0}) == 2
+
+    table = alter(table, SchemaChange.set_option("changelog-producer", "lookup"))
+    upsert(table, numbered([7], "c"))
+
+    assert changed(table) == ["-U 7 b7 0", "+U 7 c7 0"]
 
 
 # --- files ----------------------------------------------------------------------------------------
