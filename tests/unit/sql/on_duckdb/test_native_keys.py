@@ -425,7 +425,7 @@ def test_vectors_count_although_the_table_has_them_no_more(catalog: Catalog) -> 
     upsert(table, [5], "gone", "-D")
     upsert(table, [6], "new")
 
-    catalog.sql("SET spark.paimon.deletion-vectors.enabled = false")
+    catalog.sql("SET `spark.paimon.deletion-vectors.enabled` = false")
 
     wanted = table.copy({"deletion-vectors.enabled": "false"}).to_arrow()
     assert wanted.num_rows == 29
