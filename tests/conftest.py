@@ -26,6 +26,8 @@ def scope_of(nodeid: str) -> str:
     match path.split("/"):
         case ["tests", "spark", _]:  # they start Spark in processes of their own
             return "spark programs"
+        case ["tests", "cli", "test_ingest.py"]:  # on the session of the process
+            return "spark"
         case ["tests", folder, *_] if folder in WHOLE:
             return folder
         case _:

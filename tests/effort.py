@@ -4,11 +4,20 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from hypothesis import settings
 
 T = TypeVar("T")
+
+# Tests run most code of a JVM a few times only, on few cores: to optimise it and to collect garbage
+# beside them takes more CPU time than it saves. Code that is not optimised gets little room by
+# default; what Spark generates would have to be thrown out all the time.
+JVM_OPTIONS: Final = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:ReservedCodeCacheSize=240m",
+)
 
 FULL = 100  # examples of a property that says nothing else
 CASES = 4  # of a test with many, in a quick run

@@ -20,7 +20,6 @@ DIFFERENT: dict[str, set[int]] = {
     "ddl_create": {7},  # a date before 1582 is kept
     "dml_keys": {36},  # an update that would have no effect is refused
     "errors": {50},  # a table needs a column
-    "keys": {57, 58, 59},  # lookup changelogs
 }
 SCRIPTS = Path(__file__).parent / "golden-sql" / "scripts.json.gz"
 Run = Callable[..., Any]  # lake.sql, or the like: text and args to rows

@@ -129,6 +129,12 @@ CHANGELOG_FILE_PREFIX: Final = Option("changelog-file.prefix", "changelog-", _te
 CHANGELOG_FILE_FORMAT: Final = Option[str | None](
     "changelog-file.format", None, _optional(str.lower)
 )
+CHANGELOG_FILE_COMPRESSION: Final = Option[str | None](
+    "changelog-file.compression", None, _optional(_text)
+)
+CHANGELOG_FILE_STATS: Final = Option[str | None](
+    "changelog-file.stats-mode", None, _optional(_text)
+)
 DATA_FILE_DIRECTORY: Final = Option("data-file.path-directory", "", _text)
 EXTERNAL_PATHS: Final = Option[tuple[str, ...]]("data-file.external-paths", (), parse_words)
 EXTERNAL_STRATEGY: Final = Option(
@@ -238,6 +244,10 @@ INCREMENTAL_TAG_TO_SNAPSHOT: Final = Option(
 
 MERGE_ENGINE: Final = Option("merge-engine", MergeEngine.DEDUPLICATE, MergeEngine)
 CHANGELOG_PRODUCER: Final = Option("changelog-producer", ChangelogProducer.NONE, ChangelogProducer)
+ROW_DEDUPLICATE: Final = Option("changelog-producer.row-deduplicate", False, parse_bool)
+ROW_DEDUPLICATE_IGNORED: Final = Option[tuple[str, ...]](
+    "changelog-producer.row-deduplicate-ignore-fields", (), parse_words
+)
 SEQUENCE_FIELD: Final = Option[tuple[str, ...]]("sequence.field", (), parse_words)
 SEQUENCE_SORT_ORDER: Final = Option("sequence.field.sort-order", SortOrder.ASCENDING, SortOrder)
 # The first of these that is set wins; all but the first are old names.
@@ -275,6 +285,11 @@ NUM_LEVELS: Final = Option[int | None]("num-levels", None, _optional(parse_int))
 SIZE_RATIO: Final = Option("compaction.size-ratio", 1, parse_int)
 MAX_AMPLIFICATION: Final = Option("compaction.max-size-amplification-percent", 200, parse_int)
 FORCE_LOOKUP: Final = Option("force-lookup", False, parse_bool)
+FULL_COMPACTION_COMMITS: Final = Option[int | None](
+    "full-compaction.delta-commits", None, _optional(parse_int)
+)
+# Accepted without effect: a commit always waits for the compaction that it needs.
+LOOKUP_WAIT: Final = Option("lookup-wait", True, parse_bool)
 FORCE_UP_LEVEL_0: Final = Option("compaction.force-up-level-0", False, parse_bool)
 SMALL_FILE_RATIO: Final = Option("compaction.small-file-ratio", 0.7, parse_ratio)
 MIN_FILE_COUNT: Final = Option("compaction.min.file-num", 5, parse_int)

@@ -25,6 +25,12 @@ def test_a_query_is_shown_as_a_table(catalog: Catalog, cli: Cli) -> None:
     assert [line.split() for line in done.out.splitlines()[2:]] == [["paris", "15"], ["rome", "15"]]
 
 
+def test_a_statement_is_shown_with_its_lines(catalog: Catalog, cli: Cli) -> None:
+    done = cli("sql", "SHOW CREATE TABLE shop.orders")
+
+    assert done.out.splitlines()[2:4] == ["CREATE TABLE paimon.shop.orders (", "  order_id BIGINT,"]
+
+
 def test_json_is_one_document_with_columns_and_rows(catalog: Catalog, cli: Cli) -> None:
     done = cli("sql", "SELECT order_id, price FROM shop.orders WHERE order_id < 102", "--json")
 

@@ -4,6 +4,8 @@ Reads of some tables show rows only once they are compacted, and some tables ord
 column. In both, numbers alone do not tell that somebody else has changed a row.
 """
 
+from itertools import islice
+
 import pytest
 
 from torture.interleavings import Turn, interleave, one_interruption
@@ -20,11 +22,15 @@ PAIRS = [
 ]
 
 
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("kind", "pair"), PAIRS)
-def test_an_operation_that_comes_between_is_not_undone(kind: str, pair: tuple[str, str]) -> None:
+def test_an_operation_that_comes_between_is_not_undone(
+    kind: str, pair: tuple[str, str], step: int
+) -> None:
+    """What is undone at one call is undone at calls around it: most runs try every fourth."""
     subject = SUBJECTS[kind]
 
-    for turns in one_interruption(subject, pair):
+    for turns in islice(one_interruption(subject, pair), 0, None, step):
         assert interleave(subject, pair, turns).problem is None
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from effort import JVM_OPTIONS
 from interop.judges import LineProcess
 
 WORKER = Path(__file__).with_name("program_worker.py")
@@ -39,7 +40,8 @@ class Programs:
 
     def _ask(self, request: dict[str, Any]) -> list[str]:
         if self._process is None:
-            self._process = LineProcess([sys.executable, *WARNINGS, str(WORKER)])
+            quick = f"SPARK_SUBMIT_OPTS={' '.join(JVM_OPTIONS)}"
+            self._process = LineProcess(["env", quick, sys.executable, *WARNINGS, str(WORKER)])
         try:
             answer = self._process.ask(request)
         except BaseException:  # a timeout, say: a late answer must not be taken for the next one's

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from functools import cache
 
 import pytest
 
@@ -10,6 +11,7 @@ from docs.pages import ROOT
 EXTRAS = re.compile(r"-e '\.\[(.*?)\]'")
 
 
+@cache
 def would_run(*arguments: str) -> str:
     """The commands that make would run in an empty checkout."""
     done = subprocess.run(

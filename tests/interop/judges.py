@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +23,7 @@ import pyarrow as pa
 import pytest
 
 from canonical import Row, canonical_rows, sorted_rows
+from effort import JVM_OPTIONS
 from needs import lacking
 
 ROOT = Path(__file__).parents[2]
@@ -141,6 +144,15 @@ class JavaJudge:
     ) -> list[Row]:
         """The table's rows in canonical form and order."""
         return sorted_rows(self.read(warehouse, table, options).rows)
+
+    def follow(
+        self, warehouse: Place, table: str, options: Mapping[str, str] = NO_OPTIONS
+    ) -> list[list[Row]]:
+        """The changes that a stream from the first snapshot on brings, plan by plan."""
+        out = self._process.new_file()
+        self._ask("stream", warehouse, table, options, **{"from": 1, "out": str(out)})
+        plans = groupby(_load_lines(out), key=itemgetter(0))
+        return [[line[1:] for line in lines] for _, lines in plans]
 
     def write(self, warehouse: Place, table: str, data: pa.Table, *, row_kind: str = "+I") -> None:
         """Write `data` in one commit; of tables with dynamic buckets Java needs an engine."""
@@ -361,8 +373,8 @@ def _java_command(
         if not jar.exists():
             lacking(f"Java Paimon {release} is not there: run tests/interop/java/build old")
     parts = (JAVA_BUILD, jar, *more, f"{spark_jars[-1]}/*")
-    quiet = ["-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Duser.timezone=UTC"]
-    return ["java", *quiet, "-cp", ":".join(map(str, parts)), name or main.stem]
+    options = [*JVM_OPTIONS, "-Duser.timezone=UTC"]
+    return ["java", *options, "-cp", ":".join(map(str, parts)), name or main.stem]
 
 
 @cache

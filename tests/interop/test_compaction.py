@@ -80,11 +80,10 @@ def our_rows(table: Table) -> list[Row]:
     return sorted_rows(canonical_rows(rows))
 
 
-@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("full", [True, False], ids=["full", "due"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_others_read_the_same_rows_from_what_we_compacted(
-    shape: str, full: bool, reader: str, tmp_path: Path
+    shape: str, full: bool, tmp_path: Path
 ) -> None:
     table = create(tmp_path, **SHAPES[shape])
     takes_deletes = bool(table.primary_keys) and "merge-engine" not in SHAPES[shape]
@@ -99,11 +98,12 @@ def test_others_read_the_same_rows_from_what_we_compacted(
 
     expected = our_rows(table)
     assert expected
-    if (shape, reader) == ("vectors, 64 bits", "pypaimon"):
-        with pytest.raises(JudgeError, match="Invalid magic number"):
-            READERS[reader](tmp_path)
-        return  # it cannot read them, whoever wrote them
-    assert READERS[reader](tmp_path) == expected
+    for name, reader in READERS.items():
+        if (shape, name) == ("vectors, 64 bits", "pypaimon"):  # it cannot, whoever wrote them
+            with pytest.raises(JudgeError, match="Invalid magic number"):
+                reader(tmp_path)
+        else:
+            assert reader(tmp_path) == expected, name
 
 
 @pytest.mark.parametrize("writer", ["pypaimon", "rust"])

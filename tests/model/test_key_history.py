@@ -17,7 +17,7 @@ STEPS = 8
 
 @pytest.mark.parametrize("engine", ENGINES)
 # Histories shrink slowly; one that fails tells what was done.
-@settings(max_examples=12, phases=[Phase.reuse, Phase.generate])
+@settings(max_examples=8, phases=[Phase.reuse, Phase.generate])
 @given(chance=st.randoms(note_method_calls=False))
 def test_a_table_is_a_dictionary_of_its_keys(engine: str, chance: Random) -> None:
     catalog = open_catalog(new_storage())

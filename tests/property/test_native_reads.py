@@ -11,6 +11,7 @@ from dataclasses import replace
 from random import Random
 
 import pyarrow as pa
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -108,9 +109,20 @@ def roll_back(history: History) -> None:
         history.table.rollback_to(latest.id - 1)
 
 
-@examples(30)
+@examples(10)
 @given(seed=st.integers(0, 2**32), is_any=st.booleans())
 def test_any_history_is_read_as_it_is_merged(seed: int, is_any: bool) -> None:
+    check_history(seed, is_any)
+
+
+@pytest.mark.slow
+@examples(40)
+@given(seed=st.integers(0, 2**32), is_any=st.booleans())
+def test_each_of_many_histories_is_read_as_it_is_merged(seed: int, is_any: bool) -> None:
+    check_history(seed, is_any)
+
+
+def check_history(seed: int, is_any: bool) -> None:
     chance = Random(seed)
     shape = random_shape(chance, chance.choice(ENGINES))
     if is_any:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,13 @@ from servers import dying_with_parent, free_ports
 MORTAL = Path(__file__).with_name("mortal.py")
 CHANGING = ("in-transaction", "after-transaction", "in-rollback", "anywhere")
 POINTS = ("before-file", "after-file", "after-database", "anywhere")
+# One server on SQLite is tried at half of the points; two on PostgreSQL, at all of them.
+ON_SQLITE = ("after-database", "in-transaction", "anywhere")
+
+
+def on_sqlite(points: Sequence[str]) -> list[Any]:
+    slow = pytest.mark.slow
+    return [point if point in ON_SQLITE else pytest.param(point, marks=slow) for point in points]
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,7 @@ FEW = {"tables": 3, "writers": 6}
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", on_sqlite(POINTS))
 def test_a_killed_server_on_sqlite_loses_nothing(tmp_path: Path, point: str) -> None:
     race(tmp_path, str(tmp_path / "server.db"), point, kills=5, **FEW)
 
@@ -169,7 +177,7 @@ def change(folder: Path, database: str, point: str, *, kills: int, servers: int 
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("point", CHANGING)
+@pytest.mark.parametrize("point", on_sqlite(CHANGING))
 def test_renames_and_rollbacks_of_a_killed_server_on_sqlite_happen_once(
     tmp_path: Path, point: str
 ) -> None:

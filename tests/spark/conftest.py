@@ -18,6 +18,8 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+from effort import JVM_OPTIONS
+
 MODE: Final = os.environ.get("EMBERLAKE_SPARK", "classic")
 MASTERS: Final = {
     "classic": "local[2]",
@@ -31,7 +33,13 @@ PYTHONPATH: Final = os.pathsep.join(
     [*map(str, Path(__file__).parents[1:3]), *([INHERITED] if INHERITED else [])]
 )
 # Derby, the database of a test, would leave a log where pytest runs.
-JAVA_OPTIONS: Final = f"-Duser.timezone=America/St_Johns -Dderby.stream.error.file={os.devnull}"
+JAVA_OPTIONS: Final = " ".join(
+    [
+        *JVM_OPTIONS,
+        "-Duser.timezone=America/St_Johns",
+        f"-Dderby.stream.error.file={os.devnull}",
+    ]
+)
 SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",

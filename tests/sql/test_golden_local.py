@@ -7,7 +7,7 @@ import pytest
 from emberlake import CatalogFactory
 from golden_sql import DIFFERENT, GoldenRun, scripts
 
-QUICK = ("ddl_alter", "insert", "travel", "branches")
+QUICK = ("ddl_alter", "insert", "insert_more", "merge_more", "travel", "branches")
 
 
 @pytest.mark.filterwarnings("ignore::emberlake.EmberlakeWarning")

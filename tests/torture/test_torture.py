@@ -28,7 +28,7 @@ def test_a_storage_call_that_fails_leaves_the_old_rows_or_the_new_ones():
 
 
 def test_committers_that_take_turns_are_explained_by_a_serial_order():
-    check_clean(run(interleavings(SEED), most=50), "interleavings")
+    check_clean(run(interleavings(SEED), most=30), "interleavings")
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from emberlake.errors import (
 from emberlake.io import RoutedStorage, Storage, open_storage
 from emberlake.io.routed import own_storage, routed
 from emberlake.maintenance.outside import files_outside, schemas_outside
+from emberlake.scan.levels import check_one_level, reads_levels_alike
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier, NameKind, check_name
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.schema import Schema, TableSchema
@@ -287,6 +288,10 @@ class FileSystemCatalog(OpeningCatalog):
                 time_millis=self.env.now_ms(),
             )
             rules.check_unserved(identifier, changed)
+            if not reads_levels_alike(current, changed):
+                store = self._load_store(identifier)
+                with rules.about(identifier):
+                    check_one_level(store, store.latest_snapshot())
             return changed.id == current.id or SchemaStore(self.storage, layout).create(changed)
 
         rules.alter_until_published(identifier, attempt)

@@ -39,6 +39,7 @@ from emberlake.options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME, QUE
 from emberlake.rest.option_names import DATA_TOKEN, PREFIX, without_secrets
 from emberlake.rest.statistics import PartitionNames
 from emberlake.rest.values import Config, DatabaseChanges, RemoteTable
+from emberlake.scan.levels import check_one_level, reads_levels_alike
 from emberlake.spec.identifier import MAIN_BRANCH, Identifier, NameKind, check_name
 from emberlake.spec.layout import TableLayout
 from emberlake.spec.schema import Schema, TableSchema
@@ -285,6 +286,10 @@ class RestCatalog(ServedCatalog):
             has_snapshots=has_snapshots,
             time_millis=self.env.now_ms(),
         )
+        if not reads_levels_alike(current, changed):
+            store = self._load_store(identifier)
+            with rules.about(identifier):
+                check_one_level(store, store.latest_snapshot())
         if changed.id != current.id:
             self._api.alter_table(identifier, wanted)
 

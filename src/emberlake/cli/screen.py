@@ -100,12 +100,15 @@ def _show_grid(out: Console, err: Console, grid: Grid) -> None:
     if not head:
         err.print(Text(grid.empty, style="dim"))
         return
+    room = room_of(out)
+    lines = _lone_lines(head)
+    if lines:  # all of a statement is wanted
+        head, room = [(text,) for text in lines], None
     names = [column.name for column in grid.columns]
     widths = [
         max(cell_len(name), *(cell_len(plain_text(row[i])) for row in head))
         for i, name in enumerate(names)
     ]
-    room = room_of(out)
     layout = plan_layout(grid, widths, room)
     line = _Line(
         layout.widths,
@@ -125,6 +128,14 @@ def _show_grid(out: Console, err: Console, grid: Grid) -> None:
         err.print(Text(hidden, style="dim"))
     if note:
         err.print(Text(note, style="dim"))
+
+
+def _lone_lines(rows: Sequence[Sequence[Cell]]) -> list[str]:
+    """The lines of a text, if it has several and nothing else is shown."""
+    if len(rows) != 1 or len(rows[0]) != 1:
+        return []
+    lines = (rows[0][0] or "").splitlines()
+    return lines if len(lines) > 1 else []
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def check_replacing(messages: Sequence[CommitMessage], schema: TableSchema) -> N
 
 def _why_not(schema: TableSchema) -> str | None:
     if schema.profile.compacts_on_write:
-        return "in a table with deletion vectors or first rows they are merged with what is there"
+        return "in a table that compacts on write they are merged with what is there"
     if schema.profile.keeps_key_index:
         return "in a table with dynamic buckets they need the index of what is there"
     if schema.profile.crosses_partitions:

@@ -235,7 +235,7 @@ class History:
 
 def _compacted_buckets(schema: TableSchema, change: Change) -> frozenset[tuple[bytes, int]]:
     """The buckets that nobody else may have compacted meanwhile."""
-    if change.kind is not CommitKind.COMPACT or not schema.profile.keeps_levels_apart:
+    if change.kind is not CommitKind.COMPACT or not schema.profile.looks_up:
         return frozenset()
     return frozenset((entry.partition, entry.bucket) for entry in change.added)
 

@@ -16,7 +16,13 @@ from emberlake.scan.key_files import bucket_files
 from emberlake.scan.splits import DeletionFile, deletion_files_in
 from emberlake.spec.deletion_vector import DeletionVector
 from emberlake.spec.file_groups import FileGroup
-from emberlake.spec.key_value import KIND_FIELD, SEQUENCE_FIELD, key_value_fields
+from emberlake.spec.key_value import (
+    KIND_FIELD,
+    LEVEL,
+    LEVEL_FIELD,
+    SEQUENCE_FIELD,
+    key_value_fields,
+)
 from emberlake.spec.manifest import DELETION_VECTORS_INDEX, DataFile, IndexFile
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
@@ -40,6 +46,7 @@ class Compacted:
     after: tuple[DataFile, ...]
     vectors: VectorChange = VectorChange()
     edits: tuple[VectorEdit, ...] = ()  # of append tables: the commit applies them file by file
+    changelog: tuple[DataFile, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,10 @@ class Bucket:
     def read_records(self, file: DataFile, fields: tuple[DataField, ...]) -> FileRead:
         """A file of a primary-key table: columns of the table, sequence numbers and kinds."""
         return self._read(file, (*fields, SEQUENCE_FIELD, KIND_FIELD))
+
+    def read_leveled(self, file: DataFile, fields: tuple[DataField, ...]) -> FileRead:
+        """The same, and the level of the file as one more column."""
+        return self._read(file, (*fields, SEQUENCE_FIELD, KIND_FIELD, LEVEL_FIELD))
 
     def read_keys(self, file: DataFile, fields: tuple[DataField, ...]) -> FileRead:
         """Some columns of a file of a primary-key table."""
@@ -101,7 +112,7 @@ class Bucket:
         plan = self._plans.get(key)
         if plan is None:
             stored = key_value_fields(self.store.schemas.load(file.schema_id))
-            filled = self.store.schema.partition_keys
+            filled = (*self.store.schema.partition_keys, LEVEL)
             plan = self._plans[key] = plan_columns([stored], fields, constants=filled)
         return self._reads.read(file, plan)
 

@@ -32,17 +32,22 @@ def compact_buckets(
 
 
 def compact_all(
-    store: TableStore, buckets: Sequence[Bucket], *, full: bool
+    store: TableStore, buckets: Sequence[Bucket], *, full: bool, with_changelog: bool = True
 ) -> list[Compacted | None]:
     """Compact buckets in parallel; None for each in which nothing was due.
 
-    If one of them fails, what the others have written is deleted.
+    If one of them fails, what the others have written is deleted. ``with_changelog`` is whether the
+    changes are recorded, if the table asks for it.
     """
-    compact = _compact_append if not store.schema.profile.has_keys else compact_key_bucket
+    has_keys = store.schema.profile.has_keys
     done: dict[int, Compacted | None] = {}  # what threads have finished, even after one has failed
 
     def compact_at(place: int) -> None:
-        done[place] = compact(buckets[place], full=full)
+        bucket = buckets[place]
+        if has_keys:
+            done[place] = compact_key_bucket(bucket, full=full, with_changelog=with_changelog)
+        else:
+            done[place] = _compact_append(bucket, full=full)
 
     try:
         for _ in parallel_map(compact_at, range(len(buckets))):
@@ -117,6 +122,7 @@ def extended(message: CommitMessage, compacted: Compacted | None) -> CommitMessa
         message,
         compact_before=compacted.before,
         compact_after=compacted.after,
+        compact_changelog_files=compacted.changelog,
         compact_new_index_files=compacted.vectors.added,
         compact_deleted_index_files=compacted.vectors.deleted,
         compact_vector_edits=compacted.edits,

@@ -1,12 +1,13 @@
 """Compact one bucket of a primary-key table.
 
 Picked files that share keys are merged into new files on the output level. Large files that share
-none only change their level. If compaction keeps the levels apart, rows that leave level 0 meet
-the older rows of their keys on the levels above. Spec: "Levels and compaction".
+none only change their level. In tables that look up, rows that leave level 0 meet the older rows of
+their keys on the levels above. What changes is recorded, if the table asks for it. Spec: "Levels
+and compaction".
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -15,7 +16,8 @@ import pyarrow as pa
 
 from emberlake.base.option_texts import MEBIBYTE
 from emberlake.compaction.bucket import Bucket, Compacted
-from emberlake.compaction.lookup import OlderRows, needs_older_rows
+from emberlake.compaction.changes import ChangeRules, ChangeWriter
+from emberlake.compaction.lookup import OlderRows
 from emberlake.compaction.picking import (
     Pick,
     PickingRules,
@@ -27,29 +29,42 @@ from emberlake.compaction.picking import (
     top_level,
 )
 from emberlake.compaction.vectors import BucketVectors
+from emberlake.errors import StorageError
 from emberlake.merge.order import key_at, key_bound
 from emberlake.merge.plan import plan_merge
 from emberlake.merge.rows import retracts_of
 from emberlake.merge.runs import merge_runs
-from emberlake.options import SMALL_FILE_RATIO
-from emberlake.read.file_read import stream_rows
+from emberlake.options import SMALL_FILE_RATIO, MergeEngine
+from emberlake.read.file_read import FileRead, stream_rows
 from emberlake.scan.runs import KeyRange, find_sections, key_ranges
-from emberlake.spec.key_value import KIND_FIELD, key_fields
+from emberlake.spec.key_value import KIND_FIELD, LEVEL, key_fields
 from emberlake.spec.manifest import DataFile, FileSource
-from emberlake.write.key_files import open_key_files, physical_rows, target_bytes
+from emberlake.types import DataField
+from emberlake.write.key_files import (
+    open_changelog_files,
+    open_key_files,
+    physical_rows,
+    target_bytes,
+)
 
 # Merged rows are collected into row groups of a reasonable size.
 _GROUP_ROWS: Final = 1_000_000
 _GROUP_BYTES: Final = 64 * MEBIBYTE
 
 
-def compact_key_bucket(bucket: Bucket, *, full: bool) -> Compacted | None:
-    """Compact all of a bucket, or the files that are due; None if there is nothing to do."""
+def compact_key_bucket(
+    bucket: Bucket, *, full: bool, with_changelog: bool = True
+) -> Compacted | None:
+    """Compact all of a bucket, or the files that are due; None if there is nothing to do.
+
+    What it changes is recorded if the table asks for it, unless ``with_changelog`` is false.
+    """
     pick = pick_files(bucket, full=full)
     if pick is None:
         return None
     rules = PickingRules.of(bucket.store.schema)
-    return _KeyCompaction(bucket, pick, top_level(bucket.files, rules)).run()
+    top = top_level(bucket.files, rules)
+    return _KeyCompaction(bucket, pick, top, with_changelog=with_changelog).run()
 
 
 def pick_files(bucket: Bucket, *, full: bool) -> Pick | None:
@@ -67,6 +82,7 @@ class _KeyCompaction:
     bucket: Bucket
     pick: Pick
     top_level: int
+    with_changelog: bool = True
     _before: list[DataFile] = field(default_factory=list, init=False)
     _after: list[DataFile] = field(default_factory=list, init=False)
     _written: list[DataFile] = field(default_factory=list, init=False)
@@ -74,10 +90,22 @@ class _KeyCompaction:
     def __post_init__(self) -> None:
         store = self.bucket.store
         self._plan = plan_merge(store.schema, store.schema.fields)
-        self._has_vectors = store.schema.profile.has_deletion_vectors
-        self._keeps_apart = store.schema.profile.keeps_levels_apart
+        self._profile = store.schema.profile
+        self._has_vectors = self._profile.has_deletion_vectors
         self._vectors = BucketVectors(self.bucket)
         self._ranges = _ranges_of(self.bucket)
+        self._changes = self._new_changes() if self.with_changelog else None
+
+    def _new_changes(self) -> ChangeWriter | None:
+        bucket, level = self.bucket, self.pick.output_level
+        schema = bucket.store.schema
+        rules = ChangeRules.of(
+            schema, self._plan, bucket.files, output_level=level, top_level=self.top_level
+        )
+        if rules is None:
+            return None
+        place = bucket.store, bucket.partition, bucket.number
+        return ChangeWriter(rules, schema, open_changelog_files(*place, level=level))
 
     def run(self) -> Compacted | None:
         """Carry out the pick; if it fails, the files it has written are deleted."""
@@ -88,13 +116,21 @@ class _KeyCompaction:
                 else:
                     self._rewrite(step)
             self._vectors.drop(_gone(self._before, self._after))
+            changelog = self._changes.finish() if self._changes is not None else ()
+            self._written += changelog
             change = self._vectors.write()
         except BaseException:
-            self.bucket.discard(self._written)
+            self._abort()
             raise
         if not self._before:
             return None
-        return Compacted(tuple(self._before), tuple(self._after), change)
+        return Compacted(tuple(self._before), tuple(self._after), change, changelog=changelog)
+
+    def _abort(self) -> None:
+        self.bucket.discard(self._written)
+        if self._changes is not None:
+            with suppress(StorageError):  # a leftover file is garbage; the failure is what matters
+                self._changes.abort()
 
     # --- what is done -----------------------------------------------------------------------------
 
@@ -117,13 +153,17 @@ class _KeyCompaction:
         has_deletes = file.delete_row_count != 0  # unknown counts as some
         if has_deletes and self.pick.output_level == self.top_level:
             return True
-        if not self._keeps_apart or file.level > 0:
+        if not self._profile.looks_up or file.level > 0:
             return False
-        if has_deletes:
+        if has_deletes and self._profile.keeps_levels_apart:
             return True
         # Rows that depend on those above, or give way to them, must be rewritten.
-        is_free = self._has_vectors and not needs_older_rows(self._plan)
-        return not is_free and bool(self._levels_above([file]))
+        above = self._levels_above([file])
+        if self._plan.needs_older_rows or self._plan.engine is MergeEngine.FIRST_ROW:
+            return bool(above)
+        # Another writer may have given higher numbers to older rows, which hides them from reads.
+        newest = max((f.max_sequence_number for level in above for f in level), default=-1)
+        return not self._has_vectors and newest >= file.min_sequence_number
 
     def _has_uncounted_deletes(self, file: DataFile) -> bool:
         """Whether a file holds deletes that are not counted; from level 1 on all are counted."""
@@ -134,7 +174,9 @@ class _KeyCompaction:
             return any(retracts_of(rows).any() for rows in kinds)
 
     def _take_up(self, file: DataFile) -> None:
-        if self._keeps_apart and file.level == 0:
+        if self._changes is not None and self._changes.rules.is_unseen(file.level):
+            self._record(file, self._changes)
+        elif self._profile.keeps_levels_apart and file.level == 0:
             self._mark_older_rows(file)
         self._before.append(file)
         self._after.append(replace(file, level=self.pick.output_level))
@@ -146,6 +188,15 @@ class _KeyCompaction:
             if older.has_files:
                 for rows in filter(len, stream_rows([self.bucket.read_keys(file, keys)])):
                     older.complete(rows, key_bound(key_at(rows, keys, rows.num_rows - 1)))
+
+    def _record(self, file: DataFile, changes: ChangeWriter) -> None:
+        """Record what a file changes that is not rewritten, and mark the rows that it replaces."""
+        plan = self._plan
+        records = stream_rows([self.bucket.read_leveled(file, plan.read_fields)])
+        with closing(self._older_rows([[file]])) as older, closing(records):
+            for rows in filter(len, records):
+                bound = key_bound(key_at(rows, plan.keys, rows.num_rows - 1))
+                changes.observe(older.complete(rows, bound), rows.drop_columns([LEVEL]))
 
     def _rewrite(self, step: Rewrite) -> None:
         bucket = self.bucket
@@ -173,8 +224,7 @@ class _KeyCompaction:
             # Rows with equal numbers count in the order of their runs, as in reads.
             runs = sorted(section, key=lambda run: max(f.max_sequence_number for f in run))
             streams = [
-                stream_rows([self.bucket.read_records(f, self._plan.read_fields) for f in run])
-                for run in runs
+                stream_rows([self._read(f, self._plan.read_fields) for f in run]) for run in runs
             ]
             with closing(self._older_rows(section)) as older:
                 yield from merge_runs(
@@ -182,7 +232,13 @@ class _KeyCompaction:
                     streams,
                     keep_deletes=not self._drops_deletes,
                     complete=older.complete if older.has_files else None,
+                    observe=self._changes.observe if self._changes is not None else None,
                 )
+
+    @cached_property
+    def _read(self) -> Callable[[DataFile, tuple[DataField, ...]], FileRead]:
+        has_levels = self._plan.knows_levels or self._changes is not None
+        return self.bucket.read_leveled if has_levels else self.bucket.read_records
 
     @cached_property
     def _drops_deletes(self) -> bool:
@@ -196,16 +252,21 @@ class _KeyCompaction:
     def _older_rows(self, section: Sequence[Sequence[DataFile]]) -> OlderRows:
         files = [file for run in section for file in run]
         levels: list[list[DataFile]] = []
-        if self._keeps_apart and any(file.level == 0 for file in files):
+        is_first = self._plan.engine is MergeEngine.FIRST_ROW
+        has_changes = self._changes is not None
+        hands_out = not is_first and (has_changes or self._plan.needs_older_rows)
+        is_needed = hands_out or self._profile.keeps_levels_apart
+        if self._profile.looks_up and is_needed and any(file.level == 0 for file in files):
             levels = self._levels_above(files)
-        read = self.bucket.read_keys, self._plan.keys
-        if needs_older_rows(self._plan):
-            read = self.bucket.read_records, self._plan.read_fields
+        read = (self._read, self._plan.read_fields)
+        if not hands_out:
+            read = self.bucket.read_keys, self._plan.keys
         read_file, fields = read
         return OlderRows(
             self._plan,
             [[read_file(file, fields) for file in level] for level in levels],
             self._vectors if self._has_vectors else None,
+            hands_out=hands_out,
         )
 
     def _levels_above(self, files: Sequence[DataFile]) -> list[list[DataFile]]:

@@ -1,8 +1,8 @@
 """Look up the rows of the same keys on higher levels while newer records leave level 0.
 
-If compaction keeps the levels apart, a key has at most one visible row above level 0. So a
-record that leaves level 0 replaces the row above it, or gives way to it. With deletion vectors the
-older row is marked as deleted and, if the merge engine needs it, merged into the new one. In
+A record that leaves level 0 replaces the row above it, or gives way to it. The older row is merged
+into the new one if the merge engine needs it, and is what the row was before the change. With
+deletion vectors it is marked as deleted; otherwise it stays, and the new one stands for it. In
 first-row tables the newer record is dropped. Spec: "Levels and compaction", "Deletion vectors".
 """
 
@@ -24,22 +24,15 @@ from emberlake.spec.key_value import KIND, SEQUENCE
 from emberlake.types import DataField
 
 
-def needs_older_rows(plan: MergePlan) -> bool:
-    """Whether a row depends on the older row that it replaces."""
-    if plan.engine is MergeEngine.FIRST_ROW:
-        return False
-    takes_latest = plan.engine is MergeEngine.DEDUPLICATE and not plan.ignore_delete
-    return not takes_latest or bool(plan.sequences)
-
-
 class OlderRows:
     """Adds the rows of the same keys on higher levels to records that come in key order.
 
     Args:
         plan: How records are merged.
-        levels: The files of every higher level in key order, with the key columns or, if the plan
-            needs older rows, all columns.
-        vectors: Where replaced rows are marked; None in first-row tables.
+        levels: The files of every higher level in key order, with the key columns or, if the older
+            rows are handed out, the same columns as the new records.
+        vectors: Where replaced rows are marked; None in tables without deletion vectors.
+        hands_out: Whether the older rows join the new records, to be merged with them.
     """
 
     def __init__(
@@ -47,10 +40,12 @@ class OlderRows:
         plan: MergePlan,
         levels: Sequence[Sequence[FileRead]],
         vectors: BucketVectors | None,
+        *,
+        hands_out: bool,
     ) -> None:
         self._plan = plan
         self._vectors = vectors
-        self._merges = needs_older_rows(plan)
+        self._hands_out = hands_out
         self._cursors = [_Cursor(plan.keys, files) for files in levels]
 
     @property
@@ -63,17 +58,20 @@ class OlderRows:
         if not pieces:
             return rows
         is_new, is_old = _match(self._plan.keys, [rows, *(piece.rows for piece in pieces)])
-        if self._vectors is None:
+        if self._plan.engine is MergeEngine.FIRST_ROW:
             return take_rows(rows, np.flatnonzero(~is_new)) if is_new.any() else rows
         older: list[pa.Table] = []
         start = 0
         for piece in pieces:
             matched = np.flatnonzero(is_old[start : start + piece.rows.num_rows])
             start += piece.rows.num_rows
-            if len(matched):
+            if not len(matched):
+                continue
+            if self._vectors is not None:
                 self._vectors.mark(piece.file_name, piece.positions[matched])
+            if self._hands_out:
                 older.append(take_rows(piece.rows, matched))
-        if not (self._merges and older):
+        if not older:
             return rows
         return pa.concat_tables([*(t.select(rows.column_names) for t in older), rows])
 

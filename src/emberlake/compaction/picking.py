@@ -7,10 +7,8 @@ taken from the newest on, so the runs that are left are older than the result.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from emberlake.options import (
-    FORCE_LOOKUP,
     FORCE_UP_LEVEL_0,
     MAX_AMPLIFICATION,
     RUN_TRIGGER,
@@ -18,8 +16,6 @@ from emberlake.options import (
 )
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.schema import TableSchema
-
-_FORCED: Final = (FORCE_LOOKUP, FORCE_UP_LEVEL_0)
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class PickingRules:
             size_ratio=options.value(SIZE_RATIO),
             max_amplification=options.value(MAX_AMPLIFICATION),
             num_levels=schema.profile.num_levels,
-            takes_level_0=schema.profile.keeps_levels_apart or any(map(options.value, _FORCED)),
+            takes_level_0=schema.profile.looks_up or options.value(FORCE_UP_LEVEL_0),
         )
 
 

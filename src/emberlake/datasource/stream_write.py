@@ -30,6 +30,7 @@ from emberlake.errors import (
     Unsupported,
 )
 from emberlake.maintenance.compact import compact_table
+from emberlake.session.compact_written import is_due_fully
 from emberlake.session.write_session import WriteSession
 from emberlake.spark.job import Job
 from emberlake.spark.job_files import hold_job, is_held, marked
@@ -196,7 +197,9 @@ class MicroBatch:
         )
 
     def _finish(self, newest: Snapshot) -> None:
-        """Compact what was written just before a crash, if reads would not see it otherwise."""
+        """Compact what was written just before a crash, if the commit was to compact it."""
+        schema, user = self._store.schema, self._store.new_commit_user()
+        full = is_due_fully(schema, newest.commit_identifier)
         is_compacted = newest.commit_kind is CommitKind.COMPACT
-        if self._store.schema.profile.compacts_on_write and not is_compacted:
-            compact_table(self._store, self._store.new_commit_user(), full=False, where=None)
+        if (schema.profile.compacts_on_write or full) and not is_compacted:
+            compact_table(self._store, user, full=full, where=None)

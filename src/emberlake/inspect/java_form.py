@@ -7,6 +7,7 @@ Elsewhere they are JSON, which programs can read.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import date
 from functools import partial
 from typing import Any, Final
 
@@ -17,8 +18,13 @@ from emberlake.inspect.system_table import LazyColumns, SystemTable, SystemTable
 from emberlake.inspect.tables import SYSTEM_TABLES
 from emberlake.inspect.text import braced_partitions
 from emberlake.inspect.totals import load_bucket_totals, load_live_files
+from emberlake.read.casts import cast_array
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
+from emberlake.types import AtomicType, DataType, TypeRoot, arrow_type
+
+_EPOCH: Final = date(1970, 1, 1)
+_STRING: Final = AtomicType("STRING")
 
 
 def as_in_java(table: SystemTable) -> SystemTable:
@@ -28,6 +34,10 @@ def as_in_java(table: SystemTable) -> SystemTable:
 
 def _load_files(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
     columns = load_file_columns(store, snapshot)
+    types = {f.name: f.type for f in store.schema.fields}
+    keys = {str(n): types[name] for n, name in enumerate(store.schema.trimmed_primary_keys)}
+    values = dict.fromkeys(("min_value_stats", "max_value_stats"), types)
+    forms: dict[str, Mapping[str, DataType]] = {"min_key": keys, "max_key": keys, **values}
 
     def partition() -> pa.Array:
         entries = load_live_files(store, snapshot)
@@ -37,7 +47,7 @@ def _load_files(store: TableStore, snapshot: Snapshot | None) -> LazyColumns:
     return {
         **columns,
         "partition": partition,
-        **{name: partial(_rewritten, columns[name]) for name in _JSON_COLUMNS},
+        **{name: partial(_rewritten, columns[name], forms.get(name, {})) for name in _JSON_COLUMNS},
     }
 
 
@@ -62,24 +72,46 @@ _JSON_COLUMNS: Final = (
 )
 
 
-def _rewritten(column: Callable[[], pa.Array]) -> pa.Array:
+def _rewritten(column: Callable[[], pa.Array], types: Mapping[str, DataType]) -> pa.Array:
     texts = column().dictionary_encode()
-    known = [_shown(text) for text in texts.dictionary.to_pylist()]
+    known = [_shown(text, types) for text in texts.dictionary.to_pylist()]
     return pa.array(known, pa.string()).take(texts.indices)
 
 
-def _shown(text: str) -> str:
+def _shown(text: str, types: Mapping[str, DataType]) -> str:
     value = json.loads(text, parse_int=str, parse_float=str)
     if isinstance(value, list):
-        return f"[{', '.join(map(_text, value))}]"
+        parts = (_text(item, types.get(str(n))) for n, item in enumerate(value))
+        return f"[{', '.join(parts)}]"
     members = sorted(value.items())
-    return f"{{{', '.join(f'{name}={_text(member)}' for name, member in members)}}}"
+    shown = (f"{name}={_text(member, types.get(name))}" for name, member in members)
+    return f"{{{', '.join(shown)}}}"
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, data_type: DataType | None) -> str:
     if value is None:
         return "null"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    root = data_type.root if isinstance(data_type, AtomicType) else None
+    if root is TypeRoot.DATE:  # Java shows what it stores: days
+        return str((date.fromisoformat(value) - _EPOCH).days)
+    if root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ):
+        return _moment_text(value)
+    if data_type is not None and root in (TypeRoot.FLOAT, TypeRoot.DOUBLE):
+        number = pa.array([float(value)], arrow_type(data_type))
+        return str(cast_array(number, data_type, _STRING)[0])
+    return str(value)
+
+
+def _moment_text(value: str) -> str:
+    """``2024-01-01T10:00``: seconds are left out if they are zero, as Java does."""
+    day, _, time = value.removesuffix("Z").partition(" ")
+    clock, _, fraction = time.partition(".")
+    fraction = fraction.rstrip("0")
+    if fraction:
+        return f"{day}T{clock}.{fraction.ljust(-(-len(fraction) // 3) * 3, '0')}"
+    return f"{day}T{clock.removesuffix(':00') if clock.count(':') == 2 else clock}"
 
 
 def _form(name: str, **changes: Any) -> SystemTableKind:

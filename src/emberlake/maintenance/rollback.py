@@ -3,6 +3,7 @@
 Tags of later snapshots are deleted after them. Data files of deleted snapshots become orphans.
 """
 
+from emberlake.scan.levels import check_one_level, reads_levels_alike
 from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 
@@ -18,6 +19,8 @@ def rollback_to_tag(store: TableStore, name: str) -> None:
 
 
 def _rollback(store: TableStore, target: Snapshot, tag_name: str | None = None) -> None:
+    if not reads_levels_alike(store.schemas.load(target.schema_id), store.schema):
+        check_one_level(store, target)
     store.snapshots.roll_back_to(target, tag_name)
     for name, tagged in store.tags.list().items():
         if tagged.id > target.id:

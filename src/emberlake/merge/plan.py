@@ -65,6 +65,16 @@ class MergePlan:
     # By column. aggregation: every column of read_fields. partial-update: those with a function,
     # and the primary key. Nothing for the other engines.
     aggregators: Mapping[str, Aggregator] = field(default_factory=dict, hash=False)
+    # A record above level 0 stands for those of its key above it: records come with their levels.
+    knows_levels: bool = False
+
+    @property
+    def needs_older_rows(self) -> bool:
+        """Whether a row depends on the older row that it replaces."""
+        if self.engine is MergeEngine.FIRST_ROW:
+            return False
+        takes_latest = self.engine is MergeEngine.DEDUPLICATE and not self.ignore_delete
+        return not takes_latest or bool(self.sequences)
 
     def refusal_of(self, kind: RowKind) -> str | None:
         """The options that the table lacks to take records of that kind; None if it takes them."""
@@ -159,6 +169,7 @@ def plan_merge(schema: TableSchema, outputs: tuple[DataField, ...]) -> MergePlan
             for f in read_fields
             if f.name in functions
         },
+        knows_levels=schema.profile.looks_up_only,
     )
 
 

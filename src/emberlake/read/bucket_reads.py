@@ -13,7 +13,7 @@ from emberlake.read.file_read import FileRead, StoredFile, VectorLocation
 from emberlake.scan.splits import DataSplit, DeletionFile
 from emberlake.spec.deletion_vector import DeletionVector
 from emberlake.spec.file_groups import FileGroup
-from emberlake.spec.key_value import SEQUENCE
+from emberlake.spec.key_value import LEVEL, SEQUENCE
 from emberlake.spec.manifest import DataFile
 from emberlake.spec.row_tracking import ROW_ID
 from emberlake.spec.values import to_arrow_scalar
@@ -58,6 +58,8 @@ class BucketReads:
         constants = self.constants
         if sequence is not None:
             constants = {**constants, SEQUENCE: pa.scalar(sequence, pa.int64())}
+        if self.store.schema.profile.has_keys:
+            constants = {**constants, LEVEL: pa.scalar(owner.level, pa.int32())}
         name = owner.file_name
         return FileRead(
             self.store.storage,

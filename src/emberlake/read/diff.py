@@ -1,5 +1,7 @@
 """Compare two states of a primary-key table key by key. Spec: "Incremental between"."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -33,16 +35,18 @@ def compare_states(
         kinds[single[is_old]] = RowKind.DELETE
     pairs = np.stack([order.rows[starts[sizes == 2]], order.rows[starts[sizes == 2] + 1]])
     old, new = pairs.min(axis=0), pairs.max(axis=0)
-    kinds[new[_are_different(plan, rows, old, new)]] = RowKind.UPDATE_AFTER
+    names = [f.name for f in plan.read_fields]
+    kinds[new[are_different(names, rows, old, new)]] = RowKind.UPDATE_AFTER
     kept = order.rows[kinds[order.rows] >= 0]
     at = rows.schema.get_field_index(KIND)
     rows = rows.set_column(at, rows.schema.field(at), pa.array(kinds))
     return take_rows(rows, kept)
 
 
-def _are_different(plan: MergePlan, rows: pa.Table, old: I64, new: I64) -> Mask:
-    """Whether two rows of a key differ in any column."""
-    names = [f.name for f in plan.read_fields]
+def are_different(names: Sequence[str], rows: pa.Table, old: I64, new: I64) -> Mask:
+    """Whether the rows at two positions differ in any of some columns, pair by pair."""
+    if not names:
+        return np.zeros(len(old), bool)
     pairs = take_rows(rows.select(names), np.concatenate([old, new])).combine_chunks()
     columns = [pairs.column(name).combine_chunks() for name in names]
     codes = tuple_equality_codes([_one_array(column) for column in columns])

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from emberlake.merge.fold import fold
+from emberlake.merge.levels import without_covered
 from emberlake.merge.plan import MergePlan, plan_merge
 from emberlake.merge.runs import merge_runs
 from emberlake.predicates import (
@@ -32,7 +33,14 @@ from emberlake.read.projection import OutputShape
 from emberlake.scan.files import conjuncts_on
 from emberlake.scan.runs import KeyRange, find_sections, key_ranges
 from emberlake.scan.splits import DataSplit
-from emberlake.spec.key_value import KIND_FIELD, SEQUENCE, SEQUENCE_FIELD, key_value_fields
+from emberlake.spec.key_value import (
+    KIND_FIELD,
+    LEVEL,
+    LEVEL_FIELD,
+    SEQUENCE,
+    SEQUENCE_FIELD,
+    key_value_fields,
+)
 from emberlake.spec.key_value import key_fields as key_fields_of
 from emberlake.spec.manifest import DataFile
 from emberlake.store.table_store import TableStore
@@ -154,12 +162,18 @@ class KeyReader:
         key = (file.schema_id, id(plan), has_ages)
         columns = self._plans.get(key)
         if columns is None:
-            filled = self.store.schema.partition_keys
+            # Where the newest record is the row, ages say all that levels would.
+            has_levels = plan.knows_levels and (plan.engine.builds_rows or not has_ages)
+            fields = (*plan.read_fields, SEQUENCE_FIELD, KIND_FIELD)
             columns = self._plans[key] = plan_columns(
                 [self._file_fields(file.schema_id)],
-                (*plan.read_fields, SEQUENCE_FIELD, KIND_FIELD),
+                (*fields, LEVEL_FIELD) if has_levels else fields,
                 predicate=self._before_merge,
-                constants=(*filled, SEQUENCE) if has_ages else filled,
+                constants=(
+                    *self.store.schema.partition_keys,
+                    *((SEQUENCE,) if has_ages else ()),
+                    *((LEVEL,) if has_levels else ()),
+                ),
             )
         return columns
 
@@ -329,7 +343,8 @@ def merge_section(
     files = [file for run in runs for file in run]
     if sum(file.row_count for file in files) <= _ROWS_AT_ONCE:
         tables = [file.table(use_threads=use_threads) for file in files]
-        return fold(plan, pa.concat_tables(tables), keep_deletes=keep_deletes)
+        records = without_covered(plan, pa.concat_tables(tables))
+        return fold(plan, records, keep_deletes=keep_deletes)
     streams = [stream_rows(run) for run in runs]
     merged = list(merge_runs(plan, streams, keep_deletes=keep_deletes))
     if merged:

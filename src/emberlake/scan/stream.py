@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+import numpy as np
+
 from emberlake.errors import (
     FileNotFound,
     InvalidOption,
@@ -25,18 +27,25 @@ from emberlake.options import (
 )
 from emberlake.predicates import Predicate
 from emberlake.scan.files import (
+    Mask,
     changelog_manifests_of,
     delta_manifests_of,
     manifests_of,
     plan_files,
 )
-from emberlake.scan.key_files import Visibility, pack_change_splits, plan_key_changes
+from emberlake.scan.key_files import (
+    Visibility,
+    bucket_files,
+    pack_change_splits,
+    plan_key_changes,
+)
 from emberlake.scan.plan import ScanPlan, plan_append_files, plan_changes, plan_key_snapshot
 from emberlake.scan.row_ids import refuse_partial_rows
 from emberlake.scan.travel import start_millis, travel_options
 from emberlake.spec.profile import BucketMode, TableProfile
 from emberlake.spec.snapshot import CommitKind, Snapshot, decode_snapshot
 from emberlake.store.consumers import ConsumerStore
+from emberlake.store.entries import ManifestEntries
 from emberlake.store.table_store import TableStore
 
 _STARTS: Final = ("latest-full", "latest", "from-snapshot", "from-snapshot-full", "from-timestamp")
@@ -246,7 +255,15 @@ def _start_visibility(profile: TableProfile) -> Visibility:
         case ChangelogProducer.LOOKUP:
             return lambda entries: (entries.bucket >= 0) & (entries.level > 0)
         case ChangelogProducer.FULL_COMPACTION:
-            top = profile.num_levels - 1
-            return lambda entries: (entries.bucket >= 0) & (entries.level == top)
+            return _are_on_the_highest_level
         case _:
             return lambda entries: entries.bucket >= 0
+
+
+def _are_on_the_highest_level(entries: ManifestEntries) -> Mask:
+    """Which files are on the highest level of their bucket that has files, but not on level 0."""
+    found = np.zeros(len(entries), bool)
+    for files in bucket_files(entries):
+        levels = entries.level[files]
+        found[files] = (levels > 0) & (levels == levels.max())
+    return found & (entries.bucket >= 0)

@@ -10,7 +10,7 @@ from typing import Final
 
 from emberlake.commit.change import Change, CommitResult, combined, compact_change
 from emberlake.commit.discard import discard
-from emberlake.compaction.bucket import Bucket
+from emberlake.compaction.bucket import Bucket, load_buckets
 from emberlake.compaction.buckets import (
     compact_buckets,
     existing_buckets,
@@ -37,6 +37,8 @@ def commit_written(
     commit: Callable[[Sequence[Change]], CommitResult],
     changes: Sequence[Change],
     messages: Sequence[CommitMessage],
+    *,
+    full: bool = False,
 ) -> CommitResult:
     """Commit what was written, then its compaction, repeated if others compact the same buckets.
 
@@ -45,17 +47,25 @@ def commit_written(
         commit: Turns changes into snapshots.
         changes: The snapshots that the messages become.
         messages: What was written and compacted.
+        full: Whether everything that is not on the highest level is to be compacted, even if
+            nothing was written.
     """
     written = [change for change in changes if change.kind is not CommitKind.COMPACT]
-    if not (written and store.schema.profile.compacts_on_write):
+    is_compaction = bool(changes) and not written
+    compacts = full or (bool(written) and store.schema.profile.compacts_on_write)
+    if is_compaction or not compacts:
         return commit(changes)
     done = commit(written)
     try:
-        return combined([done, _commit_compacted(store, commit, messages, done)])
+        return combined([done, _commit_compacted(store, commit, messages, done, full=full)])
     except (StorageError, CommitUnknown) as error:
+        if done.snapshot_id is None:
+            raise
         # Writing the rows again would duplicate them.
+        hides = store.schema.profile.hides_level_0
+        unseen = "its rows are" if hides else "what it changes is"
         raise type(error)(
-            f"snapshot {done.snapshot_id} stands, but is not compacted, so its rows are not seen "
+            f"snapshot {done.snapshot_id} stands, but is not compacted, so {unseen} not seen "
             f"yet: {error}. Compact the table; do not write the rows again"
         ) from error
 
@@ -65,11 +75,14 @@ def _commit_compacted(
     commit: Callable[[Sequence[Change]], CommitResult],
     messages: Sequence[CommitMessage],
     done: CommitResult,
+    *,
+    full: bool,
 ) -> CommitResult:
     todo = list(messages)
-    if any(_is_left_out(message) for message in messages):
+    top = store.schema.profile.num_levels - 1 if full else 1
+    if done.snapshot_id is None or any(_is_left_out(message, top) for message in messages):
         discard(store, map(_compacted_part, todo))
-        todo = _compact_again(store, messages)
+        todo = _compact_again(store, messages, full=full)
     repeats = 0
     while True:
         try:
@@ -80,11 +93,13 @@ def _commit_compacted(
             # A writer that saw the snapshot before it was overwritten may have built on its files.
             if not isinstance(error, SnapshotOverwritten):
                 discard(store, map(_compacted_part, todo))
+            if repeats == _MAX_REPEATS and done.snapshot_id is None:
+                raise
             if repeats == _MAX_REPEATS:
                 detail = f"snapshot {done.snapshot_id} stands, but is not compacted: {error.detail}"
                 raise CommitConflict(error.reason, detail, "compact the table") from error
         repeats += 1
-        todo = _compact_again(store, messages)
+        todo = _compact_again(store, messages, full=full)
 
 
 def as_replacement(message: CommitMessage) -> CommitMessage:
@@ -116,19 +131,30 @@ def discard_passing(store: TableStore, messages: Iterable[CommitMessage]) -> Non
         Bucket(store, m.partition, m.bucket, m.total_buckets, ()).discard(passing_files(m))
 
 
-def _is_left_out(message: CommitMessage) -> bool:
-    """Whether its rows are not compacted, because an older message was pending at that time."""
-    is_compacted = bool(message.compact_before) or all(f.level > 0 for f in message.new_files)
-    return message.bucket >= 0 and not is_compacted
+def _is_left_out(message: CommitMessage, least_level: int) -> bool:
+    """Whether its rows are not compacted to some level.
+
+    Its writer may not have compacted at all, because an older message was pending at that time, or
+    because it did not know what the commit would ask for.
+    """
+    files = message.compact_after if message.compact_before else message.new_files
+    return message.bucket >= 0 and any(file.level < least_level for file in files)
 
 
-def _compact_again(store: TableStore, messages: Sequence[CommitMessage]) -> list[CommitMessage]:
-    """Compact the buckets of messages as they are now."""
+def _compact_again(
+    store: TableStore, messages: Sequence[CommitMessage], *, full: bool
+) -> list[CommitMessage]:
+    """Compact the buckets of messages as they are now; all that are waiting, if fully."""
     snapshot = store.snapshots.latest()
     store = with_present_schema(store)
-    places = {(message.partition, message.bucket) for message in messages}
-    buckets = list(existing_buckets(store, snapshot, places).values())
-    return compact_buckets(store, buckets, snapshot, full=False)
+    if full:
+        top = store.schema.profile.num_levels - 1
+        found = load_buckets(store, snapshot)
+        buckets = [bucket for bucket in found if any(file.level < top for file in bucket.files)]
+    else:
+        places = {(message.partition, message.bucket) for message in messages}
+        buckets = list(existing_buckets(store, snapshot, places).values())
+    return compact_buckets(store, buckets, snapshot, full=full)
 
 
 def _compacted_part(message: CommitMessage) -> CommitMessage:

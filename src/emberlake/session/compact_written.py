@@ -1,7 +1,8 @@
-"""Compact what a writer has written before it is committed, in tables whose reads skip level 0.
+"""Compact what a writer has written before it is committed, in tables that ask for it.
 
-Reads of tables with deletion vectors or first rows skip level 0, so a write to them is not finished
-until its files are on a higher level.
+Reads of tables with deletion vectors or first rows skip level 0, and with the changelog producer
+``lookup`` a compaction finds the changes. So a write to them is not finished until its files are on
+a higher level. The option ``full-compaction.delta-commits`` asks for full compactions.
 """
 
 from collections.abc import Iterable
@@ -16,23 +17,28 @@ from emberlake.compaction.buckets import (
     with_present_schema,
 )
 from emberlake.errors import AlreadyCommitted
+from emberlake.options import FULL_COMPACTION_COMMITS, WRITE_ONLY
+from emberlake.spec.schema import TableSchema
+from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from emberlake.store.table_store import TableStore
 from emberlake.wire import CommitMessage
 from emberlake.write.rows_writer import RowsWriter
 
 
 class WrittenCompaction:
-    """Compacts the files of a writer, if reads would not see them otherwise.
+    """Compacts the files of a writer, if the table asks for it.
 
     Args:
         store: The table.
         ignore_previous: Whether the writer's commits replace the existing files.
+        full: Whether the buckets are compacted fully.
     """
 
-    def __init__(self, store: TableStore, *, ignore_previous: bool) -> None:
+    def __init__(self, store: TableStore, *, ignore_previous: bool, full: bool) -> None:
         self._store = store
         self._ignore_previous = ignore_previous
-        self._is_needed = store.schema.profile.compacts_on_write
+        self._full = full
+        self._is_needed = store.schema.profile.compacts_on_write or full
         self._handed_over: list[CommitMessage] = []
 
     def compact(self, messages: list[CommitMessage]) -> list[CommitMessage]:
@@ -65,8 +71,25 @@ class WrittenCompaction:
         buckets = [
             with_files(store, existing.get(place), message) for place, message in touched.items()
         ]
-        found = dict(zip(touched, compact_all(store, buckets, full=False), strict=True))
+        # Spec: "Overwrite": it has no changelog.
+        compacted = compact_all(
+            store, buckets, full=self._full, with_changelog=not self._ignore_previous
+        )
+        found = dict(zip(touched, compacted, strict=True))
         return [extended(m, found.get((m.partition, m.bucket))) for m in messages]
+
+
+def is_due_fully(schema: TableSchema, identifier: int) -> bool:
+    """Whether a commit compacts fully: every batch, and every n-th commit of a stream."""
+    commits = schema.options.value(FULL_COMPACTION_COMMITS)
+    if commits is None or not schema.profile.has_keys or schema.options.value(WRITE_ONLY):
+        return False
+    return identifier == BATCH_COMMIT_IDENTIFIER or identifier % max(1, commits) == 0
+
+
+def compacts_batches(schema: TableSchema) -> bool:
+    """Whether the writers of a batch compact what they write."""
+    return schema.profile.compacts_on_write or is_due_fully(schema, BATCH_COMMIT_IDENTIFIER)
 
 
 class CompactingWriter:

@@ -42,7 +42,11 @@ from emberlake.places.live_keys import LiveKeys
 from emberlake.places.writer import PlacingWriter
 from emberlake.scan.files import PartitionChoice
 from emberlake.session.commit_written import as_replacement, commit_written, discard_passing
-from emberlake.session.compact_written import CompactingWriter, WrittenCompaction
+from emberlake.session.compact_written import (
+    CompactingWriter,
+    WrittenCompaction,
+    is_due_fully,
+)
 from emberlake.spec.manifest import HASH_INDEX
 from emberlake.spec.replacement import Replacement
 from emberlake.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Operation, Snapshot
@@ -92,6 +96,7 @@ class WriteSession:
         *,
         carries_ids: bool = False,
         as_of: Snapshot | None = None,
+        is_stream: bool = False,
     ) -> RowsWriter:
         """A writer of rows; its messages are ready to be committed.
 
@@ -99,10 +104,15 @@ class WriteSession:
             assigner: Which of the writers of one commit this is, in tables with dynamic buckets.
             carries_ids: Whether the rows keep their ids, which are in the data (``TableWriter``).
             as_of: The snapshot that the rows were read from, if they are rows of the table.
+            is_stream: Whether it writes for the commits of a stream, which knows later which of
+                them are to compact fully.
         """
+        writer: RowsWriter
         if self.store.schema.profile.crosses_partitions:
-            return self.compacting(self.new_placing(assigner, as_of=as_of))
-        return self.compacting(self._table_writer(assigner, carries_ids=carries_ids, as_of=as_of))
+            writer = self.new_placing(assigner, as_of=as_of)
+        else:
+            writer = self._table_writer(assigner, carries_ids=carries_ids, as_of=as_of)
+        return self.compacting(writer, is_stream=is_stream)
 
     def new_placing(
         self,
@@ -145,13 +155,14 @@ class WriteSession:
             as_of=as_of,
         )
 
-    def compacting(self, writer: RowsWriter) -> RowsWriter:
+    def compacting(self, writer: RowsWriter, *, is_stream: bool = False) -> RowsWriter:
         """The same writer, with the compaction that the table needs in its messages."""
-        return CompactingWriter(writer, self.new_compaction())
+        return CompactingWriter(writer, self.new_compaction(is_stream=is_stream))
 
-    def new_compaction(self) -> WrittenCompaction:
+    def new_compaction(self, *, is_stream: bool = False) -> WrittenCompaction:
         """The compaction for messages of writers that do not compact."""
-        return WrittenCompaction(self.store, ignore_previous=self.is_overwrite)
+        full = not is_stream and is_due_fully(self.store.schema, BATCH_COMMIT_IDENTIFIER)
+        return WrittenCompaction(self.store, ignore_previous=self.is_overwrite, full=full)
 
     # --- messages to a snapshot -------------------------------------------------------------------
 
@@ -297,7 +308,9 @@ class WriteSession:
             parts = [replace(part, operation=self.operation) for part in parts]
             return committer.commit_all(parts, identifier, properties=properties)
 
-        return commit_written(self.store, commit, changes, messages)
+        is_stream = identifier != BATCH_COMMIT_IDENTIFIER
+        full = (is_stream or bool(changes)) and is_due_fully(self.store.schema, identifier)
+        return commit_written(self.store, commit, changes, messages, full=full)
 
 
 def _check_one_index_a_bucket(messages: Sequence[CommitMessage]) -> None:

@@ -18,6 +18,7 @@ from pyspark.sql.functions import col, lit, pmod, spark_partition_id
 from pyspark.sql.functions import hash as hash_of
 
 from emberlake.options import DYNAMIC_BUCKET_MAX
+from emberlake.session.compact_written import compacts_batches
 from emberlake.spark.bucketing import (
     ColumnOf,
     bucket_column,
@@ -82,7 +83,7 @@ def plan_clustering(schema: TableSchema, concurrency: int | None = None) -> Clus
             return Clustering(rows, concurrency)
         case BucketMode.POSTPONED:
             return Clustering(Rows.BY_KEY, concurrency)
-        case BucketMode.DYNAMIC if profile.keeps_levels_apart:
+        case BucketMode.DYNAMIC if compacts_batches(schema):
             # The bucket of a key is found in an index, not computed: keys of several tasks can be
             # in one bucket, which only one of them may compact before the commit.
             tasks = concurrency if profile.is_partitioned else concurrency or 1

@@ -9,6 +9,7 @@ import pyarrow as pa
 from emberlake.base.hashing import U32
 from emberlake.types import TypeRoot
 
+I8: TypeAlias = npt.NDArray[np.int8]
 U8: TypeAlias = npt.NDArray[np.uint8]
 U64: TypeAlias = npt.NDArray[np.uint64]
 I64: TypeAlias = npt.NDArray[np.int64]

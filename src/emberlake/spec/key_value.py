@@ -16,10 +16,12 @@ from emberlake.types import AtomicType, DataField
 
 SEQUENCE: Final = "_SEQUENCE_NUMBER"
 KIND: Final = "_VALUE_KIND"
+LEVEL: Final = "_LEVEL"  # of the file of a record; in no file
 KEY_PREFIX: Final = "_KEY_"
 
 SEQUENCE_FIELD: Final = DataField(2_147_483_646, SEQUENCE, AtomicType("BIGINT", nullable=False))
 KIND_FIELD: Final = DataField(2_147_483_645, KIND, AtomicType("TINYINT", nullable=False))
+LEVEL_FIELD: Final = DataField(2_147_483_644, LEVEL, AtomicType("INT", nullable=False))
 
 _SYMBOLS: Final = ("+I", "-U", "+U", "-D")
 

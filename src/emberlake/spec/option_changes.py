@@ -64,7 +64,7 @@ def set_option(schema: TableSchema, key: str, value: str, *, has_snapshots: bool
 
 def remove_option(schema: TableSchema, key: str, *, has_snapshots: bool) -> TableSchema:
     """The schema with an option reset to its default."""
-    if key not in schema.options:
+    if key not in schema.options and key not in _FIXED:
         return schema
     return _change_option(schema, key, None, has_snapshots=has_snapshots)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from emberlake.base.names import choices
 from emberlake.errors import InvalidInput
@@ -11,6 +12,16 @@ from emberlake.spec.literals import cast_literal
 from emberlake.spec.schema import TableSchema
 from emberlake.spec.values import Value
 from emberlake.types import DataField
+
+
+class Partitions(Protocol):
+    """Tells which serialized partitions are meant."""
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The partition columns of the table."""
+
+    def __call__(self, partition: bytes, /) -> bool: ...
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from emberlake.options import (
     CHANGELOG_PRODUCER,
     DATA_EVOLUTION,
     DELETION_VECTORS,
+    FORCE_LOOKUP,
     MERGE_ENGINE,
     MERGE_ON_READ,
     NUM_LEVELS,
@@ -54,12 +55,16 @@ class TableProfile:
     changelog_producer: ChangelogProducer
     num_levels: int  # of a bucket; a full compaction writes to the last one
     has_deletion_vectors: bool
+    # A record that leaves level 0 is merged with the row of its key on the levels above, wherever
+    # that is. So the record of a key on the lowest level above 0 stands for all above it.
+    looks_up: bool
     # Compaction leaves one record per key above level 0. Records that are not compacted yet may be
     # outdated, or outdate others.
     keeps_levels_apart: bool
     # Batch reads see only what was compacted.
     hides_level_0: bool
-    # Writers compact what they write before they commit it, since reads would not see it otherwise.
+    # Writers compact what they write before they commit it, since reads, or readers of changes,
+    # would not see it otherwise.
     compacts_on_write: bool
     # Rows have ids, which they keep.
     tracks_rows: bool = False
@@ -79,6 +84,11 @@ class TableProfile:
     def keeps_key_index(self) -> bool:
         """Whether an index tells which bucket a key is in."""
         return self.bucket_mode is BucketMode.DYNAMIC
+
+    @property
+    def looks_up_only(self) -> bool:
+        """Whether rows on higher levels stay after records that stand for them have come below."""
+        return self.looks_up and not self.keeps_levels_apart
 
     @property
     def crosses_partitions(self) -> bool:
@@ -106,6 +116,8 @@ def profile_of(
     engine = options.value(MERGE_ENGINE)
     has_vectors = options.value(DELETION_VECTORS)
     keeps_apart = has_keys and (has_vectors or engine is MergeEngine.FIRST_ROW)
+    producer = options.value(CHANGELOG_PRODUCER)
+    finds_changes = has_keys and producer is ChangelogProducer.LOOKUP
     evolves = options.value(DATA_EVOLUTION)
     merges_on_read = has_vectors and options.value(MERGE_ON_READ)
     return TableProfile(
@@ -114,12 +126,13 @@ def profile_of(
         bucket_count=count if count > 0 else None,
         is_partitioned=bool(partition_keys),
         merge_engine=engine,
-        changelog_producer=options.value(CHANGELOG_PRODUCER),
+        changelog_producer=producer,
         num_levels=_level_count(options),
         has_deletion_vectors=has_vectors,
+        looks_up=keeps_apart or finds_changes or (has_keys and options.value(FORCE_LOOKUP)),
         keeps_levels_apart=keeps_apart,
         hides_level_0=keeps_apart and not merges_on_read,
-        compacts_on_write=keeps_apart and not options.value(WRITE_ONLY),
+        compacts_on_write=(keeps_apart or finds_changes) and not options.value(WRITE_ONLY),
         tracks_rows=not has_keys and (options.value(ROW_TRACKING) or evolves),
         evolves_data=not has_keys and evolves,
     )

@@ -6,7 +6,7 @@ from typing import Final
 
 from emberlake.errors import InvalidInput
 from emberlake.options import DYNAMIC_PARTITION_OVERWRITE
-from emberlake.spec.partition_match import PartitionMatch, partitions_of
+from emberlake.spec.partition_match import PartitionMatch, Partitions, partitions_of
 from emberlake.spec.schema import TableSchema
 
 # The choices besides True and False.
@@ -22,7 +22,7 @@ class Replacement:
     removes everything that matches.
     """
 
-    match: PartitionMatch
+    match: Partitions
     only_touched: bool
 
     @staticmethod
@@ -56,7 +56,7 @@ class Replacement:
     @staticmethod
     def chosen(
         schema: TableSchema,
-        partition: Mapping[str, object] | PartitionMatch | None = None,
+        partition: Mapping[str, object] | Partitions | None = None,
         *,
         overwrite: bool | str,
     ) -> "Replacement | None":
@@ -77,15 +77,16 @@ class Replacement:
             raise InvalidInput("static_partition says what to overwrite: give overwrite=True, too")
         if overwrite is True and partition is None:
             return Replacement.by_options(schema, None)
-        if not isinstance(partition, PartitionMatch):
+        if partition is None or isinstance(partition, Mapping):
             partition = partitions_of(schema, partition or {})
-        if overwrite == "all" and partition.values:
+        is_whole = isinstance(partition, PartitionMatch) and not partition.values
+        if overwrite == "all" and not is_whole:
             raise InvalidInput(
                 "overwrite='all' replaces the whole table, but a partition is given: leave it out, "
                 "or use overwrite='static'"
             )
         return Replacement(partition, only_touched=overwrite == "dynamic")
 
-    def partitions(self, touched: frozenset[bytes]) -> frozenset[bytes] | PartitionMatch:
+    def partitions(self, touched: frozenset[bytes]) -> frozenset[bytes] | Partitions:
         """The partitions to replace, given those that the new data touches."""
         return touched if self.only_touched and self.match.fields else self.match

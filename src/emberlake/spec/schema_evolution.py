@@ -41,7 +41,7 @@ from emberlake.spec.schema_change import (
     UpdateComment,
 )
 from emberlake.spec.support import check_alterable, check_kind
-from emberlake.spec.widening import is_number_as_text, is_widening
+from emberlake.spec.widening import can_become, is_number_as_text
 from emberlake.types import DataField, DataType
 
 
@@ -198,7 +198,7 @@ def _change_type(
         if change.keep_nullability:
             new = new.with_nullable(old.nullable)
         _check_nullability(schema, path, old, new)
-        if not is_widening(old, new):
+        if not can_become(old, new):
             raise InvalidSchema(
                 f"column {format_path(path)} is of type {old} and cannot become {new}: a type can "
                 "only widen, so that no value changes; add a column of the new type"

@@ -51,7 +51,7 @@ class TableStatistics:
             "schemaId": self.schema_id,
             "mergedRecordCount": self.row_count,
             "mergedRecordSize": self.size,
-            "colStats": self.columns,
+            "colStats": {name: self.columns[name] for name in _in_order(list(self.columns))},
         }
         return json.dumps(members, indent=2, ensure_ascii=False).encode()
 
@@ -80,3 +80,19 @@ class TableStatistics:
         if not self.columns:
             return "{ }"
         return json.dumps(self.columns, indent=2, separators=(",", " : "), ensure_ascii=False)
+
+
+def _in_order(names: list[str]) -> list[str]:
+    """Names in the order of Java's hash maps, so that the file reads like one of Java's."""
+    places = 16
+    while len(names) > places * 3 // 4:
+        places *= 2
+    return sorted(names, key=lambda name: _java_hash(name) % places)
+
+
+def _java_hash(text: str) -> int:
+    found = 0
+    units = text.encode("utf-16-be")
+    for at in range(0, len(units), 2):
+        found = (31 * found + int.from_bytes(units[at : at + 2], "big")) & 0xFFFFFFFF
+    return found ^ (found >> 16)

@@ -11,7 +11,6 @@ from emberlake.base.names import listed
 from emberlake.errors import Unsupported
 from emberlake.options import (
     CHAIN_TABLE,
-    CHANGELOG_PRODUCER,
     COMMIT_CALLBACKS,
     FALLBACK_BRANCH,
     FILE_FORMAT,
@@ -26,8 +25,6 @@ from emberlake.options import (
     RECORD_EXPIRE_TIME,
     SNAPSHOT_ORDERING,
     TYPE,
-    WRITE_ONLY,
-    ChangelogProducer,
 )
 from emberlake.spec.schema import TableSchema
 from emberlake.types import AtomicType, DataField, DataType, VectorType, nested_types
@@ -43,7 +40,7 @@ def check_creatable(schema: TableSchema) -> None:
     Raises:
         Unsupported: says why.
     """
-    _raise(_lasting_reasons(schema), "created")
+    _refuse(schema, _WRITE_RULES, "created")
     _refuse_columns(schema.fields, "created")
 
 
@@ -57,8 +54,9 @@ def check_alterable(old: TableSchema, new: TableSchema) -> None:
         Unsupported: says why.
     """
     _refuse(new, _KIND_RULES, "changed")
-    known = _lasting_reasons(old)
-    _raise([reason for reason in _lasting_reasons(new) if reason not in known], "changed this way")
+    known = _reasons(old, _WRITE_RULES)
+    later = _reasons(new, _WRITE_RULES)
+    _raise([reason for reason in later if reason not in known], "changed this way")
     own = {f.id: f.type for f in old.fields}
     _refuse_columns([f for f in new.fields if own.get(f.id) != f.type], "added")
 
@@ -107,8 +105,7 @@ def check_compactable(schema: TableSchema) -> None:
     Raises:
         Unsupported: says why.
     """
-    rules = [*_WRITE_RULES, _changes_by_compaction]
-    _refuse(schema, [rule for rule in rules if rule is not _needs_compaction], "compacted")
+    _refuse(schema, _WRITE_RULES, "compacted")
     _refuse_columns(schema.fields, "compacted")
 
 
@@ -118,11 +115,6 @@ def _refuse(schema: TableSchema, rules: Iterable[Rule], what: str) -> None:
 
 def _reasons(schema: TableSchema, rules: Iterable[Rule]) -> list[str]:
     return [reason for rule in rules if (reason := rule(schema)) is not None]
-
-
-def _lasting_reasons(schema: TableSchema) -> list[str]:
-    """Why the table cannot be written, whatever options a write is given."""
-    return _reasons(schema, [rule for rule in _WRITE_RULES if rule is not _needs_compaction])
 
 
 def _raise(reasons: Iterable[str], what: str) -> None:
@@ -184,21 +176,6 @@ def _ignored_moves(schema: TableSchema) -> str | None:
         f"{ignoring.key}=true: with bucket=-1 and a primary key that lacks the partition column "
         f"{', '.join(schema.partition_keys_outside_key)}, a row that moves to another partition is "
         "deleted where it was, which would be ignored. Unset the option, or set a number of buckets"
-    )
-
-
-def _needs_compaction(schema: TableSchema) -> str | None:
-    return None if schema.options.value(WRITE_ONLY) else _changes_by_compaction(schema)
-
-
-def _changes_by_compaction(schema: TableSchema) -> str | None:
-    producer = schema.options.value(CHANGELOG_PRODUCER)
-    makes_changes = producer in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION)
-    if not (schema.primary_keys and makes_changes):
-        return None
-    return (
-        f"{CHANGELOG_PRODUCER.key}={producer}: compaction would have to find the changes, which is "
-        f"not implemented; set {WRITE_ONLY.key}=true to leave that to another engine"
     )
 
 
@@ -269,7 +246,6 @@ _READ_RULES: Final[tuple[Rule, ...]] = (
 _WRITE_RULES: Final[tuple[Rule, ...]] = (
     *_READ_RULES,
     _ignored_moves,
-    _needs_compaction,
     _unknown_format,
     _iceberg,
     _commit_callbacks,

@@ -38,6 +38,28 @@ def is_widening(old: DataType, new: DataType) -> bool:
             return False
 
 
+def can_become(old: DataType, new: DataType) -> bool:
+    """Whether a column may be given another type: its values stay what they are.
+
+    Besides wider types these are the conversions that Spark makes without a CAST: a floating point
+    number may lose digits of a whole one, a date becomes a midnight, and values become their texts.
+    """
+    if is_widening(old, new):
+        return True
+    if not (isinstance(old, AtomicType) and isinstance(new, AtomicType)):
+        return False
+    if new.root is TypeRoot.VARCHAR and new.length == MAX_LENGTH:
+        return old.root.is_number or old.root is TypeRoot.TIME or old.root in _TIMESTAMPS
+    if old.root in _INTEGERS:
+        return new.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE)
+    if old.root is TypeRoot.DECIMAL:
+        digits, _ = _INTEGERS.get(new.root, (0, ()))
+        return old.scale == 0 and old.precision < digits
+    if old.root is TypeRoot.DATE:
+        return new.root in _TIMESTAMPS
+    return {old.root, new.root} == _TIMESTAMPS and new.precision >= old.precision
+
+
 def is_number_as_text(old: DataType, new: DataType) -> bool:
     """Whether numbers become texts, which have another order."""
     if not (isinstance(old, AtomicType) and isinstance(new, AtomicType)):
@@ -63,3 +85,6 @@ def _integer_widens(old: AtomicType, new: AtomicType) -> bool:
     if new.root is TypeRoot.VARCHAR:  # every number has one text
         return new.length == MAX_LENGTH
     return new.root in floats
+
+
+_TIMESTAMPS: Final = {TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ}

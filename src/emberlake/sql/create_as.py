@@ -40,7 +40,7 @@ def create_table_as(
     is_there = create.replace and exists(session, identifier_of(session, create.table))
     if not is_there:
         try:
-            _create(create, rows, session)
+            _create(create, rows, session, replaces=create.replace)
         except TableAlreadyExists:
             if not statement.create.if_not_exists:
                 raise
@@ -51,11 +51,11 @@ def create_table_as(
         _replace(create, rows, session)
 
 
-def _create(create: CreateTable, rows: Rows, session: Session) -> None:
+def _create(create: CreateTable, rows: Rows, session: Session, *, replaces: bool) -> None:
     create_table(create, session)
     table = session.table(create.table)
     with dropped_unless_written(session.catalog, identifier_of(session, create.table), table):
-        rows.write(table, replaces=False).commit()
+        rows.write(table, replaces=replaces).commit()
 
 
 def _replace(create: CreateTable, rows: Rows, session: Session) -> None:
@@ -81,7 +81,7 @@ def _start_over(
     old = session.table(create.table)
     *database, name = create.table.parts
     aside = TableName((*database, f"{name}__{old.store.env.new_id()[:_ID_LENGTH]}"))
-    _create(replace(create, table=aside, replace=False), rows, session)
+    _create(replace(create, table=aside, replace=False), rows, session, replaces=True)
     try:
         session.catalog.drop_table(identifier_of(session, create.table))
         _take_place(create, aside, rows_of, session)
@@ -99,5 +99,5 @@ def _take_place(
         session.catalog.rename_table(new, identifier)
     except Unsupported:  # on object stores tables cannot be renamed
         rows = rows_of(f"SELECT * FROM {aside}")
-        _create(replace(create, replace=False), rows, session)
+        _create(replace(create, replace=False), rows, session, replaces=True)
         session.catalog.drop_table(new)

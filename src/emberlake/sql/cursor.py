@@ -30,11 +30,11 @@ class Cursor:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left, except perhaps a semicolon."""
-        token = self.token
-        if token.is_symbol(";"):
-            token = self.ahead()
-        return token.kind is Kind.END
+        """Whether nothing is left, except perhaps semicolons."""
+        at = 0
+        while self.ahead(at).is_symbol(";"):
+            at += 1
+        return self.ahead(at).kind is Kind.END
 
     def is_at(self, *words: str) -> bool:
         """Whether these words, or symbols, come next, in this order."""

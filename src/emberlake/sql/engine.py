@@ -73,6 +73,9 @@ class Engine(Protocol):
     def owns(self, name: TableName) -> bool:
         """Whether the back end itself has a table or a temporary view of that name."""
 
+    def is_view(self, name: TableName) -> bool:
+        """Whether it is the name of a temporary view, which hides a table of that name."""
+
     def foreign(self, statement: Foreign, args: Args) -> Any:
         """A statement that is not about the lake; names of the lake in it are replaced.
 

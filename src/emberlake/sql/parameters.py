@@ -112,7 +112,18 @@ def _literal(name: str, args: Mapping[str, Any]) -> str:
 
 
 def _text(tokens: Sequence[Token], args: Mapping[str, Any]) -> str | None:
-    """The value of a text literal, or of a parameter; None for everything else."""
+    """The value of texts and parameters with ``||`` between them; None for everything else."""
+    parts: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.is_symbol("||"):
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    values = [_part(part, args) for part in parts]
+    return None if None in values else "".join(value or "" for value in values)
+
+
+def _part(tokens: Sequence[Token], args: Mapping[str, Any]) -> str | None:
     if tokens and all(token.kind is Kind.TEXT for token in tokens):
         return "".join(map(text_value, tokens))
     if len(tokens) == 2 and tokens[0].is_symbol(":") and tokens[1].is_name:

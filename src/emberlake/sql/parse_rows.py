@@ -89,20 +89,20 @@ def _parse_insert_head(cursor: Cursor) -> Insert:
     partition = parse_partition(cursor) if cursor.is_at("PARTITION") else None
     if cursor.take("IF", "NOT", "EXISTS"):
         raise Unsupported("INSERT ... IF NOT EXISTS is not supported; look for the partition first")
-    if cursor.is_at("REPLACE"):
-        raise Unsupported(
-            "INSERT INTO ... REPLACE is not supported; use INSERT OVERWRITE ... PARTITION, or "
-            "DELETE and INSERT"
-        )
     by_name = cursor.take("BY", "NAME")
-    columns = cursor.in_parentheses(cursor.name) if _is_column_list(cursor) else None
+    where = None
+    if not overwrite and cursor.take("REPLACE", "WHERE"):
+        where = cursor.expression("SELECT", "VALUES", "WITH", "TABLE", "FROM")
+    is_listed = not by_name and _is_column_list(cursor)
+    columns = cursor.in_parentheses(cursor.name) if is_listed else None
     return Insert(
         table=table,
         query="",
         columns=columns,
         by_name=by_name,
-        overwrite=overwrite,
+        overwrite=overwrite or where is not None,
         partition=partition,
+        replace_where=where,
     )
 
 

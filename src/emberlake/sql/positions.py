@@ -1,6 +1,6 @@
 """Which columns take the values of a query that names none: mostly in the order of the table."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from emberlake.sql.statements import Insert
 from emberlake.table import Table
@@ -10,7 +10,7 @@ def columns_by_position(
     statement: Insert,
     table: Table,
     static: Collection[str],
-    given: Sequence[str],
+    given: Callable[[], Sequence[str]],
     *,
     is_dynamic: bool,
 ) -> list[str]:
@@ -24,18 +24,18 @@ def columns_by_position(
         statement: The insert, without a list of columns.
         table: Where it goes.
         static: The partition columns whose values PARTITION (...) gives.
-        given: The names of the columns of the query.
+        given: Gives the names of the columns of the query; it is called if they matter.
         is_dynamic: Whether only the partitions with new rows are replaced.
     """
     in_table = [name for name in table.field_names if name not in static]
     named = {part.column.lower() for part in statement.partition or () if part.value is None}
     last = [name for name in table.partition_keys if name.lower() in named]
     in_hive = _with_last(in_table, last)
-    if last and not _are_same(given, in_table):
+    if last and not _are_same(given(), in_table):
         return in_hive
     if statement.overwrite and is_dynamic and not static and not last:
         in_hive = _with_last(in_table, table.partition_keys)
-        if _are_same(given, in_hive):  # a query that was written for a table of Hive
+        if _are_same(given(), in_hive):  # a query that was written for a table of Hive
             return in_hive
     return in_table
 

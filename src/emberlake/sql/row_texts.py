@@ -10,6 +10,7 @@ from emberlake.session.write_session import WriteSession
 from emberlake.spec.row_tracking import HIDDEN_NAMES
 from emberlake.sql.lexer import tokenize
 from emberlake.sql.names import TableName, quoted
+from emberlake.sql.postponed import with_buckets
 from emberlake.table import Table
 
 _VARYING: Final = frozenset(
@@ -21,7 +22,7 @@ _VARYING: Final = frozenset(
 def write_session(table: Table) -> WriteSession:
     """A write that makes one commit."""
     builder = table.new_batch_write_builder()
-    return WriteSession(builder.store, builder.commit_user)
+    return with_buckets(WriteSession(builder.store, builder.commit_user))
 
 
 def named(table: TableName, alias: str | None) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from emberlake.sql.commands.clauses import read_properties
 from emberlake.sql.commands.values import Properties
 from emberlake.sql.cursor import Cursor
-from emberlake.sql.lexer import Kind, Token
+from emberlake.sql.lexer import Kind
 from emberlake.sql.names import TableName
 from emberlake.sql.references import Call, Chain, Form, Found, Reference, Star, split_arguments
 
@@ -26,7 +26,7 @@ _NO_ALIAS: Final = _FROM_ENDS | frozenset(
     | {"USING", "PIVOT", "UNPIVOT", "TABLESAMPLE", "WITH", "SET", "WHEN", "INSERT", "MAP", "REDUCE"}
     | {"AS", "FROM", "FOR", "MATCH_RECOGNIZE", "WATERMARK"}
 )
-_NO_TABLE: Final = frozenset({"FROM", "AS", "WHERE", "ON", "UNION", "ORDER"})
+_NO_TABLE: Final = frozenset({"FROM", "AS", "WHERE", "ON", "UNION"})
 _SET_OPERATORS: Final = frozenset({"UNION", "ALL", "DISTINCT", "INTERSECT", "EXCEPT", "MINUS"})
 # Functions in whose arguments FROM is not a clause: extract(day FROM d), trim('x' FROM s), ...
 _WITH_FROM: Final = frozenset({"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY"})
@@ -96,7 +96,7 @@ class _Scan:
                 ctes = self._ctes(ctes, block)
                 first = c.at
             elif (word == "FROM" and has_from and self._is_from()) or (
-                word == "JOIN" and self._begins_relation(c.ahead())
+                word == "JOIN" and self._begins_relation()
             ):
                 in_from = want = True
                 c.next()
@@ -178,10 +178,13 @@ class _Scan:
         before = c.tokens[c.at - 1] if c.at else None
         if before is not None and before.is_word("DISTINCT"):
             of_comparison = c.at > 1 and c.tokens[c.at - 2].is_word("IS", "NOT")
-            return not of_comparison and self._begins_relation(c.ahead())
-        return self._begins_relation(c.ahead())
+            return not of_comparison and self._begins_relation()
+        return self._begins_relation()
 
-    def _begins_relation(self, token: Token) -> bool:
+    def _begins_relation(self) -> bool:
+        token = self.c.ahead()
+        if token.is_word("ORDER"):
+            return not self.c.ahead(2).is_word("BY")  # a table may be called order
         return token.is_symbol("(") or (token.is_name and token.word not in _NO_TABLE)
 
     def _is_table(self, first: int) -> bool:

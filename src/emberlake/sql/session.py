@@ -10,6 +10,7 @@ from emberlake.errors import (
     BranchNotFound,
     DatabaseNotFound,
     InvalidInput,
+    InvalidSql,
     TableNotFound,
     Unsupported,
 )
@@ -22,6 +23,7 @@ from emberlake.sql.commands.run_alter import has_partition, partition_values
 from emberlake.sql.commands.values import CreateTableLike
 from emberlake.sql.create_as import create_table_as
 from emberlake.sql.engine import Engine
+from emberlake.sql.moments import at_present
 from emberlake.sql.names import DEFAULT_DATABASE, TableName, identify
 from emberlake.sql.parameters import (
     Given,
@@ -96,6 +98,7 @@ class SqlSession:
 
     def run(self, statement: Statement, args: Mapping[str, Any]) -> Any:  # noqa: C901, PLR0912 - a list
         """Carry out a statement that is parsed already."""
+        self._refuse_views(statement)
         match statement:
             case Query():
                 return self.engine.query(statement, args)
@@ -127,6 +130,14 @@ class SqlSession:
                 return self.engine.answer(run_command(statement, self))
             case _:
                 raise Unsupported(f"{type(statement).__name__} cannot be carried out")
+
+    def _refuse_views(self, statement: Statement) -> None:
+        changes = statement.inserts if isinstance(statement, Inserts) else (statement,)
+        for part in changes:
+            if not isinstance(part, Insert | Delete | Update | Merge):
+                continue
+            if self.engine.is_view(part.table):
+                raise InvalidSql(f"[EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE] {part.table} is a view")
 
     def _truncate(self, statement: Truncate, args: Mapping[str, Any]) -> None:
         table = self.table(statement.table)
@@ -195,7 +206,7 @@ class SqlSession:
             raise self.unknown_table(name)
         if not isinstance(table, Table):
             raise InvalidInput(f"{name} is a system table: it can only be read")
-        return table
+        return at_present(table)
 
     def unknown_table(self, name: TableName) -> TableNotFound:
         """The error for a table that the lake does not have, with similar names."""

@@ -75,6 +75,7 @@ class Insert(Statement):
     # Whether only partitions with new rows are replaced, whatever the settings say.
     is_dynamic: bool = False
     partition: tuple[PartitionValue, ...] | None = None
+    replace_where: str | None = None  # a condition: INSERT INTO t REPLACE WHERE ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,14 +1,14 @@
 """Columns that UPDATE and MERGE set, and the texts of their values."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from emberlake.errors import ColumnNotFound, InvalidSql
 from emberlake.sql.lexer import tokenize
 from emberlake.sql.names import TableName
-from emberlake.sql.statements import Assignment
+from emberlake.sql.statements import Assignment, Update
 from emberlake.table import Table
-from emberlake.types import DataField, RowType
+from emberlake.types import DataField, DataType, RowType
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,35 @@ def qualifiers_of(name: TableName, alias: str | None) -> list[tuple[str, ...]]:
     return [parts[at:] for at in range(len(parts))]
 
 
+def changed_by(update: Update, table: Table) -> list[Target]:
+    """The columns that UPDATE sets, except those of the key that it sets to themselves.
+
+    Raises:
+        ColumnNotFound: the table has no such column, or the column no such field.
+        InvalidSql: a column is set twice.
+    """
+    qualifiers = qualifiers_of(update.table, update.alias)
+    targets = targets_of(update.assignments, table, qualifiers)
+    refuse_twice(targets)
+    fixed = {*table.primary_keys, *table.partition_keys} if table.primary_keys else set()
+    return [
+        target
+        for target in targets
+        if target.field.name not in fixed or not _is_itself(target, table, qualifiers)
+    ]
+
+
+def _is_itself(target: Target, table: Table, qualifiers: Sequence[tuple[str, ...]]) -> bool:
+    *tokens, _ = tokenize(target.value)
+    if any(not (t.is_symbol(".") if at % 2 else t.is_name) for at, t in enumerate(tokens)):
+        return False
+    own = Assignment(tuple(token.name for token in tokens[::2]), target.value)
+    try:
+        return target_of(own, table, qualifiers) == target
+    except ColumnNotFound:
+        return False
+
+
 def refuse_twice(targets: Sequence[Target]) -> None:
     """Refuse two values for one column, or for a column and a field of it."""
     places = [(target.field.name, *target.path) for target in targets]
@@ -96,6 +125,15 @@ def refuse_twice(targets: Sequence[Target]) -> None:
             length = min(len(place), len(other))
             if place[:length] == other[:length]:
                 raise InvalidSql(f"{'.'.join(place)} is set twice")
+
+
+def has_other_names(given: Iterable[str], column: DataType) -> bool:
+    """Whether a struct has no field that the struct of a column has, as that of ``struct(1, 2)``.
+
+    MERGE takes its fields by place, as Paimon's connector does.
+    """
+    known = by_lower_name(column.fields) if isinstance(column, RowType) else {}
+    return bool(known) and not any(name.lower() in known for name in given)
 
 
 def value_text(target: Target) -> str:

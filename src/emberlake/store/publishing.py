@@ -8,7 +8,7 @@ deletes snapshots goes through ``Snapshots``, so that a table works the same wit
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from emberlake.errors import SnapshotNotFound
 from emberlake.io.storage import Storage
@@ -29,6 +29,9 @@ class TableIdentity:
 
     identifier: Identifier
     uuid: str | None = None
+
+
+_NO_WATERMARK: Final = -(2**63)  # what other engines write before the first one
 
 
 class PublishedSnapshots(ABC):
@@ -124,6 +127,15 @@ class PublishedSnapshots(ABC):
             snapshot = self.find(snapshot_id)
             reached = None if snapshot is None else snapshot.watermark
             if reached is not None and reached >= watermark:
+                return snapshot
+        return None
+
+    def at_or_before_watermark(self, watermark: int) -> Snapshot | None:
+        """The newest snapshot with that watermark or an earlier one; None if there is none."""
+        for snapshot_id in reversed(self.list_ids()):
+            snapshot = self.find(snapshot_id)
+            reached = None if snapshot is None else snapshot.watermark
+            if reached is not None and _NO_WATERMARK < reached <= watermark:
                 return snapshot
         return None
 

@@ -15,7 +15,8 @@ from emberlake.base.secrets import shown_options
 from emberlake.errors import EmberlakeWarning, InvalidOption, InvalidSchema, TableNotFound
 from emberlake.io import RoutedStorage, open_storage
 from emberlake.io.storage import Storage
-from emberlake.options import BRANCH, BUCKET, TableOptions
+from emberlake.options import BRANCH, BUCKET, CHANGELOG_PRODUCER, TableOptions
+from emberlake.scan.levels import reads_levels_alike
 from emberlake.scan.travel import between as load_between
 from emberlake.scan.travel import check_scan_options, is_incremental, is_travelling, travel
 from emberlake.spec.identifier import Identifier
@@ -189,7 +190,13 @@ class Table(VersionedTable, ShortForms, Listings, Upkeep, AnswersPeersOfTables):
             return self._on_branch(texts.pop(BRANCH.key)).copy(texts)
         for problem in misspelled(texts):
             warnings.warn(f"{self.identifier}: {problem}", EmberlakeWarning, stacklevel=2)
-        schema = _with_dynamic_options(self._present_schema(), texts)
+        present = self._present_schema()
+        schema = _with_dynamic_options(present, texts)
+        if not reads_levels_alike(present, schema):
+            raise InvalidOption(
+                f"{CHANGELOG_PRODUCER.key} decides how the rows of {self.identifier} are merged, "
+                "so it cannot be another for one program: alter the table"
+            )
         store = self.store.with_schema(schema)
         check_scan_options(schema.options)
         if is_incremental(schema.options):

@@ -151,6 +151,19 @@ class VersionedTable:
             raise SnapshotNotFound(f"{self.identifier} has no snapshot of {timestamp_millis} ms")
         rollback_to_snapshot(self.store, snapshot.id)
 
+    def rollback_to_watermark(self, watermark: int) -> None:
+        """Make the last snapshot that had reached no more than a watermark the latest again.
+
+        Raises:
+            SnapshotNotFound: all snapshots are later, or have no watermark.
+        """
+        snapshot = self.store.snapshots.at_or_before_watermark(watermark)
+        if snapshot is None:
+            raise SnapshotNotFound(
+                f"{self.identifier} has no snapshot with a watermark of {watermark} or earlier"
+            )
+        rollback_to_snapshot(self.store, snapshot.id)
+
     def current_branch(self) -> str:
         """The name of this branch; ``main`` unless another one was opened."""
         return self.store.layout.branch

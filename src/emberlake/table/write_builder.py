@@ -129,7 +129,7 @@ class StreamWriteBuilder:
 
     def new_write(self) -> "StreamTableWrite":
         """The half that writes files."""
-        writer = WriteSession(self.store, self.commit_user).new_writer()
+        writer = WriteSession(self.store, self.commit_user).new_writer(is_stream=True)
         return StreamTableWrite(writer, self.store)
 
     def new_commit(self) -> StreamTableCommit:

@@ -13,10 +13,14 @@ from emberlake.base.option_texts import MEBIBYTE
 from emberlake.merge.order import key_at
 from emberlake.merge.rows import retracts_of
 from emberlake.options import (
+    CHANGELOG_FILE_COMPRESSION,
     CHANGELOG_FILE_FORMAT,
     CHANGELOG_FILE_PREFIX,
+    CHANGELOG_FILE_STATS,
+    FILE_COMPRESSION,
     FILE_FORMAT_PER_LEVEL,
     STATS_DENSE_STORE,
+    STATS_MODE,
     TableOptions,
 )
 from emberlake.spec.binary_row import encode_row
@@ -79,15 +83,25 @@ def physical_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=arrow_schema(fields))
 
 
-def open_changelog_files(store: TableStore, partition: bytes, bucket: int) -> RollingFiles:
-    """Rolling files for records as they came, in one bucket."""
+def open_changelog_files(
+    store: TableStore, partition: bytes, bucket: int, *, level: int = 0
+) -> RollingFiles:
+    """Rolling files for changes in one bucket: records as they came, or what compaction found."""
+    options = store.options
+    own = {
+        FILE_COMPRESSION.key: options.value(CHANGELOG_FILE_COMPRESSION),
+        STATS_MODE.key: options.value(CHANGELOG_FILE_STATS),
+    }
+    given = {key: value for key, value in own.items() if value is not None}
+    store = store.with_schema(store.schema.with_options(given)) if given else store
+    by_level = options.value(FILE_FORMAT_PER_LEVEL).get(level)
     names = FileNames.of(
         store.options,
         store.env.new_id(),
-        prefix=store.options.value(CHANGELOG_FILE_PREFIX),
-        file_format=store.options.value(CHANGELOG_FILE_FORMAT),
+        prefix=options.value(CHANGELOG_FILE_PREFIX),
+        file_format=options.value(CHANGELOG_FILE_FORMAT) or by_level,
     )
-    return open_key_files(store, partition, bucket, names=names)
+    return open_key_files(store, partition, bucket, level=level, names=names)
 
 
 class _KeyRecord:

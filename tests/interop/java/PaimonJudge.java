@@ -22,6 +22,8 @@ import org.apache.paimon.table.Table;
 import org.apache.paimon.table.source.DataSplit;
 import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.table.source.Split;
+import org.apache.paimon.table.source.StreamTableScan;
+import org.apache.paimon.table.source.TableScan;
 
 /**
  * Reads, writes and compacts Paimon tables with Java Paimon; rows are in the canonical form of
@@ -35,6 +37,8 @@ import org.apache.paimon.table.source.Split;
  * <ul>
  *   <li>read: the rows go to the file "out"; the answer has "columns", and in "buckets" the bucket
  *       of each row where the table has data splits.
+ *   <li>stream: the rows of every plan of a stream that starts at the snapshot "from" go to the file
+ *       "out", the number of the plan before the row kind.
  *   <li>write: the rows come from the file "data".
  *   <li>delete: the rows that have one of the "values" in a BIGINT "column".
  *   <li>compact: all buckets, entirely where "full" is true; postponed rows get their buckets.
@@ -72,6 +76,9 @@ public final class PaimonJudge {
             switch ((String) request.get("operation")) {
                 case "read":
                     read(table, request, answer);
+                    break;
+                case "stream":
+                    writeLines(request, follow(table, (Number) request.get("from")));
                     break;
                 case "write":
                     KeyWrites.write((FileStoreTable) table, readLines(request));
@@ -123,6 +130,37 @@ public final class PaimonJudge {
         writeLines(request, lines);
         answer.put("columns", table.rowType().getFieldNames());
         answer.put("buckets", buckets);
+    }
+
+    private static List<List<Object>> follow(Table table, Number from) throws Exception {
+        List<List<Object>> lines = new ArrayList<>();
+        ReadBuilder builder = table.newReadBuilder();
+        StreamTableScan scan = builder.newStreamScan();
+        scan.restore(from.longValue());
+        int number = 0;
+        for (TableScan.Plan plan = scan.plan(); plan != null; plan = next(scan)) {
+            List<Object> place = List.of(number++);
+            for (Split split : plan.splits()) {
+                try (RecordReader<InternalRow> reader = builder.newRead().createReader(split)) {
+                    reader.forEachRemaining(
+                            row -> {
+                                List<Object> line = new ArrayList<>(place);
+                                line.addAll(
+                                        Canonical.line(row.getRowKind(), row, table.rowType()));
+                                lines.add(line);
+                            });
+                }
+            }
+        }
+        return lines;
+    }
+
+    /** The next plan; null where the stream waits for another snapshot. */
+    private static TableScan.Plan next(StreamTableScan scan) throws Exception {
+        Long before = scan.checkpoint();
+        TableScan.Plan plan = scan.plan();
+        boolean waits = plan.splits().isEmpty() && before.equals(scan.checkpoint());
+        return waits ? null : plan;
     }
 
     private static List<List<Object>> readLines(Map<String, Object> request) throws Exception {

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from changelogs import check_replay
 from emberlake import CommitConflict, InvalidPredicate, Table, TableNotFound
 from emberlake.commit.committer import Committer
 from emberlake.scan.files import live_entries
-from emberlake.spark import compact
+from emberlake.spark import compact, write_paimon
 from emberlake.spec.snapshot import CommitKind
 from spark.mischief import PATIENCE_S
 from spark.reads import write
-from spark.tables import Row, new_table, reopened, rows_of, some_rows, warehouse_of
+from spark.tables import Row, frame, new_table, reopened, rows_of, some_rows, warehouse_of
 from table_reads import left_over
 
 KEY = {"primary_keys": ["id"]}
@@ -32,6 +33,12 @@ KINDS: dict[str, dict[str, Any]] = {
         "bucket": "2",
         "deletion_vectors__enabled": "true",
         "write_only": "true",  # or every write would compact
+    },
+    "changes": {
+        **KEY,
+        "bucket": "2",
+        "changelog_producer": "lookup",
+        "write_only": "true",
     },
     "dynamic buckets": {**KEY, "bucket": "-1"},
     "postponed": {**KEY, "bucket": "-2"},
@@ -76,6 +83,40 @@ def test_a_compaction_changes_no_rows_and_leaves_fewer_files(
     snapshot = reopened(table).latest_snapshot()
     assert result.snapshot_id == snapshot.id == WRITES + 1
     assert snapshot.commit_kind is CommitKind.COMPACT
+    if kind == "changes":
+        assert snapshot.changelog_record_count == len(rows)
+        check_replay(reopened(table))
+    assert left_over(reopened(table)) == set()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bucket": "2", "changelog_producer": "lookup"},
+        {"bucket": "-1", "changelog_producer": "lookup", "deletion_vectors__enabled": "true"},
+        {
+            "bucket": "-1",
+            "changelog_producer": "full-compaction",
+            "full_compaction__delta_commits": "1",
+        },
+    ],
+    ids=["lookup", "lookup, vectors", "full-compaction"],
+)
+def test_the_tasks_of_a_write_record_what_they_change(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str]
+) -> None:
+    table = new_table(tmp_path, **KEY, **DAYS, **options)
+    where = {"warehouse": warehouse_of(table)}
+
+    for number in range(3):
+        rows = some_rows(range(20 * number, 20 * number + 60), name=f"write-{number}")
+        write_paimon(frame(spark, rows), "db.t", where)
+        found = reopened(table).latest_snapshot()
+        assert (found.id, found.commit_kind) == (2 * number + 2, CommitKind.COMPACT)
+        assert found.changelog_record_count == (60 if number == 0 else 20 + 2 * 40)
+
+    check_replay(reopened(table))
+    assert len(rows_of(table)) == 100
     assert left_over(reopened(table)) == set()
 
 

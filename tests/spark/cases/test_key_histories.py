@@ -114,14 +114,32 @@ def check(history: History, chance: Random, spark: SparkSession) -> None:
     assert spark_rows(found) == local_rows(table, where, columns), (history.done, where, columns)
 
 
-@pytest.mark.parametrize("kind", [newest, apart, ordered, other])
-@patch("emberlake.spark.division._MOST_NEWER", 1.0)
+KINDS = pytest.mark.parametrize("kind", [newest, apart, ordered, other])
 # Histories shrink slowly; one that fails tells what was done.
-@settings(examples(6), phases=[Phase.reuse, Phase.generate])
+PHASES = (Phase.reuse, Phase.generate)
+
+
+@KINDS
+@settings(examples(3), phases=PHASES)
 @given(chance=st.randoms(note_method_calls=False))
 def test_a_history_gives_the_rows_of_a_read_without_spark(
     spark: SparkSession, kind: Callable[[Random], Shape], chance: Random
 ) -> None:
+    check_history(spark, kind, chance)
+
+
+@pytest.mark.slow
+@KINDS
+@settings(examples(20), phases=PHASES)
+@given(chance=st.randoms(note_method_calls=False))
+def test_many_histories_give_the_rows_of_a_read_without_spark(
+    spark: SparkSession, kind: Callable[[Random], Shape], chance: Random
+) -> None:
+    check_history(spark, kind, chance)
+
+
+@patch("emberlake.spark.division._MOST_NEWER", 1.0)
+def check_history(spark: SparkSession, kind: Callable[[Random], Shape], chance: Random) -> None:
     with a_catalog() as catalog:
         history = History(catalog, kind(chance), chance, TYPES)
         for _ in range(STEPS):

@@ -14,6 +14,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from changelogs import check_replay
 from emberlake import Table
 from emberlake.spec.snapshot import CommitKind, Snapshot
 from emberlake.store.consumers import ConsumerStore
@@ -158,13 +159,23 @@ def test_a_batch_that_spark_repeats_is_skipped(new_flow: Callable[..., Flow]) ->
     assert flow.written_down("commits") == [0, 1]
 
 
+FULL = {"changelog_producer": "full-compaction", "full_compaction__delta_commits": "1"}
+
+
 @pytest.mark.parametrize(
-    "options", [{}, {"deletion_vectors__enabled": "true"}], ids=["merged", "deletion-vectors"]
+    ("producer", "options"),
+    [
+        ({"changelog_producer": "input"}, {}),
+        ({"changelog_producer": "lookup"}, {"deletion_vectors__enabled": "true"}),
+        (FULL, {"changelog_producer": "lookup"}),
+        ({"changelog_producer": "lookup"}, FULL),
+    ],
+    ids=["merged", "deletion-vectors", "lookup", "full-compaction"],
 )
 def test_changes_of_a_key_table_make_the_same_table(
-    new_flow: Callable[..., Flow], options: dict[str, str]
+    new_flow: Callable[..., Flow], producer: dict[str, str], options: dict[str, str]
 ) -> None:
-    flow = new_flow(bucket="2", changelog_producer="input", sink={"bucket": "2", **options})
+    flow = new_flow(bucket="2", **producer, sink={"bucket": "2", **options})
     flow.add(some_rows(range(6)))
     flow.run(row_kind="true")
     flow.add(some_rows([1, 2, 9], name="second"))
@@ -178,6 +189,31 @@ def test_changes_of_a_key_table_make_the_same_table(
     assert [row[2] for row in rows_of(flow.sink)][:3] == ["first-0", "second-1", "second-2"]
     kinds = [s.commit_kind for s in flow.snapshots() if s.commit_kind is not CommitKind.COMPACT]
     assert kinds == [CommitKind.APPEND] * 2
+    for table in (flow.source, flow.sink):
+        if table.store.schema.profile.changelog_producer not in ("none", "input"):
+            check_replay(reopened(table))
+
+
+@pytest.mark.parametrize("options", [{"changelog_producer": "lookup"}, FULL])
+def test_changes_of_a_batch_are_recorded_once_if_the_driver_dies_before_their_compaction(
+    new_flow: Callable[..., Flow], options: dict[str, str]
+) -> None:
+    flow = new_flow(bucket="2", **options)
+    flow.add(some_rows(range(6)))
+    flow.run()
+    flow.add(some_rows([1, 9], name="second"))
+    flow.run()
+    sink = reopened(flow.sink)
+    last = flow.snapshots()[-1]
+    assert last.commit_kind is CommitKind.COMPACT
+    sink.rollback_to(last.id - 1)  # as if it had not been committed
+    flow.forget_last_commit()
+
+    flow.run()
+
+    check_replay(reopened(sink))
+    assert rows_of(sink) == rows_of(flow.source)
+    assert flow.snapshots()[-1].changelog_record_count == 3
 
 
 def test_a_checkpoint_that_is_started_over_is_another_query(new_flow: Callable[..., Flow]) -> None:

@@ -17,6 +17,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+from effort import JVM_OPTIONS
 from spark.conftest import PYTHONPATH, SETTINGS
 from spark.mischief import wait_until
 
@@ -37,8 +38,9 @@ def running(home: Path, name: str, *arguments: str) -> Iterator[Path]:
     """A daemon of Spark, and where it writes what it does."""
     log = home / f"{arguments[1]}-{name.rpartition('.')[2]}.log"
     command = [str(SPARK_HOME / "bin" / "spark-class"), name, *arguments, "--webui-port", "0"]
+    environment = {**os.environ, "SPARK_DAEMON_JAVA_OPTS": " ".join(JVM_OPTIONS)}
     with log.open("w") as sink:
-        process = subprocess.Popen(command, stdout=sink, stderr=sink)
+        process = subprocess.Popen(command, stdout=sink, stderr=sink, env=environment)
     try:
         yield log
     finally:

@@ -11,8 +11,10 @@ from emberlake.spark.write import WriteJob
 
 
 def test_a_table_that_cannot_be_written_is_refused_before_a_task_starts() -> None:
-    store = create_key_table(**{"changelog-producer": "lookup"}).store
+    table = create_key_table()
+    options = {"commit.callbacks": "com.example.Hook"}
+    store = table.store.with_schema(table.store.schema.with_options(options))
     no_data: Any = None
 
-    with pytest.raises(Unsupported, match="changelog-producer"):
+    with pytest.raises(Unsupported, match=r"commit\.callbacks"):
         WriteJob(session=WriteSession(store, "me")).run(no_data)

@@ -378,7 +378,7 @@ def postponed_shape(engine: str, chance: Random) -> Shape:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3))])
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation", "first-row"])
 def test_a_postponed_history_is_one_like_any_other(engine: str, seed: int) -> None:
     chance = Random(seed)

@@ -102,6 +102,8 @@ def test_a_table_without_damage_has_no_problems():
         {"bucket": "-2"},
         {"data-file.thin-mode": "true"},
         {"file.format": "orc", "changelog-producer": "input"},
+        {"deletion-vectors.enabled": "true", "changelog-producer": "lookup"},
+        {"changelog-producer": "full-compaction", "full-compaction.delta-commits": "1"},
         {"metadata.stats-mode": "none"},
     ],
     ids=str,

@@ -33,7 +33,6 @@ from emberlake.errors import (
     InvalidPredicate,
     InvalidState,
     StorageError,
-    Unsupported,
 )
 from emberlake.io import MemoryStorage
 from emberlake.maintenance.compact import prepare_compaction
@@ -264,13 +263,6 @@ def test_files_of_earlier_schemas_are_rewritten_with_the_columns_of_today() -> N
 
     assert state(table) == [("1", "'a1'", "0", "None"), ("2", "'x'", "1", "7")]
     assert [entry.file.schema_id for entry in live_files(table)] == [1]
-
-
-def test_a_changelog_that_only_compaction_finds_is_not_left_out() -> None:
-    table = create_key_table(NUMBERED, **{"changelog-producer": "lookup", "write-only": "true"})
-
-    with pytest.raises(Unsupported, match="changelog-producer=lookup"):
-        table.compact()
 
 
 # --- deletion vectors and first-row ---------------------------------------------------------------

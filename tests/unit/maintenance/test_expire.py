@@ -360,16 +360,19 @@ def test_deletion_vectors_of_before_are_gone_and_those_of_now_stay():
     assert read_rows(table) == expected
 
 
-def test_changelog_files_go_with_their_snapshot():
-    table = create_key_table(NUMBERED, **{"changelog-producer": "input"})
+@pytest.mark.parametrize("producer", ["input", "lookup"])
+def test_changelog_files_go_with_their_snapshot(producer):
+    table = create_key_table(NUMBERED, **{"changelog-producer": producer})
     for turn in range(3):
         upsert(table, numbered([turn]))
     changelogs = {path for path in data_files(table) if "changelog-" in path}
 
     table.expire_snapshots(retain_max=1, retain_min=1)
+    removed = table.remove_orphan_files(older_than=table.store.env.now_ms())
 
     assert len(changelogs) == 3
     assert len({path for path in data_files(table) if "changelog-" in path}) == 1
+    assert removed.paths == ()
     assert manifest_files(table) >= referenced_manifests(table)
     assert table.check().ok
 

@@ -179,6 +179,14 @@ ROW_TWICE = RowType(True, (DataField(0, "x", T("INT")), DataField(1, "x", T("INT
             {**KEY, "deletion-vectors.enabled": "true", "changelog-producer": "full-compaction"},
             "deletion vectors cannot be combined",
         ),
+        (
+            {**KEY, "changelog-producer": "lookup", "full-compaction.delta-commits": "2"},
+            "full-compaction.delta-commits cannot be combined with changelog-producer=lookup",
+        ),
+        (
+            {**KEY, "changelog-producer": "full-compaction", "streaming-read-overwrite": "true"},
+            "streaming-read-overwrite cannot be combined with changelog-producer=full-compaction",
+        ),
         ({**KEY, "sequence.field": "x"}, "sequence.field x is not a column"),
         ({**KEY, "sequence.field": "a,a"}, "a twice"),
         ({**KEY, "sequence.field": "a,,s"}, r"sequence.field=a,,s has an empty name"),

@@ -6,6 +6,7 @@ from emberlake.options import ChangelogProducer, MergeEngine, TableOptions
 from emberlake.spec.profile import BucketMode, TableKind, profile_of
 
 VECTORS = {"deletion-vectors.enabled": "true"}
+LOOKUP = {"changelog-producer": "lookup"}
 FIRST_ROW = {"merge-engine": "first-row"}
 
 
@@ -47,6 +48,10 @@ def test_the_number_of_buckets_says_how_rows_find_theirs(profile, mode, count):
         ({**VECTORS, "write-only": "true"}, True, True, False),
         ({**VECTORS, "deletion-vectors.merge-on-read": "true"}, True, False, True),
         ({**FIRST_ROW, "deletion-vectors.merge-on-read": "true"}, True, True, True),
+        (LOOKUP, False, False, True),
+        ({**LOOKUP, "write-only": "true"}, False, False, False),
+        ({"force-lookup": "true"}, False, False, False),
+        ({"changelog-producer": "full-compaction"}, False, False, False),
     ],
 )
 def test_reads_of_some_key_tables_see_what_was_compacted(options, apart, hides, compacts):
@@ -55,6 +60,9 @@ def test_reads_of_some_key_tables_see_what_was_compacted(options, apart, hides, 
     assert profile.keeps_levels_apart is apart
     assert profile.hides_level_0 is hides
     assert profile.compacts_on_write is compacts
+    # The record of a key on a low level is the whole row, whether those above it stay or not.
+    looks_up = apart or "force-lookup" in options or options.get("changelog-producer") == "lookup"
+    assert (profile.looks_up, profile.looks_up_only) == (looks_up, looks_up and not apart)
 
 
 def test_append_tables_hide_nothing():

@@ -62,10 +62,6 @@ UNWRITABLE = [
         "primary key that lacks the partition column p",
     ),
 ]
-UNCOMPACTED = [
-    ({**KEY, "changelog-producer": "lookup"}, "changelog-producer=lookup"),
-    ({**KEY, "changelog-producer": "full-compaction"}, "changelog-producer"),
-]
 
 
 @pytest.mark.parametrize(("arguments", "reason"), UNREADABLE)
@@ -78,7 +74,7 @@ def test_what_cannot_be_read_cannot_be_written_either(arguments, reason):
         check_writable(schema)
 
 
-@pytest.mark.parametrize(("arguments", "reason"), [*UNWRITABLE, *UNCOMPACTED])
+@pytest.mark.parametrize(("arguments", "reason"), UNWRITABLE)
 def test_some_tables_can_be_read_but_not_written(arguments, reason):
     schema = of_others(**arguments)
 
@@ -92,15 +88,6 @@ def test_some_tables_can_be_read_but_not_written(arguments, reason):
 def test_what_could_never_be_written_is_not_created(arguments, reason):
     with pytest.raises(Unsupported, match=f"cannot be created.*{reason}"):
         build(**arguments)
-
-
-@pytest.mark.parametrize(("arguments", "reason"), UNCOMPACTED)
-def test_what_can_be_written_with_another_option_is_created(arguments, reason):
-    schema = build(**arguments)
-
-    with pytest.raises(Unsupported, match=reason):
-        check_writable(schema)
-    check_writable(schema.with_options({"write-only": "true"}))
 
 
 @pytest.mark.parametrize(
@@ -165,15 +152,15 @@ def test_an_append_table_is_read_and_written():
 
 
 def test_a_key_table_that_is_compacted_is_written():
-    for options in ({"deletion-vectors.enabled": "true"}, {"merge-engine": "first-row"}):
-        check_writable(build(**KEY, **options))
+    for options in (
+        {"deletion-vectors.enabled": "true"},
+        {"merge-engine": "first-row"},
+        {"changelog-producer": "lookup"},
+        {"changelog-producer": "full-compaction", "write-only": "true"},
+    ):
+        schema = build(**KEY, **options)
 
-
-def test_a_key_table_that_others_compact_is_written_but_not_compacted():
-    schema = build(**KEY, **{"changelog-producer": "lookup", "write-only": "true"})
-
-    check_writable(schema)
-    with pytest.raises(Unsupported, match="changelog-producer=lookup"):
+        check_writable(schema)
         check_compactable(schema)
 
 

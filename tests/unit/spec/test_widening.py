@@ -1,6 +1,6 @@
 import pytest
 
-from emberlake.spec.widening import is_widening
+from emberlake.spec.widening import can_become, is_widening
 from emberlake.types import AtomicType as T
 
 WIDENINGS = [
@@ -51,3 +51,41 @@ def test_a_type_may_widen_but_not_narrow(old, new):
 @pytest.mark.parametrize(("old", "new"), NARROWINGS)
 def test_a_type_that_does_not_hold_every_value_is_no_widening(old, new):
     assert not is_widening(T(old), T(new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        *WIDENINGS,
+        ("INT", "FLOAT"),
+        ("BIGINT", "DOUBLE"),
+        ("DOUBLE", "STRING"),
+        ("DECIMAL(4, 2)", "STRING"),
+        ("DECIMAL(9, 0)", "INT"),
+        ("DATE", "TIMESTAMP(6)"),
+        ("DATE", "TIMESTAMP_LTZ(6)"),
+        ("TIMESTAMP(6)", "TIMESTAMP_LTZ(6)"),
+        ("TIMESTAMP_LTZ(6)", "STRING"),
+    ],
+)
+def test_a_column_can_become_what_spark_casts_without_asking(old, new):
+    assert can_become(T(old), T(new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("DOUBLE", "FLOAT"),
+        ("FLOAT", "DECIMAL(38, 10)"),
+        ("DECIMAL(10, 0)", "INT"),
+        ("DECIMAL(4, 2)", "DOUBLE"),
+        ("TIMESTAMP(6)", "DATE"),
+        ("TIMESTAMP(6)", "TIMESTAMP_LTZ(3)"),
+        ("STRING", "INT"),
+        ("BYTES", "STRING"),
+        ("BOOLEAN", "INT"),
+        ("DOUBLE", "VARCHAR(20)"),
+    ],
+)
+def test_a_column_cannot_become_what_would_lose_values(old, new):
+    assert not can_become(T(old), T(new))

@@ -165,5 +165,5 @@ def test_what_is_no_statement_is_refused(text: str) -> None:
 
 
 def test_what_cannot_be_done_is_refused_with_a_way_out() -> None:
-    with pytest.raises(Unsupported, match="INSERT OVERWRITE"):
-        parse_statement("INSERT INTO t REPLACE WHERE id = 1 SELECT 2")
+    with pytest.raises(Unsupported, match="look for the partition"):
+        parse_statement("INSERT OVERWRITE t PARTITION (g = 1) IF NOT EXISTS SELECT 2")

@@ -30,7 +30,7 @@ def places(
         table=TableName(("t",)), query="", partition=partition or None, overwrite=overwrite
     )
     static = {part.column for part in partition if part.value is not None}
-    found = columns_by_position(insert, table, static, given.split(), is_dynamic=is_dynamic)
+    found = columns_by_position(insert, table, static, given.split, is_dynamic=is_dynamic)
     return " ".join(found)
 
 

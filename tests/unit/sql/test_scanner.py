@@ -100,3 +100,10 @@ def test_options_behind_a_table_are_its_own() -> None:
     ).references
 
     assert (found.version, found.options) == ("1", (("a", "1"), ("b.c", "d")))
+
+
+def test_a_table_may_be_called_order() -> None:
+    found = find_references("SELECT order.a FROM order JOIN order ON true ORDER BY a")
+
+    assert [reference.name.last for reference in found.references] == ["order", "order"]
+    assert find_references("SELECT a FROM (SELECT 1 AS a) ORDER BY a").references == []

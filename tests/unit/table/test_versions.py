@@ -95,6 +95,23 @@ def test_a_table_goes_back_to_a_time(table: Table) -> None:
     assert read_ids(table) == [1, 2]
 
 
+def test_a_table_goes_back_to_a_watermark(table: Table) -> None:
+    folder = table.store.layout
+    for number, watermark in ((1, -(2**63)), (2, 20), (3, 30)):
+        path = folder.snapshot(number)
+        text = json.loads(table.store.storage.read(path))
+        table.store.storage.delete(path)
+        text["watermark"] = watermark
+        table.store.storage.create(path, json.dumps(text).encode())
+    table = table.copy({})
+
+    with pytest.raises(SnapshotNotFound, match="watermark of 19"):
+        table.rollback_to_watermark(19)
+    table.rollback_to_watermark(29)
+
+    assert read_ids(table) == [1, 2]
+
+
 def test_a_rollback_wants_an_id_or_a_name(table: Table) -> None:
     with pytest.raises(InvalidInput, match="neither"):
         table.rollback_to(2.5)

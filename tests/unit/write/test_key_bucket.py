@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from builders import create_key_table, data_of, prepare, upsert
-from emberlake.errors import DataMismatch, InvalidState, Unsupported
+from emberlake.errors import DataMismatch, InvalidState
 from emberlake.formats import open_reader
 from emberlake.spec.binary_row import decode_row
 from emberlake.spec.key_value import SEQUENCE, key_value_fields
@@ -254,20 +254,6 @@ def test_a_nullable_key_may_be_null() -> None:
     upsert(table, [(2, "a"), (None, "b"), (None, "c")])
 
     assert list(all_records(table)) == [(None, "c", 2, "+I"), (2, "a", 0, "+I")]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"changelog-producer": "lookup"},
-        {"changelog-producer": "full-compaction"},
-    ],
-)
-def test_changes_that_a_compaction_would_have_to_find_are_refused(options: dict[str, str]) -> None:
-    table = create_key_table(**options)
-
-    with pytest.raises(Unsupported, match="compaction"):
-        table.new_batch_write_builder().new_write()
 
 
 REFUSING = {

@@ -8,6 +8,7 @@ from emberlake.cli.actions.tables import schema_document
 from emberlake.cli.failures import UsageError
 from emberlake.cli.report import Done, Report
 from emberlake.cli.session import Session
+from emberlake.scan.levels import check_one_level, reads_levels_alike
 from emberlake.spec.schema_change import SchemaChange
 from emberlake.spec.schema_evolution import apply_changes
 
@@ -46,6 +47,8 @@ def alter(
         has_snapshots=snapshot is not None,
         time_millis=before.time_millis,
     )
+    if not reads_levels_alike(before, after):
+        check_one_level(table.store, snapshot)
     if not dry_run:
         if request.drop:
             session.confirm(f"This drops {_columns_text(request.drop)} of {identifier}", yes=yes)

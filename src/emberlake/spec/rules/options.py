@@ -8,18 +8,22 @@ from emberlake.base.option_texts import parse_words
 from emberlake.errors import InvalidInput, InvalidOption
 from emberlake.options import (
     BUCKET,
+    CHANGELOG_PRODUCER,
     DATA_EVOLUTION,
     DEFAULT_AGGREGATE,
     DYNAMIC_BUCKET_MAX,
     FILE_FORMAT,
     FILE_FORMAT_PER_LEVEL,
+    FULL_COMPACTION_COMMITS,
     INCREMENTAL_CLUSTERING,
     MERGE_ENGINE,
     ROW_TRACKING,
     SNAPSHOT_ORDERING,
     STATS_MODE,
+    STREAM_OVERWRITES,
     TARGET_FILE_ROWS,
     UNAWARE_BUCKET,
+    ChangelogProducer,
     MergeEngine,
 )
 from emberlake.spec.default_values import default_value
@@ -55,6 +59,21 @@ def _holds_blob(data_type: DataType) -> bool:
         isinstance(inner, AtomicType) and inner.root is TypeRoot.BLOB
         for inner in nested_types(data_type)
     )
+
+
+def _check_changelog(schema: TableSchema) -> Iterator[str]:
+    options = schema.options
+    producer = options.value(CHANGELOG_PRODUCER)
+    if producer not in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION):
+        return
+    given = f"{CHANGELOG_PRODUCER.key}={producer}"
+    if options.value(STREAM_OVERWRITES):
+        yield f"{STREAM_OVERWRITES.key} cannot be combined with {given}: changes would come twice"
+    if producer is ChangelogProducer.LOOKUP and options.value(FULL_COMPACTION_COMMITS) is not None:
+        yield (
+            f"{FULL_COMPACTION_COMMITS.key} cannot be combined with {given}: remove it, or set "
+            f"{CHANGELOG_PRODUCER.key}={ChangelogProducer.FULL_COMPACTION}"
+        )
 
 
 def _check_clustering(schema: TableSchema) -> Iterator[str]:
@@ -179,6 +198,7 @@ def _check_external_paths(schema: TableSchema) -> Iterator[str]:
 
 CHECKS: Final[tuple[Check, ...]] = (
     _check_row_tracking,
+    _check_changelog,
     _check_clustering,
     _check_lists,
     _check_column_options,

@@ -61,7 +61,12 @@ def read_column(cursor: Cursor) -> Column:
 
 def read_properties(cursor: Cursor) -> Properties:
     """Properties in parentheses: ('a' = 'b', c.d = 1)."""
-    return cursor.in_parentheses(lambda: _property(cursor))
+    found = cursor.in_parentheses(lambda: _property(cursor))
+    keys = [key for key, _ in found]
+    twice = next((key for key in keys if keys.count(key) > 1), None)
+    if twice is not None:
+        raise InvalidSql(f"[DUPLICATE_KEY] the property {twice} is given twice")
+    return found
 
 
 def _property(cursor: Cursor) -> tuple[str, str]:

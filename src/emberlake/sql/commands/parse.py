@@ -1,5 +1,6 @@
 """Text to a statement that moves no rows."""
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -74,6 +75,9 @@ def parse_call(cursor: Cursor) -> Call:
 _OF_SPARK: Final = ("TIME", "VAR", "VARIABLE", "ROLE", "PATH")
 
 
+_PLAIN_KEY: Final = re.compile(r"[\w.:\\]*", re.ASCII)  # what Spark takes without backquotes
+
+
 def parse_set(cursor: Cursor) -> Command | None:
     """After SET: a key and its value, as Spark reads them; None for SET TIME ZONE, SET VAR, ..."""
     if cursor.is_done or cursor.is_at("-") or cursor.is_at("("):
@@ -84,6 +88,8 @@ def parse_set(cursor: Cursor) -> Command | None:
         cursor.next()
         return UseCatalog(cursor.string() if is_text(cursor) else cursor.name())
     key, has_value, value = cursor.rest().partition("=")
+    if not (key.lstrip().startswith("`") or _PLAIN_KEY.fullmatch(key.strip())):
+        raise InvalidSql(f"[INVALID_SET_SYNTAX] {key.strip()} is no key; put it in backquotes")
     key = _unquoted(key)
     if not has_value:
         return SetOption(key)

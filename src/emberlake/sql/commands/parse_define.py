@@ -149,7 +149,8 @@ def _read_definition(cursor: Cursor, create: CreateTable) -> CreateTable:
         elif cursor.take("COMMENT"):
             create = replace(create, comment=cursor.string())
         elif cursor.take("TBLPROPERTIES"):
-            create = _with_properties(create, read_properties(cursor))
+            properties = {**dict(read_properties(cursor)), **create.properties}  # OPTIONS count
+            create = replace(create, properties=properties)
         elif cursor.take("OPTIONS"):
             options = read_properties(cursor)
             # Spark hands OPTIONS over twice, and Java stores both.

@@ -36,8 +36,8 @@ def parse_show(cursor: Cursor) -> Command | None:
 
 def _parse_show(cursor: Cursor) -> Command | None:  # noqa: C901
     if take_one_of(cursor, *_DATABASES):
-        _read_in(cursor)
-        return ShowDatabases(_read_pattern(cursor))
+        within = _read_in(cursor)
+        return ShowDatabases(_read_pattern(cursor), within)
     if cursor.take("TABLES"):
         return ShowTables(_read_in(cursor), _read_pattern(cursor))
     if cursor.take("TABLE", "EXTENDED"):

@@ -8,6 +8,7 @@ from emberlake.errors import DatabaseNotFound, EmberlakeWarning, Unsupported
 from emberlake.spec.identifier import SYSTEM_DATABASE
 from emberlake.sql.commands.answers import matching, texts_of
 from emberlake.sql.commands.context import Session
+from emberlake.sql.commands.types import quoted_if_needed
 from emberlake.sql.commands.values import (
     CreateDatabase,
     DescribeDatabase,
@@ -89,7 +90,7 @@ def use_catalog(command: UseCatalog, session: Session) -> None:
 def describe_database(command: DescribeDatabase, session: Session) -> pa.Table:
     """Carry out DESCRIBE DATABASE."""
     name = database_of(session, command.database)
-    rows = [("Catalog Name", session.name), ("Namespace Name", name)]
+    rows = [("Catalog Name", session.name), ("Namespace Name", quoted_if_needed(name))]
     if is_missing_default(session, name):
         return texts_of(("info_name", "info_value"), rows)
     database = session.catalog.get_database(name)
@@ -103,11 +104,13 @@ def describe_database(command: DescribeDatabase, session: Session) -> pa.Table:
 
 def show_databases(command: ShowDatabases, session: Session) -> pa.Table:
     """Carry out SHOW DATABASES."""
+    if command.within is not None and command.within.parts != (session.name,):
+        return texts_of(("namespace",), [])  # there are no databases in databases
     found = sorted({*session.catalog.list_databases(), DEFAULT_DATABASE})
-    names = matching(found, command.pattern)
+    names = matching([quoted_if_needed(name) for name in found], command.pattern)
     return texts_of(("namespace",), [(name,) for name in names])
 
 
 def show_current(_: ShowCurrentNamespace, session: Session) -> pa.Table:
     """Carry out SHOW CURRENT NAMESPACE."""
-    return texts_of(("catalog", "namespace"), [(session.name, session.database)])
+    return texts_of(("catalog", "namespace"), [(session.name, quoted_if_needed(session.database))])

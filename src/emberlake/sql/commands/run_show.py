@@ -52,16 +52,16 @@ def show_tables(command: ShowTables, session: Session) -> pa.Table:
     """Carry out SHOW TABLES and SHOW TABLE EXTENDED."""
     database = database_of(session, command.database)
     names = matching(_tables_in(session, database), command.pattern)
+    space = quoted_if_needed(database)
     if not command.is_extended:
-        return rows_of(_TABLES, [(database, name, False) for name in names])
+        return rows_of(_TABLES, [(space, name, False) for name in names])
     columns = (*_TABLES, ("information", pa.string()))
     if command.partition is not None:
         table = session.table(TableName((database, command.pattern or "")))
         information = _partition_information(session, table, command.partition)
-        return rows_of(columns, [(database, table.identifier.table, False, information)])
+        return rows_of(columns, [(space, table.identifier.table, False, information)])
     rows = [
-        (database, name, False, _information(session, TableName((database, name))))
-        for name in names
+        (space, name, False, _information(session, TableName((database, name)))) for name in names
     ]
     return rows_of(columns, rows)
 
@@ -334,6 +334,8 @@ def _properties(table: Table) -> dict[str, str]:
     found = {**table.table_schema.options, "path": table.table_path}
     if table.primary_keys:
         found["primary-key"] = ",".join(table.primary_keys)
+    if table.identifier.branch is not None:
+        found["branch"] = table.identifier.branch
     return found
 
 

@@ -216,9 +216,10 @@ class DeleteTag(Command):
 
 @dataclass(frozen=True)
 class ShowDatabases(Command):
-    """SHOW DATABASES [LIKE pattern]."""
+    """SHOW DATABASES [IN catalog] [LIKE pattern]."""
 
     pattern: str | None = None
+    within: TableName | None = None
 
 
 @dataclass(frozen=True)

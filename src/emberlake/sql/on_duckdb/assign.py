@@ -15,7 +15,9 @@ from emberlake.types import ArrayType, AtomicType, DataField, DataType, MapType,
 from emberlake.types.data_types import MAX_LENGTH
 
 
-def assigned(value: str, kind: str, target: DataType, *, by_name: bool = False) -> str:
+def assigned(
+    value: str, kind: str, target: DataType, *, by_name: bool = False, fills: bool = False
+) -> str:
     """An expression of DuckDB with a value of the type of a column.
 
     Args:
@@ -23,6 +25,7 @@ def assigned(value: str, kind: str, target: DataType, *, by_name: bool = False) 
         kind: Its type, as DuckDB spells it.
         target: The type of the column.
         by_name: Whether fields of structs are found by name, not by position.
+        fills: Whether structs may lack fields, which are NULL then.
 
     Raises:
         Unsupported: Spark's cast cannot be expressed in DuckDB's SQL.
@@ -34,36 +37,45 @@ def assigned(value: str, kind: str, target: DataType, *, by_name: bool = False) 
         case AtomicType():
             return _sized(_atomic(value, kind, target, wanted), target)
         case ArrayType(element=element) if kind.endswith("[]"):
-            inner = assigned("x", kind[:-2], element, by_name=by_name)
+            inner = assigned("x", kind[:-2], element, by_name=by_name, fills=fills)
             return f"list_transform({value}, lambda x: {inner})"
         case RowType(fields=fields) if kind.startswith("STRUCT("):
-            return _row(value, kind, fields, by_name=by_name)
+            return _row(value, kind, fields, by_name=by_name, fills=fills)
         case MapType(key=key, value=item) if kind.startswith("MAP("):
-            return _map(value, kind, (key, item), by_name=by_name)
+            return _map(value, kind, (key, item), by_name=by_name, fills=fills)
         case _:
             raise Unsupported(f"a value of type {kind} cannot be assigned to {target}")
 
 
-def _row(value: str, kind: str, fields: Sequence[DataField], *, by_name: bool) -> str:
-    parts = struct_fields(kind)
+def _row(value: str, kind: str, fields: Sequence[DataField], *, by_name: bool, fills: bool) -> str:
+    parts: list[tuple[str, str] | None] = [*struct_fields(kind)]
     if by_name:
-        places = {name.lower(): (name, part) for name, part in parts}
-        if set(places) != {f.name.lower() for f in fields}:
+        places = {name.lower(): (name, part) for name, part in struct_fields(kind)}
+        known = {f.name.lower() for f in fields}
+        if not (set(places) <= known if fills else set(places) == known):
             raise Unsupported(f"a struct of {', '.join(places)} has other fields than the column")
-        parts = [places[f.name.lower()] for f in fields]
+        parts = [places.get(f.name.lower()) for f in fields]
     if len(parts) != len(fields):
         raise Unsupported(f"a struct of {len(parts)} fields cannot be assigned to {len(fields)}")
+
+    def field_value(field: DataField, part: tuple[str, str] | None) -> str:
+        if part is None:
+            return f"CAST(NULL AS {duckdb_type(field.type)})"
+        inner = f"struct_extract({value}, {text_literal(part[0])})"
+        return assigned(inner, part[1], field.type, by_name=by_name, fills=fills)
+
     inner = ", ".join(
-        f"{quoted(f.name)} := "
-        + assigned(f"struct_extract({value}, {text_literal(name)})", part, f.type, by_name=by_name)
-        for f, (name, part) in zip(fields, parts, strict=True)
+        f"{quoted(f.name)} := {field_value(f, part)}" for f, part in zip(fields, parts, strict=True)
     )
     return f"CASE WHEN {value} IS NULL THEN NULL ELSE struct_pack({inner}) END"
 
 
-def _map(value: str, kind: str, target: tuple[DataType, DataType], *, by_name: bool) -> str:
+def _map(
+    value: str, kind: str, target: tuple[DataType, DataType], *, by_name: bool, fills: bool
+) -> str:
     keys, values = (
-        f"list_transform({parts}({value}), lambda x: {assigned('x', part, to, by_name=by_name)})"
+        f"list_transform({parts}({value}), lambda x: "
+        f"{assigned('x', part, to, by_name=by_name, fills=fills)})"
         for parts, part, to in zip(
             ("map_keys", "map_values"), _parts(kind[len("MAP(") : -1]), target, strict=True
         )

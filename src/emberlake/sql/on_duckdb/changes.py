@@ -7,10 +7,11 @@ decides what that parser cannot express, and MERGE (``row_queries``).
 from typing import Any
 
 from emberlake.errors import InvalidExpression, Unsupported
+from emberlake.spec.profile import BucketMode
 from emberlake.spec.row_tracking import HIDDEN_FIELDS
 from emberlake.sql.engine import Args
 from emberlake.sql.evolving import is_evolving, with_new_columns
-from emberlake.sql.merge_text import MergeText, refuse_varying_conditions
+from emberlake.sql.merge_text import MergeText, columns_to_add, refuse_varying_conditions
 from emberlake.sql.names import TableName, quoted
 from emberlake.sql.on_duckdb.context import Local
 from emberlake.sql.on_duckdb.expressions import Side, expression
@@ -25,7 +26,7 @@ from emberlake.sql.row_texts import (
     takes_deletes,
 )
 from emberlake.sql.statements import Delete, Merge, Update
-from emberlake.sql.targets import Target, qualifiers_of, refuse_twice, targets_of
+from emberlake.sql.targets import Target, changed_by
 from emberlake.table import Table
 from emberlake.types import AtomicType, DataField, TypeRoot
 
@@ -48,7 +49,7 @@ def delete(engine: Local, statement: Delete, args: Args) -> None:
         changing.rewrite_without(statement)
         return
     side = _target(statement.table, statement.alias, table, None)
-    if statement.ctes or _has_char(table):
+    if statement.ctes or _has_char(table) or _is_postponed(table):
         changing.delete(statement)
         return
     try:
@@ -75,8 +76,10 @@ def update(engine: Local, statement: Update, args: Args) -> None:
     """Carry out UPDATE."""
     table = engine.session.table(statement.table)
     refuse_varying(statement.where or "")
+    if not changed_by(statement, table):
+        return
     changing = Changing(engine, table, args)
-    if statement.ctes or _has_char(table) or keeps_values(table):
+    if statement.ctes or _has_char(table) or _is_postponed(table) or keeps_values(table):
         changing.update(statement)
         return
     side = _target(statement.table, statement.alias, table, None)
@@ -98,6 +101,11 @@ def _has_char(table: Table) -> bool:
     return any(root is TypeRoot.CHAR for root in roots)
 
 
+def _is_postponed(table: Table) -> bool:
+    """Whether SQL gives new records their buckets, which the table itself does not."""
+    return table.table_schema.profile.bucket_mode is BucketMode.POSTPONED
+
+
 def _target(name: TableName, alias: str | None, table: Table, called: str | None) -> Side:
     names = [(alias,)] if alias else [name.parts[-n:] for n in range(1, len(name.parts) + 1)]
     hidden = [f.name for f in HIDDEN_FIELDS if table.table_schema.profile.tracks_rows]
@@ -107,9 +115,7 @@ def _target(name: TableName, alias: str | None, table: Table, called: str | None
 def _assigned(
     engine: Local, statement: Update, args: Args, table: Table, sides: list[Side]
 ) -> dict[str, Any]:
-    qualifiers = qualifiers_of(statement.table, statement.alias)
-    targets = targets_of(statement.assignments, table, qualifiers)
-    refuse_twice(targets)
+    targets = changed_by(statement, table)
     inside = [target for target in targets if target.path]
     if inside:
         raise Unsupported(f"{inside[0].field.name} is not set as a whole")
@@ -140,9 +146,10 @@ def merge(engine: Local, statement: Merge, args: Args) -> None:
     refuse_varying_conditions(statement)
     query = with_ctes(statement.ctes, f"SELECT * FROM {statement.source}")
     prepared = engine.prepare(query, args)
-    if statement.evolves_schema or is_evolving(engine.session):
-        given = engine.database.fields(prepared, table.fields)
+    evolves = statement.evolves_schema or is_evolving(engine.session)
+    if evolves:
+        given = columns_to_add(statement, engine.database.fields(prepared, table.fields))
         table = with_new_columns(table, statement.table, given, engine.session)
     names = [name for name, _ in engine.database.columns(prepared)]
-    text = MergeText(statement, table, PLACE, names)
+    text = MergeText(statement, table, PLACE, names, fills=evolves)
     Changing(engine, table, args).merge(text)

@@ -210,6 +210,8 @@ def _rule(node: exp.Expr) -> exp.Expr:  # noqa: C901, PLR0912 - a list
             return _percentile(node, function, order)
         case exp.Count(this=value, expressions=[_, *_] as others):
             return _count_of_rows(value, others)
+        case exp.PosexplodeOuter() if not isinstance(node.parent, exp.Lateral):
+            raise Unsupported("posexplode_outer is for LATERAL VIEW here: use ... OUTER posexplode")
         case exp.ExplodeOuter() if not isinstance(node.parent, exp.Lateral):
             return exp.Explode(this=or_one_null(node.this))
         case exp.Pivot() if not node.args.get("unpivot") and any(node.find_all(exp.Count)):

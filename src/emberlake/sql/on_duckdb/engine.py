@@ -153,6 +153,10 @@ class DuckDbEngine:
         """Whether a temporary view has that name."""
         return self.has_view(".".join(name.parts))
 
+    def is_view(self, name: TableName) -> bool:
+        """Whether it is the name of a temporary view."""
+        return len(name.parts) == 1 and self.has_view(name.last)
+
     # --- rows -------------------------------------------------------------------------------------
 
     def insert(self, statements: Sequence[Insert], args: Args) -> SqlResult:

@@ -19,6 +19,7 @@ from emberlake.sql.on_duckdb.context import Local
 
 _MAX_VALUES: Final = 100_000
 _SUFFIXES: Final = "lLsSyYdDfF"
+_OWN_ALIAS: Final = "t"  # means the table in the engine's own expressions, not in SQL
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Side:
     """A table whose columns expressions can name.
 
     Args:
-        names: What may stand in front of a column: (t,), (db, t), an alias.
+        names: What may stand in front of a column: (t,), (db, t), an alias; in any case.
         alias: Its alias in the operation; None: its columns have no qualifier.
         columns: The columns; names are case-insensitive.
     """
@@ -37,10 +38,15 @@ class Side:
 
     def column(self, path: Sequence[str]) -> str | None:
         """The column that a name with dots refers to, as the operation writes it."""
+        lower = tuple(part.lower() for part in path)
         for name in self.names:
-            if tuple(path[: len(name)]) == name and len(path) == len(name) + 1:
+            if lower[:-1] == tuple(part.lower() for part in name):
                 return self._own(path[-1])
         return self._own(path[0]) if len(path) == 1 and self.alias is None else None
+
+    def has(self, column: str) -> bool:
+        """Whether it has a column of that name."""
+        return self._own(column) is not None
 
     def _own(self, column: str) -> str | None:
         for own in self.columns:
@@ -82,6 +88,8 @@ def _name(cursor: Cursor, sides: Sequence[Side]) -> str:
             return found
     if is_word and len(path) == 1:
         return path[0]  # a keyword, or an unknown column, which the parser refuses
+    if len(path) > 1 and path[0].lower() == _OWN_ALIAS and not any(s.has(path[0]) for s in sides):
+        raise Unsupported(f"{'.'.join(path)}: the statement has no table {path[0]}")
     cursor.at = start
     return ".".join(quoted(part) for part in cursor.path())
 

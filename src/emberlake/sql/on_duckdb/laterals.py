@@ -35,14 +35,15 @@ def _subquery(lateral: exp.Lateral) -> exp.Lateral:
     with_place = isinstance(maker, exp.Posexplode)
     is_map = len(columns) == 2 + with_place
     parts = _parts(maker.this, is_map=is_map)
-    if is_outer:
-        parts = [or_one_null(part) for part in parts]
-    outputs = [_call("unnest", part) for part in parts]
     names = ["key", "value"] if is_map else ["col"]
     if with_place:
         size = _call("coalesce", _call("len", parts[0].copy()), exp.Literal.number(0))
-        place = exp.Cast(this=_call("unnest", _call("range", size)), to=exp.DataType.build("int"))
-        outputs, names = [place, *outputs], ["pos", *names]
+        parts, names = [_call("range", size), *parts], ["pos", *names]
+    if is_outer:
+        parts = [or_one_null(part) for part in parts]
+    outputs: list[exp.Expr] = [_call("unnest", part) for part in parts]
+    if with_place:
+        outputs[0] = exp.Cast(this=outputs[0], to=exp.DataType.build("int"))
     if not columns:
         columns = [exp.to_identifier(column, quoted=True) for column in names]
     query = exp.Subquery(this=exp.Select(expressions=outputs))

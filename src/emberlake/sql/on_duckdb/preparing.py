@@ -1,7 +1,6 @@
 """From the tree of a query to text for DuckDB: every name becomes a scan of one snapshot."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -15,7 +14,9 @@ from emberlake.spec.partition_match import partitions_of
 from emberlake.spec.row_tracking import HIDDEN_FIELDS
 from emberlake.sql.commands.context import Session
 from emberlake.sql.commands.procedures.arguments import table_name
+from emberlake.sql.commands.types import quoted_if_needed
 from emberlake.sql.incremental import INCREMENTAL_FUNCTIONS, incremental_read
+from emberlake.sql.moments import seen_at
 from emberlake.sql.names import TableName
 from emberlake.sql.on_duckdb.clauses import with_joined_columns_first
 from emberlake.sql.on_duckdb.column_names import name_columns
@@ -133,7 +134,7 @@ class Preparation:
             case exp.Dot(expression=exp.Anonymous() as call) if call.name.lower() == _MAX_PT:
                 return self._max_partition(call)
             case exp.CurrentSchema() | exp.CurrentDatabase():
-                return exp.Literal.string(self._session.database)
+                return exp.Literal.string(quoted_if_needed(self._session.database))
             case exp.CurrentCatalog():
                 return exp.Literal.string(self._session.name)
             case _:
@@ -191,7 +192,7 @@ class Preparation:
             else:
                 self._replace_by_object(node, name)
             return
-        found = table.copy(options) if options else table
+        found = seen_at(table, options) if options else table
         replace_reference(node, self._register(found, mentioned))
 
     def _derived(self, name: TableName, options: dict[str, str]) -> str | None:
@@ -201,8 +202,11 @@ class Preparation:
         if kind is None or kind not in DERIVED:
             return None
         own = name.last.removesuffix(f"${kind}")
-        table = self._session.table(TableName((*name.parts[:-1], own)))
-        found = DERIVED[kind](table.copy(options) if options else table)
+        base = TableName((*name.parts[:-1], own))
+        table = self._session.find(base)
+        if not isinstance(table, Table):
+            raise self._session.unknown_table(base)
+        found = DERIVED[kind](seen_at(table, options) if options else table)
         stand_in = f"{_STAND_IN}{next(self._number)}"
         self._sources[f"{stand_in}_rows"] = found.source
         self._views.append(
@@ -303,6 +307,8 @@ class Preparation:
         if version is None:
             return {}
         said = version.expression
+        if said is None:
+            raise InvalidSql(f"[PARSE_SYNTAX_ERROR] {version.name} AS OF needs a value")
         if version.name.upper() == "VERSION":
             if not isinstance(said, exp.Literal):
                 raise InvalidSql(
@@ -315,27 +321,29 @@ class Preparation:
         text = to_duckdb(said)
         if isinstance(said, exp.Literal) and not said.is_string:
             text = f"to_timestamp({text})"  # a number counts seconds
-        moment = self._moment(said, text)
-        if not isinstance(moment, datetime):
+        millis = self._moment(said, text)
+        if not isinstance(millis, int):
             raise InvalidSql(f"TIMESTAMP AS OF takes a moment, not {said.sql('spark')}")
-        return int(moment.astimezone(UTC).timestamp() * 1000)
+        return millis
 
     def _moment(self, said: exp.Expr, text: str) -> Any:
-        """The value of an expression, which may be a query of other tables."""
-        kind = "TIMESTAMP WITH TIME ZONE"
+        """The milliseconds of an expression, which may be a query of other tables."""
+        millis = "epoch_ms(CAST({} AS TIMESTAMP WITH TIME ZONE))"
         if said.find(exp.Table) is None:
-            return self._database.value(f"CAST({text} AS {kind})")
+            return self._database.value(millis.format(text))
         inner = Preparation(
             self._session, self._database, self._native, self._known_views, self._lookup, self._pins
         )
         prepared = inner.prepare(exp.select(said.copy()), {})
-        query = prepared.with_text(f"SELECT CAST(({prepared.text}) AS {kind})")
+        query = prepared.with_text(f"SELECT {millis.format(f'({prepared.text})')}")
         return self._database.stream(query).read_all().column(0)[0].as_py()
 
     def _replace_incremental(self, node: exp.Table) -> None:
         given = [str(self._constant(argument)) for argument in node.this.expressions]
         name, options = incremental_read(node.this.name, given)
-        stand_in = self._register(self._session.table(table_name(name)).copy(options))
+        stand_in = self._derived(table_name(name), options)
+        if stand_in is None:
+            stand_in = self._register(self._session.table(table_name(name)).copy(options))
         node.set("this", exp.to_identifier(stand_in, quoted=True))
 
     def _constant(self, node: exp.Expr) -> Any:

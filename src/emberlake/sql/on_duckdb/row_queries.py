@@ -34,7 +34,7 @@ from emberlake.sql.merge_text import (
 )
 from emberlake.sql.names import quoted as quoted_name
 from emberlake.sql.names import text_literal
-from emberlake.sql.on_duckdb.assign import assigned
+from emberlake.sql.on_duckdb.assign import assigned, struct_fields
 from emberlake.sql.on_duckdb.connection import Prepared
 from emberlake.sql.on_duckdb.context import Local
 from emberlake.sql.on_duckdb.decided import prepare_changes
@@ -47,7 +47,7 @@ from emberlake.sql.on_duckdb.writing import value_or_default
 from emberlake.sql.pruning import predicates_in
 from emberlake.sql.row_texts import keeps_values, named, words_in, write_session
 from emberlake.sql.statements import Delete, DeleteRow, InsertRow, Update
-from emberlake.sql.targets import Target, qualifiers_of, refuse_twice, targets_of, value_text
+from emberlake.sql.targets import Target, changed_by, has_other_names, value_text
 from emberlake.table import Table
 from emberlake.types import DataField, DataType, RowType
 
@@ -94,10 +94,7 @@ class Changing:
 
     def update(self, statement: Update) -> None:
         """Set columns of the rows for which the condition is true."""
-        targets = targets_of(
-            statement.assignments, self.table, qualifiers_of(statement.table, statement.alias)
-        )
-        refuse_twice(targets)
+        targets = changed_by(statement, self.table)
         names = tuple(dict.fromkeys(target.field.name for target in targets))
         keeps_old = keeps_values(self.table)
         values = [f"{value_text(target)} AS _{n}" for n, target in enumerate(targets)]
@@ -180,7 +177,12 @@ class Changing:
         return self.engine.database.stream(prepared).read_all()
 
     def new_value(
-        self, mine: Sequence[tuple[str, Target]], kinds: Mapping[str, str], old: str
+        self,
+        mine: Sequence[tuple[str, Target]],
+        kinds: Mapping[str, str],
+        old: str,
+        *,
+        is_merge: bool = False,
     ) -> str:
         """The new value of a column, from all assignments to it and to its fields."""
         value = old
@@ -188,12 +190,14 @@ class Changing:
             if target.path:
                 value = with_field(value, target.field.type, target.path, column, kinds[column])
             else:
-                value = self.value_of(target, column, kinds[column])
+                value = self.value_of(target, column, kinds[column], is_merge=is_merge)
         return value
 
-    def value_of(self, target: Target, column: str, kind: str) -> str:
+    def value_of(self, target: Target, column: str, kind: str, *, is_merge: bool = False) -> str:
         """A value that is set; NULL stays NULL unless the column has a default."""
-        given = assigned(column, kind, target.field.type, by_name=True)
+        names = [name for name, _ in struct_fields(kind)] if kind.startswith("STRUCT(") else []
+        by_place = is_merge and bool(names) and has_other_names(names, target.field.type)
+        given = assigned(column, kind, target.field.type, by_name=not by_place)
         return value_or_default(self.engine, target.field, None if target.is_default else given)
 
 
@@ -286,7 +290,7 @@ class _Merging:
         is_insert = isinstance(part.clause.action, InsertRow)
         if not mine:
             return self._lacking(field) if is_insert else old.get(field.name)
-        value = self._changing.new_value(mine, kinds, old.get(field.name, "NULL"))
+        value = self._changing.new_value(mine, kinds, old.get(field.name, "NULL"), is_merge=True)
         if not is_insert and keeps_values(self._text.table):
             return f"coalesce({value}, {old[field.name]})"
         return value

@@ -5,7 +5,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from emberlake.errors import Unsupported
+from emberlake.errors import InvalidSql, Unsupported
 from emberlake.sql.on_duckdb.calls import CHAINED, LIST
 from emberlake.sql.on_duckdb.clauses import interval, is_of_days
 from emberlake.sql.on_duckdb.typing import Digits, Types, averaged, divided
@@ -34,6 +34,7 @@ _TYPED: Final = (
     *_ORDERED,
     *_BRANCHED,
 )
+_CONDITIONS: Final = (exp.Where, exp.Having, exp.Join, exp.And, exp.Or, exp.Not, exp.If)
 _COUNT: Final = Digits(20, 0)
 
 
@@ -48,6 +49,8 @@ def apply_types(
         divider: Gives the function that divides decimals.
     """
     rules = _Rules(Types(tree, tables), divider)
+    for condition in tree.find_all(*_CONDITIONS):
+        rules.check_condition(condition)
     made = [rules.output(output) for output in _outputs(tree)]
     for node in tree.find_all(*_TYPED, *_COMPARISONS):
         rules.check(node)
@@ -110,6 +113,28 @@ class _Rules:
                 return None
             case _:
                 return None
+
+    def check_condition(self, node: exp.Expr) -> None:
+        """Refuse numbers, texts and dates that DuckDB would take for true or false.
+
+        Raises:
+            InvalidSql: a condition is not a boolean.
+        """
+        case = node.parent if isinstance(node, exp.If) else None
+        if isinstance(case, exp.Case) and case.this is not None:
+            return  # CASE x WHEN value
+        on = node.args.get("on") if isinstance(node, exp.Join) else node.this
+        for value in (on, node.expression) if isinstance(node, exp.Connector) else (on,):
+            if value is None:
+                continue
+            inner = value.unnest()
+            kind = self._types.of_column(inner) if isinstance(inner, exp.Column) else None
+            is_other = isinstance(kind, AtomicType) and kind.root is not TypeRoot.BOOLEAN
+            if is_other or isinstance(inner, exp.Literal):
+                raise InvalidSql(
+                    f"[DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN] the condition "
+                    f"{value.sql('spark')} is not a boolean"
+                )
 
     def check(self, node: exp.Expr) -> None:
         """Refuse what DuckDB would do in another way.

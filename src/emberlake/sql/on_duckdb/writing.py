@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
@@ -18,7 +19,9 @@ from emberlake.sql.on_duckdb.dialect import parse_query, to_duckdb
 from emberlake.sql.on_duckdb.parameters import bind_parameters
 from emberlake.sql.on_duckdb.pinned import Pins
 from emberlake.sql.on_duckdb.types import quoted
+from emberlake.sql.positions import columns_by_position
 from emberlake.sql.postponed import with_buckets
+from emberlake.sql.replace_where import replaced_where
 from emberlake.sql.statements import Insert
 from emberlake.table import Table
 from emberlake.table.write_builder import session_of
@@ -35,6 +38,8 @@ class Target:
     table: Table
     inputs: tuple[DataField, ...]
     static: dict[str, str]  # partition columns with a value, as an expression of DuckDB
+    by_name: bool = False  # whether fields of structs are found by their names
+    fills: bool = False  # whether structs may lack fields
 
 
 def insert(engine: Local, statements: Sequence[Insert], args: Args) -> None:
@@ -45,24 +50,36 @@ def insert(engine: Local, statements: Sequence[Insert], args: Args) -> None:
 
 
 def _planned(engine: Local, statement: Insert, args: Args, pins: Pins) -> "PlannedWrite":
-    if len(statement.table.parts) == 1 and engine.has_view(statement.table.last):
-        raise InvalidSql(f"[EXPECT_TABLE_NOT_VIEW] {statement.table} is a view")
     table = engine.session.table(statement.table)
     tree = bind_parameters(_as_query(parse_query(statement.query)), args)
-    if statement.by_name and is_evolving(engine.session):
+    fills = statement.by_name and is_evolving(engine.session)
+    if fills:
         given = engine.database.fields(engine.prepare_tree(tree.copy()), table.fields)
-        table = with_new_columns(table, statement.table, given, engine.session)
+        table = with_new_columns(table, statement.table, given, engine.session, nested=True)
     static = _static_values(statement, table, args)
+    is_dynamic = statement.is_dynamic or _is_dynamic(engine)
+    is_dynamic = is_dynamic and statement.replace_where is None
     if statement.by_name:
-        target = _by_name(engine, tree, table, static)
+        inputs = _found_fields(table, _given_names(engine, tree))
+    elif statement.columns is not None:
+        inputs = _found_fields(table, statement.columns)
+        static_too = [f.name for f in inputs if f.name in static]
+        if static_too:
+            raise InvalidSql(
+                f"[STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST] {static_too[0]} is in both lists"
+            )
     else:
-        target = _by_position(statement, table, static)
-    tree = _with_defaults(tree, target.inputs)
+        columns = partial(_given_names, engine, tree)
+        names = columns_by_position(statement, table, static, columns, is_dynamic=is_dynamic)
+        inputs = _found_fields(table, names)
+    tree = _with_defaults(tree, inputs)
     rows = engine.prepare_tree(tree, pins=pins)
-    prepared = _selected(engine, rows, target, statement.by_name)
+    target = Target(table, inputs, static, by_name=statement.by_name, fills=fills)
+    prepared = _selected(engine, rows, target)
     replaces = None
-    if statement.overwrite:
-        is_dynamic = statement.is_dynamic or _is_dynamic(engine)
+    if statement.replace_where is not None:
+        replaces = replaced_where(table.table_schema, statement.replace_where)
+    elif statement.overwrite:
         replaces = _replaced(engine, table, static, is_dynamic=is_dynamic)
     return PlannedWrite(engine, prepared, table, replaces)
 
@@ -100,7 +117,7 @@ class PreparedRows:
     def write(self, table: Table, *, replaces: bool) -> Written:
         """Write their files for a table that is made of them."""
         target = Target(table, tuple(table.fields), {})
-        rows = _selected(self.engine, self.prepared, target, False)
+        rows = _selected(self.engine, self.prepared, target)
         whole = Replacement.whole_table(table.table_schema) if replaces else None
         return PlannedWrite(self.engine, rows, table, whole).write(is_new=True)
 
@@ -114,16 +131,10 @@ def _as_query(tree: exp.Expr) -> exp.Expr:
 # --- columns --------------------------------------------------------------------------------------
 
 
-def _by_position(statement: Insert, table: Table, static: dict[str, str]) -> Target:
-    if statement.columns is None:
-        inputs = tuple(f for f in table.fields if f.name not in static)
-        return Target(table, inputs, static)
-    return Target(table, _found_fields(table, statement.columns), static)
-
-
-def _by_name(engine: Local, tree: exp.Expr, table: Table, static: dict[str, str]) -> Target:
-    columns = engine.database.columns(engine.prepare_tree(tree.copy()))
-    return Target(table, _found_fields(table, [name for name, _ in columns]), static)
+def _given_names(engine: Local, tree: exp.Expr) -> list[str]:
+    """The names of the columns of a query."""
+    query = _with_defaults(tree.copy(), None)
+    return [name for name, _ in engine.database.columns(engine.prepare_tree(query))]
 
 
 def _found_fields(table: Table, names: Sequence[str]) -> tuple[DataField, ...]:
@@ -163,8 +174,8 @@ def _static_values(statement: Insert, table: Table, args: Args) -> dict[str, str
     return found
 
 
-def _with_defaults(tree: exp.Expr, inputs: Sequence[DataField]) -> exp.Expr:
-    """DEFAULT in VALUES is the default of the column, or NULL."""
+def _with_defaults(tree: exp.Expr, inputs: Sequence[DataField] | None) -> exp.Expr:
+    """DEFAULT in VALUES is the default of the column, or NULL where the columns are unknown."""
     for values in tree.find_all(exp.Values):
         for row in values.expressions:
             for at, value in enumerate(list(getattr(row, "expressions", ()))):
@@ -172,8 +183,8 @@ def _with_defaults(tree: exp.Expr, inputs: Sequence[DataField]) -> exp.Expr:
                     isinstance(value, exp.Column | exp.Var | exp.Identifier)
                     and value.name.upper() == "DEFAULT"
                 )
-                if is_default and at < len(inputs):
-                    value.replace(default_of(inputs[at]))
+                if is_default and (inputs is None or at < len(inputs)):
+                    value.replace(exp.Null() if inputs is None else default_of(inputs[at]))
     return tree
 
 
@@ -188,12 +199,7 @@ def default_of(field: DataField) -> exp.Expr:
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def _selected(
-    engine: Local,
-    prepared: Prepared,
-    target: Target,
-    by_name: bool,  # noqa: FBT001
-) -> Prepared:
+def _selected(engine: Local, prepared: Prepared, target: Target) -> Prepared:
     """The query with the columns of the table, each of its type."""
     columns = engine.database.columns(prepared)
     if len(columns) != len(target.inputs):
@@ -203,7 +209,7 @@ def _selected(
         )
     names = [f"c{at}" for at in range(len(columns))]
     given = {
-        f.name: assigned(name, kind, f.type, by_name=by_name)
+        f.name: assigned(name, kind, f.type, by_name=target.by_name, fills=target.fills)
         for f, name, (_, kind) in zip(target.inputs, names, columns, strict=True)
     }
     for name, value in target.static.items():

@@ -32,7 +32,7 @@ from emberlake.sql.row_texts import (
     write_session,
 )
 from emberlake.sql.statements import Delete, Update
-from emberlake.sql.targets import qualifiers_of, refuse_twice, targets_of, value_text
+from emberlake.sql.targets import changed_by, value_text
 from emberlake.table import Table
 
 # --- DELETE ---------------------------------------------------------------------------------------
@@ -115,10 +115,9 @@ def update_rows(statement: Update, table: Table, rewriter: Rewriter) -> None:
     """Set columns of the rows for which the condition is true."""
     texts = [statement.where or "", *(item.value for item in statement.assignments)]
     refuse_varying(texts[0])
-    targets = targets_of(
-        statement.assignments, table, qualifiers_of(statement.table, statement.alias)
-    )
-    refuse_twice(targets)
+    targets = changed_by(statement, table)
+    if not targets:
+        return
     session = write_session(table)
     keeps_old = keeps_values(table)
     old = sorted({target.field.name for target in targets if target.path or keeps_old})

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from emberlake.errors import InvalidSql, Unsupported
+from emberlake.errors import Unsupported
 from emberlake.sql.cursor import Cursor
 from emberlake.sql.engine import Args
 from emberlake.sql.names import TableName
@@ -53,15 +53,8 @@ class SparkEngine:
 
     def insert(self, statements: Sequence[Insert], args: Args) -> DataFrame:
         """Write the rows of queries."""
-        for statement in statements:
-            self._refuse_view(statement)
         insert_rows(statements, self.session, self._rewriter(args))
         return self.answer(None)
-
-    def _refuse_view(self, statement: Insert) -> None:
-        parts = statement.table.parts
-        if len(parts) == 1 and self.views.is_view(parts[0]):
-            raise InvalidSql(f"[EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE] {parts[0]} is a view")
 
     def delete(self, statement: Delete, args: Args) -> DataFrame:
         """Delete rows."""
@@ -90,6 +83,10 @@ class SparkEngine:
     def owns(self, name: TableName) -> bool:
         """Whether Spark itself has a table or a temporary view of that name."""
         return self.views.owns(name)
+
+    def is_view(self, name: TableName) -> bool:
+        """Whether it is the name of a temporary view."""
+        return len(name.parts) == 1 and self.views.is_view(name.last)
 
     def foreign(self, statement: Foreign, args: Args) -> DataFrame:
         """A statement for Spark; names of the lake in its queries become scans."""

@@ -19,6 +19,7 @@ from emberlake.sql.on_spark.assignment import Filling, assigned, given_fields, l
 from emberlake.sql.on_spark.rewriting import Rewriter
 from emberlake.sql.positions import columns_by_position
 from emberlake.sql.postponed import with_buckets
+from emberlake.sql.replace_where import replaced_where
 from emberlake.sql.replacing import Edit, edited
 from emberlake.sql.session import SqlSession
 from emberlake.sql.statements import Insert, PartitionValue
@@ -82,7 +83,7 @@ def _planned(statement: Insert, session: SqlSession, rewriter: Rewriter) -> _Pla
         table = with_new_columns(table, statement.table, given, session, nested=True)
     static = _static_values(statement.partition, table, rewriter)
     mode = "dynamic" if statement.is_dynamic else settings.get(_OVERWRITE_MODE, "static").lower()
-    is_dynamic = mode == "dynamic"
+    is_dynamic = mode == "dynamic" and statement.replace_where is None
     places = _places(statement, table, rows.columns, static, is_dynamic=is_dynamic)
     fitted = _fit(table, rows, static, places, by_name=statement.by_name, filling=filling)
     replaces = _replacement(statement, table, static, fitted, is_dynamic=is_dynamic)
@@ -128,7 +129,7 @@ def _places(
     if statement.by_name:
         return _places_by_name(table.fields, given, static)
     if statement.columns is None:
-        wanted = columns_by_position(statement, table, static, given, is_dynamic=is_dynamic)
+        wanted = columns_by_position(statement, table, static, lambda: given, is_dynamic=is_dynamic)
     else:
         wanted = _listed(statement.columns, table.fields, static)
     if len(wanted) != len(given):
@@ -213,6 +214,8 @@ def _replacement(
     if not statement.overwrite:
         return None
     schema = table.store.schema
+    if statement.replace_where is not None:
+        return replaced_where(schema, statement.replace_where)
     if is_dynamic and schema.partition_keys:
         return Replacement.dynamic(schema)
     if not static:

@@ -30,7 +30,7 @@ from emberlake.sql.on_spark.target_rows import shown_rows
 from emberlake.sql.on_spark.targets import value_of, with_field
 from emberlake.sql.row_texts import keeps_values, write_session
 from emberlake.sql.statements import DeleteRow, InsertRow, Merge, UpdateRow
-from emberlake.sql.targets import Target, by_lower_name
+from emberlake.sql.targets import Target, by_lower_name, has_other_names
 from emberlake.table import Table
 from emberlake.types import DataField
 
@@ -137,7 +137,17 @@ class _Merge:
                 value = with_field(before, field.type, target.path, column, kind)
             else:
                 filling = self._filling(part, known.get(field.name))
-                value = value_of(field, column, kind, is_default=target.is_default, filling=filling)
+                by_place = isinstance(kind, T.StructType) and has_other_names(
+                    kind.names, field.type
+                )
+                value = value_of(
+                    field,
+                    column,
+                    kind,
+                    is_default=target.is_default,
+                    by_name=not by_place,
+                    filling=filling,
+                )
         if value is not None and not is_insert and keeps_values(self.text.table):
             value = F.coalesce(value, known[field.name])
         return value

@@ -18,10 +18,12 @@ from emberlake.predicates import Predicate
 from emberlake.scan.travel import Between
 from emberlake.spec.identifier import Identifier
 from emberlake.spec.snapshot import Snapshot
+from emberlake.sql.commands.types import quoted_if_needed
 from emberlake.sql.cursor import Cursor
 from emberlake.sql.engine import Args
 from emberlake.sql.incremental import INCREMENTAL_FUNCTIONS, incremental_read
 from emberlake.sql.lexer import Kind
+from emberlake.sql.moments import seen_at
 from emberlake.sql.names import TableName, quoted, spark_literal
 from emberlake.sql.on_spark.derived import DERIVED, Derive
 from emberlake.sql.on_spark.scans import Pinned, scan, system_rows
@@ -218,21 +220,23 @@ class Rewriter:
         if options:
             table = table.copy(options)
         if reference.version is not None:
-            return table.copy({SCAN_VERSION.key: reference.version})
+            return seen_at(table, {SCAN_VERSION.key: reference.version})
         if reference.timestamp is None:
             return table
         millis = self.value(f"unix_millis(CAST({reference.timestamp} AS TIMESTAMP))")
         if millis is None:
             raise InvalidSql(f"TIMESTAMP AS OF {reference.timestamp}: this is not a timestamp")
-        return table.copy({SCAN_TIMESTAMP_MILLIS.key: str(millis)})
+        return seen_at(table, {SCAN_TIMESTAMP_MILLIS.key: str(millis)})
 
-    def _incremental(self, reference: Reference) -> Pinned | None:
+    def _incremental(self, reference: Reference) -> Pinned | Scanned | None:
         function = reference.name.last
         if function.lower() not in INCREMENTAL_FUNCTIONS or len(reference.name.parts) > 1:
             return None
         given = [self._text(argument) for argument in reference.arguments]
         name, options = incremental_read(function, given)
-        return Pinned.now(self.session.table(_table_name(name)).copy(options))
+        base, derive = self._derived(_table_name(name))
+        pinned = Pinned.now(self.session.table(base).copy(options))
+        return pinned if derive is None else Scanned(derive(pinned, self.spark))
 
     def _text(self, argument: str) -> str:
         """The value of an argument as text."""
@@ -248,7 +252,8 @@ class Rewriter:
         """The value of a function of the lake, as a literal; None: it is one of Spark's."""
         if len(call.name) == 1:
             is_catalog = call.name[0].upper() == "CURRENT_CATALOG"
-            return spark_literal(self.session.name if is_catalog else self.session.database)
+            name = self.session.name if is_catalog else quoted_if_needed(self.session.database)
+            return spark_literal(name)
         return self._max_pt(call) if _is_max_pt(call) else None
 
     def _max_pt(self, call: Call) -> str:

@@ -51,12 +51,13 @@ def value_of(
     kind: T.DataType,
     *,
     is_default: bool,
+    by_name: bool = True,
     filling: Filling | None = None,
 ) -> Column:
     """A value that is set; NULL stays NULL unless the column has a default."""
     if is_default:
         return default_of(field)
-    return assigned(value, field, kind, by_name=True, filling=filling)
+    return assigned(value, field, kind, by_name=by_name, filling=filling)
 
 
 def with_field(

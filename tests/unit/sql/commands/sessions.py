@@ -31,6 +31,9 @@ class NoEngine:
     def owns(self, name: TableName) -> bool:
         return False
 
+    def is_view(self, name: TableName) -> bool:
+        return False
+
     def value(self, expression: str, args: Any) -> str:
         return expression.strip("'")
 

@@ -99,12 +99,40 @@ def test_nested_columns_are_added_renamed_retyped_and_dropped(lake: Lake) -> Non
         ("ALTER TABLE t ADD COLUMN d INT DEFAULT 5", "SET DEFAULT"),
         ("ALTER TABLE t ALTER COLUMN v TYPE INT", "only widen"),
         ("ALTER TABLE t SET TBLPROPERTIES ('primary-key' = 'id')", "cannot be changed"),
+        ("ALTER TABLE t UNSET TBLPROPERTIES ('primary-key')", "cannot be changed"),
     ],
 )
 def test_changes_that_would_change_rows_are_refused(lake: Lake, text: str, problem: str) -> None:
     lake.sql("CREATE TABLE t (id INT, v STRING)")
     with pytest.raises(InvalidSchema, match=problem):
         lake.sql(text)
+
+
+def test_names_of_databases_are_shown_in_backticks_if_they_need_them(lake: Lake) -> None:
+    lake.sql("CREATE DATABASE `d 2`")
+    lake.sql("CREATE TABLE `d 2`.t (id INT);;")
+    lake.sql("USE `d 2`")
+
+    assert lake.sql("SHOW TABLES") == [("`d 2`", "t", False)]
+    assert lake.sql("SHOW DATABASES LIKE '*2*'") == [("`d 2`",)]
+    assert lake.sql("SHOW CURRENT NAMESPACE") == [("paimon", "`d 2`")]
+    assert lake.sql("SHOW NAMESPACES IN `d 2`") == []
+
+
+def test_the_properties_of_a_branch_name_it(lake: Lake) -> None:
+    lake.sql("CREATE TABLE t (id INT)")
+    lake.sql("CALL sys.create_branch(table => 'db.t', branch => 'b')")
+
+    assert lake.sql("SHOW TBLPROPERTIES `t$branch_b` ('branch')") == [("branch", "b")]
+
+
+def test_a_property_is_given_once_and_options_count_more(lake: Lake) -> None:
+    with pytest.raises(InvalidSql, match="DUPLICATE_KEY"):
+        lake.sql("CREATE TABLE t (id INT) TBLPROPERTIES ('a' = 'b', 'a' = 'c')")
+
+    lake.sql("CREATE TABLE t (id INT) OPTIONS ('a' = 'option') TBLPROPERTIES ('a' = 'property')")
+
+    assert lake.sql("SHOW TBLPROPERTIES t ('a')") == [("a", "option")]
 
 
 def test_tables_of_other_providers_and_places_are_refused(lake: Lake) -> None:

@@ -521,7 +521,7 @@ def test_only_tables_have_versions(catalog: Catalog) -> None:
 
 def test_nulls_without_a_type_make_no_column(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE u (id INT)")
-    catalog.sql("SET spark.paimon.write.merge-schema = true")
+    catalog.sql("SET `spark.paimon.write.merge-schema` = true")
 
     for statement in (
         "CREATE TABLE made AS SELECT 1 AS id, NULL AS n",

@@ -49,6 +49,190 @@ def test_values_are_cast_as_spark_casts_them(catalog: Catalog) -> None:
     assert len(rows(catalog)) == 3
 
 
+def test_values_of_partition_columns_come_last_where_partition_names_them(
+    catalog: Catalog,
+) -> None:
+    catalog.sql("CREATE TABLE t (g STRING, id INT, v STRING DEFAULT 'd') PARTITIONED BY (g)")
+
+    catalog.sql("INSERT INTO t PARTITION (g) VALUES (1, DEFAULT, 'a')")
+    catalog.sql("INSERT INTO t PARTITION (g) SELECT id + 1, 'v', g FROM t")
+    catalog.sql("INSERT INTO t PARTITION (g) SELECT g, id + 2 AS id, v FROM t WHERE id = 1")
+    catalog.sql("INSERT INTO t VALUES ('b', 4, 'as in the table')")
+
+    assert rows(catalog) == [
+        ("a", 1, "d"),
+        ("a", 2, "v"),
+        ("a", 3, "d"),
+        ("b", 4, "as in the table"),
+    ]
+
+
+def test_a_condition_is_a_boolean(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, b BOOLEAN, g INT) PARTITIONED BY (g)")
+    catalog.sql("INSERT INTO t VALUES (1, true, 1), (0, false, 0)")
+
+    for text in (
+        "DELETE FROM t WHERE id",
+        "DELETE FROM t WHERE g",
+        "UPDATE t SET id = 5 WHERE (t.id) AND b",
+        "SELECT * FROM t WHERE NOT id",
+        "SELECT * FROM t JOIN t u ON t.id",
+        "SELECT if(id, 1, 2) FROM t",
+        "SELECT b FROM t GROUP BY b HAVING 1",
+    ):
+        with pytest.raises(InvalidSql, match="is not a boolean"):
+            catalog.sql(text)
+    assert catalog.sql("SELECT id FROM t WHERE b AND NOT (b IS NULL)").fetchall() == [(1,)]
+    assert catalog.sql("SELECT CASE id WHEN 1 THEN 'x' END FROM t WHERE b").fetchall() == [("x",)]
+
+
+def test_an_alias_is_the_only_name_of_the_table_in_any_case(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, v STRING)")
+    catalog.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+
+    catalog.sql("UPDATE t AS X SET x.v = concat(x.V, '!') WHERE x.ID = 1")
+    catalog.sql("DELETE FROM t Y WHERE y.id = 2")
+
+    assert rows(catalog) == [(1, "a!")]
+    for text in ("UPDATE t x SET v = 'z' WHERE t.id = 1", "DELETE FROM t x WHERE t.id = 1"):
+        with pytest.raises(InvalidSql, match="no table t"):
+            catalog.sql(text)
+
+
+def test_a_column_of_the_key_may_be_set_to_itself(catalog: Catalog) -> None:
+    catalog.sql(
+        "CREATE TABLE t (id INT, g INT, v STRING) PARTITIONED BY (g) "
+        "TBLPROPERTIES ('primary-key' = 'id,g', 'bucket' = '1')"
+    )
+    catalog.sql("INSERT INTO t VALUES (1, 1, 'a')")
+
+    catalog.sql("UPDATE t AS x SET id = x.id, x.g = g, v = 'b'")
+    catalog.sql("UPDATE t SET id = `t`.id")
+
+    assert rows(catalog) == [(1, 1, "b")]
+    with pytest.raises(EmberlakeError, match="cannot be updated"):
+        catalog.sql("UPDATE t SET id = g")
+
+
+def test_changes_of_a_postponed_table_are_visible_at_once(catalog: Catalog) -> None:
+    catalog.sql(
+        "CREATE TABLE t (id INT, v STRING) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '-2')"
+    )
+    catalog.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+
+    catalog.sql("UPDATE t SET v = 'u' WHERE id = 1")
+    catalog.sql("DELETE FROM t WHERE id = 2")
+    catalog.sql(
+        "MERGE INTO t USING (SELECT 3 AS id, 'm' AS v UNION ALL SELECT 4, 'n') s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+
+    assert rows(catalog) == [(1, "u"), (3, "m"), (4, "n")]
+
+
+def test_new_rows_replace_the_partitions_of_a_condition(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, day DATE, n INT) PARTITIONED BY (day, n)")
+    catalog.sql(
+        "INSERT INTO t VALUES (1, DATE '2024-01-01', 1), (2, DATE '2024-01-01', 2), (3, NULL, 1)"
+    )
+
+    catalog.sql("INSERT INTO t REPLACE WHERE n = 1 VALUES (4, DATE '2024-02-01', 1)")
+
+    kept, new = (2, date(2024, 1, 1), 2), (4, date(2024, 2, 1), 1)
+    assert rows(catalog) == [kept, new]
+    with pytest.raises(DataMismatch, match="outside"):
+        catalog.sql("INSERT INTO t REPLACE WHERE n = 1 VALUES (5, DATE '2024-02-01', 2)")
+    with pytest.raises(EmberlakeError, match="no partition columns: id"):
+        catalog.sql("INSERT INTO t REPLACE WHERE id = 1 SELECT * FROM t")
+    catalog.sql(
+        "INSERT INTO t BY NAME REPLACE WHERE day < '2024-01-15' SELECT * FROM t WHERE n > 2"
+    )
+    assert rows(catalog) == [new]
+    catalog.sql("INSERT INTO t REPLACE WHERE true SELECT 9, NULL, 9")
+    assert rows(catalog) == [(9, None, 9)]
+
+
+def test_a_static_partition_column_is_not_listed_again(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, g INT) PARTITIONED BY (g)")
+
+    with pytest.raises(InvalidSql, match="g is in both lists"):
+        catalog.sql("INSERT INTO t PARTITION (g = 1) (id, g) VALUES (1, 2)")
+
+    assert rows(catalog) == []
+
+
+def test_changes_do_not_go_through_a_view_to_the_table_that_it_hides(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT)")
+    catalog.sql("INSERT INTO t VALUES (1)")
+    catalog.sql("CREATE TEMPORARY VIEW t AS SELECT 2 AS id")
+
+    for text in (
+        "DELETE FROM t",
+        "UPDATE t SET id = 3",
+        "INSERT INTO t VALUES (4)",
+        "MERGE INTO t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+    ):
+        with pytest.raises(InvalidSql, match="EXPECT_TABLE_NOT_VIEW"):
+            catalog.sql(text)
+
+    assert rows(catalog, "db.t") == [(1,)]
+
+
+def test_a_statement_decides_which_snapshot_it_sees_and_writes_see_the_last(
+    catalog: Catalog,
+) -> None:
+    catalog.sql("CREATE TABLE t (id INT)")
+    for number in (1, 2, 3):
+        catalog.sql(f"INSERT INTO t VALUES ({number})")
+    catalog.sql("SET `spark.paimon.scan.snapshot-id` = `1`")
+
+    assert rows(catalog) == [(1,)]
+    assert rows(catalog, "t VERSION AS OF 2") == [(1,), (2,)]
+    assert len(rows(catalog, "t TIMESTAMP AS OF 9000000000000")) == 3  # seconds: far away
+    catalog.sql("UPDATE t SET id = 33 WHERE id = 3")
+    catalog.sql("RESET `spark.paimon.scan.snapshot-id`")
+
+    assert rows(catalog) == [(1,), (2,), (33,)]
+    with pytest.raises(InvalidSql, match="needs a value"):
+        catalog.sql("SELECT * FROM t TIMESTAMP AS OF")
+
+
+def test_merge_takes_a_struct_without_names_by_place(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE t (id INT, r STRUCT<a: INT, b: STRING>)")
+    catalog.sql("INSERT INTO t VALUES (1, NULL), (2, NULL)")
+
+    catalog.sql(
+        "MERGE INTO t USING (SELECT 1 AS id, struct('5', 6) AS r UNION ALL "
+        "SELECT 3, struct('7', 8)) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    catalog.sql(
+        "MERGE INTO t USING (SELECT 2 AS id) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET r = named_struct('b', 'by name', 'a', 9)"
+    )
+
+    assert [(row[0], *row[1].values()) for row in rows(catalog)] == [
+        (1, 5, "6"),
+        (2, 9, "by name"),
+        (3, 7, "8"),
+    ]
+
+
+def test_merge_schema_adds_what_clauses_set_and_insert_adds_fields_of_structs(
+    catalog: Catalog,
+) -> None:
+    catalog.sql("CREATE TABLE t (id INT, r STRUCT<a: INT, b: STRING>)")
+    catalog.sql("SET `spark.paimon.write.merge-schema` = `true`")
+
+    catalog.sql(
+        "MERGE INTO t USING (SELECT 1 AS id, 5 AS used, 6 AS unused) s ON t.id = s.id "
+        "WHEN NOT MATCHED THEN INSERT (id, used) VALUES (s.id, s.used)"
+    )
+    catalog.sql("INSERT INTO t BY NAME SELECT 2 AS id, named_struct('b', 'x', 'c', 1.5D) AS r")
+
+    assert rows(catalog) == [(1, None, 5), (2, {"a": None, "b": "x", "c": 1.5}, None)]
+
+
 def test_columns_go_by_place_by_list_or_by_name(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE t (id INT, r STRUCT<a: INT, b: STRING>, v STRING DEFAULT 'd')")
 

@@ -25,7 +25,6 @@ _INSTEAD: Final = {
     "repair": "a filesystem catalog finds tables by their folders; table.check() looks for damage",
     "repair_earliest_snapshot": "the hint EARLIEST is only trusted if its snapshot exists",
     "merge_branch": "sys.fast_forward, or INSERT INTO ... SELECT ... of db.`t$branch_b`",
-    "rollback_to_watermark": "sys.rollback or sys.rollback_to_timestamp",
     "create_global_index": "there are no global indexes",
     "drop_global_index": "there are no global indexes",
     "materialize_deletion_vectors": "sys.compact, which drops deleted rows",

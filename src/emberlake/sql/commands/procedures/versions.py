@@ -92,7 +92,7 @@ def create_branch(session: Session, given: Arguments) -> pa.Table:
 def delete_branch(session: Session, given: Arguments) -> pa.Table:
     """Carry out ``sys.delete_branch``."""
     table = table_of(session, given)
-    for branch in words_of(given["branch"]):
+    for branch in words_of(given["branch"]) or [""]:  # a blank name is refused
         table.delete_branch(branch)
     return done()
 
@@ -133,6 +133,14 @@ def rollback_to_timestamp(session: Session, given: Arguments) -> pa.Table:
     table = table_of(session, given)
     before = _latest_id(table)
     table.rollback_to_timestamp(given["timestamp"])
+    return rows_of(_ROLLED_BACK, [(before, _latest_id(table))])
+
+
+def rollback_to_watermark(session: Session, given: Arguments) -> pa.Table:
+    """Carry out ``sys.rollback_to_watermark``."""
+    table = table_of(session, given)
+    before = _latest_id(table)
+    table.rollback_to_watermark(given["watermark"])
     return rows_of(_ROLLED_BACK, [(before, _latest_id(table))])
 
 
@@ -203,6 +211,7 @@ VERSIONS: Final = (
         rollback,
     ),
     Procedure("rollback_to_timestamp", (TABLE, required("timestamp", int)), rollback_to_timestamp),
+    Procedure("rollback_to_watermark", (TABLE, required("watermark", int)), rollback_to_watermark),
     Procedure(
         "reset_consumer",
         (TABLE, required("consumerId"), optional("nextSnapshotId", int)),
