@@ -196,7 +196,7 @@ class History:
         assert sorted(found, key=repr) == sorted(expected, key=repr)
 
 
-@examples(60)
+@examples(40)
 @given(st.integers(0, 2**32))
 def test_a_key_is_in_one_partition_at_a_time(seed: int) -> None:
     history = History(Random(seed))

@@ -118,7 +118,7 @@ def find_places(
             lambda p: p not in replaced and (match is None or match(p)),
         )
         keys = _read(rows, live) if live.splits else None
-        if keys is not None and count <= _MOST_SENT < live.row_count:
+        if keys is not None and count <= min(_MOST_SENT, live.row_count):
             keys = _among(keys, rows, fields)
         yield (
             rows,
@@ -161,7 +161,8 @@ def _ranges(schema: TableSchema, rows: Numbered) -> tuple[int, Predicate | None]
     found = rows.frame.agg(sql.count(sql.lit(1)).alias("rows"), *bounds, *nulls).toArrow()
     spans = {}
     for n, f in enumerate(spanned):
-        low, high = (found.column(f"b{n}-{end}").cast(arrow_type(f.type))[0] for end in range(2))
+        kind = arrow_type(f.type)  # a task refuses values that do not fit
+        low, high = (found.column(f"b{n}-{end}").cast(kind, safe=False)[0] for end in range(2))
         if low.is_valid:
             spans[f.name] = KeySpan(low, high, found.column(f"n{n}")[0].as_py() > 0, None)
     return found.column("rows")[0].as_py(), keys_between(schema, spans)

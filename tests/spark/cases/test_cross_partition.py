@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from emberlake import DataMismatch, Table
+from emberlake import AtomicType, CatalogFactory, DataField, DataMismatch, Schema, Table
 from emberlake.spark import attach, key_places, merge, write_paimon
 from spark.tables import Row, frame, live_files, new_table, reopened, rows_of
 
@@ -42,8 +42,6 @@ def merged(engine: str, rows: dict[int, Row], new: Sequence[Row]) -> dict[int, R
             rows[row[0]] = row
         elif engine == "partial-update":
             rows[row[0]] = (row[0], old[1], *row[2:])
-        elif engine == "aggregation":
-            rows[row[0]] = (*old[:2], row[2], old[3] + row[3])
     return rows
 
 
@@ -53,7 +51,6 @@ def merged(engine: str, rows: dict[int, Row], new: Sequence[Row]) -> dict[int, R
         {"merge_engine": "deduplicate"},
         {"merge_engine": "deduplicate", "deletion_vectors__enabled": "true"},
         {"merge_engine": "partial-update"},
-        {"merge_engine": "aggregation", "fields__price__aggregate_function": "sum"},
         {"merge_engine": "first-row"},
     ],
     ids=lambda options: " ".join(options.values()),
@@ -72,7 +69,7 @@ def test_a_row_is_in_one_partition_at_a_time(
         # The last write is done as if the table were large.
         monkeypatch.setattr(key_places, "_MOST_READ", 0 if number == 2 else 4_000_000)
         new = some(chance, number)
-        result = write_paimon(frame(spark, new).repartition(2), "db.t", catalog)
+        result = write_paimon(frame(spark, new).repartition(2), "db.t", catalog, concurrency=2)
         rows = merged(options["merge_engine"], rows, new)
         assert result.snapshot_id is not None
         assert rows_of(table) == sorted(rows.values())
@@ -87,7 +84,7 @@ def test_an_overwrite_does_not_leave_a_key_behind(spark: SparkSession, tmp_path:
     files = live_files(table)
 
     def write(rows: list[Row], **how: Any) -> None:
-        write_paimon(frame(spark, rows), "db.t", catalog, **how)
+        write_paimon(frame(spark, rows), "db.t", catalog, concurrency=2, **how)
 
     for how in ({"overwrite": "dynamic"}, {"overwrite": True, "static_partition": {"day": "tue"}}):
         with pytest.raises(DataMismatch, match=r"id = 1 is in partition .*mon.* twice"):
@@ -125,6 +122,36 @@ def test_statements_and_merges_move_rows(spark: SparkSession, tmp_path: Path) ->
     write_paimon(gone, "db.t", catalog)
     assert [row[0] for row in rows_of(table)] == [0, 1]
     assert reopened(table).check().ok
+
+
+def test_keys_of_many_types_find_their_rows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    types = {"d": "DATE", "c": "DECIMAL(20, 2)", "x": "DOUBLE", "b": "BOOLEAN", "s": "STRING"}
+    types |= {"l": "TIMESTAMP(3) WITH LOCAL TIME ZONE", "m": "TIMESTAMP(6)", "y": "BYTES"}
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path)})
+    catalog.create_database("db")
+    columns = {**types, "day": "STRING", "n": "INT"}
+    fields = [DataField(i, n, AtomicType(text)) for i, (n, text) in enumerate(columns.items())]
+    catalog.create_table("db.t", Schema(fields, ["day"], list(types)))
+    values = [
+        "DATE '2026-01-01' + CAST(id AS INT) AS d",
+        "CAST(id / 4 AS DECIMAL(20, 2)) AS c",
+        "IF(id = 0, double('NaN'), id * -0.0D) AS x",
+        "id % 2 = 0 AS b",
+        "'k' || id AS s",
+        "timestamp_millis(id * 7) AS l",
+        "timestamp_ntz '2026-01-01 00:00:00.123456' AS m",
+        "encode('k' || id, 'utf-8') AS y",
+    ]
+
+    for most, day in ((4_000_000, "mon"), (4_000_000, "tue"), (0, "wed")):
+        monkeypatch.setattr(key_places, "_MOST_READ", most)
+        rows = spark.range(6).selectExpr(*values, f"'{day}' AS day", "1 AS n")
+        write_paimon(rows, "db.t", {"warehouse": str(tmp_path)}, concurrency=2)
+
+    found = catalog.get_table("db.t").to_arrow()
+    assert found.column("day").to_pylist() == ["wed"] * 6
 
 
 def test_the_data_source_writes_in_one_task(spark: SparkSession, tmp_path: Path) -> None:

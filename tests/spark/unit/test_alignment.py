@@ -232,13 +232,17 @@ def test_whether_all_rows_are_deletes_is_seen_by_the_tasks():
     assert problems(with_kind, telling) == []
 
 
-def test_the_partition_is_never_left_out_of_a_key_table():
-    schema = a_schema(keys=("id",), partitions=("day",), id="INT NOT NULL", day="STRING")
+def test_the_partition_is_only_left_out_of_a_key_table_if_a_delete_finds_it():
+    columns = {"id": "INT NOT NULL", "day": "STRING"}
+    schema = a_schema(keys=("id",), partitions=("day",), options={"bucket": "2"}, **columns)
     frame = a_frame(id=t.IntegerType(), _row_kind=t.StringType())
 
     (problem,) = problems(frame, schema)
 
     assert problem.startswith("day: is missing, and a key is looked for in the partition")
+    moving = a_schema(keys=("id",), partitions=("day",), **columns)
+    assert problems(frame, moving) == []
+    assert problems(a_frame(id=t.IntegerType()), moving) != []
 
 
 # --- row kinds ------------------------------------------------------------------------------------
