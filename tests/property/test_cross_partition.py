@@ -69,8 +69,9 @@ class History:
             options["data-file.thin-mode"] = "true"
         if self.engine != "first-row" and chance.random() < 0.3:
             options["deletion-vectors.enabled"] = "true"
-        if self.engine == "deduplicate" and chance.random() < 0.3:
-            options["changelog-producer"] = "input"
+        producers = ["none", "none", "lookup", "full-compaction", "input"]
+        if self.engine != "first-row" and "deletion-vectors.enabled" not in options:
+            options["changelog-producer"] = chance.choice(producers)
         parts = ["region", "day"] if self.in_key else ["day"]
         return create_key_table(COLUMNS, ["id", "region"], parts, **options)
 

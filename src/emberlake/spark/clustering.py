@@ -90,7 +90,7 @@ def plan_clustering(schema: TableSchema, concurrency: int | None = None) -> Clus
             return Clustering(Rows.BY_WHOLE_PARTITION, tasks)
         case BucketMode.DYNAMIC:
             return _by_key(schema, concurrency, Rows.BY_KEY)
-        case BucketMode.CROSS_PARTITION if profile.keeps_levels_apart:
+        case BucketMode.CROSS_PARTITION if compacts_batches(schema):
             # Any row may belong to any bucket, which only one task may compact before the commit.
             return Clustering(Rows.BY_WHOLE_KEY, concurrency or 1, owners=1)
         case BucketMode.CROSS_PARTITION:

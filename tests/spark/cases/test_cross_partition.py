@@ -50,6 +50,7 @@ def merged(engine: str, rows: dict[int, Row], new: Sequence[Row]) -> dict[int, R
     [
         {"merge_engine": "deduplicate"},
         {"merge_engine": "deduplicate", "deletion_vectors__enabled": "true"},
+        {"merge_engine": "deduplicate", "changelog_producer": "lookup"},
         {"merge_engine": "partial-update"},
         {"merge_engine": "first-row"},
     ],

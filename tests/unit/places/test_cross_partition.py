@@ -26,7 +26,15 @@ from emberlake import (
     Unsupported,
 )
 from emberlake.places import writer
-from table_reads import check_whole, data_files, index_entries, live_files, read_rows, records_in
+from table_reads import (
+    check_whole,
+    data_files,
+    index_entries,
+    latest_snapshot,
+    live_files,
+    read_rows,
+    records_in,
+)
 
 COLUMNS = {"id": "INT", "day": "STRING", "v": "STRING"}
 ENGINES = ["deduplicate", "partial-update", "aggregation", "first-row"]
@@ -70,21 +78,24 @@ def test_a_record_of_another_partition_moves_joins_or_leaves_the_row(
     check_whole(table)
 
 
-def test_a_row_leaves_a_delete_behind_and_the_changelog_says_so() -> None:
-    table = create(**{"changelog-producer": "input"})
+@pytest.mark.parametrize(("producer", "deleted"), [("input", "b"), ("lookup", "a")])
+def test_a_row_leaves_a_delete_behind_and_the_changelog_says_so(
+    producer: str, deleted: str
+) -> None:
+    table = create(**{"changelog-producer": producer})
     upsert(table, [(1, "mon", "a")])
-    first = table.latest_snapshot()
-    assert first is not None
+    first = latest_snapshot(table).id
 
     upsert(table, [(1, "tue", "b")])
 
-    changes = table.copy({"incremental-between": f"{first.id},{first.id + 1}"})
+    last = latest_snapshot(table).id
+    changes = table.copy({"incremental-between": f"{first},{last}"})
     builder = changes.new_read_builder()
     read = builder.new_read()
     found = read.to_arrow(builder.new_scan().plan().splits(), with_row_kind=True)
     assert sorted(tuple(row.values()) for row in found.to_pylist()) == [
         ("+I", 1, "tue", "b"),
-        ("-D", 1, "mon", "b"),
+        ("-D", 1, "mon", deleted),
     ]
 
 
