@@ -307,26 +307,35 @@ class Types:
             return isinstance(found, ArrayType | RowType | MapType)
         return self.is_array(node) or isinstance(node, exp.Struct | exp.Map)
 
-    def is_array(self, node: exp.Expr) -> bool:
-        """Whether an expression is certainly an array."""
+    def is_array(self, node: exp.Expr, seen: frozenset[int] = frozenset()) -> bool:
+        """Whether an expression is certainly an array.
+
+        Args:
+            node: The expression.
+            seen: Expressions that led here: a CTE may have the name of a table inside of it.
+        """
+        parts: list[exp.Expr] = []
         match node:
-            case exp.Paren():
-                return self.is_array(node.this)
             case exp.Column():
                 found = self._resolve(node)
-                if isinstance(found, exp.Expr):
-                    return not isinstance(found, exp.Column) and self.is_array(found)
-                return isinstance(found, ArrayType)
+                if not isinstance(found, exp.Expr):
+                    return isinstance(found, ArrayType)
+                if id(found) in seen or isinstance(found, exp.Column):
+                    return False
+                return self.is_array(found, seen | {id(found)})
+            case exp.Paren():
+                parts = [node.this]
             case exp.Anonymous() if node.name.lower() in ("concat", "reverse", "coalesce"):
-                return any(map(self.is_array, node.expressions))
+                parts = node.expressions
             case exp.DPipe():
-                return self.is_array(node.this) or self.is_array(node.expression)
+                parts = [node.this, node.expression]
             case exp.Coalesce():
-                return any(map(self.is_array, [node.this, *node.expressions]))
+                parts = [node.this, *node.expressions]
             case exp.Anonymous():
                 return node.name.lower() in _ARRAYS
             case _:
                 return isinstance(node, exp.Array | exp.Transform)
+        return any(self.is_array(part, seen) for part in parts)
 
     def is_bytes(self, node: exp.Expr) -> bool:
         """Whether an expression is certainly binary."""

@@ -519,6 +519,15 @@ def test_only_tables_have_versions(catalog: Catalog) -> None:
         catalog.sql("WITH c AS (SELECT 1 AS id) SELECT * FROM c VERSION AS OF 1")
 
 
+def test_a_cte_may_have_the_name_of_a_table_inside_of_it(catalog: Catalog) -> None:
+    found = catalog.sql(
+        "WITH w AS (SELECT w.id, concat(w.v, w.v) AS v FROM VALUES (1, 'a') AS w(id, v)) "
+        "SELECT concat(w.v, '!') FROM w"
+    )
+
+    assert found.fetchall() == [("aa!",)]
+
+
 def test_nulls_without_a_type_make_no_column(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE u (id INT)")
     catalog.sql("SET `spark.paimon.write.merge-schema` = true")
