@@ -9,8 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -36,7 +37,10 @@ class Session:
             identifier = f"hostile.`{name}`"
             catalog.create_table(identifier, rows.schema)
             catalog.get_table(identifier).append(rows)
-            view = self.judge.createDataFrame(rows)
+            # Views of files are optimized like tables of the lake; rows in memory are not.
+            view = self.judge.read.parquet(
+                *catalog.get_table(identifier).files()["file_path"].to_pylist()
+            )
             view.createOrReplaceTempView("`" + name + "`")
         self.local = catalog
         self.local.sql("USE hostile")
@@ -133,6 +137,10 @@ def outcome(run: Any, text: str) -> list[tuple[Any, ...]] | str:
         return sorted((tuple(row) for row in rows), key=str)
     except (PySparkException, EmberlakeError):
         return "refused"
+    except Py4JJavaError as error:
+        if "No CTERelationDef found" not in str(error):
+            raise
+        reject()  # Spark loses some CTEs that are not used, whatever their names mean
 
 
 @settings(examples(20), deadline=None, suppress_health_check=list(HealthCheck))
