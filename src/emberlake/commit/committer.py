@@ -161,7 +161,11 @@ class Committer:
 
     def check_not_committed(self, messages: Sequence[CommitMessage]) -> None:
         """Raise ``AlreadyCommitted`` if files of the messages are, or were, in the table."""
-        History(self._store, written_change(messages)).catch_up(self._store.snapshots.latest())
+        self.check_not_in(self._store.snapshots.latest(), messages)
+
+    def check_not_in(self, snapshot: Snapshot | None, messages: Sequence[CommitMessage]) -> None:
+        """Raise ``AlreadyCommitted`` if files of the messages are, or were, there by then."""
+        History(self._store, written_change(messages)).catch_up(snapshot)
 
     def check_files(self, change: Change) -> None:
         """Raise ``FilesMissing`` if files of a change are gone.

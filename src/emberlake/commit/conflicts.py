@@ -189,6 +189,22 @@ def check_key_places(
     return None
 
 
+def check_counted_on(missing: Collection[str]) -> CommitConflict | None:
+    """Files that the writers counted on, before they were committed, must have been committed.
+
+    Otherwise the rows are still where they were before those files.
+    """
+    if not missing:
+        return None
+    return CommitConflict(
+        ConflictReason.KEY_INDEX_CHANGED,
+        f"the writer put rows where {min(missing)} of an earlier prepare has moved them, but that "
+        "is not in the table",
+        "commit what was prepared in its order; if an earlier commit was refused or aborted, write "
+        "the data again with a new writer",
+    )
+
+
 def check_read_rows(stale_after: Collection[CommitKind], theirs: Snapshot) -> CommitConflict | None:
     """A change that depends on rows that were read must not miss what others did to them."""
     if theirs.commit_kind not in stale_after:

@@ -19,6 +19,7 @@ from emberlake.commit.conflicts import (
     Claims,
     check_already_committed,
     check_bucket_counts,
+    check_counted_on,
     check_key_places,
     check_levels,
     check_read_rows,
@@ -75,6 +76,7 @@ class History:
         self._stream = stream
         self._claims: Claims = claims or {}
         self._guarded = change.added if guards_keys else ()
+        self._awaited = set(change.counts_on) if guards_keys else set()
         self._names = change.new_names
         self._compacted = _compacted_buckets(store.schema, change)
         self._seen = change.bases  # snapshots after them are yet to be checked
@@ -88,6 +90,7 @@ class History:
             CommitConflict: what others committed makes the change wrong.
         """
         if latest is None:
+            _raise(check_counted_on(self._awaited))
             return None
         first, has_expired = self._first_id(latest)
         rivals: list[ManifestEntry] = []
@@ -107,6 +110,7 @@ class History:
         bound_of = cache(partial(stored_key_bound, self._store))
         were_read = bool(self._change.stale_after)
         _raise(check_sequence_numbers(self._claims, rivals, bound_of, were_read=were_read))
+        _raise(check_counted_on(self._awaited))
         self._seen = frozenset({BaseSnapshot.of(latest)})
         return None
 
@@ -175,6 +179,7 @@ class History:
             added = self._change.added
             _raise(check_bucket_counts(added, relevant, snapshot_id=snapshot.id))
         if self._guarded and snapshot.commit_kind is not CommitKind.COMPACT:
+            self._awaited.difference_update(theirs.file_name.to_pylist() if self._awaited else ())
             self._check_key_places(theirs)
         return [entry for entry in relevant if reaches_claimed_numbers(self._claims, entry)]
 
@@ -187,8 +192,11 @@ class History:
             for entry in theirs.entries()
             if entry.bucket >= 0
             and not is_replaced(entry.partition)
-            and entry.file.file_name not in self._change.counts_on
-            and (entry.kind is FileKind.ADD or (entry.partition, entry.bucket) in places)
+            and (
+                entry.file.file_name not in self._change.counts_on
+                if entry.kind is FileKind.ADD
+                else (entry.partition, entry.bucket) in places
+            )
         ]
         bound_of = cache(partial(stored_key_bound, self._store))
         values_of = cache(partial(_values_in_key, self._store))

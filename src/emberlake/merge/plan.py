@@ -76,6 +76,17 @@ class MergePlan:
         takes_latest = self.engine is MergeEngine.DEDUPLICATE and not self.ignore_delete
         return not takes_latest or bool(self.sequences)
 
+    @property
+    def removing_kinds(self) -> tuple[RowKind, ...]:
+        """The kinds of records that take the row of their key away, whatever the row is."""
+        match self.engine:
+            case MergeEngine.DEDUPLICATE:
+                return RowKind.UPDATE_BEFORE, RowKind.DELETE
+            case MergeEngine.FIRST_ROW:
+                return ()
+            case MergeEngine.PARTIAL_UPDATE | MergeEngine.AGGREGATION:
+                return (RowKind.DELETE,) if self.remove_on_delete else ()
+
     def refusal_of(self, kind: RowKind) -> str | None:
         """The options that the table lacks to take records of that kind; None if it takes them."""
         if self.ignore_delete or kind not in (RowKind.UPDATE_BEFORE, RowKind.DELETE):

@@ -5,7 +5,6 @@ keys of those files where they will be.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +13,12 @@ import pyarrow.compute as pc
 from emberlake.commit.committer import Committer
 from emberlake.errors import AlreadyCommitted, FileNotFound
 from emberlake.merge.order import order_rows
-from emberlake.merge.rows import retracts_of
+from emberlake.merge.plan import plan_merge
 from emberlake.read.bucket_reads import BucketReads
 from emberlake.read.column_plan import plan_columns
-from emberlake.spec.key_value import KIND_FIELD, SEQUENCE_FIELD, key_value_fields
+from emberlake.spec.key_value import KIND, KIND_FIELD, SEQUENCE_FIELD, key_value_fields
 from emberlake.spec.manifest import BucketKey
+from emberlake.spec.snapshot import Snapshot
 from emberlake.store.table_store import TableStore
 from emberlake.types import arrow_schema
 from emberlake.wire import CommitMessage
@@ -30,6 +30,9 @@ class HandedOver:
     def __init__(self, store: TableStore) -> None:
         self._store = store
         self._messages: list[list[CommitMessage]] = []
+        # A record that only takes something from the row leaves the row where it is.
+        kinds = plan_merge(store.schema, store.schema.fields).removing_kinds
+        self._removing_kinds = pa.array([int(kind) for kind in kinds], pa.int8())
 
     def add(self, messages: Sequence[CommitMessage]) -> None:
         """Remember what is handed over now."""
@@ -43,21 +46,30 @@ class HandedOver:
             f.file_name for messages in self._messages for m in messages for f in m.new_files
         )
 
-    def forget_committed(self) -> None:
-        """Forget what is in the table: its keys are found there."""
-        self._messages = [m for m in self._messages if not _is_committed(self._store, m)]
+    def forget_committed(self, snapshot: Snapshot | None) -> None:
+        """Forget what is in the table, in that state: its keys are found there."""
+        self._messages = [m for m in self._messages if not self._is_in(snapshot, m)]
+
+    def _is_in(self, snapshot: Snapshot | None, messages: Sequence[CommitMessage]) -> bool:
+        try:
+            Committer(self._store, "").check_not_in(snapshot, messages)
+        except AlreadyCommitted:
+            return True
+        return False
 
     def known(self) -> Iterator[tuple[BucketKey | None, pa.Table]]:
         """Keys and where they are, from the oldest to the newest knowledge; None: nowhere."""
         for messages in self._messages:
             gone, there = [], []
-            for message in messages:
-                with suppress(FileNotFound):  # it was aborted
+            for message in tuple(messages):
+                try:
                     rows = self._last_records(message)
-                    retracts = pa.array(retracts_of(rows))
-                    gone.append(rows.filter(retracts))
-                    place = message.partition, message.bucket
-                    there.append((place, rows.filter(pc.invert(retracts))))
+                except FileNotFound:  # it was aborted, so nothing counts on it from here on
+                    messages.remove(message)
+                    continue
+                is_gone = pc.is_in(rows.column(KIND), value_set=self._removing_kinds)
+                gone.append(rows.filter(is_gone))
+                there.append(((message.partition, message.bucket), rows.filter(pc.invert(is_gone))))
             # A row that has moved is gone in one place and there in another.
             yield from ((None, rows) for rows in gone)
             yield from there
@@ -77,11 +89,3 @@ class HandedOver:
         rows = pa.concat_tables([table.select(names) for table in tables])
         order = order_rows(rows, keys, ())
         return rows.take(pa.array(order.rows[np.append(order.starts, rows.num_rows)[1:] - 1]))
-
-
-def _is_committed(store: TableStore, messages: Sequence[CommitMessage]) -> bool:
-    try:
-        Committer(store, "").check_not_committed(messages)
-    except AlreadyCommitted:
-        return True
-    return False

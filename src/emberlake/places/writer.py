@@ -40,6 +40,7 @@ from emberlake.types import DataField
 from emberlake.wire import CommitMessage
 from emberlake.write.align import as_tables
 from emberlake.write.bucket_rooms import SINGLE_ASSIGNER, Assigner, BucketRooms
+from emberlake.write.fitting import slices
 from emberlake.write.route import group_rows, partition_codes
 from emberlake.write.table_writer import TableWriter
 
@@ -113,8 +114,7 @@ class PlacingWriter:
         self._check_open()
         has_begun = False
         try:
-            for table in as_tables(data):
-                rows = self._writer.fit(table, row_kind)
+            for rows in self._fitting(data, row_kind):
                 partitions, codes = partition_codes(rows, self._store.schema.partition_fields)
                 self._writer.check_partitions(partitions)
                 if not rows.num_rows:
@@ -126,6 +126,10 @@ class PlacingWriter:
             if has_begun:  # without some of its rows the data must not be committed
                 self._fail(error)
             raise
+
+    def _fitting(self, data: object, row_kind: str | None) -> Iterator[pa.Table]:
+        for table in as_tables(data):
+            yield from slices(self._writer.fit(table, row_kind))
 
     def _add(self, rows: pa.Table) -> None:
         hashes = self._hashes(rows)
@@ -173,11 +177,10 @@ class PlacingWriter:
         return messages
 
     def _settle(self, spans: Mapping[str, KeySpan]) -> None:
-        # What is committed from here on is in the snapshot as well, which does no harm.
-        self._handed_over.forget_committed()
         snapshot = self._as_of
         if snapshot is None and self._given is None:
             snapshot = self._store.snapshots.latest()
+        self._handed_over.forget_committed(snapshot)
         self._writer.look_at(snapshot)
         if self._given is None:
             self._read_known(snapshot, spans)

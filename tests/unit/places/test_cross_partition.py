@@ -215,6 +215,82 @@ def test_what_a_stream_has_prepared_counts_before_it_is_committed() -> None:
     assert rows(table) == [(1, "wed", "wed"), (2, "tue", "tue"), (3, "wed", "wed")]
 
 
+def test_what_counts_on_an_earlier_commit_of_the_stream_is_refused_without_it() -> None:
+    table = create()
+    builder = table.new_stream_write_builder()
+    with builder.new_write() as write:
+        made = []
+        for number, day in enumerate(("mon", "tue", "wed", "thu"), 1):
+            write.write_arrow(data_of(table, [(1, day, day)]))
+            made.append(write.prepare_commit(number))
+            if number == 3:
+                builder.new_commit().abort(made[1])
+        first, _, third, fourth = made
+        with pytest.raises(CommitConflict, match="of an earlier prepare"):
+            builder.new_commit().commit(third, 3)
+        builder.new_commit().commit(first, 1)
+
+        with pytest.raises(CommitConflict, match="of an earlier prepare") as conflict:
+            builder.new_commit().commit(fourth, 4)
+        assert conflict.value.reason is ConflictReason.KEY_INDEX_CHANGED
+        builder.new_commit().abort([*third, *fourth])
+        write.write_arrow(data_of(table, [(1, "fri", "fri")]))
+        builder.new_commit().commit(write.prepare_commit(5), 5)
+
+    assert rows(table) == [(1, "fri", "fri")]
+    check_whole(table)
+
+
+def test_a_stream_does_not_count_on_rows_that_were_removed_after_its_commit() -> None:
+    table = create(**{"merge-engine": "partial-update"})
+    builder = table.new_stream_write_builder()
+    with builder.new_write() as write:
+        made = []
+        for number, day in enumerate(("mon", "tue"), 1):
+            write.write_arrow(data_of(table, [(1, day, day)]))
+            made.append(write.prepare_commit(number))
+    builder.new_commit().commit(made[0], 1)
+    commit_of(table).truncate_partitions([{"day": "mon"}])
+
+    with pytest.raises(CommitConflict, match="another writer removed"):
+        builder.new_commit().commit(made[1], 2)
+
+    assert rows(table) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}, (1, "mon", 6)),
+        ({"merge-engine": "partial-update", "fields.m.sequence-group": "n"}, (1, "mon", 3)),
+        (
+            {
+                "merge-engine": "partial-update",
+                "partial-update.remove-record-on-delete": "true",
+            },
+            (1, "tue", 3),
+        ),
+    ],
+    ids=["retracts from a sum", "retracts a group", "removes the row"],
+)
+def test_a_retraction_in_a_stream_leaves_the_row_in_its_place(
+    options: dict[str, str], expected: tuple[Any, ...]
+) -> None:
+    columns = {"id": "INT", "day": "STRING", "n": "INT", "m": "INT"}
+    table = create_key_table(columns, ["id"], ["day"], **{"bucket": "-1", **options})
+    builder = table.new_stream_write_builder()
+    with builder.new_write() as write:
+        made = []
+        records = [("+I", (1, "mon", 5, 1)), ("-D", (1, "mon", 2, 2)), ("+I", (1, "tue", 3, 3))]
+        for number, (kind, row) in enumerate(records, 1):
+            write.write_arrow(data_of(table, [row]), kind)
+            made.append(write.prepare_commit(number))
+        for number, messages in enumerate(made, 1):
+            builder.new_commit().commit(messages, number)
+
+    assert [row[:3] for row in rows(table)] == [expected]
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_overwrite_leaves_no_key_twice(engine: str) -> None:
     table = create(**{"merge-engine": engine})
