@@ -4,10 +4,12 @@ Spec: "Conflict detection". A change that only adds files needs few checks: writ
 race for the snapshot id.
 """
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
 from operator import itemgetter
+from typing import TypeAlias
 
 from emberlake.errors import AlreadyCommitted, CommitConflict, ConflictReason
 from emberlake.merge.order import KeyBound
@@ -24,6 +26,7 @@ from emberlake.spec.manifest import (
 from emberlake.spec.snapshot import CommitKind, Snapshot
 
 Claims = Mapping[BucketKey, Sequence[DataFile]]
+_KeyRange: TypeAlias = tuple[KeyBound, KeyBound, str]  # least and greatest key of a file, its name
 
 
 def check_change_itself(entries: Sequence[ManifestEntry]) -> CommitConflict | None:
@@ -161,7 +164,7 @@ def check_key_places(
     ours: Sequence[ManifestEntry],
     theirs: Iterable[ManifestEntry],
     bound_of: Callable[[bytes], KeyBound],
-    share_columns: Callable[[bytes, bytes], bool],
+    columns_of: Callable[[bytes], Hashable],
 ) -> CommitConflict | None:
     """Where keys are unique over all partitions, others may not have written one of ours since.
 
@@ -172,21 +175,35 @@ def check_key_places(
         theirs: What others added since, and what they took away from places that we write to: a
             record of ours may count on a row that was there.
         bound_of: Gives the comparable form of a serialized key.
-        share_columns: Whether two partitions agree on the columns that are in the primary key.
+        columns_of: The columns of a partition that are in the primary key, as one value.
     """
+    ranges: dict[Hashable, list[_KeyRange]] = defaultdict(list)
+    for own in ours:
+        file = own.file
+        key_range = bound_of(file.min_key), bound_of(file.max_key), file.file_name
+        ranges[columns_of(own.partition)].append(key_range)
+    # Of our files up to each one, the one that goes up furthest: it overlaps if any of them does.
+    furthest: dict[Hashable, list[_KeyRange]] = {}
+    for columns, some in ranges.items():
+        some.sort(key=itemgetter(0))
+        furthest[columns] = list(accumulate(some, _further))
     for entry in theirs:
-        for own in ours:
-            if share_columns(own.partition, entry.partition) and _share_keys(
-                entry.file, own.file, bound_of
-            ):
-                was = "wrote" if entry.kind is FileKind.ADD else "removed"
-                return CommitConflict(
-                    ConflictReason.KEY_INDEX_CHANGED,
-                    f"another writer {was} {entry.file.file_name}, whose keys overlap those of "
-                    f"{own.file.file_name}; a key is unique over all partitions",
-                    "write the data again with a new writer",
-                )
+        columns = columns_of(entry.partition)
+        begin, end = bound_of(entry.file.min_key), bound_of(entry.file.max_key)
+        before = bisect_right(ranges.get(columns, ()), end, key=itemgetter(0))
+        if before and begin <= furthest[columns][before - 1][1]:
+            was = "wrote" if entry.kind is FileKind.ADD else "removed"
+            return CommitConflict(
+                ConflictReason.KEY_INDEX_CHANGED,
+                f"another writer {was} {entry.file.file_name}, whose keys overlap those of "
+                f"{furthest[columns][before - 1][2]}; a key is unique over all partitions",
+                "write the data again with a new writer",
+            )
     return None
+
+
+def _further(one: _KeyRange, other: _KeyRange) -> _KeyRange:
+    return other if other[1] > one[1] else one
 
 
 def check_counted_on(missing: Collection[str]) -> CommitConflict | None:

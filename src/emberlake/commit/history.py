@@ -199,12 +199,8 @@ class History:
             )
         ]
         bound_of = cache(partial(stored_key_bound, self._store))
-        values_of = cache(partial(_values_in_key, self._store))
-
-        def share_columns(one: bytes, other: bytes) -> bool:
-            return values_of(one) == values_of(other)
-
-        _raise(check_key_places(self._guarded, rivals, bound_of, share_columns))
+        columns_of = cache(partial(_values_in_key, self._store))
+        _raise(check_key_places(self._guarded, rivals, bound_of, columns_of))
 
     def _is_done(self, snapshot: Snapshot, identifier: int) -> bool:
         if snapshot.commit_identifier != identifier:

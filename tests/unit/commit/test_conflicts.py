@@ -286,10 +286,15 @@ def test_deletion_vectors_that_are_gone_are_a_conflict():
 
 
 def test_a_key_may_not_be_written_by_others_in_any_partition():
-    ours = [an_entry("ours", partition=b"p", min_key=b"c", max_key=b"f")]
+    ours = [
+        an_entry("low", partition=b"p", min_key=b"a", max_key=b"b"),
+        an_entry("ours", partition=b"p", min_key=b"c", max_key=b"f"),
+        an_entry("inner", partition=b"q", min_key=b"d", max_key=b"d"),
+    ]
 
     def found(*theirs, share=True):
-        return check_key_places(ours, theirs, lambda key: (key,), lambda one, other: share)
+        columns_of = (lambda _: ()) if share else (lambda partition: partition)
+        return check_key_places(ours, theirs, lambda key: (key,), columns_of)
 
     elsewhere = {"partition": b"q", "min_key": b"f", "max_key": b"z"}
     assert found(an_entry("x", **{**elsewhere, "min_key": b"g"})) is None
@@ -297,5 +302,8 @@ def test_a_key_may_not_be_written_by_others_in_any_partition():
     conflict = found(an_entry("x", **elsewhere))
     assert conflict.reason is ConflictReason.KEY_INDEX_CHANGED
     assert "wrote x" in str(conflict)
+    assert "those of ours" in str(conflict)
+    assert found(an_entry("x", partition=b"q", min_key=b"bb", max_key=b"bz")) is None
+    assert found(an_entry("x", partition=b"r", min_key=b"c", max_key=b"f"), share=False) is None
     gone = found(an_entry("x", kind=FileKind.DELETE, min_key=b"a", max_key=b"c"))
     assert "removed x" in str(gone)
