@@ -261,7 +261,14 @@ SKETCHES = {"merge-engine": "aggregation", "fields.raw.aggregate-function": "the
     ("unusable", "reason"),
     [
         ({"options": {"commit.callbacks": "com.example.Hook"}}, "only Java can run"),
-        ({"primary_keys": ["id"], "partition_keys": ["day"]}, "lacks the partition column day"),
+        (
+            {
+                "primary_keys": ["id"],
+                "partition_keys": ["day"],
+                "options": {"ignore-delete": "true"},
+            },
+            "lacks the partition column day",
+        ),
         ({"primary_keys": ["id"], "options": SKETCHES}, "raw by theta_sketch"),
     ],
     ids=str,

@@ -258,8 +258,9 @@ TABLES: dict[str, tuple[dict[str, Any], type[EmberlakeError], str]] = {
         {"options": {**PARTIAL, "fields.g.sequence-group": "id"}}, InvalidInput, "id"),
     "an aggregate outside of sequence groups": (
         {"options": {**PARTIAL, "fields.n.aggregate-function": "sum"}}, InvalidInput, "n"),
-    "a key that crosses partitions, with dynamic buckets": (
-        {"options": {"bucket": "-1"}, "primary_keys": ("id",), "partition_keys": ("day",)},
+    "a key that moves between partitions but is never deleted": (
+        {"options": {"bucket": "-1", "ignore-delete": "true"}, "primary_keys": ("id",),
+         "partition_keys": ("day",)},
         Unsupported, "day"),
     "a key of the partition alone": (
         {"primary_keys": ("day",), "partition_keys": ("day",)}, InvalidInput, "partition"),

@@ -77,14 +77,18 @@ def check_agreed(warehouse: Path) -> None:
     check_whole(table)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("producer", ["lookup", "full-compaction"])
+@pytest.mark.parametrize(
+    ("engine", "producer"),
+    [
+        *((engine, "lookup") for engine in ENGINES),
+        # The format does not combine it with the others.
+        *((e, "full-compaction") for e in ENGINES if "vectors" not in e and e != "first-row"),
+    ],
+)
 def test_writers_in_turn_record_the_same_changes(
     engine: str, producer: str, tmp_path: Path
 ) -> None:
     options = {**ENGINES[engine], "changelog-producer": producer, **APART, "bucket": "1"}
-    if producer == "full-compaction" and ("vectors" in engine or engine == "first-row"):
-        pytest.skip("the format does not combine them")
     chance = Random(engine + producer)
     table = create(tmp_path, COLUMNS, **options)
     WRITERS["emberlake"](tmp_path, arrow_rows(table, [(n, "old", 0) for n in range(2000)]))
